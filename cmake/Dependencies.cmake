@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+# Kokkos, and GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing project wins,
+# then an installed package, then a pinned release; -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
+include(FetchContent)
+set(KokkosNN_KOKKOS_MINIMUM 5.0)
+
+# kokkosnn_fetch(<name> <address> <sha256> <path in a Debian pool>)
+# Debian's archive holds the same bytes: where the release address can't be reached, the one that apt is set up with serves.
+function(kokkosnn_fetch name address sha256 debian_path)
+  string(TOUPPER ${name} upper_name)
+  message(STATUS "KokkosNN: fetching ${name} (offline: -DFETCHCONTENT_SOURCE_DIR_${upper_name}=<its sources>)")
+  find_program(KokkosNN_APT_GET apt-get)
+  mark_as_advanced(KokkosNN_APT_GET)
+  if(KokkosNN_APT_GET)
+    execute_process(COMMAND ${KokkosNN_APT_GET} indextargets --format "$(REPO_URI)" OUTPUT_VARIABLE mirrors ERROR_QUIET)
+    string(REGEX MATCHALL "https?://[^\n]+" mirrors "${mirrors}")
+    list(REMOVE_DUPLICATES mirrors)
+    list(TRANSFORM mirrors APPEND pool/main/${debian_path})
+  endif()
+  set(CMAKE_POLICY_DEFAULT_CMP0077 NEW) # options of the dependency are plain variables here
+  set(CMAKE_WARN_DEPRECATED OFF)
+  FetchContent_Declare(${name} URL ${address} ${mirrors} URL_HASH SHA256=${sha256} TIMEOUT 120 SYSTEM)
+  FetchContent_MakeAvailable(${name})
+endfunction()
+
+function(kokkosnn_fetch_kokkos)
+  # What Kokkos would also find, but would report far from its cause.
+  if(Kokkos_ENABLE_CUDA AND NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    find_program(KokkosNN_NVCC nvcc HINTS ENV CUDA_ROOT PATH_SUFFIXES bin)
+    mark_as_advanced(KokkosNN_NVCC)
+    if(NOT KokkosNN_NVCC)
+      message(FATAL_ERROR "KokkosNN: CUDA was asked for (Kokkos_ENABLE_CUDA=ON), but nvcc is neither on PATH nor in $CUDA_ROOT/bin.")
+    endif()
+  endif()
+  if(Kokkos_ENABLE_CUDA)
+    set(nvidia ${KokkosNN_ASKED_ARCH})
+    list(FILTER nvidia INCLUDE REGEX "^(MAXWELL|PASCAL|VOLTA|TURING|AMPERE|ADA|HOPPER|BLACKWELL)")
+    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+    if(no_gpu AND NOT nvidia)
+      message(FATAL_ERROR "KokkosNN: CUDA was asked for, but this machine shows no NVIDIA GPU to take the architecture from. "
+                          "Give it, for example -DKokkos_ARCH_HOPPER90=ON: after `cmake --preset cuda`, after "
+                          "`./test/run --preset cuda`, or in a preset of your own in CMakeUserPresets.json.")
+    endif()
+  endif()
+
+  # A build of KokkosNN by itself that asks for no backend gets threads where the compiler has OpenMP.
+  if(PROJECT_IS_TOP_LEVEL AND NOT KokkosNN_ASKED)
+    find_package(OpenMP QUIET COMPONENTS CXX)
+    if(OpenMP_CXX_FOUND)
+      set(Kokkos_ENABLE_OPENMP ON CACHE BOOL "Whether to build OpenMP backend")
+    endif()
+  endif()
+
+  kokkosnn_fetch(
+    kokkos
+    https://github.com/kokkos/kokkos/releases/download/5.0.2/kokkos-5.0.2.tar.gz
+    188817bb452ca805ee8701f1c5adbbb4fb83dc8d1c50624566a18a719ba0fa5e
+    k/kokkos/kokkos_5.0.2.orig.tar.gz)
+endfunction()
+
+if(NOT TARGET Kokkos::kokkos)
+  set(KokkosNN_ASKED "")
+  foreach(backend SERIAL OPENMP THREADS CUDA HIP SYCL)
+    if(Kokkos_ENABLE_${backend})
+      list(APPEND KokkosNN_ASKED ${backend})
+    endif()
+  endforeach()
+
+  set(KokkosNN_ASKED_ARCH "")
+  get_cmake_property(variables CACHE_VARIABLES)
+  list(FILTER variables INCLUDE REGEX "^Kokkos_ARCH_")
+  foreach(variable IN LISTS variables)
+    if(${variable})
+      string(REPLACE Kokkos_ARCH_ "" arch ${variable})
+      list(APPEND KokkosNN_ASKED_ARCH ${arch})
+    endif()
+  endforeach()
+
+  find_package(Kokkos ${KokkosNN_KOKKOS_MINIMUM} QUIET)
+  if(Kokkos_FOUND)
+    message(STATUS "KokkosNN: Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} (devices ${Kokkos_DEVICES}; architectures ${Kokkos_ARCH})")
+    set(missing ${KokkosNN_ASKED})
+    list(REMOVE_ITEM missing ${Kokkos_DEVICES})
+    if(missing)
+      message(FATAL_ERROR "KokkosNN: the backends asked for are ${KokkosNN_ASKED}, but the Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} "
+                          "has ${Kokkos_DEVICES}: no ${missing}. Set Kokkos_ROOT to another one, or "
+                          "-DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON to have Kokkos built along with KokkosNN.")
+    endif()
+    set(missing ${KokkosNN_ASKED_ARCH})
+    list(REMOVE_ITEM missing ${Kokkos_ARCH})
+    if(missing)
+      message(WARNING "KokkosNN: ${missing} was asked for, but this Kokkos was built for: ${Kokkos_ARCH}. That is what counts.")
+    endif()
+  else()
+    if(Kokkos_CONSIDERED_VERSIONS)
+      message(STATUS "KokkosNN: Kokkos ${Kokkos_CONSIDERED_VERSIONS} is installed; ${KokkosNN_KOKKOS_MINIMUM} or newer is needed")
+    endif()
+    kokkosnn_fetch_kokkos()
+  endif()
+endif()
+
+if(KokkosNN_ENABLE_TESTS AND NOT TARGET GTest::gtest)
+  find_package(GTest QUIET)
+  if(NOT GTest_FOUND)
+    set(INSTALL_GTEST OFF)
+    set(BUILD_GMOCK OFF)
+    kokkosnn_fetch(
+      googletest
+      https://github.com/google/googletest/archive/refs/tags/release-1.12.1.tar.gz
+      81964fe578e9bd7c94dfdb09c8e4d6e6759e19967e397dbea48d1c10e45d0df2
+      g/googletest/googletest_1.12.1.orig.tar.gz)
+  endif()
+endif()
+
+if(KokkosNN_ENABLE_PERF AND NOT TARGET benchmark::benchmark)
+  find_package(benchmark QUIET)
+  if(NOT benchmark_FOUND)
+    set(BENCHMARK_ENABLE_TESTING OFF)
+    set(BENCHMARK_ENABLE_INSTALL OFF)
+    set(BENCHMARK_ENABLE_WERROR OFF)
+    kokkosnn_fetch(
+      benchmark
+      https://github.com/google/benchmark/archive/refs/tags/v1.7.1.tar.gz
+      6430e4092653380d9dc4ccb45a1e2dc9259d581f4866dc0759713126056bc1d7
+      b/benchmark/benchmark_1.7.1.orig.tar.gz)
+  endif()
+endif()
+
+# An installed Kokkos Kernels brings its own Kokkos, so it can't be mixed with a fetched one.
+if(KokkosNN_ENABLE_PERF AND KokkosNN_ENABLE_KOKKOSKERNELS AND NOT TARGET Kokkos::kokkoskernels)
+  if(NOT KokkosNN_ENABLE_KOKKOSKERNELS STREQUAL AUTO)
+    find_package(KokkosKernels REQUIRED)
+  elseif(Kokkos_FOUND)
+    find_package(KokkosKernels QUIET)
+  endif()
+endif()

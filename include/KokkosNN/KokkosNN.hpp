@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_KOKKOSNN_HPP
+#define KOKKOSNN_KOKKOSNN_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/fused.hpp>
+#include <KokkosNN/online.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/pack.hpp>
+#include <KokkosNN/plan.hpp>
+#include <KokkosNN/softmax.hpp>
+#include <KokkosNN/team.hpp>
+#include <KokkosNN/version.hpp>
+
+#endif  // KOKKOSNN_KOKKOSNN_HPP

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_FUSED_HPP
+#define KOKKOSNN_FUSED_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/launch.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <cstdint>
+
+// The softmax family on functors: rows come from a user's Load and go to a user's Store, so that what stands before and
+// after a softmax (a bias, a residual, a cast, a dropout) costs no trip through memory. The View functions are the same
+// kernels with memory as source and sink.
+//
+//     struct Load {                                            struct Store {
+//       using value_type = float;                                using value_type = float;
+//       template <int N>                                         template <int N>
+//       KOKKOS_FUNCTION Pack<float, N> load(int64_t row,         KOKKOS_FUNCTION void store(const Pack<float, N>& values,
+//                                           int64_t col) const;                             int64_t row, int64_t col) const;
+//     };                                                       };
+//
+// `load` is called with a col that is a multiple of N and N <= cols - col, with N the pack of the plan or 1, from one thread
+// per pack; once, or twice where the row does not stay on chip (team_online). `store` gets results in the accumulator type,
+// common_accumulator_t<Load::value_type, Store::value_type>, each element once. For fused_logsumexp, `store(value, row)`.
+// What a Load reads, the Store may overwrite at the same (row, col), provided that the plan is not split_row or team_online
+// or each element is written only after it was read by the same thread, which holds for elementwise functors.
+// Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
+
+namespace KokkosNN {
+namespace Impl {
+
+/// Checks, plans and launches a call on functors.
+template <RowOperator op, class Exec, class Load, class Store>
+void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load,
+                const Store& store, const SoftmaxOptions& options) {
+  using X                     = typename Load::value_type;
+  using Y                     = typename Store::value_type;
+  using A                     = common_accumulator_t<X, Y>;
+  constexpr int x_bytes       = sizeof(X);
+  constexpr int y_bytes       = op == RowOperator::logsumexp ? sizeof(X) : sizeof(Y);
+  constexpr int V             = pack_size(backend_of<Exec>(), x_bytes, y_bytes, sizeof(A));
+  using Math                  = RowMath<A, exp_accuracy_for<Y>>;
+  using Source                = FunctorRows<Load>;
+  using Sink                  = FunctorSink<Store, A>;
+
+  validate_scale(function, options.scale);
+  validate_extents(function, rows, cols);
+  validate_fused_axis(function, options.axis);
+  if (rows == 0 || (cols == 0 && op != RowOperator::logsumexp)) return;
+
+  RowProblem problem;
+  problem.op                = op;
+  problem.x_type            = element_type<X>();
+  problem.y_type            = element_type<Y>();
+  problem.x_bytes           = x_bytes;
+  problem.y_bytes           = y_bytes;
+  problem.accumulator_bytes = sizeof(A);
+  problem.rows              = rows;
+  problem.cols              = cols;
+  problem.inner             = 0;  // there is no inner axis to run lanes over
+  const RowPlan plan        = make_plan(problem, device_traits(exec), options);
+  RowsCall<Exec, op, Math, Source, Sink, V>{exec,         plan, Math(op, options.scale, options.masked_row), Source{load},
+                                            Sink{store}, rows, cols}
+      .run(nullptr);
+}
+
+}  // namespace Impl
+
+/// Softmax of rows that `load` gives, taken by `store`: the fused form of softmax.
+///
+/// \param exec        execution-space instance; the call is asynchronous on it
+/// \param rows, cols  rows 0..rows-1 of cols elements each
+/// \param load        source of logits, see the head of this file
+/// \param store       sink of probabilities
+/// \param options     scale, masked rows, determinism
+template <ExecutionSpace Exec, RowLoad Load, class Store>
+  requires RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
+void fused_softmax(const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load, const Store& store,
+                   const SoftmaxOptions& options = {}) {
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::fused_softmax");
+  Impl::fused_call<RowOperator::softmax>("fused_softmax", exec, rows, cols, load, store, options);
+}
+
+/// Log-softmax of rows that `load` gives, taken by `store`; parameters as for fused_softmax.
+template <ExecutionSpace Exec, RowLoad Load, class Store>
+  requires RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
+void fused_log_softmax(const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load, const Store& store,
+                       const SoftmaxOptions& options = {}) {
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::fused_log_softmax");
+  Impl::fused_call<RowOperator::log_softmax>("fused_log_softmax", exec, rows, cols, load, store, options);
+}
+
+/// Log-sum-exp of rows that `load` gives; `store(value, row)` takes one value a row.
+template <ExecutionSpace Exec, RowLoad Load, class Store>
+  requires ScalarRowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
+void fused_logsumexp(const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load, const Store& store,
+                     const SoftmaxOptions& options = {}) {
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::fused_logsumexp");
+  Impl::fused_call<RowOperator::logsumexp>("fused_logsumexp", exec, rows, cols, load, store, options);
+}
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_FUSED_HPP

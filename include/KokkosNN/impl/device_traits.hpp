@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_DEVICE_TRAITS_HPP
+#define KOKKOSNN_IMPL_DEVICE_TRAITS_HPP
+
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+namespace KokkosNN {
+namespace Impl {
+
+/// Threads that a team of any kernel may have, and those of a team whose threads hold many values. A kernel is compiled
+/// for the number it is launched with, which on a GPU of 65536 registers
+/// gives a thread 64 of them, or 128.
+inline constexpr int max_threads_per_team  = 1024;
+inline constexpr int max_threads_when_wide = 512;
+
+/// The one switch over backends: where code for an execution space runs.
+template <class ExecutionSpace>
+constexpr Backend backend_of() {
+#if defined(KOKKOS_ENABLE_CUDA)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::Cuda>) return Backend::cuda;
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::HIP>) return Backend::hip;
+#endif
+  return Backend::host;
+}
+
+/// Elements that a thread loads at once: 16 bytes of the wider type on a GPU; on a host a short loop that the compiler
+/// vectorises, 128 bytes of accumulators.
+constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
+  if (backend == Backend::host) return 128 / accumulator_bytes;
+  return 16 / std::max(std::max(x_bytes, y_bytes), 2);
+}
+
+/// Packs that a thread can hold: 32 accumulators leave room in 64 registers (16 where they take two each); a host's
+/// stack is not the limit, the first-level cache is.
+constexpr int max_packs_per_thread(Backend backend, int pack) {
+  if (backend == Backend::host) return 8;
+  return std::min(8, 32 / pack);
+}
+
+/// Packs that a thread of inner_lanes holds; it needs a running sum for each element of a pack besides.
+constexpr int inner_packs(Backend backend, int pack) {
+  return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
+}
+
+/// Whether k packs a thread are too many for 64 registers.
+constexpr bool is_wide(int pack, int packs_per_thread, int accumulator_bytes) {
+  return pack * packs_per_thread * accumulator_bytes > 64;
+}
+
+}  // namespace Impl
+
+/// What the planner needs to know of the machine behind an execution-space instance; no launch, no fence.
+template <class ExecutionSpace>
+DeviceTraits device_traits(const ExecutionSpace& exec) {
+  DeviceTraits traits;
+  traits.backend                     = Impl::backend_of<ExecutionSpace>();
+  [[maybe_unused]] const auto on_gpu = [&](const auto& properties, int warp, int resident) {
+    traits.lanes            = warp;
+    traits.multiprocessors  = properties.multiProcessorCount;
+    traits.max_team_size    = std::min(int(properties.maxThreadsPerBlock), Impl::max_threads_per_team);
+    traits.resident_threads = resident;
+    // Kokkos keeps a double a thread and two more in front of the team's scratch.
+    traits.scratch[0] = properties.sharedMemPerBlock - (traits.max_team_size + 2) * sizeof(double);
+  };
+#if defined(KOKKOS_ENABLE_CUDA)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::Cuda>) {
+    const auto& properties = exec.cuda_device_prop();
+    // split_row is compiled for teams of 512, so the registers suffice for 512 threads in teams of any size.
+    on_gpu(properties, properties.warpSize, Impl::max_threads_when_wide);
+  }
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::HIP>) {
+    const auto& properties = exec.hip_device_prop();
+    on_gpu(properties, properties.warpSize, Impl::max_threads_when_wide);
+  }
+#endif
+  if constexpr (Impl::backend_of<ExecutionSpace>() == Backend::host) {
+    Kokkos::TeamPolicy<ExecutionSpace> probe(exec, 1, 1);
+    traits.lanes            = 1;
+    traits.multiprocessors  = std::max(1, int(exec.concurrency()));
+    traits.max_team_size    = probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{});
+    traits.resident_threads = 1;
+    traits.scratch[0]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(0);
+    traits.scratch[1]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(1);
+  }
+  return traits;
+}
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_IMPL_DEVICE_TRAITS_HPP

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_INSTANTIATIONS_HPP
+#define KOKKOSNN_IMPL_INSTANTIATIONS_HPP
+
+#include <KokkosNN/impl/launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+// The calls that the library holds compiled, for the default execution space; src/instantiate/ defines them, one file a
+// line. Other pairs of types and other spaces are compiled where they are used.
+
+#define KOKKOSNN_IMPL_VIEW_CALLS(KEYWORD, X, Y)                                                    \
+  KEYWORD template struct ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax, X, Y>;     \
+  KEYWORD template struct ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax, X, Y>; \
+  KEYWORD template struct ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::logsumexp, X, Y>;
+
+namespace KokkosNN::Impl {
+
+using Kokkos::Experimental::bhalf_t;
+using Kokkos::Experimental::half_t;
+
+KOKKOSNN_IMPL_VIEW_CALLS(extern, double, double)
+KOKKOSNN_IMPL_VIEW_CALLS(extern, float, float)
+#if !KOKKOS_HALF_T_IS_FLOAT
+KOKKOSNN_IMPL_VIEW_CALLS(extern, half_t, half_t)
+KOKKOSNN_IMPL_VIEW_CALLS(extern, half_t, float)
+KOKKOSNN_IMPL_VIEW_CALLS(extern, float, half_t)
+#endif
+#if !KOKKOS_BHALF_T_IS_FLOAT
+KOKKOSNN_IMPL_VIEW_CALLS(extern, bhalf_t, bhalf_t)
+KOKKOSNN_IMPL_VIEW_CALLS(extern, bhalf_t, float)
+KOKKOSNN_IMPL_VIEW_CALLS(extern, float, bhalf_t)
+#endif
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_INSTANTIATIONS_HPP

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_LAYOUT_HPP
+#define KOKKOSNN_IMPL_LAYOUT_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/primitives/rows.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <cstdint>
+
+// From a View of any rank, layout and axis to rows: validation and normalisation, on the host, without a template.
+
+namespace KokkosNN::Impl {
+
+inline constexpr int max_rank = 8;
+
+/// A View, erased. Strides are in elements and signed: Kokkos keeps them unsigned, and a reversed axis wraps around.
+struct Tensor {
+  const void* data              = nullptr;
+  int element_bytes             = 0;
+  int rank                      = 0;
+  std::int64_t extent[max_rank] = {};
+  std::int64_t stride[max_rank] = {};
+};
+
+template <View V>
+Tensor tensor_of(const V& view) {
+  Tensor t;
+  t.data          = view.data();
+  t.element_bytes = sizeof(typename V::value_type);
+  t.rank          = static_cast<int>(V::rank());
+  for (int k = 0; k < t.rank; ++k) {
+    t.extent[k] = static_cast<std::int64_t>(view.extent(k));
+    t.stride[k] = static_cast<std::int64_t>(view.stride(k));
+  }
+  return t;
+}
+
+/// x and y as rows: the reduced axis apart, all other axes ordered (the last runs fastest) and merged where they can
+/// be.
+struct RowLayout {
+  std::int64_t rows                   = 0;
+  std::int64_t cols                   = 0;
+  std::int64_t x_col_stride           = 1;
+  std::int64_t y_col_stride           = 1;
+  int n                               = 0;  ///< axes left in extent and strides
+  std::int64_t extent[max_row_dims]   = {};
+  std::int64_t x_stride[max_row_dims] = {};
+  std::int64_t y_stride[max_row_dims] = {};
+  bool rows_aligned                   = false;  ///< every row of x starts at a 16-byte boundary
+  bool plain                          = false;  ///< so does every row of y; rows are contiguous, at one stride
+
+  /// The axis that inner_lanes runs its lanes over: the last one.
+  std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
+  bool inner_contiguous() const { return n > 0 && x_stride[n - 1] == 1; }
+
+  RowMap x_map() const { return map(x_stride, n); }
+  RowMap y_map() const { return map(y_stride, n); }
+  RowMap x_outer_map() const { return map(x_stride, n - 1); }
+  RowMap y_outer_map() const { return map(y_stride, n - 1); }
+
+ private:
+  RowMap map(const std::int64_t (&stride)[max_row_dims], int dims) const;
+};
+
+/// Checks a call and describes it as rows. `function` is the public function's name, for messages.
+///
+/// y has x's extents; for logsumexp it lacks the reduced axis. Throws std::invalid_argument for an axis out of range,
+/// extents that differ, a scale that is zero or not finite, overlap other than x and y being the same, and an output
+/// whose elements share memory.
+RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
+                    const SoftmaxOptions& options);
+
+/// Throws std::invalid_argument if the scale is zero or not finite.
+void validate_scale(const char* function, double scale);
+
+/// Throws std::invalid_argument, with the function's name in front, unless rows and cols are not negative.
+void validate_extents(const char* function, std::int64_t rows, std::int64_t cols);
+
+/// Throws std::invalid_argument unless the axis is -1, the only one that rows from functors have.
+void validate_fused_axis(const char* function, int axis);
+
+/// Throws std::invalid_argument unless a plan made for `planned` serves `layout`.
+void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout);
+
+/// Whether any element of x shares a byte with an element of y.
+bool overlaps(const Tensor& x, const Tensor& y);
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_LAYOUT_HPP

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_PRIMITIVES_ROWS_HPP
+#define KOKKOSNN_IMPL_PRIMITIVES_ROWS_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// Where rows come from and go to. A kernel asks a source or sink for one row, `rows.row(r)`, then for a stretch of it
+// from some column on, `row.from<V>(start)`, and moves packs by their place in the stretch: `load_pack<V>(c, window,
+// pad)`, `store_pack<V>(pack, c, window)`. Places in a stretch are ints: 64-bit arithmetic stays out of the inner
+// loops.
+
+namespace KokkosNN::Impl {
+
+inline constexpr int max_row_dims = 7;
+
+/// Row number -> offset in elements: up to seven axes, the last one runs fastest. Rows are fewer than 2^53.
+struct RowMap {
+  int n                             = 0;
+  std::int64_t extent[max_row_dims] = {};
+  std::int64_t stride[max_row_dims] = {};
+  double inverse[max_row_dims]      = {};  // of extent
+
+  KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
+    if (n <= 1) return row * stride[0];
+    std::int64_t offset = 0;
+#pragma unroll 1
+    for (int k = n - 1; k > 0; --k) {
+      // A 64-bit division is a subroutine on GPUs, around which a kernel would spill what it holds in registers.
+      std::int64_t quotient = static_cast<std::int64_t>(static_cast<double>(row) * inverse[k]);
+      std::int64_t index    = row - quotient * extent[k];
+      const int correction  = index < 0 ? -1 : (index >= extent[k] ? 1 : 0);
+      quotient += correction;
+      index -= correction * extent[k];
+      offset += index * stride[k];
+      row = quotient;
+    }
+    return offset + row * stride[0];
+  }
+};
+
+/// The places of a stretch that belong to the row: begin <= c < end. A pack may stick out at either side; elements
+/// outside are loaded as `pad` and not stored.
+struct Window {
+  int begin;
+  int end;
+
+  KOKKOS_INLINE_FUNCTION bool has(int c) const { return c >= begin && c < end; }
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool has_pack(int c) const {
+    return c >= begin && c + V <= end;
+  }
+  /// Whether a pack lies either in the row or outside of it.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool splits_no_pack() const {
+    return begin == 0 && end % V == 0;
+  }
+};
+
+/// Elements of T between the last pack boundary and `pointer`.
+template <class T, int V>
+KOKKOS_INLINE_FUNCTION int pack_phase(const T* pointer) {
+  return static_cast<int>((reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T)) % V);
+}
+
+/// Whether packs can be moved whole from `pointer` on: unit stride, and on a GPU alignment to one access.
+template <class T, int V>
+KOKKOS_INLINE_FUNCTION bool moves_whole_packs(const T* pointer, std::int64_t stride) {
+  KOKKOS_IF_ON_DEVICE((
+      return stride == 1 && reinterpret_cast<std::uintptr_t>(pointer) % alignof(Pack<std::remove_const_t<T>, V>) == 0;))
+  KOKKOS_IF_ON_HOST(((void)pointer; return stride == 1;))
+}
+
+/// One access of a whole pack, on a GPU. The words go through registers by name: nvcc splits the store of an array.
+template <class P>
+KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused]] const P& pack) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(P) == 16) {
+    const auto words = Kokkos::bit_cast<uint4>(pack);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
+                 "r"(words.w)
+                 : "memory");
+    return;
+  }
+  if constexpr (sizeof(P) == 8) {
+    const auto words = Kokkos::bit_cast<uint2>(pack);
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words.x), "r"(words.y) : "memory");
+    return;
+  }
+#endif
+  *to = pack;
+}
+
+/// The value itself, but unknown to the optimiser. nvcc would otherwise multiply row by stride again for every pack,
+/// and compute the addresses of all elements of all packs, which only rows without whole packs need, ahead of the loop
+/// over rows, and spill them.
+template <class T>
+KOKKOS_INLINE_FUNCTION T opaque(T value) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 8) {
+    asm volatile("" : "+l"(value));
+  } else {
+    asm volatile("" : "+r"(value));
+  }
+#endif
+  return value;
+}
+
+/// A stretch of a row in memory. If `plain`, packs never stick out and are aligned, as the launch has checked.
+template <class T, bool plain = false>
+struct MemoryStretch {
+  using value_type                   = std::remove_const_t<T>;
+  static constexpr bool always_whole = plain;
+
+  T* base;
+  std::int64_t stride;
+  bool whole_packs;
+
+  /// Whether every pack can be moved at once or lies outside of the row.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+    return whole_packs && window.splits_no_pack<V>();
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
+    Pack<value_type, V> pack;
+    for (int v = 0; v < V; ++v) pack[v] = pad;
+    if (c < window.end) {
+      KOKKOS_IF_ON_DEVICE((pack = *reinterpret_cast<const Pack<value_type, V>*>(base + c);))
+      KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) pack[v] = base[c + v];))
+    }
+    return pack;
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<value_type, V>& pack, int c) const {
+    KOKKOS_IF_ON_DEVICE((store_at_once(reinterpret_cast<Pack<value_type, V>*>(base + c), pack);))
+    KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) base[c + v] = pack[v];))
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
+    if (whole_packs && window.has_pack<V>(c)) return load_whole_pack<V>(c, window, pad);
+    Pack<value_type, V> pack;
+    KOKKOS_IF_ON_DEVICE((const T* const first                = base + opaque(c) * opaque(stride);
+                         for (int v = 0; v < V; ++v) pack[v] = window.has(c + v) ? first[v * stride] : pad;))
+    KOKKOS_IF_ON_HOST((const int begin                           = window.begin > c ? window.begin - c : 0;
+                       const int end                             = window.end - c < V ? window.end - c : V;
+                       for (int v = 0; v < V; ++v) pack[v]       = pad;
+                       for (int v = begin; v < end; ++v) pack[v] = base[(c + v) * stride];))
+    return pack;
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void store_pack(const Pack<value_type, V>& pack, int c, const Window& window) const {
+    if (whole_packs && window.has_pack<V>(c)) return store_whole_pack(pack, c);
+    T* const first = base + opaque(c) * opaque(stride);
+    for (int v = 0; v < V; ++v) {
+      if (window.has(c + v)) first[v * stride] = pack[v];
+    }
+  }
+};
+
+/// One row in memory, to read (`T` const) or write.
+template <class T, bool plain = false>
+struct MemoryRow {
+  using value_type = std::remove_const_t<T>;
+
+  T* base;
+  std::int64_t stride;
+
+  /// How far into a pack the row starts.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION int phase() const {
+    return !plain && stride == 1 ? pack_phase<T, V>(base) : 0;
+  }
+  /// The stretch from column `start` on; a negative start begins that much before the row.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION MemoryStretch<T, plain> from(std::int64_t start) const {
+    if constexpr (plain) return {base + start, 1, true};
+    T* const first = base + start * stride;
+    return {first, stride, moves_whole_packs<T, V>(first, stride)};
+  }
+};
+
+/// The rows of a View, reduced axis and all others as strides. `plain` rows follow each other at one stride, are
+/// contiguous and hold whole aligned packs: the kernel for them has no other path, and registers to spare.
+template <class T, bool plain = false>
+struct MemoryRows {
+  using value_type               = std::remove_const_t<T>;
+  static constexpr bool is_plain = plain;
+
+  T* data;
+  std::int64_t col_stride;
+  RowMap map;
+
+  KOKKOS_INLINE_FUNCTION MemoryRow<T, plain> row(std::int64_t r) const {
+    if constexpr (plain) return {opaque(data + r * map.stride[0]), 1};
+    return {opaque(data + map(r)), col_stride};
+  }
+};
+
+/// One value a row in memory: where a log-sum-exp goes.
+template <class T>
+struct MemoryScalars {
+  using value_type = T;
+
+  T* data;
+  RowMap map;
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const {
+    data[map(row)] = static_cast<T>(value);
+  }
+};
+
+/// A user's load functor as a source of rows.
+template <RowLoad Load>
+struct FunctorRows {
+  using value_type               = typename Load::value_type;
+  static constexpr bool is_plain = false;
+
+  struct Stretch {
+    using value_type                   = typename Load::value_type;
+    static constexpr bool always_whole = false;
+
+    const Load& load;
+    std::int64_t r;
+    std::int64_t start;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+      return window.splits_no_pack<V>();
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
+      if (c < window.end) return load.template load<V>(r, start + c);
+      Pack<value_type, V> pack;
+      for (int v = 0; v < V; ++v) pack[v] = pad;
+      return pack;
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
+      if (window.has_pack<V>(c)) return load.template load<V>(r, start + c);
+      Pack<value_type, V> pack;
+      for (int v = 0; v < V; ++v) pack[v] = window.has(c + v) ? load.template load<1>(r, start + c + v)[0] : pad;
+      return pack;
+    }
+  };
+
+  struct Row {
+    using value_type = typename Load::value_type;
+
+    const Load& load;
+    std::int64_t r;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION int phase() const {
+      return 0;
+    }
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
+      return {load, r, start};
+    }
+  };
+
+  Load load;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {load, r}; }
+};
+
+/// A user's store functor as a sink of rows; it takes results in the accumulator type A.
+template <class Store, class A>
+struct FunctorSink {
+  using value_type = A;
+
+  struct Stretch {
+    using value_type                   = A;
+    static constexpr bool always_whole = false;
+
+    const Store& sink;
+    std::int64_t r;
+    std::int64_t start;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+      return window.splits_no_pack<V>();
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<A, V>& pack, int c) const {
+      sink.template store<V>(pack, r, start + c);
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void store_pack(const Pack<A, V>& pack, int c, const Window& window) const {
+      if (window.has_pack<V>(c)) {
+        sink.template store<V>(pack, r, start + c);
+        return;
+      }
+      for (int v = 0; v < V; ++v) {
+        if (window.has(c + v)) sink.template store<1>(Pack<A, 1>{{pack[v]}}, r, start + c + v);
+      }
+    }
+  };
+
+  struct Row {
+    using value_type = A;
+
+    const Store& sink;
+    std::int64_t r;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
+      return {sink, r, start};
+    }
+  };
+
+  Store m_store;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {m_store, r}; }
+  KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const { m_store.store(value, row); }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_PRIMITIVES_ROWS_HPP

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_OPTIONS_HPP
+#define KOKKOSNN_OPTIONS_HPP
+
+namespace KokkosNN {
+
+/// What a row gives when every one of its scaled logits is -inf (a fully masked row).
+enum class MaskedRowPolicy {
+  nan,  ///< NaN in every column, as PyTorch does
+  zero  ///< softmax: 0 in every column; log_softmax: -inf in every column
+};
+
+/// How far equal input gives equal bits.
+enum class Determinism {
+  run_to_run,      ///< the same call on the same device gives the same bits every time
+  batch_invariant  ///< moreover, a row's bits do not depend on how many rows there are or where in the tensor it stands
+};
+
+/// How rows are mapped to the machine, in Kokkos' hierarchy words (a "lane" is a hardware thread that can shuffle).
+enum class RowStrategy {
+  automatic,       ///< the planner chooses
+  vector_lanes,    ///< a row belongs to a few neighbouring lanes, in registers; several rows a team
+  team_scratch,    ///< a row belongs to a team and stays in team scratch
+  team_registers,  ///< a row belongs to a team and stays in its threads' registers
+  team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online
+  split_row,       ///< a row is split over co-resident teams that exchange (max, sum)
+  inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
+};
+
+/// What a caller may fix of a plan; zero or `automatic` leaves the choice to the planner. A request that cannot be served
+/// is an error that says why.
+struct PlanRequest {
+  RowStrategy strategy = RowStrategy::automatic;
+  int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4 or 8
+  int lanes            = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
+  int team_size        = 0;  ///< threads a team
+  int teams_per_row    = 0;  ///< teams that share a row (split_row)
+};
+
+/// Options of the softmax family; an aggregate for designated initialisers: `{.axis = 1, .scale = 0.125}`.
+struct SoftmaxOptions {
+  int axis                   = -1;   ///< the reduced axis; negative counts from the end
+  double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); finite and not zero
+  MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
+  Determinism determinism    = Determinism::run_to_run;
+  PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_OPTIONS_HPP

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_PACK_HPP
+#define KOKKOSNN_PACK_HPP
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+
+namespace KokkosNN {
+
+/// N neighbouring elements of a row, which a thread loads, computes and stores together. N is a power of two; the pack is
+/// aligned like one memory access of the GPU (16 bytes at most), so that a copy of it is one instruction there.
+template <class T, int N>
+struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
+  using value_type          = T;
+  static constexpr int size = N;
+
+  KOKKOS_FUNCTION T& operator[](int i) { return value[i]; }
+  KOKKOS_FUNCTION const T& operator[](int i) const { return value[i]; }
+
+  T value[N];
+};
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_PACK_HPP

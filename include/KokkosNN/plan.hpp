@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_PLAN_HPP
+#define KOKKOSNN_PLAN_HPP
+
+#include <KokkosNN/options.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace KokkosNN {
+
+/// The operators of the forward family.
+enum class RowOperator { softmax, log_softmax, logsumexp };
+
+/// Element types by their short names; `other` is a type that only a user's functor knows.
+enum class ElementType { f64, f32, f16, bf16, other };
+
+/// Where the kernels run, as far as planning cares.
+enum class Backend { host, cuda, hip };
+
+/// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees; strides
+/// are in elements.
+struct RowProblem {
+  RowOperator op      = RowOperator::softmax;
+  ElementType x_type  = ElementType::f32;
+  ElementType y_type  = ElementType::f32;
+  int x_bytes         = 4;  ///< size of an element of x
+  int y_bytes         = 4;  ///< size of an element of y
+  int accumulator_bytes = 4;  ///< 4: float, 8: double
+  std::int64_t rows   = 0;
+  std::int64_t cols   = 0;
+  std::int64_t x_col_stride = 1;  ///< stride of the reduced axis in x
+  std::int64_t y_col_stride = 1;  ///< stride of the reduced axis in y
+  std::int64_t inner  = 1;    ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
+  bool inner_contiguous = false;  ///< that axis has unit stride in x and in y
+  bool rows_aligned   = true;  ///< every row starts at a 16-byte boundary in x and y
+};
+
+/// What the planner knows of the machine.
+struct DeviceTraits {
+  Backend backend          = Backend::host;
+  int lanes                = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host
+  int multiprocessors      = 1;    ///< SMs, CUs; on a host the threads
+  int max_team_size        = 1;
+  int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
+  std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
+};
+
+/// How one call will run: a plain value, printable, comparable, reusable.
+struct RowPlan {
+  RowOperator op         = RowOperator::softmax;
+  RowStrategy strategy   = RowStrategy::automatic;
+  ElementType x_type     = ElementType::f32;
+  ElementType y_type     = ElementType::f32;
+  int pack               = 1;  ///< elements that a thread loads at once
+  int packs_per_thread   = 1;  ///< packs that a thread holds at a time
+  int lanes              = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)
+  int team_size          = 1;
+  int rows_per_team      = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
+  int teams_per_row      = 1;  ///< split_row: teams that share a row
+  std::int64_t league_size  = 1;
+  int scratch_level      = 0;
+  std::size_t scratch_bytes = 0;  ///< team scratch
+  bool allow_shift       = true;  ///< rows may start inside a pack so that loads are aligned; never when batch invariant
+
+  bool operator==(const RowPlan&) const = default;
+};
+
+/// Chooses the plan for a problem on a machine: a pure host function, no launch, no allocation on a device.
+///
+/// \param problem  rows, cols, strides and types
+/// \param traits   the machine, from `device_traits(exec)` or made up
+/// \param options  determinism, and parts of the plan that the caller fixes
+/// \return the plan; `to_string` of it is the kernel's label
+/// \throws std::invalid_argument when a forced strategy or size cannot serve; the message says why
+RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options = {});
+
+/// The kernel's label, the benchmark's name and what a test of a path asserts:
+/// `KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64]`.
+std::string to_string(const RowPlan& plan);
+
+const char* to_string(RowOperator op);
+const char* to_string(RowStrategy strategy);
+const char* to_string(ElementType type);
+const char* to_string(Backend backend);
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_PLAN_HPP

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_SOFTMAX_HPP
+#define KOKKOSNN_SOFTMAX_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+// Softmax, log-softmax and log-sum-exp along one axis of a View. What holds for all three:
+//
+// Views      rank 1 to 8, LayoutRight, LayoutLeft or LayoutStride, any strides (a stride may be 0 in x), any alignment;
+//            element types double, float, Kokkos::Experimental::half_t and bhalf_t, x and y independently. 64-bit offsets.
+// In place   y may be x (the same View twice); any other overlap is an error.
+// Ordering   asynchronous on `exec`: the call enqueues one kernel (split_row: and the zeroing of its workspace), fences
+//            nothing and, after the first call of its kind on `exec`, allocates nothing.
+// Arithmetic in the wider of the two types' accumulators, float for the 16-bit types; float results within 4 ulp of the
+//            exact value over the whole normal range (below it they may be flushed to zero), double within 4, 16-bit ones the
+//            correctly rounded value or its neighbour.
+// Values     a NaN anywhere in a row makes the whole row NaN, and so does a +inf (of scale * x); a -inf element is masked:
+//            0, or -inf in log_softmax; a row of nothing else follows options.masked_row. Not for -ffast-math.
+// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
+//            differ, axis out of range, scale zero or not finite, overlap, a forced plan that cannot serve.
+// Cost       each element is read once and written once, but for team_online and parts of rows that fit no chip: read twice.
+// Source     the max-subtraction is folklore; (max, sum) in one pass: Milakov and Gimelshein, "Online normalizer calculation
+//            for softmax", 2018.
+
+namespace KokkosNN {
+
+/// Softmax along an axis: y_i = exp(scale (x_i - max_j x_j)) / sum_k exp(scale (x_k - max_j x_j)).
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param x        input, any shape of rank 1 to 8
+/// \param y        output, the extents of x; may be x
+/// \param options  axis (default: the last), scale (default 1), masked rows, determinism; see SoftmaxOptions
+///
+/// See the head of this file for views, ordering, accuracy, NaN and errors. Reads MN, writes MN elements.
+template <ExecutionSpace Exec, View XView, View YView>
+void softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
+  Impl::check_views<Exec, XView, YView, Impl::SoftmaxName>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::softmax");
+  Impl::call<RowOperator::softmax>("softmax", exec, x, y, options);
+}
+
+/// Softmax on the default instance of y's execution space.
+template <View XView, View YView>
+void softmax(const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
+  softmax(typename YView::execution_space{}, x, y, options);
+}
+
+/// Log-softmax along an axis: y_i = scale (x_i - max_j x_j) - log(sum_k exp(scale (x_k - max_j x_j))).
+///
+/// Parameters as for softmax. Results are within 4 ulp of max(1, |y|). Reads MN, writes MN elements.
+template <ExecutionSpace Exec, View XView, View YView>
+void log_softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
+  Impl::check_views<Exec, XView, YView, Impl::LogSoftmaxName>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::log_softmax");
+  Impl::call<RowOperator::log_softmax>("log_softmax", exec, x, y, options);
+}
+
+/// Log-softmax on the default instance of y's execution space.
+template <View XView, View YView>
+void log_softmax(const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
+  log_softmax(typename YView::execution_space{}, x, y, options);
+}
+
+/// Logarithm (natural) of the sum of exponentials along an axis: lse = scale max_j x_j + log(sum_k exp(scale (x_k - max))).
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param x        input, any shape of rank 1 to 8
+/// \param lse      output, x's extents without the axis (rank 0 for a rank-1 x)
+/// \param options  as for softmax; masked_row does not matter: a row of only -inf, or of no element, gives -inf
+///
+/// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads MN, writes M elements.
+template <ExecutionSpace Exec, View XView, View LseView>
+void logsumexp(const Exec& exec, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
+  Impl::check_views<Exec, XView, LseView, Impl::LogSumExpName>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::logsumexp");
+  Impl::call<RowOperator::logsumexp>("logsumexp", exec, x, lse, options);
+}
+
+/// Log-sum-exp on the default instance of lse's execution space.
+template <View XView, View LseView>
+void logsumexp(const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
+  logsumexp(typename LseView::execution_space{}, x, lse, options);
+}
+
+/// The plan that a call with these arguments follows; checks them as the call does, launches nothing.
+template <ExecutionSpace Exec, View XView, View YView>
+RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
+                  const SoftmaxOptions& options = {}) {
+  const auto layout = Impl::normalise(to_string(op), op, Impl::tensor_of(x), Impl::tensor_of(y), options);
+  return Impl::plan_views<XView, YView>(op, exec, layout, options);
+}
+
+namespace Impl {
+
+/// A checked call with its plan and workspace, for repeated calls.
+template <RowOperator op, class Exec, class XView, class YView, class Name>
+class PlannedCall {
+ public:
+  PlannedCall(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {})
+      : m_exec(exec),
+        m_x(x),
+        m_y(y),
+        m_options(options),
+        m_layout(normalise(Name::value, op, tensor_of(x), tensor_of(y), options)),
+        m_plan(plan_views<XView, YView>(op, exec, m_layout, options)) {
+    check_views<Exec, XView, YView, Name>();
+    reserve_workspace<XView, YView, op>(exec, m_plan, m_workspace);
+  }
+
+  /// Enqueues the call on the Views of the constructor: no check, no planning, no allocation.
+  void run() const { run_on(m_x, m_y, m_layout); }
+
+  /// Enqueues the call on other Views with the same extents and strides; std::invalid_argument if they differ.
+  void run(const XView& x, const YView& y) const {
+    const RowLayout layout = normalise(Name::value, op, tensor_of(x), tensor_of(y), m_options);
+    require_same_layout(Name::value, m_layout, layout);
+    run_on(x, y, layout);
+  }
+
+  const RowPlan& row_plan() const { return m_plan; }
+
+ private:
+  void run_on(const XView& x, const YView& y, const RowLayout& layout) const {
+    run_planned<op>(m_exec, m_plan, layout, m_options, x, y, &m_workspace);
+  }
+
+  Exec m_exec;
+  XView m_x;
+  YView m_y;
+  SoftmaxOptions m_options;
+  RowLayout m_layout;
+  RowPlan m_plan;
+  mutable WorkspaceView<Exec> m_workspace;
+};
+
+}  // namespace Impl
+
+/// A softmax call that is planned once and run often: `SoftmaxPlan plan(exec, x, y, options); plan.run();`.
+///
+/// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a CUDA or
+/// HIP graph. One run at a time: a plan is not for two instances or threads at once.
+template <class Exec, class XView, class YView>
+class SoftmaxPlan : public Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName> {
+  using Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName>::PlannedCall;
+};
+template <class Exec, class XView, class YView>
+SoftmaxPlan(const Exec&, const XView&, const YView&) -> SoftmaxPlan<Exec, XView, YView>;
+template <class Exec, class XView, class YView>
+SoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions&) -> SoftmaxPlan<Exec, XView, YView>;
+
+/// The same for log_softmax.
+template <class Exec, class XView, class YView>
+class LogSoftmaxPlan : public Impl::PlannedCall<RowOperator::log_softmax, Exec, XView, YView, Impl::LogSoftmaxName> {
+  using Impl::PlannedCall<RowOperator::log_softmax, Exec, XView, YView, Impl::LogSoftmaxName>::PlannedCall;
+};
+template <class Exec, class XView, class YView>
+LogSoftmaxPlan(const Exec&, const XView&, const YView&) -> LogSoftmaxPlan<Exec, XView, YView>;
+template <class Exec, class XView, class YView>
+LogSoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions&) -> LogSoftmaxPlan<Exec, XView, YView>;
+
+/// The same for logsumexp.
+template <class Exec, class XView, class LseView>
+class LogSumExpPlan : public Impl::PlannedCall<RowOperator::logsumexp, Exec, XView, LseView, Impl::LogSumExpName> {
+  using Impl::PlannedCall<RowOperator::logsumexp, Exec, XView, LseView, Impl::LogSumExpName>::PlannedCall;
+};
+template <class Exec, class XView, class LseView>
+LogSumExpPlan(const Exec&, const XView&, const LseView&) -> LogSumExpPlan<Exec, XView, LseView>;
+template <class Exec, class XView, class LseView>
+LogSumExpPlan(const Exec&, const XView&, const LseView&, const SoftmaxOptions&) -> LogSumExpPlan<Exec, XView, LseView>;
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_SOFTMAX_HPP

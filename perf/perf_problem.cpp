@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <vector>
+
+namespace KokkosNN::Perf {
+namespace {
+
+/// Bits that depend on nothing but the element's place in memory.
+KOKKOS_INLINE_FUNCTION std::uint64_t noise(std::uint64_t place) {
+  place = (place + 1) * 0x9e3779b97f4a7c15u;
+  place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9u;
+  return place ^ (place >> 27);
+}
+
+/// A value in [-4, 4).
+KOKKOS_INLINE_FUNCTION float scattered(std::uint64_t place) {
+  return static_cast<float>(noise(place) >> 40) * 0x1p-21f - 4.0f;
+}
+
+template <class T>
+void fill_scattered(const Exec& exec, T* data, std::int64_t count) {
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
+      KOKKOS_LAMBDA(const std::int64_t i) { data[i] = static_cast<T>(scattered(static_cast<std::uint64_t>(i))); });
+}
+
+template <class T>
+void fill_nan(const Exec& exec, T* data, std::int64_t count) {
+  const T nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::poison", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
+      KOKKOS_LAMBDA(const std::int64_t i) { data[i] = nan; });
+}
+
+/// `count` elements, `stride` apart, on the host.
+template <class T>
+std::vector<double> gathered(const Exec& exec, const T* data, std::int64_t count, std::int64_t stride) {
+  Kokkos::View<double*, Exec> picked(Kokkos::view_alloc(Kokkos::WithoutInitializing, exec, "KokkosNN::Perf::gather"),
+                                     count);
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::gather", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
+      KOKKOS_LAMBDA(const std::int64_t i) { picked(i) = static_cast<double>(static_cast<T>(data[i * stride])); });
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, picked);
+  return {host.data(), host.data() + count};
+}
+
+std::vector<double> gathered(const Exec& exec, const Bytes& bytes, ElementType type, std::int64_t first,
+                             std::int64_t count, std::int64_t stride) {
+  std::vector<double> result;
+  with_type(type, [&]<class T>(std::type_identity<T>) {
+    result = gathered(exec, reinterpret_cast<const T*>(bytes.data()) + first, count, stride);
+  });
+  return result;
+}
+
+/// The formula, as it stands in a textbook; the sum is wider than any type that is checked.
+std::vector<double> reference(RowOperator op, const std::vector<double>& x) {
+  const double max = *std::ranges::max_element(x);
+  std::vector<double> y;
+  y.reserve(x.size());
+  long double sum = 0;
+  for (const double value : x) sum += y.emplace_back(std::exp(value - max));
+  const double log_sum = static_cast<double>(std::log(sum));
+  if (op == RowOperator::logsumexp) return {max + log_sum};
+  for (std::size_t col = 0; col < x.size(); ++col)
+    y[col] = op == RowOperator::softmax ? static_cast<double>(y[col] / sum) : x[col] - max - log_sum;
+  return y;
+}
+
+/// What a correct kernel stays within; it catches a wrong one, the tests judge accuracy.
+struct Tolerance {
+  double relative;
+  double absolute;
+};
+
+Tolerance tolerance(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return {1e-12, 1e-300};
+    case ElementType::f32:
+      return {2e-5, 1e-30};
+    case ElementType::f16:
+      return {4e-3, 1e-6};  // a wide row's probabilities are subnormal
+    case ElementType::bf16:
+      return {2e-2, 1e-30};
+    case ElementType::other:
+      break;
+  }
+  return {0, 0};
+}
+
+bool agrees(double got, double want, const Tolerance& tolerance, double slack) {
+  return std::abs(got - want) <= slack * (tolerance.relative * std::abs(want) + tolerance.absolute);
+}
+
+}  // namespace
+
+void fill_with_noise(const Exec& exec, const Bytes& bytes) {
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::noise", Kokkos::RangePolicy<Exec>(exec, 0, bytes.extent(0)),
+      KOKKOS_LAMBDA(const std::size_t i) { bytes(i) = static_cast<std::byte>(noise(i) >> 56); });
+}
+
+Problem::Problem(const Exec& exec, const Case& shape)
+    : m_exec(exec),
+      m_case(shape),
+      m_x(allocate(exec, "KokkosNN::Perf::x", shape.x_elements() * size_of(shape.x_type))),
+      m_y(allocate(exec, "KokkosNN::Perf::y", shape.y_elements() * size_of(shape.y_type))) {
+  with_type(shape.x_type, [&]<class T>(std::type_identity<T>) {
+    fill_scattered(m_exec, reinterpret_cast<T*>(m_x.data()), m_case.x_elements());
+  });
+}
+
+void Problem::poison_y() const {
+  with_type(m_case.y_type, [&]<class T>(std::type_identity<T>) {
+    fill_nan(m_exec, reinterpret_cast<T*>(m_y.data()), m_case.y_elements());
+  });
+}
+
+std::string Problem::check(double slack) const {
+  const bool one_value_a_row    = m_case.op == RowOperator::logsumexp;
+  const bool right              = m_case.layout == Layout::right;
+  const std::int64_t col_stride = right ? 1 : m_case.rows;
+  const std::int64_t row_stride = right ? m_case.cols : 1;
+  for (const std::int64_t row : std::set<std::int64_t>{0, m_case.rows / 2, m_case.rows - 1}) {
+    const auto x    = gathered(m_exec, m_x, m_case.x_type, row * row_stride, m_case.cols, col_stride);
+    const auto want = reference(m_case.op, x);
+    const auto got  = one_value_a_row ? gathered(m_exec, m_y, m_case.y_type, row, 1, 1)
+                                      : gathered(m_exec, m_y, m_case.y_type, row * row_stride, m_case.cols, col_stride);
+    for (std::size_t col = 0; col < want.size(); ++col) {
+      if (agrees(got[col], want[col], tolerance(m_case.y_type), slack)) continue;
+      std::ostringstream text;
+      text << "row " << row << ", column " << col << ": " << got[col] << ", expected " << want[col];
+      return text.str();
+    }
+  }
+  return {};
+}
+
+}  // namespace KokkosNN::Perf

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "provider.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <type_traits>
+
+namespace KokkosNN::Perf {
+namespace {
+
+using Kokkos::Experimental::bhalf_t;
+using Kokkos::Experimental::half_t;
+
+/// A user's call, options and all: what is measured is what a user gets.
+template <class X, class Y>
+Contender softmax_call(const Exec& exec, const X& x, const Y& y, const SoftmaxOptions& options) {
+  return {.call = [=] { KokkosNN::softmax(exec, x, y, options); },
+          .plan = to_string(make_plan(RowOperator::softmax, exec, x, y, options))};
+}
+
+template <class X, class Y>
+Contender softmax_call(const Problem& problem, const SoftmaxOptions& options) {
+  return softmax_call(problem.exec(), problem.x<const X>(), problem.y<Y>(), options);
+}
+
+Contender softmax_call(const Problem& problem, const SoftmaxOptions& options) {
+  const Case& shape = problem.shape();
+  const auto is     = [&](ElementType x, ElementType y) { return shape.x_type == x && shape.y_type == y; };
+  if (shape.layout == Layout::left && is(ElementType::f32, ElementType::f32))
+    return softmax_call(problem.exec(), problem.x<const float, Kokkos::LayoutLeft>(),
+                        problem.y<float, Kokkos::LayoutLeft>(), options);
+  if (shape.layout == Layout::right) {
+    if (is(ElementType::f32, ElementType::f32)) return softmax_call<float, float>(problem, options);
+    if (is(ElementType::f64, ElementType::f64)) return softmax_call<double, double>(problem, options);
+    if constexpr (with_16_bit_types) {
+      if (is(ElementType::f16, ElementType::f16)) return softmax_call<half_t, half_t>(problem, options);
+      if (is(ElementType::bf16, ElementType::bf16)) return softmax_call<bhalf_t, bhalf_t>(problem, options);
+      if (is(ElementType::f32, ElementType::bf16)) return softmax_call<float, bhalf_t>(problem, options);
+      if (is(ElementType::bf16, ElementType::f32)) return softmax_call<bhalf_t, float>(problem, options);
+    }
+  }
+  // logic_error: an invalid_argument would read as "this strategy can't serve"
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no softmax of " + shape.name());
+}
+
+Contender log_softmax_call(const Problem& problem, const SoftmaxOptions& options) {
+  const Exec exec = problem.exec();
+  const auto x    = problem.x<const float>();
+  const auto y    = problem.y<float>();
+  return {.call = [=] { KokkosNN::log_softmax(exec, x, y, options); },
+          .plan = to_string(make_plan(RowOperator::log_softmax, exec, x, y, options))};
+}
+
+Contender logsumexp_call(const Problem& problem, const SoftmaxOptions& options) {
+  const Exec exec = problem.exec();
+  const auto x    = problem.x<const float>();
+  const auto lse  = problem.y_vector<float>();
+  return {.call = [=] { KokkosNN::logsumexp(exec, x, lse, options); },
+          .plan = to_string(make_plan(RowOperator::logsumexp, exec, x, lse, options))};
+}
+
+}  // namespace
+
+Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
+  const SoftmaxOptions options{.plan = {.strategy = strategy}};
+  switch (problem.shape().op) {
+    case RowOperator::softmax:
+      return softmax_call(problem, options);
+    case RowOperator::log_softmax:
+      return log_softmax_call(problem, options);
+    case RowOperator::logsumexp:
+      return logsumexp_call(problem, options);
+  }
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no " + problem.shape().name());
+}
+
+}  // namespace KokkosNN::Perf

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The data of one case, and the check that a provider's result is a softmax before its time is believed.
+#ifndef KOKKOSNN_PERF_PROBLEM_HPP
+#define KOKKOSNN_PERF_PROBLEM_HPP
+
+#include "shapes.hpp"
+#include "timing.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace KokkosNN::Perf {
+
+using Bytes = Kokkos::View<std::byte*, Exec>;
+
+/// Device memory that nobody has written yet: whoever fills it first places its pages.
+inline Bytes allocate(const Exec& exec, const std::string& label, std::int64_t bytes) {
+  return Bytes(Kokkos::view_alloc(Kokkos::WithoutInitializing, exec, label), static_cast<std::size_t>(bytes));
+}
+
+/// Bytes without a pattern: a GPU draws less power, and so may run faster, on constant ones.
+void fill_with_noise(const Exec& exec, const Bytes& bytes);
+
+/// half_t and bhalf_t are float in a Kokkos without a GPU backend: such columns would measure float under a wrong name.
+inline constexpr bool with_16_bit_types = sizeof(Kokkos::Experimental::half_t) == 2;
+
+/// Calls `visit` with the std::type_identity of an element type.
+template <class Visit>
+void with_type(ElementType type, Visit&& visit) {
+  switch (type) {
+    case ElementType::f64:
+      return visit(std::type_identity<double>{});
+    case ElementType::f32:
+      return visit(std::type_identity<float>{});
+    case ElementType::f16:
+      if constexpr (with_16_bit_types) return visit(std::type_identity<Kokkos::Experimental::half_t>{});
+      break;
+    case ElementType::bf16:
+      if constexpr (with_16_bit_types) return visit(std::type_identity<Kokkos::Experimental::bhalf_t>{});
+      break;
+    case ElementType::other:
+      break;
+  }
+  throw std::invalid_argument(std::string("KokkosNN::Perf: no element type ") + KokkosNN::to_string(type));
+}
+
+/// x and y of a case in device memory. The element types are known to the providers only: each instantiates what it
+/// needs.
+class Problem {
+ public:
+  /// Allocates, and fills x with reproducible values in [-4, 4).
+  Problem(const Exec& exec, const Case& shape);
+
+  const Exec& exec() const { return m_exec; }
+  const Case& shape() const { return m_case; }
+
+  template <class T, class ViewLayout = Kokkos::LayoutRight>
+  auto x() const {
+    return matrix<T, ViewLayout>(m_x);
+  }
+  template <class T, class ViewLayout = Kokkos::LayoutRight>
+  auto y() const {
+    return matrix<T, ViewLayout>(m_y);
+  }
+  /// y of an operator that gives one value a row.
+  template <class T>
+  auto y_vector() const {
+    return Kokkos::View<T*, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(m_y.data()), m_case.rows);
+  }
+
+  /// Overwrites y with NaN: a kernel that writes nothing must not inherit the result of the one before.
+  void poison_y() const;
+
+  /// Compares a few rows of y with the plain formula in long double.
+  ///
+  /// \param slack  factor of the tolerance, for providers that round between passes
+  /// \return nothing where they agree, else what differs
+  std::string check(double slack) const;
+
+ private:
+  template <class T, class ViewLayout>
+  auto matrix(const Bytes& bytes) const {
+    return Kokkos::View<T**, ViewLayout, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(bytes.data()), m_case.rows,
+                                                                        m_case.cols);
+  }
+
+  Exec m_exec;
+  Case m_case;
+  Bytes m_x;
+  Bytes m_y;
+};
+
+}  // namespace KokkosNN::Perf
+
+#endif  // KOKKOSNN_PERF_PROBLEM_HPP

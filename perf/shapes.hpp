@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The shapes that are measured: every sweep is a line of one table, `sweeps`. A new shape is a new line here; the rest
+/// of perf/ follows.
+#ifndef KOKKOSNN_PERF_SHAPES_HPP
+#define KOKKOSNN_PERF_SHAPES_HPP
+
+#include <KokkosNN/plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace KokkosNN::Perf {
+
+enum class Layout { right, left };
+
+inline const char* to_string(Layout layout) { return layout == Layout::right ? "right" : "left"; }
+
+constexpr int size_of(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return 8;
+    case ElementType::f32:
+      return 4;
+    case ElementType::f16:
+    case ElementType::bf16:
+      return 2;
+    case ElementType::other:
+      break;
+  }
+  return 0;
+}
+
+/// How many rows a shape has; the one member that is set counts.
+struct RowRule {
+  std::int64_t fixed    = 0;  ///< this many
+  std::int64_t per_col  = 0;  ///< this many times the columns: attention has heads * batch * L rows of L
+  std::int64_t elements = 0;  ///< this many elements over the columns: the same traffic for every N
+
+  constexpr std::int64_t rows(std::int64_t cols) const {
+    if (fixed > 0) return fixed;
+    return std::max<std::int64_t>(1, per_col > 0 ? per_col * cols : elements / cols);
+  }
+};
+
+/// One line of the table. Sweeps of the same name share a plot and a table of the report.
+struct Sweep {
+  std::string_view name;
+  RowRule rows;
+  std::span<const std::int64_t> quick;  ///< columns of the default run
+  std::span<const std::int64_t> full;   ///< columns of `--full`
+  RowOperator op     = RowOperator::softmax;
+  ElementType x_type = ElementType::f32;
+  ElementType y_type = ElementType::f32;
+  Layout layout      = Layout::right;
+};
+
+/// The arrays of columns that the table refers to.
+namespace Columns {
+
+template <std::size_t Count>
+using Array = std::array<std::int64_t, Count>;
+
+/// 128 i for i = 2..99: the shapes of the Triton tutorial's fused softmax.
+constexpr auto fused = [] {
+  Array<98> cols{};
+  for (int i = 2; i <= 99; ++i) cols[i - 2] = 128 * i;
+  return cols;
+}();
+constexpr Array<11> fused_quick{256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12672};
+
+constexpr Array<6> attention{16, 32, 64, 128, 256, 512};
+
+constexpr Array<8> wide{1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20};
+constexpr Array<3> wide_quick{1 << 14, 1 << 17, 1 << 20};
+
+constexpr Array<4> vocabulary{32000, 50257, 128256, 151936};
+
+/// 2^k - 1, 2^k, 2^k + 1 for k in [First, Last], Step apart.
+template <int First, int Last, int Step>
+constexpr auto around_powers_of_two() {
+  Array<3 * ((Last - First) / Step + 1)> cols{};
+  std::size_t next = 0;
+  for (int k = First; k <= Last; k += Step)
+    for (int offset = -1; offset <= 1; ++offset) cols[next++] = (std::int64_t{1} << k) + offset;
+  return cols;
+}
+constexpr auto cliffs       = around_powers_of_two<5, 17, 1>();
+constexpr auto cliffs_quick = around_powers_of_two<7, 16, 3>();
+
+constexpr Array<9> layouts{16, 64, 128, 256, 1024, 2048, 4096, 8192, 16384};
+constexpr Array<3> layouts_quick{128, 1024, 8192};
+
+constexpr Array<7> types{64, 256, 1024, 4096, 8192, 16384, 32768};
+constexpr Array<3> types_quick{256, 1024, 8192};
+
+}  // namespace Columns
+
+/// The same shapes for other element types and for other operators.
+constexpr Sweep types(ElementType x, ElementType y) {
+  return {.name   = "types",
+          .rows   = {.fixed = 8192},
+          .quick  = Columns::types_quick,
+          .full   = Columns::types,
+          .x_type = x,
+          .y_type = y};
+}
+constexpr Sweep operators(RowOperator op) {
+  return {
+      .name = "operators", .rows = {.fixed = 8192}, .quick = Columns::types_quick, .full = Columns::types, .op = op};
+}
+/// The last axis of a LayoutLeft View, which is Kokkos' default on GPUs.
+constexpr Sweep layouts() {
+  return {.name   = "layouts",
+          .rows   = {.fixed = 16384},
+          .quick  = Columns::layouts_quick,
+          .full   = Columns::layouts,
+          .layout = Layout::left};
+}
+
+constexpr std::array sweeps{
+    Sweep{"fused", {.fixed = 4096}, Columns::fused_quick, Columns::fused},
+    Sweep{"attention", {.per_col = 32 * 64}, Columns::attention, Columns::attention},
+    Sweep{"wide, 8 rows", {.fixed = 8}, Columns::wide_quick, Columns::wide},
+    Sweep{"wide, many rows", {.elements = 1 << 28}, Columns::wide_quick, Columns::wide},
+    Sweep{"vocabulary", {.fixed = 4096}, Columns::vocabulary, Columns::vocabulary},
+    Sweep{"cliffs", {.elements = 1 << 26}, Columns::cliffs_quick, Columns::cliffs},
+    layouts(),
+    types(ElementType::f64, ElementType::f64),
+    types(ElementType::f32, ElementType::f32),
+    types(ElementType::f16, ElementType::f16),
+    types(ElementType::bf16, ElementType::bf16),
+    types(ElementType::f32, ElementType::bf16),
+    types(ElementType::bf16, ElementType::f32),
+    operators(RowOperator::log_softmax),
+    operators(RowOperator::logsumexp),
+};
+
+/// One shape as it will run on this machine.
+struct Case {
+  std::string sweep;
+  RowOperator op            = RowOperator::softmax;
+  ElementType x_type        = ElementType::f32;
+  ElementType y_type        = ElementType::f32;
+  Layout layout             = Layout::right;
+  std::int64_t nominal_rows = 0;  ///< as the table has it
+  std::int64_t rows         = 0;  ///< as it runs here
+  std::int64_t cols         = 0;
+
+  bool operator==(const Case&) const = default;
+
+  std::int64_t x_elements() const { return rows * cols; }
+  std::int64_t y_elements() const { return op == RowOperator::logsumexp ? rows : rows * cols; }
+  /// Bytes that any implementation must move: x once, y once.
+  std::int64_t bytes() const { return x_elements() * size_of(x_type) + y_elements() * size_of(y_type); }
+
+  /// "f32", or "f32>bf16" where x and y differ.
+  std::string type() const {
+    const std::string x = KokkosNN::to_string(x_type);
+    return x_type == y_type ? x : x + ">" + KokkosNN::to_string(y_type);
+  }
+  std::string name() const {
+    return sweep + '/' + KokkosNN::to_string(op) + '/' + type() + '/' + to_string(layout) + '/' + std::to_string(rows) +
+           'x' + std::to_string(cols);
+  }
+};
+
+/// The case with so many rows that it moves at most `traffic` bytes; one row at least.
+inline Case scaled(Case shape, std::int64_t traffic) {
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.bytes() / shape.rows);
+  const std::int64_t rows      = std::max<std::int64_t>(1, traffic / row_bytes);
+  if (rows < shape.rows) shape.rows = rows > 64 ? rows / 64 * 64 : rows;
+  return shape;
+}
+
+inline bool has_16_bit_type(const Sweep& sweep) { return size_of(sweep.x_type) == 2 || size_of(sweep.y_type) == 2; }
+
+/// The table, expanded and scaled so that a shape moves at most `traffic` bytes.
+inline std::vector<Case> cases(bool full, bool with_16_bit_types, std::int64_t traffic) {
+  std::vector<Case> result;
+  for (const Sweep& sweep : sweeps) {
+    if (has_16_bit_type(sweep) && !with_16_bit_types) continue;
+    for (const std::int64_t cols : full ? sweep.full : sweep.quick) {
+      const std::int64_t rows = sweep.rows.rows(cols);
+      result.push_back(
+          scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, rows, rows, cols},
+                 traffic));
+    }
+  }
+  return result;
+}
+
+}  // namespace KokkosNN::Perf
+
+#endif  // KOKKOSNN_PERF_SHAPES_HPP

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/instantiations.hpp>
+
+namespace KokkosNN::Impl {
+KOKKOSNN_IMPL_VIEW_CALLS(, double, double)
+}  // namespace KokkosNN::Impl

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/layout.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace KokkosNN::Impl {
+namespace {
+
+/// Starts an error message with the public function's name.
+class Complaint {
+ public:
+  explicit Complaint(const char* function) { m_text << "KokkosNN::" << function << ": "; }
+
+  template <class T>
+  Complaint& operator<<(const T& part) {
+    m_text << part;
+    return *this;
+  }
+  [[noreturn]] void raise() const { throw std::invalid_argument(m_text.str()); }
+
+ private:
+  std::ostringstream m_text;
+};
+
+std::string shape_of(const Tensor& t) {
+  std::ostringstream text;
+  text << '(';
+  for (int k = 0; k < t.rank; ++k) text << (k > 0 ? ", " : "") << t.extent[k];
+  text << ')';
+  return text.str();
+}
+
+std::string strides_of(const Tensor& t) {
+  Tensor strides = t;
+  std::copy_n(t.stride, t.rank, strides.extent);
+  return shape_of(strides);
+}
+
+int resolve_axis(const char* function, int axis, int rank) {
+  const int resolved = axis < 0 ? axis + rank : axis;
+  if (resolved < 0 || resolved >= rank) {
+    (Complaint(function) << "axis " << axis << " is out of range for rank " << rank).raise();
+  }
+  return resolved;
+}
+
+/// x without one axis.
+Tensor without_axis(const Tensor& x, int axis) {
+  Tensor rest = x;
+  rest.rank   = x.rank - 1;
+  for (int k = axis; k < rest.rank; ++k) {
+    rest.extent[k] = x.extent[k + 1];
+    rest.stride[k] = x.stride[k + 1];
+  }
+  return rest;
+}
+
+void validate_same_extents(const char* function, RowOperator op, const Tensor& x, const Tensor& y, const Tensor& want) {
+  for (int k = 0; k < want.rank; ++k) {
+    if (want.extent[k] == y.extent[k]) continue;
+    Complaint complaint(function);
+    if (op == RowOperator::logsumexp) {
+      complaint << "lse must have the extents of x without the axis, " << shape_of(want) << ", but x is " << shape_of(x)
+                << " and lse is " << shape_of(y);
+    } else {
+      complaint << "x and y must have the same extents, but x is " << shape_of(x) << " and y is " << shape_of(y);
+    }
+    complaint.raise();
+  }
+}
+
+std::int64_t element_count(const Tensor& t) {
+  std::int64_t count = 1;
+  for (int k = 0; k < t.rank; ++k) count *= t.extent[k];
+  return count;
+}
+
+bool is_same_view(const Tensor& x, const Tensor& y) {
+  if (x.data != y.data || x.element_bytes != y.element_bytes || x.rank != y.rank) return false;
+  for (int k = 0; k < x.rank; ++k) {
+    if (x.extent[k] != y.extent[k] || (x.extent[k] > 1 && x.stride[k] != y.stride[k])) return false;
+  }
+  return true;
+}
+
+/// One term of an address difference: stride * i, low <= i <= high, in bytes, stride > 0.
+struct Term {
+  std::int64_t stride;
+  std::int64_t low;
+  std::int64_t high;
+};
+
+/// Collects the terms of `sign * address`, joined with what is there if the strides are equal.
+void add_terms(std::vector<Term>& terms, const Tensor& t, int sign) {
+  for (int k = 0; k < t.rank; ++k) {
+    const std::int64_t stride = sign * t.stride[k] * t.element_bytes;
+    const std::int64_t last   = t.extent[k] - 1;
+    if (stride == 0 || last == 0) continue;
+    const Term term = stride > 0 ? Term{stride, 0, last} : Term{-stride, -last, 0};
+    const auto twin = std::find_if(terms.begin(), terms.end(), [&](const Term& o) { return o.stride == term.stride; });
+    if (twin == terms.end()) {
+      terms.push_back(term);
+    } else {
+      twin->low += term.low;
+      twin->high += term.high;
+    }
+  }
+}
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+
+/// Whether some choice of the terms from number k on sums to a value in [low, high]. Terms come largest stride first,
+/// so in a regular layout only a few choices survive a level; `budget` bounds the search, and running out of it counts
+/// as yes.
+bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, std::int64_t high, int& budget) {
+  if (k == terms.size()) return low <= 0 && 0 <= high;
+  if (--budget < 0) return true;
+  std::int64_t rest_low = 0, rest_high = 0;
+  for (std::size_t j = k + 1; j < terms.size(); ++j) {
+    rest_low += terms[j].stride * terms[j].low;
+    rest_high += terms[j].stride * terms[j].high;
+  }
+  const Term& term         = terms[k];
+  const std::int64_t first = std::max(term.low, -floor_div(-(low - rest_high), term.stride));
+  const std::int64_t last  = std::min(term.high, floor_div(high - rest_low, term.stride));
+  for (std::int64_t i = first; i <= last; ++i) {
+    if (can_reach(terms, k + 1, low - i * term.stride, high - i * term.stride, budget)) return true;
+    if (budget < 0) return true;
+  }
+  return false;
+}
+
+/// Whether two elements of t share a byte: whether some difference of two indices, not zero, leads nowhere.
+bool overlaps_itself(const Tensor& t) {
+  std::vector<Term> axes;
+  for (int k = 0; k < t.rank; ++k) {
+    if (t.extent[k] > 1) axes.push_back({std::llabs(t.stride[k]) * t.element_bytes, 0, t.extent[k] - 1});
+  }
+  std::sort(axes.begin(), axes.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
+  int budget = 100000;
+  for (std::size_t lead = 0; lead < axes.size(); ++lead) {
+    std::vector<Term> differences{{axes[lead].stride, 1, axes[lead].high}};
+    for (std::size_t k = lead + 1; k < axes.size(); ++k) {
+      differences.push_back({axes[k].stride, -axes[k].high, axes[k].high});
+    }
+    if (axes[lead].stride == 0 || can_reach(differences, 0, 1 - t.element_bytes, t.element_bytes - 1, budget))
+      return true;
+  }
+  return false;
+}
+
+void validate_memory(const char* function, const Tensor& x, const Tensor& y) {
+  if (overlaps_itself(y)) {
+    (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
+                         << strides_of(y))
+        .raise();
+  }
+  if (is_same_view(x, y)) return;
+  if (overlaps(x, y)) {
+    (Complaint(function) << "x at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
+                         << ", extents " << shape_of(y) << ", overlap; only in place (the same View twice) may")
+        .raise();
+  }
+}
+
+struct Axis {
+  std::int64_t extent, x_stride, y_stride;
+  std::int64_t reach() const { return std::max(std::llabs(x_stride), std::llabs(y_stride)); }
+};
+
+/// The axes besides the reduced one, slowest first, neighbours merged where both tensors allow.
+std::vector<Axis> merged_axes(const Tensor& x, const Tensor& y) {
+  std::vector<Axis> axes;
+  for (int k = 0; k < x.rank; ++k) {
+    if (x.extent[k] != 1) axes.push_back({x.extent[k], x.stride[k], y.stride[k]});
+  }
+  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
+  std::vector<Axis> merged;
+  for (const Axis& axis : axes) {
+    if (!merged.empty()) {
+      Axis& outer = merged.back();
+      if (outer.x_stride == axis.x_stride * axis.extent && outer.y_stride == axis.y_stride * axis.extent) {
+        outer = {outer.extent * axis.extent, axis.x_stride, axis.y_stride};
+        continue;
+      }
+    }
+    merged.push_back(axis);
+  }
+  return merged;
+}
+
+/// Whether all rows of t start at a 16-byte boundary.
+bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, std::int64_t Axis::*stride) {
+  constexpr std::int64_t access_bytes = 16;
+  if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
+  return std::all_of(axes.begin(), axes.end(),
+                     [&](const Axis& axis) { return axis.*stride * t.element_bytes % access_bytes == 0; });
+}
+
+}  // namespace
+
+RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) const {
+  RowMap result;
+  result.n = dims;
+  std::copy_n(extent, std::max(dims, 0), result.extent);
+  std::copy_n(stride, std::max(dims, 0), result.stride);
+  for (int k = 0; k < dims; ++k) result.inverse[k] = 1.0 / static_cast<double>(extent[k]);
+  return result;
+}
+
+bool overlaps(const Tensor& x, const Tensor& y) {
+  if (element_count(x) == 0 || element_count(y) == 0) return false;
+  std::vector<Term> terms;
+  add_terms(terms, x, 1);
+  add_terms(terms, y, -1);
+  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
+  // Two elements share a byte if address(x) - address(y) is in (-bytes of x, bytes of y).
+  const std::int64_t base = static_cast<const char*>(x.data) - static_cast<const char*>(y.data);
+  int budget              = 100000;
+  return can_reach(terms, 0, -base - x.element_bytes + 1, -base + y.element_bytes - 1, budget);
+}
+
+void validate_scale(const char* function, double scale) {
+  if (scale == 0 || !std::isfinite(scale)) {
+    (Complaint(function) << "scale must be finite and not zero, but is " << scale).raise();
+  }
+}
+
+void validate_extents(const char* function, std::int64_t rows, std::int64_t cols) {
+  if (rows < 0 || cols < 0) {
+    (Complaint(function) << "rows and cols must not be negative, but are " << rows << " and " << cols).raise();
+  }
+}
+
+void validate_fused_axis(const char* function, int axis) {
+  if (axis != -1) {
+    (Complaint(function) << "rows from a functor are reduced over their columns: axis must be -1, but is " << axis)
+        .raise();
+  }
+}
+
+void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout) {
+  const bool same = planned.rows == layout.rows && planned.cols == layout.cols && planned.n == layout.n &&
+                    planned.x_col_stride == layout.x_col_stride && planned.y_col_stride == layout.y_col_stride &&
+                    std::equal(planned.extent, planned.extent + planned.n, layout.extent) &&
+                    std::equal(planned.x_stride, planned.x_stride + planned.n, layout.x_stride) &&
+                    std::equal(planned.y_stride, planned.y_stride + planned.n, layout.y_stride) &&
+                    planned.rows_aligned == layout.rows_aligned;
+  if (!same) {
+    (Complaint(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
+                         << " with other extents, strides or alignment than the Views given now, " << layout.rows
+                         << " rows of " << layout.cols)
+        .raise();
+  }
+}
+
+RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
+                    const SoftmaxOptions& options) {
+  validate_scale(function, options.scale);
+  const int axis    = resolve_axis(function, options.axis, x.rank);
+  const Tensor rest = without_axis(x, axis);
+  const bool is_lse = op == RowOperator::logsumexp;
+  validate_same_extents(function, op, x, y, is_lse ? rest : x);
+
+  const std::vector<Axis> axes = merged_axes(rest, is_lse ? y : without_axis(y, axis));
+  RowLayout layout;
+  layout.rows         = element_count(rest);
+  layout.cols         = x.extent[axis];
+  layout.x_col_stride = layout.cols == 1 ? 1 : x.stride[axis];
+  layout.y_col_stride = is_lse || layout.cols == 1 ? 1 : y.stride[axis];
+  layout.n            = static_cast<int>(axes.size());
+  for (int k = 0; k < layout.n; ++k) {
+    layout.extent[k]   = axes[k].extent;
+    layout.x_stride[k] = axes[k].x_stride;
+    layout.y_stride[k] = axes[k].y_stride;
+  }
+  if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
+  validate_memory(function, x, y);
+  layout.rows_aligned = are_rows_aligned(x, axes, &Axis::x_stride);
+  layout.plain        = layout.rows_aligned && layout.n <= 1 && layout.x_col_stride == 1 &&
+                 (is_lse || (layout.y_col_stride == 1 && are_rows_aligned(y, axes, &Axis::y_stride)));
+  return layout;
+}
+
+}  // namespace KokkosNN::Impl

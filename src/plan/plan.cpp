@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/plan.hpp>
+
+#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/primitives/lanes.hpp>
+
+#include "policy.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+
+namespace KokkosNN {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The smallest multiple of b that is at least a, and at least b.
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return std::max<std::int64_t>(1, ceil_div(a, b)) * b; }
+
+Impl::Policy policy_for(Backend backend, int pack) {
+  switch (backend) {
+    case Backend::cuda:
+      return Impl::policy_cuda(pack);
+    case Backend::hip:
+      return Impl::policy_hip(pack);
+    default:
+      return Impl::policy_host(pack);
+  }
+}
+
+/// Plans one problem; each strategy has a function that fills a plan in or says why it cannot.
+class Planner {
+ public:
+  Planner(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options)
+      : m_problem(problem),
+        m_traits(traits),
+        m_request(options.plan),
+        m_is_batch_invariant(options.determinism == Determinism::batch_invariant) {
+    m_pack             = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
+    m_policy           = policy_for(traits.backend, m_pack);
+    m_plan.op          = problem.op;
+    m_plan.x_type      = problem.x_type;
+    m_plan.y_type      = problem.y_type;
+    m_plan.pack        = m_pack;
+    m_plan.allow_shift = is_gpu() && !m_is_batch_invariant && problem.x_col_stride == 1 && !problem.rows_aligned;
+    m_packs            = std::max<std::int64_t>(1, ceil_div(problem.cols, m_pack)) + (m_plan.allow_shift ? 1 : 0);
+  }
+
+  RowPlan plan() {
+    validate_request();
+    const bool is_forced = m_request.strategy != RowStrategy::automatic;
+    m_plan.strategy      = is_forced ? m_request.strategy : choose();
+    switch (m_plan.strategy) {
+      case RowStrategy::vector_lanes:
+        vector_lanes();
+        break;
+      case RowStrategy::team_registers:
+        team_registers();
+        break;
+      case RowStrategy::team_scratch:
+        team_scratch();
+        break;
+      case RowStrategy::team_online:
+        team_online();
+        break;
+      case RowStrategy::split_row:
+        split_row();
+        break;
+      default:
+        inner_lanes();
+        break;
+    }
+    validate_plan();
+    return m_plan;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    std::ostringstream text;
+    text << "KokkosNN::" << to_string(m_problem.op) << ": " << to_string(m_plan.strategy) << " cannot serve "
+         << m_problem.rows << " rows of " << m_problem.cols << " " << to_string(m_problem.x_type) << ": " << why;
+    throw std::invalid_argument(text.str());
+  }
+
+  bool is_gpu() const { return m_traits.backend != Backend::host; }
+  int max_packs_per_thread() const { return Impl::max_packs_per_thread(m_traits.backend, m_pack); }
+
+  /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
+  int max_team_size() const {
+    const bool is_wide = m_plan.strategy == RowStrategy::team_online || m_plan.strategy == RowStrategy::inner_lanes;
+    return is_gpu() && is_wide ? std::min(Impl::max_threads_when_wide, m_traits.max_team_size) : m_traits.max_team_size;
+  }
+
+  /// Rows as far as they may matter: with batch invariance always many.
+  std::int64_t rows_that_count() const { return m_is_batch_invariant ? INT64_MAX : m_problem.rows; }
+
+  void validate_request() {
+    m_plan.strategy = m_request.strategy;
+    if (m_request.team_size < 0 || m_request.lanes < 0 || m_request.packs_per_thread < 0 ||
+        m_request.teams_per_row < 0) {
+      refuse("a size in options.plan is negative");
+    }
+    if (m_request.team_size > max_team_size()) {
+      refuse("team_size " + std::to_string(m_request.team_size) + " is more than the " +
+             std::to_string(max_team_size()) + " threads that a team may have");
+    }
+    if (m_request.team_size % m_traits.lanes != 0) {
+      refuse("team_size " + std::to_string(m_request.team_size) + " is no multiple of the " +
+             std::to_string(m_traits.lanes) + " lanes of a warp");
+    }
+    const int k = m_request.packs_per_thread;
+    if (k != 0 && (!std::has_single_bit(unsigned(k)) || k > max_packs_per_thread())) {
+      refuse("packs_per_thread " + std::to_string(k) + " is not a power of two up to " +
+             std::to_string(max_packs_per_thread()));
+    }
+  }
+
+  /// What was asked for must be what the plan has.
+  void validate_plan() {
+    const auto require = [&](const char* name, int asked, int planned) {
+      if (asked != 0 && asked != planned) {
+        refuse(std::string(name) + " " + std::to_string(asked) + " was asked for, and it runs with " +
+               std::to_string(planned));
+      }
+    };
+    require("packs_per_thread", m_request.packs_per_thread, m_plan.packs_per_thread);
+    require("lanes", m_request.lanes, m_plan.lanes);
+    require("team_size", m_request.team_size, m_plan.team_size);
+    require("teams_per_row", m_request.teams_per_row, m_plan.teams_per_row);
+  }
+
+  RowStrategy choose() const {
+    if (prefers_inner_lanes()) return RowStrategy::inner_lanes;
+    return is_gpu() ? choose_on_gpu() : choose_on_host();
+  }
+
+  /// Neighbouring rows are neighbours in memory, neighbouring columns are not.
+  bool prefers_inner_lanes() const {
+    return m_problem.x_col_stride != 1 && m_problem.inner_contiguous && m_problem.inner > 1;
+  }
+
+  RowStrategy choose_on_gpu() const {
+    const bool few_rows = rows_that_count() < m_traits.multiprocessors && m_problem.cols >= m_policy.split_min_cols;
+    if (few_rows) return RowStrategy::split_row;
+    if (register_entry() == nullptr) return RowStrategy::team_online;
+    return needed_lanes(register_entry()->packs_per_thread) <= m_traits.lanes ? RowStrategy::vector_lanes
+                                                                              : RowStrategy::team_registers;
+  }
+
+  RowStrategy choose_on_host() const {
+    if (register_entry() != nullptr) return RowStrategy::vector_lanes;
+    const std::size_t row_bytes = static_cast<std::size_t>(m_packs) * m_pack * m_problem.accumulator_bytes;
+    const bool is_on_chip =
+        row_bytes <= std::min(m_policy.max_scratch_row_bytes * host_threads_a_row(), scratch_limit(1));
+    return is_on_chip ? RowStrategy::team_scratch : RowStrategy::team_online;
+  }
+
+  /// Threads that share a row on a host: more than one where there are fewer rows than threads, and rows are long.
+  int host_threads_a_row() const {
+    if (m_is_batch_invariant || m_problem.cols < m_policy.split_min_cols) return 1;
+    const std::int64_t threads = m_traits.multiprocessors / std::max<std::int64_t>(1, m_problem.rows);
+    return static_cast<int>(std::clamp<std::int64_t>(threads, 1, m_traits.max_team_size));
+  }
+
+  const Impl::RegisterPolicy* register_entry() const {
+    const auto* end   = m_policy.registers + m_policy.register_entries;
+    const auto* entry = std::find_if(m_policy.registers, end, [&](const auto& e) { return m_packs <= e.max_packs; });
+    return entry == end ? nullptr : entry;
+  }
+
+  /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.
+  std::int64_t needed_lanes(int k) const {
+    const std::int64_t lanes = ceil_div(m_packs, k);
+    return lanes <= m_traits.lanes ? std::int64_t(std::bit_ceil(std::uint64_t(lanes)))
+                                   : round_up(lanes, m_traits.lanes);
+  }
+
+  std::size_t scratch_limit(int level) const {
+    constexpr std::size_t slack = 64;  // for alignment
+    return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
+  }
+
+  std::size_t pair_bytes() const { return 2 * m_problem.accumulator_bytes; }
+
+  std::size_t exchange_bytes(int threads) const {
+    const int warps = static_cast<int>(ceil_div(threads, m_traits.lanes));
+    return Impl::exchange_pairs(warps) * pair_bytes();
+  }
+
+  /// Puts `bytes` of scratch at the lowest level that holds them.
+  void set_scratch(std::size_t bytes) {
+    m_plan.scratch_bytes = bytes;
+    if (bytes <= scratch_limit(0)) return;
+    if (bytes > scratch_limit(1)) {
+      refuse("it needs " + std::to_string(bytes) + " bytes of team scratch and the device gives " +
+             std::to_string(std::max(scratch_limit(0), scratch_limit(1))));
+    }
+    m_plan.scratch_level = 1;
+  }
+
+  /// Rows to teams: `rows_at_once` at a time, on a host several times that.
+  void set_league(int rows_at_once) {
+    const std::int64_t elements = std::max<std::int64_t>(1, m_problem.cols * rows_at_once);
+    const std::int64_t turns    = is_gpu() ? 1 : std::max<std::int64_t>(1, m_policy.elements_per_turn / elements);
+    // A host's threads must all get something to do.
+    const std::int64_t fair = std::max<std::int64_t>(1, m_problem.rows / (std::int64_t(4) * m_traits.multiprocessors));
+    m_plan.rows_per_team =
+        static_cast<int>(rows_at_once * std::min(turns, std::max<std::int64_t>(1, fair / rows_at_once)));
+    m_plan.league_size = capped_league(ceil_div(m_problem.rows, m_plan.rows_per_team));
+  }
+
+  static std::int64_t capped_league(std::int64_t teams) { return std::clamp<std::int64_t>(teams, 1, INT_MAX); }
+
+  void require_capacity(std::int64_t lanes) {
+    const std::int64_t held = lanes * m_plan.packs_per_thread;
+    if (held < m_packs) {
+      refuse(std::to_string(lanes) + " threads hold " + std::to_string(held * m_pack) + " elements in registers");
+    }
+  }
+
+  void vector_lanes() {
+    const auto* entry = register_entry();
+    int k             = m_request.packs_per_thread;
+    if (k == 0) {
+      k = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
+      while (k < max_packs_per_thread() && needed_lanes(k) > m_traits.lanes) k *= 2;
+    }
+    m_plan.packs_per_thread = k;
+    m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes
+                                                   : static_cast<int>(std::min<std::int64_t>(needed_lanes(k), m_traits.lanes));
+    if (m_plan.lanes > m_traits.lanes || !std::has_single_bit(unsigned(m_plan.lanes))) {
+      refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two up to " +
+             std::to_string(m_traits.lanes));
+    }
+    require_capacity(m_plan.lanes);
+    m_plan.team_size = m_request.team_size != 0
+                           ? m_request.team_size
+                           : std::min(entry != nullptr ? entry->team_size : m_traits.lanes, m_traits.max_team_size);
+    set_league(m_plan.team_size / m_plan.lanes);
+  }
+
+  void team_registers() {
+    const auto* entry = register_entry();
+    int k             = m_request.packs_per_thread;
+    if (k == 0) k = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
+    m_plan.packs_per_thread   = k;
+    const std::int64_t needed = round_up(ceil_div(m_packs, k), m_traits.lanes);
+    one_row_a_team(m_request.team_size != 0 ? m_request.team_size
+                                            : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));
+    require_capacity(m_plan.lanes);
+    set_scratch(exchange_bytes(m_plan.team_size));
+  }
+
+  void team_scratch() {
+    int team_size = m_request.team_size;
+    if (team_size == 0) {
+      team_size = is_gpu() ? static_cast<int>(std::min<std::int64_t>(
+                                 round_up(ceil_div(m_packs, m_policy.scratch_packs_per_thread), m_traits.lanes),
+                                 m_traits.max_team_size))
+                           : host_threads_a_row();
+    }
+    one_row_a_team(team_size);
+    set_scratch(exchange_bytes(team_size) + static_cast<std::size_t>(m_packs) * m_pack * m_problem.accumulator_bytes);
+  }
+
+  void team_online() {
+    const int k = max_packs_per_thread();
+    int team    = m_request.team_size;
+    if (team == 0) {
+      team = is_gpu() ? static_cast<int>(std::min<std::int64_t>(round_up(ceil_div(m_packs, k), m_traits.lanes),
+                                                                m_policy.online_team_size))
+                      : host_threads_a_row();
+    }
+    m_plan.packs_per_thread = k;
+    one_row_a_team(team);
+    set_scratch(exchange_bytes(team));
+  }
+
+  void one_row_a_team(int team_size) {
+    m_plan.team_size = team_size;
+    m_plan.lanes     = team_size;
+    set_league(1);
+  }
+
+  void split_row() {
+    const int k             = max_packs_per_thread();
+    m_plan.packs_per_thread = k;
+    m_plan.team_size =
+        m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, m_traits.max_team_size);
+    m_plan.lanes                = m_plan.team_size;
+    const std::int64_t resident = resident_teams(m_plan.team_size);
+    // Two calls on two instances can't starve each other as long as neither needs more than half of the device.
+    const std::int64_t most = std::max<std::int64_t>(1, is_gpu() ? resident / 2 : resident);
+    std::int64_t teams      = m_request.teams_per_row;
+    if (teams > resident) {
+      refuse(std::to_string(teams) + " teams a row must run at once and the device surely runs " +
+             std::to_string(resident));
+    }
+    if (teams == 0) teams = std::clamp<std::int64_t>(ceil_div(m_packs, std::int64_t(k) * m_plan.team_size), 1, most);
+    m_plan.teams_per_row = static_cast<int>(teams);
+    m_plan.league_size   = std::min(m_problem.rows, resident / teams) * teams;
+    set_scratch(exchange_bytes(m_plan.team_size) + pair_bytes() + sizeof(std::int64_t));
+  }
+
+  /// Teams that are sure to run at the same time.
+  std::int64_t resident_teams(int team_size) const {
+    if (!is_gpu()) return std::max(1, m_traits.multiprocessors / team_size);
+    return std::int64_t(m_traits.multiprocessors) * std::max(1, m_traits.resident_threads / team_size);
+  }
+
+  void inner_lanes() {
+    if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
+    const int k             = Impl::inner_packs(m_traits.backend, m_pack);
+    m_plan.packs_per_thread = k;
+    m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    if (!std::has_single_bit(unsigned(m_plan.lanes))) {
+      refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two");
+    }
+    const int most         = std::min(m_policy.inner_max_team_size, m_traits.max_team_size);
+    const std::int64_t one = std::max(m_traits.lanes, m_plan.lanes);
+    m_plan.team_size =
+        m_request.team_size != 0
+            ? m_request.team_size
+            : static_cast<int>(std::clamp<std::int64_t>(round_up(m_plan.lanes * ceil_div(m_problem.cols, k), one), one,
+                                                        std::max<std::int64_t>(one, most)));
+    if (m_plan.team_size > max_team_size()) {
+      refuse("lanes " + std::to_string(m_plan.lanes) + " need a team of " + std::to_string(m_plan.team_size) +
+             ", and a team may have " + std::to_string(max_team_size()) + " threads");
+    }
+    if (m_plan.team_size % m_plan.lanes != 0) {
+      refuse("team_size " + std::to_string(m_plan.team_size) + " is no multiple of lanes " +
+             std::to_string(m_plan.lanes));
+    }
+    const std::int64_t blocks   = ceil_div(m_problem.inner, std::int64_t(m_plan.lanes) * m_pack);
+    m_plan.league_size          = capped_league(m_problem.rows / std::max<std::int64_t>(1, m_problem.inner) * blocks);
+    const int warp_depth        = std::max(1, m_traits.lanes / m_plan.lanes);
+    const std::int64_t speakers = ceil_div(m_plan.team_size / m_plan.lanes, warp_depth);
+    set_scratch(std::size_t(speakers) * m_plan.lanes * m_pack * m_problem.accumulator_bytes);
+  }
+
+  const RowProblem& m_problem;
+  const DeviceTraits& m_traits;
+  const PlanRequest& m_request;
+  bool m_is_batch_invariant;
+  int m_pack;
+  std::int64_t m_packs;
+  Impl::Policy m_policy;
+  RowPlan m_plan;
+};
+
+}  // namespace
+
+RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  return Planner(problem, traits, options).plan();
+}
+
+std::string to_string(const RowPlan& plan) {
+  std::ostringstream text;
+  text << "KokkosNN::" << to_string(plan.op) << '[' << to_string(plan.strategy) << ',' << to_string(plan.x_type);
+  if (plan.y_type != plan.x_type) text << '>' << to_string(plan.y_type);
+  text << ",v" << plan.pack << ",k" << plan.packs_per_thread << ",l" << plan.lanes << ",ts" << plan.team_size;
+  if (plan.strategy == RowStrategy::split_row) text << ",s" << plan.teams_per_row;
+  text << ']';
+  return text.str();
+}
+
+const char* to_string(RowOperator op) {
+  switch (op) {
+    case RowOperator::softmax:
+      return "softmax";
+    case RowOperator::log_softmax:
+      return "log_softmax";
+    default:
+      return "logsumexp";
+  }
+}
+
+const char* to_string(RowStrategy strategy) {
+  switch (strategy) {
+    case RowStrategy::vector_lanes:
+      return "vector_lanes";
+    case RowStrategy::team_scratch:
+      return "team_scratch";
+    case RowStrategy::team_registers:
+      return "team_registers";
+    case RowStrategy::team_online:
+      return "team_online";
+    case RowStrategy::split_row:
+      return "split_row";
+    case RowStrategy::inner_lanes:
+      return "inner_lanes";
+    default:
+      return "automatic";
+  }
+}
+
+const char* to_string(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return "f64";
+    case ElementType::f32:
+      return "f32";
+    case ElementType::f16:
+      return "f16";
+    case ElementType::bf16:
+      return "bf16";
+    default:
+      return "other";
+  }
+}
+
+const char* to_string(Backend backend) {
+  switch (backend) {
+    case Backend::cuda:
+      return "cuda";
+    case Backend::hip:
+      return "hip";
+    default:
+      return "host";
+  }
+}
+
+}  // namespace KokkosNN

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_SRC_PLAN_POLICY_HPP
+#define KOKKOSNN_SRC_PLAN_POLICY_HPP
+
+#include <KokkosNN/plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// The numbers behind a plan, as data: one table a backend, each entry with the measurement that it comes from.
+
+namespace KokkosNN::Impl {
+
+/// How a row of up to `max_packs` packs is held in registers.
+struct RegisterPolicy {
+  std::int64_t max_packs;
+  int packs_per_thread;
+  int team_size;  ///< of teams that hold several rows; a team that holds one is as large as the row needs
+};
+
+struct Policy {
+  const RegisterPolicy* registers;  ///< ascending max_packs; for the pack width at hand
+  int register_entries;
+  int scratch_packs_per_thread;       ///< team_scratch: sets the team size
+  std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
+  int online_team_size;
+  int split_team_size;
+  std::int64_t split_min_cols;  ///< rows shorter than this are not worth an exchange, however few they are
+  int inner_lanes;              ///< packs side by side
+  int inner_max_team_size;
+  std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time
+};
+
+Policy policy_cuda(int pack);
+Policy policy_hip(int pack);
+Policy policy_host(int pack);
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_SRC_PLAN_POLICY_HPP

@@ -1,0 +1,5 @@
+// expect: KokkosNN::softmax: y must not be const
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> x, Kokkos::View<const float**> y) { KokkosNN::softmax(x, y); }

@@ -1,0 +1,5 @@
+// expect: KokkosNN::logsumexp: lse must have one axis less than x
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> x, Kokkos::View<float**> lse) { KokkosNN::logsumexp(x, lse); }

@@ -1,0 +1,8 @@
+// expect: KokkosNN::softmax: x and y must have the same rank
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> x, Kokkos::View<float*> y) {
+  KokkosNN::SoftmaxPlan plan(Kokkos::DefaultExecutionSpace(), x, y);
+  plan.run();
+}

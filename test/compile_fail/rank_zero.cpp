@@ -1,0 +1,5 @@
+// expect: KokkosNN::softmax: x must have rank 1 to 8
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float> x, Kokkos::View<float> y) { KokkosNN::softmax(x, y); }

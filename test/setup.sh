@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by test/run, perf/run and .ci/run: their arguments, and the packages that they need.
+
+preset=
+full=
+defines=()
+rest=()
+
+# parse <argument>...: --preset NAME, --full (perf/run alone), -D..., -- and what is passed on; needs a function usage
+parse() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --preset) preset=${2:?--preset needs a name}; shift ;;
+      --preset=*) preset=${1#*=} ;;
+      -D?*) defines+=("$1") ;;
+      --full) full=--full ;;
+      --) shift; rest=("$@"); break ;;
+      -h | --help) usage; exit 0 ;;
+      *) echo "$0: unknown argument $1" >&2; usage >&2; exit 2 ;;
+    esac
+    shift
+  done
+}
+
+# packages [<command that succeeds if it is there> <Debian package>]...
+# Installs what is missing if it may, else names it and stops. GoogleTest and Google Benchmark are only a wish: CMake
+# fetches them where they aren't installed.
+packages() {
+  local missing=() wished=()
+  command -v cmake > /dev/null || missing+=(cmake)
+  command -v "${CXX:-c++}" > /dev/null || missing+=(g++)
+  command -v ninja > /dev/null || command -v make > /dev/null || missing+=(ninja-build)
+  while [ $# -gt 0 ]; do
+    eval "$1" > /dev/null 2>&1 || missing+=("$2")
+    shift 2
+  done
+  [ -e /usr/include/gtest/gtest.h ] || wished+=(libgtest-dev)
+  [ -e /usr/include/benchmark/benchmark.h ] || wished+=(libbenchmark-dev)
+
+  if [ $((${#missing[@]} + ${#wished[@]})) -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+    echo "== Installing ${missing[*]} ${wished[*]}"
+    if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+      "${missing[@]}" "${wished[@]}" > /dev/null; then
+      missing=()
+    fi
+  fi
+  if [ ${#missing[@]} -gt 0 ]; then
+    echo "$0: please install what is missing (Debian's names): ${missing[*]}" >&2
+    exit 1
+  fi
+
+  # As parallel as the machine is, whichever generator CMake takes.
+  command -v ninja > /dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
+  export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+  export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$(nproc)}
+}

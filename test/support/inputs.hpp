@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_TEST_SUPPORT_INPUTS_HPP
+#define KOKKOSNN_TEST_SUPPORT_INPUTS_HPP
+
+#include <array>
+#include <cstdint>
+#include <random>
+
+namespace KokkosNNTest {
+
+/// What a row is filled with. Values are chosen by row and column only, so that every layout sees the same tensor.
+enum class Recipe {
+  uniform,       ///< +-4, the friendly one
+  wide,          ///< +-88, where float's exp ends
+  huge,          ///< +-1e4
+  one_dominant,  ///< zeros and small noise, and one large value
+  all_equal,     ///< every result is 1 / cols
+  ascending      ///< a ramp: the running maximum changes at every element
+};
+
+inline constexpr std::array all_recipes{Recipe::uniform,      Recipe::wide,      Recipe::huge,
+                                        Recipe::one_dominant, Recipe::all_equal, Recipe::ascending};
+
+inline const char* to_string(Recipe recipe) {
+  switch (recipe) {
+    case Recipe::uniform:
+      return "uniform";
+    case Recipe::wide:
+      return "+-88";
+    case Recipe::huge:
+      return "+-1e4";
+    case Recipe::one_dominant:
+      return "one dominant";
+    case Recipe::all_equal:
+      return "all equal";
+    case Recipe::ascending:
+      return "ascending";
+  }
+  return "";
+}
+
+/// One row of values after the other; the same sequence on every machine.
+class InputRow {
+ public:
+  InputRow(Recipe recipe, std::int64_t row, std::int64_t cols)
+      : m_recipe(recipe), m_row(row), m_cols(cols), m_engine(static_cast<std::uint32_t>(7919 * row + cols)) {}
+
+  double next() {
+    const std::int64_t col = m_col++;
+    switch (m_recipe) {
+      case Recipe::uniform:
+        return 4 * noise();
+      case Recipe::wide:
+        return 88 * noise();
+      case Recipe::huge:
+        return 1e4 * noise();
+      case Recipe::one_dominant:
+        return col == (m_row * 31 + m_cols / 2) % m_cols ? 60 : noise();
+      case Recipe::all_equal:
+        return 3.25 - 2 * static_cast<double>(m_row % 4);
+      case Recipe::ascending:
+        return -80 + 160 * (static_cast<double>(col) + 1) / static_cast<double>(m_cols);
+    }
+    return 0;
+  }
+
+ private:
+  double noise() { return static_cast<double>(m_engine()) / 2147483648.0 - 1; }
+
+  Recipe m_recipe;
+  std::int64_t m_row;
+  std::int64_t m_cols;
+  std::int64_t m_col = 0;
+  std::mt19937 m_engine;
+};
+
+}  // namespace KokkosNNTest
+
+#endif  // KOKKOSNN_TEST_SUPPORT_INPUTS_HPP

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "large.hpp"
+#include "types.hpp"
+
+#include <KokkosNN/version.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// What this build on this machine cannot test, so that nobody takes silence for a pass.
+std::vector<std::string> untested() {
+  using namespace KokkosNNTest;
+  std::vector<std::string> reasons;
+  if (!has_half || !has_bhalf) {
+    reasons.emplace_back("half_t and bhalf_t are float in this Kokkos build: 16-bit cases run on GPU builds only");
+  }
+  if (!on_gpu) reasons.emplace_back("no GPU backend: graph capture and asynchrony are not tested");
+  if (!has_room_for_large_output()) {
+    reasons.emplace_back("not enough GPU memory: outputs of more than 2^31 elements are not tested");
+  }
+  return reasons;
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+  ::testing::InitGoogleTest(&argc, argv);
+  Kokkos::ScopeGuard kokkos(argc, argv);
+  std::printf("KokkosNN %s on Kokkos %d, backend %s, %d threads\n", std::string(KokkosNN::version()).c_str(),
+              KOKKOS_VERSION, KokkosNNTest::Exec::name(), KokkosNNTest::Exec().concurrency());
+  std::string line;
+  for (const std::string& reason : untested()) line += (line.empty() ? "" : "; ") + reason;
+  if (!line.empty()) std::printf("Not tested here: %s\n", line.c_str());
+  std::fflush(stdout);
+  return RUN_ALL_TESTS();
+}

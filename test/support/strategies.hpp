@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_TEST_SUPPORT_STRATEGIES_HPP
+#define KOKKOSNN_TEST_SUPPORT_STRATEGIES_HPP
+
+#include "check.hpp"
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace KokkosNNTest {
+
+inline constexpr std::array all_strategies{RowStrategy::vector_lanes,   RowStrategy::team_scratch,
+                                           RowStrategy::team_registers, RowStrategy::team_online,
+                                           RowStrategy::split_row,      RowStrategy::inner_lanes};
+
+inline SoftmaxOptions forced(RowStrategy strategy, SoftmaxOptions options = {}) {
+  options.plan.strategy = strategy;
+  return options;
+}
+
+/// A trial of `rows` rows that the strategy can be forced on, if only `cols` is small enough: rank 3 and the middle
+/// axis, with an inner axis of 1 for those that need contiguous rows and of `inner` for inner_lanes.
+template <RowOperator Op, class X, class Y = X>
+using StrategyTrial = Trial<Op, X, Y, 3>;
+
+inline constexpr int strategy_axis = 1;
+
+inline Placement strategy_place(RowStrategy strategy, std::int64_t rows, std::int64_t cols, std::int64_t inner = 5) {
+  if (strategy == RowStrategy::inner_lanes) return right({(rows + inner - 1) / inner, cols, inner});
+  return right({rows, cols, 1});
+}
+
+template <RowOperator Op, class X, class Y = X>
+StrategyTrial<Op, X, Y> strategy_trial(RowStrategy strategy, std::int64_t rows, std::int64_t cols,
+                                       Recipe recipe = Recipe::uniform) {
+  const Placement x = strategy_place(strategy, rows, cols);
+  const Placement y = Op == RowOperator::logsumexp ? right(x.without(strategy_axis).extents) : x;
+  return {x, y, strategy_axis, recipe};
+}
+
+/// Whether the strategy can be forced on `rows` x `cols`.
+template <RowOperator Op, class X, class Y = X>
+bool can_serve(RowStrategy strategy, std::int64_t rows, std::int64_t cols) {
+  const Placement x = strategy_place(strategy, rows, cols);
+  const Placement y = Op == RowOperator::logsumexp ? right(x.without(strategy_axis).extents) : x;
+  // The planner looks at no element: any aligned addresses will do.
+  X* const x_data        = reinterpret_cast<X*>(std::uintptr_t(1) << 20);
+  Y* const y_data        = reinterpret_cast<Y*>(std::uintptr_t(1) << 40);
+  SoftmaxOptions options = forced(strategy);
+  options.axis           = strategy_axis;
+  try {
+    KokkosNN::make_plan(Op, Exec(), strided_view<3>(static_cast<const X*>(x_data), x),
+                        strided_view<StrategyTrial<Op, X, Y>::y_rank>(y_data, y), options);
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+/// Those of `candidates` that the strategy can serve.
+template <RowOperator Op, class X, class Y = X>
+std::vector<std::int64_t> servable_widths(RowStrategy strategy, std::int64_t rows,
+                                          const std::vector<std::int64_t>& candidates) {
+  std::vector<std::int64_t> widths;
+  for (const std::int64_t cols : candidates) {
+    if (can_serve<Op, X, Y>(strategy, rows, cols)) widths.push_back(cols);
+  }
+  return widths;
+}
+
+}  // namespace KokkosNNTest
+
+#endif  // KOKKOSNN_TEST_SUPPORT_STRATEGIES_HPP

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_TEST_SUPPORT_ULP_HPP
+#define KOKKOSNN_TEST_SUPPORT_ULP_HPP
+
+#include "types.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace KokkosNNTest {
+
+/// The distance of neighbouring numbers of format T around |value|; below the normal range that of its smallest
+/// numbers.
+template <class T>
+long double ulp_at(long double value) {
+  int exponent = Format<T>::min_exponent;
+  if (value != 0) exponent = std::max(exponent, std::ilogb(value));
+  return std::ldexp(1.0L, exponent - (Format<T>::digits - 1));
+}
+
+/// The smallest normal number of format T.
+template <class T>
+long double smallest_normal() {
+  return std::ldexp(1.0L, Format<T>::min_exponent);
+}
+
+/// `value` rounded once, to nearest even, to format T.
+template <class T>
+long double correctly_rounded(long double value) {
+  const long double ulp = ulp_at<T>(value);
+  return std::nearbyint(value / ulp) * ulp;
+}
+
+/// How far `value` is from `expected`, in units in the last place of T at max(|expected|, magnitude). NaN only equals
+/// NaN, an infinity only itself: infinitely far otherwise.
+template <class T>
+double ulp_error(long double value, long double expected, long double magnitude = 0) {
+  const double far = std::numeric_limits<double>::infinity();
+  if (std::isnan(expected)) return std::isnan(value) ? 0 : far;
+  if (std::isinf(expected)) return value == expected ? 0 : far;
+  if (!std::isfinite(value)) return far;
+  const long double scale = ulp_at<T>(std::max(std::fabs(expected), magnitude));
+  return static_cast<double>(std::fabs(value - expected) / scale);
+}
+
+/// The same for results between 0 and 1, as the documentation states it: float and double in ulp over the normal range
+/// and within the smallest normal number below; 16-bit types in steps from the correctly rounded number.
+template <class T>
+double probability_error(long double value, long double expected) {
+  const double far = std::numeric_limits<double>::infinity();
+  if (!std::isfinite(value) || !std::isfinite(expected)) return ulp_error<T>(value, expected);
+  // Arithmetic is in float for the 16-bit types, so bfloat16, which has float's range, ends where float's normals end.
+  const bool has_subnormals = is_16_bit<T> && Format<T>::min_exponent > Format<float>::min_exponent;
+  if (!has_subnormals && std::fabs(expected) < smallest_normal<T>()) {
+    return std::fabs(value - expected) < smallest_normal<T>() ? 0 : far;
+  }
+  return ulp_error<T>(value, is_16_bit<T> ? correctly_rounded<T>(expected) : expected);
+}
+
+/// What is promised: 4 ulp for float and double; for the 16-bit types the correctly rounded number or its neighbour.
+template <class T>
+inline constexpr double promised_ulp = is_16_bit<T> ? 1.0 : 4.0;
+
+/// The same for results that are measured against a magnitude (log_softmax, logsumexp), where the half ulp of rounding
+/// to T counts: 1 + 1/2 for a neighbour of the correctly rounded number.
+template <class T>
+inline constexpr double promised_log_ulp = is_16_bit<T> ? 1.5 : 4.0;
+
+}  // namespace KokkosNNTest
+
+#endif  // KOKKOSNN_TEST_SUPPORT_ULP_HPP

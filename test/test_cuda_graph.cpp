@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/strategies.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#ifdef KOKKOS_ENABLE_CUDA
+
+namespace KokkosNNTest {
+
+/// A stream for the length of a test.
+class Stream {
+ public:
+  Stream() { EXPECT_EQ(cudaStreamCreate(&m_stream), cudaSuccess); }
+  ~Stream() { cudaStreamDestroy(m_stream); }
+  Stream(const Stream&)            = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  operator cudaStream_t() const { return m_stream; }
+
+ private:
+  cudaStream_t m_stream = nullptr;
+};
+
+/// What `enqueue` puts on the stream, recorded and ready to be launched again and again.
+class Graph {
+ public:
+  template <class F>
+  Graph(cudaStream_t stream, F&& enqueue) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    enqueue();
+    EXPECT_EQ(cudaStreamEndCapture(stream, &m_graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&m_executable, m_graph, 0), cudaSuccess);
+  }
+  ~Graph() {
+    cudaGraphExecDestroy(m_executable);
+    cudaGraphDestroy(m_graph);
+  }
+  Graph(const Graph&)            = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void launch(cudaStream_t stream) const { EXPECT_EQ(cudaGraphLaunch(m_executable, stream), cudaSuccess); }
+
+ private:
+  cudaGraph_t m_graph          = nullptr;
+  cudaGraphExec_t m_executable = nullptr;
+};
+
+class CudaGraph : public ::testing::TestWithParam<RowStrategy> {};
+
+INSTANTIATE_TEST_SUITE_P(Every, CudaGraph,
+                         ::testing::Values(RowStrategy::automatic, RowStrategy::vector_lanes, RowStrategy::team_scratch,
+                                           RowStrategy::team_registers, RowStrategy::team_online,
+                                           RowStrategy::split_row, RowStrategy::inner_lanes),
+                         [](const auto& info) { return std::string(KokkosNN::to_string(info.param)); });
+
+TEST_P(CudaGraph, ACapturedPlanGivesTheRightResultForNewInputAtEveryLaunch) {
+  const Stream stream;
+  {
+    const Kokkos::Cuda exec(stream);
+    auto trial                   = strategy_trial<RowOperator::softmax, float>(GetParam(), 20, 60);
+    const SoftmaxOptions options = trial.with_axis(forced(GetParam()));
+    const KokkosNN::SoftmaxPlan plan(exec, trial.x_view(), trial.y_view(), options);
+    plan.run();
+    exec.fence();
+    const Graph graph(stream, [&] { plan.run(); });
+
+    for (const Recipe recipe : all_recipes) {
+      fill(trial.x().host(), trial.x_place(), strategy_axis, recipe);
+      trial.x().upload();
+      trial.y().poison_all();
+      graph.launch(stream);
+      exec.fence();
+      trial.y().download();
+
+      EXPECT_TRUE(trial.correct(options)) << to_string(recipe);
+    }
+  }
+}
+
+TEST(CudaGraphs, ALongRowThatIsSplitByDefaultCanBeCaptured) {
+  const Stream stream;
+  {
+    const Kokkos::Cuda exec(stream);
+    Trial<RowOperator::softmax, float> trial(2, 500000);
+    const KokkosNN::SoftmaxPlan plan(exec, trial.x_view(), trial.y_view());
+    ASSERT_EQ(plan.row_plan().strategy, RowStrategy::split_row);
+    plan.run();
+    exec.fence();
+    const Graph graph(stream, [&] { plan.run(); });
+
+    for (int launch = 0; launch < 3; ++launch) {
+      trial.y().poison_all();
+      graph.launch(stream);
+      exec.fence();
+      trial.y().download();
+
+      EXPECT_TRUE(trial.correct()) << "launch " << launch;
+    }
+  }
+}
+
+}  // namespace KokkosNNTest
+
+#else
+
+TEST(CudaGraphs, NeedACudaBackend) { GTEST_SKIP() << "this Kokkos has no CUDA backend"; }
+
+#endif

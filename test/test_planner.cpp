@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <regex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// The planner is a pure function of the problem and the machine: these tests make machines up and launch nothing.
+
+namespace KokkosNNTest {
+
+using namespace KokkosNN;
+
+DeviceTraits h200() {
+  DeviceTraits traits;
+  traits.backend          = Backend::cuda;
+  traits.lanes            = 32;
+  traits.multiprocessors  = 132;
+  traits.max_team_size    = 1024;
+  traits.resident_threads = 1024;
+  traits.scratch[0]       = 48 * 1024;
+  return traits;
+}
+
+DeviceTraits wave64() {
+  DeviceTraits traits;
+  traits.backend          = Backend::hip;
+  traits.lanes            = 64;
+  traits.multiprocessors  = 104;
+  traits.max_team_size    = 1024;
+  traits.resident_threads = 1024;
+  traits.scratch[0]       = 64 * 1024;
+  return traits;
+}
+
+DeviceTraits host(int threads) {
+  DeviceTraits traits;
+  traits.backend          = Backend::host;
+  traits.lanes            = 1;
+  traits.multiprocessors  = threads;
+  traits.max_team_size    = threads;
+  traits.resident_threads = 1;
+  traits.scratch[0]       = 32 * 1024;
+  traits.scratch[1]       = 20 * 1024 * 1024;
+  return traits;
+}
+
+RowProblem problem(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
+                   ElementType y = ElementType::f32) {
+  const auto bytes = [](ElementType type) { return type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2; };
+  RowProblem p;
+  p.x_type            = x;
+  p.y_type            = y;
+  p.x_bytes           = bytes(x);
+  p.y_bytes           = bytes(y);
+  p.accumulator_bytes = x == ElementType::f64 || y == ElementType::f64 ? 8 : 4;
+  p.rows              = rows;
+  p.cols              = cols;
+  return p;
+}
+
+/// Rows that lie side by side: the last axis of a LayoutLeft View.
+RowProblem side_by_side(std::int64_t rows, std::int64_t cols) {
+  RowProblem p       = problem(rows, cols);
+  p.x_col_stride     = rows;
+  p.y_col_stride     = rows;
+  p.inner            = rows;
+  p.inner_contiguous = true;
+  return p;
+}
+
+SoftmaxOptions forcing(RowStrategy strategy) { return {.plan = {.strategy = strategy}}; }
+
+constexpr std::array strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                RowStrategy::team_online,  RowStrategy::split_row,    RowStrategy::inner_lanes};
+
+std::string what_of(const RowProblem& p, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  try {
+    return "accepted as " + to_string(make_plan(p, traits, options));
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+}
+
+// --- choices ---
+
+TEST(Planner, ManyShortRowsGoToVectorLanes) {
+  for (const auto& traits : {h200(), wave64(), host(2)}) {
+    for (const std::int64_t cols : {1, 2, 31, 32, 64}) {
+      EXPECT_EQ(make_plan(problem(1 << 20, cols), traits).strategy, RowStrategy::vector_lanes) << cols;
+    }
+  }
+}
+
+TEST(Planner, RowsOfSomeThousandStayInRegistersOnAGpu) {
+  for (const auto& traits : {h200(), wave64()}) {
+    for (const std::int64_t cols : {1000, 2048, 4096}) {
+      const RowPlan plan = make_plan(problem(4096, cols), traits);
+
+      EXPECT_TRUE(plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers)
+          << to_string(plan);
+    }
+    EXPECT_EQ(make_plan(problem(4096, 8192), traits).strategy, RowStrategy::team_registers);
+  }
+}
+
+TEST(Planner, AFewVeryLongRowsAreSplitOnAGpu) {
+  for (const std::int64_t rows : {1, 2, 8}) {
+    const RowPlan plan = make_plan(problem(rows, 1 << 20), h200());
+
+    EXPECT_EQ(plan.strategy, RowStrategy::split_row) << rows;
+    EXPECT_GT(plan.teams_per_row, 1) << rows;
+  }
+}
+
+TEST(Planner, RowsThatFitNoChipAreReadTwiceOrSplit) {
+  for (const auto& traits : {h200(), wave64(), host(2)}) {
+    const RowPlan plan = make_plan(problem(1000, 10000000), traits);
+
+    EXPECT_TRUE(plan.strategy == RowStrategy::team_online || plan.strategy == RowStrategy::split_row)
+        << to_string(plan);
+  }
+}
+
+TEST(Planner, RowsThatLieSideBySideGoToInnerLanes) {
+  for (const auto& traits : {h200(), wave64(), host(2)}) {
+    EXPECT_EQ(make_plan(side_by_side(4096, 1000), traits).strategy, RowStrategy::inner_lanes);
+  }
+}
+
+TEST(Planner, AHostGivesLongRowsToAllThreadsWhenThereAreFewOfThem) {
+  EXPECT_EQ(make_plan(problem(1, 100000), host(8)).team_size, 8);
+  EXPECT_EQ(make_plan(problem(1000, 100000), host(8)).team_size, 1);
+}
+
+// --- invariants, over a sweep of shapes, types, machines and strategies ---
+
+struct Sweep {
+  template <class F>
+  static void each(F&& f) {
+    constexpr std::int64_t beyond_32_bits = 3000000000;
+    const std::vector<std::pair<ElementType, ElementType>> types{{ElementType::f32, ElementType::f32},
+                                                                 {ElementType::f64, ElementType::f64},
+                                                                 {ElementType::bf16, ElementType::bf16},
+                                                                 {ElementType::f16, ElementType::f32},
+                                                                 {ElementType::f32, ElementType::f64}};
+    for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
+      for (const auto& [x, y] : types) {
+        for (const std::int64_t rows : {std::int64_t(1), std::int64_t(2), std::int64_t(37), std::int64_t(132),
+                                        std::int64_t(4096), std::int64_t(1) << 20, beyond_32_bits}) {
+          for (const std::int64_t cols :
+               {std::int64_t(1), std::int64_t(2), std::int64_t(7), std::int64_t(32), std::int64_t(33),
+                std::int64_t(257), std::int64_t(1000), std::int64_t(1024), std::int64_t(1025), std::int64_t(4096),
+                std::int64_t(16384), std::int64_t(32000), std::int64_t(32768), std::int64_t(32769), std::int64_t(50257),
+                std::int64_t(151936), std::int64_t(1) << 20, beyond_32_bits}) {
+            for (const bool aligned : {true, false}) {
+              RowProblem p   = problem(rows, cols, x, y);
+              p.rows_aligned = aligned;
+              f(p, traits);
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+std::string describe(const RowProblem& p, const DeviceTraits& traits, const RowPlan& plan) {
+  return std::to_string(p.rows) + " x " + std::to_string(p.cols) + " on " + to_string(traits.backend) + " with " +
+         std::to_string(traits.multiprocessors) + ": " + to_string(plan);
+}
+
+/// What every plan must satisfy; the empty string if it does.
+std::string violation(const RowProblem& p, const DeviceTraits& traits, const RowPlan& plan) {
+  const bool on_gpu        = traits.backend != Backend::host;
+  const std::int64_t shift = plan.allow_shift ? plan.pack - 1 : 0;
+  if (plan.strategy == RowStrategy::automatic) return "no strategy";
+  if (plan.pack < 1 || plan.packs_per_thread < 1 || plan.lanes < 1 || plan.rows_per_team < 1 ||
+      plan.teams_per_row < 1) {
+    return "a size is not positive";
+  }
+  if (plan.team_size < 1 || plan.team_size > traits.max_team_size) return "team size out of range";
+  if (on_gpu && plan.team_size % traits.lanes != 0) return "team size is no multiple of a warp";
+  if (plan.scratch_level < 0 || plan.scratch_level > 1) return "scratch level out of range";
+  if (plan.scratch_bytes > traits.scratch[plan.scratch_level]) return "more scratch than there is";
+  if (plan.league_size < 1 || plan.league_size > std::numeric_limits<int>::max()) return "league out of range";
+  if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row) return "a row is split by another strategy";
+  if (plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers) {
+    if (std::int64_t(plan.lanes) * plan.packs_per_thread * plan.pack < p.cols + shift) return "a row does not fit";
+    if (plan.team_size % plan.lanes != 0) return "groups do not fill the team";
+    if (plan.rows_per_team % (plan.team_size / plan.lanes) != 0) return "rows a team are no multiple of its groups";
+  }
+  if (plan.strategy == RowStrategy::vector_lanes && plan.lanes > traits.lanes) return "more lanes than can shuffle";
+  if (plan.strategy == RowStrategy::team_scratch &&
+      static_cast<std::int64_t>(plan.scratch_bytes) < (p.cols + shift) * p.accumulator_bytes) {
+    return "a row does not fit into its scratch";
+  }
+  if (plan.strategy == RowStrategy::split_row) {
+    const std::int64_t resident =
+        on_gpu ? std::int64_t(traits.multiprocessors) * (traits.resident_threads / plan.team_size)
+               : traits.multiprocessors / plan.team_size;
+    if (plan.league_size > resident) return "teams that wait for each other may not be resident together";
+    if (plan.league_size < plan.teams_per_row) return "fewer teams than share a row";
+  }
+  if (on_gpu && plan.strategy != RowStrategy::split_row && plan.strategy != RowStrategy::inner_lanes) {
+    const bool one_turn = plan.league_size * plan.rows_per_team >= p.rows;
+    if (!one_turn && plan.league_size < std::numeric_limits<int>::max()) return "the league does not cover the rows";
+  }
+  return "";
+}
+
+TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {
+  Sweep::each([](const RowProblem& p, const DeviceTraits& traits) {
+    for (const auto determinism : {Determinism::run_to_run, Determinism::batch_invariant}) {
+      const RowPlan plan = make_plan(p, traits, {.determinism = determinism});
+
+      ASSERT_EQ(violation(p, traits, plan), "") << describe(p, traits, plan);
+    }
+  });
+}
+
+TEST(Planner, EveryForcedPlanHoldsItsRowsAndRespectsTheMachineOrIsRefused) {
+  std::set<RowStrategy> served;
+  Sweep::each([&](const RowProblem& p, const DeviceTraits& traits) {
+    for (const RowStrategy strategy : strategies) {
+      RowPlan plan;
+      try {
+        plan = make_plan(p, traits, forcing(strategy));
+      } catch (const std::invalid_argument& e) {
+        ASSERT_NE(std::string(e.what()).find(to_string(strategy)), std::string::npos) << e.what();
+        continue;
+      }
+
+      served.insert(strategy);
+      ASSERT_EQ(plan.strategy, strategy);
+      ASSERT_EQ(violation(p, traits, plan), "") << describe(p, traits, plan);
+    }
+  });
+  EXPECT_EQ(served.size(), strategies.size());
+}
+
+TEST(Planner, EveryStrategyServesAShortRowOnEveryMachine) {
+  for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
+    for (const RowStrategy strategy : strategies) {
+      RowProblem p = problem(8, 16);
+      p.inner      = 8;
+
+      EXPECT_EQ(make_plan(p, traits, forcing(strategy)).strategy, strategy) << to_string(strategy);
+    }
+  }
+}
+
+TEST(Planner, InnerLanesPlansRespectTheMachine) {
+  for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
+    for (const std::int64_t inner : {1, 2, 7, 8, 31, 33, 1000, 1 << 20}) {
+      for (const std::int64_t cols : {1, 2, 100, 5000, 1 << 20}) {
+        const RowProblem p = side_by_side(inner, cols);
+        const RowPlan plan = make_plan(p, traits, forcing(RowStrategy::inner_lanes));
+
+        EXPECT_EQ(violation(p, traits, plan), "") << describe(p, traits, plan);
+        EXPECT_EQ(plan.team_size % plan.lanes, 0) << describe(p, traits, plan);
+      }
+    }
+  }
+}
+
+// --- batch invariance ---
+
+/// Everything that the order of additions in a row depends on.
+RowPlan arithmetic_of(RowPlan plan) {
+  plan.league_size   = 0;
+  plan.rows_per_team = 0;
+  if (plan.strategy == RowStrategy::vector_lanes) plan.team_size = 0;
+  return plan;
+}
+
+TEST(Planner, ABatchInvariantPlanDependsNeitherOnTheRowsNorOnTheirAlignment) {
+  const SoftmaxOptions options{.determinism = Determinism::batch_invariant};
+  Sweep::each([&](const RowProblem& p, const DeviceTraits& traits) {
+    const RowProblem alone    = problem(1, p.cols, p.x_type, p.y_type);
+    const RowPlan alone_plan  = arithmetic_of(make_plan(alone, traits, options));
+    const RowPlan actual_plan = make_plan(p, traits, options);
+
+    ASSERT_EQ(arithmetic_of(actual_plan), alone_plan) << describe(p, traits, actual_plan);
+    ASSERT_FALSE(actual_plan.allow_shift) << describe(p, traits, actual_plan);
+  });
+}
+
+TEST(Planner, PlansAreEqualForEqualArguments) {
+  Sweep::each(
+      [](const RowProblem& p, const DeviceTraits& traits) { ASSERT_EQ(make_plan(p, traits), make_plan(p, traits)); });
+}
+
+// --- requests ---
+
+TEST(Planner, ARequestIsServedOrRefusedButNeverIgnored) {
+  struct Request {
+    const char* name;
+    PlanRequest request;
+    int RowPlan::*field;
+    int size;
+  };
+  RowProblem p       = problem(64, 64);
+  p.inner            = 8;
+  p.inner_contiguous = true;
+  for (const auto& traits : {h200(), wave64(), host(1), host(4)}) {
+    for (const RowStrategy strategy : strategies) {
+      for (const int size : {1, 2, 3, 4, 8, 32, 64, 128, 2048}) {
+        const std::vector<Request> requests{
+            {"packs_per_thread", {.strategy = strategy, .packs_per_thread = size}, &RowPlan::packs_per_thread, size},
+            {"lanes", {.strategy = strategy, .lanes = size}, &RowPlan::lanes, size},
+            {"team_size", {.strategy = strategy, .team_size = size}, &RowPlan::team_size, size},
+            {"teams_per_row", {.strategy = strategy, .teams_per_row = size}, &RowPlan::teams_per_row, size}};
+        for (const Request& r : requests) {
+          RowPlan plan;
+          try {
+            plan = make_plan(p, traits, {.plan = r.request});
+          } catch (const std::invalid_argument&) {
+            continue;
+          }
+
+          EXPECT_EQ(plan.*r.field, size) << r.name << " of " << describe(p, traits, plan);
+          EXPECT_EQ(violation(p, traits, plan), "") << r.name << " of " << describe(p, traits, plan);
+        }
+      }
+    }
+  }
+}
+
+TEST(Planner, AForcedStrategyThatCannotServeSaysWhy) {
+  const std::string wide   = what_of(problem(10, 100000), h200(), forcing(RowStrategy::vector_lanes));
+  const std::string full   = what_of(problem(10, 100000), h200(), forcing(RowStrategy::team_registers));
+  const std::string shared = what_of(problem(10, 100000), h200(), forcing(RowStrategy::team_scratch));
+
+  EXPECT_TRUE(std::regex_search(wide, std::regex("^KokkosNN::softmax: .*vector_lanes.*100000"))) << wide;
+  EXPECT_TRUE(std::regex_search(full, std::regex("^KokkosNN::softmax: .*team_registers.*100000"))) << full;
+  EXPECT_TRUE(std::regex_search(shared, std::regex("^KokkosNN::softmax: .*team_scratch.*100000"))) << shared;
+}
+
+TEST(Planner, AMessageNamesTheOperatorThatWasCalled) {
+  RowProblem p = problem(10, 100000);
+  p.op         = RowOperator::logsumexp;
+
+  EXPECT_EQ(what_of(p, h200(), forcing(RowStrategy::vector_lanes)).find("KokkosNN::logsumexp: "), 0u);
+}
+
+TEST(Planner, MoreTeamsThanRunTogetherAreRefused) {
+  const std::string gpu =
+      what_of(problem(1, 1 << 20), h200(),
+              {.plan = {.strategy = RowStrategy::split_row, .team_size = 512, .teams_per_row = 265}});
+  const std::string cpu =
+      what_of(problem(1, 1 << 20), host(2), {.plan = {.strategy = RowStrategy::split_row, .teams_per_row = 3}});
+
+  EXPECT_TRUE(std::regex_search(gpu, std::regex("^KokkosNN::softmax: .*split_row.*265"))) << gpu;
+  EXPECT_TRUE(std::regex_search(cpu, std::regex("^KokkosNN::softmax: .*split_row.*3"))) << cpu;
+}
+
+TEST(Planner, SizesThatNoTeamCanHaveAreRefused) {
+  const auto refused = [](const DeviceTraits& traits, PlanRequest request) {
+    return what_of(problem(10, 100), traits, {.plan = request}).find("KokkosNN::softmax: ") == 0;
+  };
+
+  EXPECT_TRUE(refused(h200(), {.team_size = 2048}));
+  EXPECT_TRUE(refused(h200(), {.team_size = 33}));
+  EXPECT_TRUE(refused(h200(), {.team_size = -32}));
+  EXPECT_TRUE(refused(h200(), {.packs_per_thread = 3}));
+  EXPECT_TRUE(refused(h200(), {.packs_per_thread = -1}));
+  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 64}));
+  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 3}));
+  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::split_row, .teams_per_row = -2}));
+  EXPECT_TRUE(refused(wave64(), {.team_size = 32}));
+  EXPECT_TRUE(refused(host(2), {.team_size = 3}));
+}
+
+TEST(Planner, InnerLanesNeedAnAxisToRunOver) {
+  RowProblem p = problem(10, 100);
+  p.inner      = 0;
+
+  EXPECT_TRUE(std::regex_search(what_of(p, h200(), forcing(RowStrategy::inner_lanes)),
+                                std::regex("^KokkosNN::softmax: .*inner_lanes.*axis")));
+}
+
+// --- labels ---
+
+TEST(Planner, ALabelSaysOperatorStrategyTypesAndSizes) {
+  RowPlan plan;
+  plan.strategy         = RowStrategy::team_registers;
+  plan.pack             = 4;
+  plan.packs_per_thread = 4;
+  plan.lanes            = 64;
+  plan.team_size        = 64;
+
+  EXPECT_EQ(to_string(plan), "KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64]");
+}
+
+TEST(Planner, ALabelNamesBothTypesWhenTheyDiffer) {
+  RowPlan plan;
+  plan.op       = RowOperator::log_softmax;
+  plan.strategy = RowStrategy::team_online;
+  plan.y_type   = ElementType::bf16;
+
+  EXPECT_EQ(to_string(plan).find("KokkosNN::log_softmax[team_online,f32>bf16,"), 0u) << to_string(plan);
+}
+
+TEST(Planner, ALabelSaysInHowManyTeamsARowIsSplit) {
+  RowPlan plan;
+  plan.strategy       = RowStrategy::split_row;
+  RowPlan other       = plan;
+  plan.teams_per_row  = 2;
+  other.teams_per_row = 3;
+
+  EXPECT_NE(to_string(plan), to_string(other));
+}
+
+TEST(Planner, EveryNameIsItsEnumerators) {
+  EXPECT_STREQ(to_string(RowOperator::softmax), "softmax");
+  EXPECT_STREQ(to_string(RowOperator::log_softmax), "log_softmax");
+  EXPECT_STREQ(to_string(RowOperator::logsumexp), "logsumexp");
+  EXPECT_STREQ(to_string(RowStrategy::automatic), "automatic");
+  EXPECT_STREQ(to_string(RowStrategy::vector_lanes), "vector_lanes");
+  EXPECT_STREQ(to_string(RowStrategy::team_scratch), "team_scratch");
+  EXPECT_STREQ(to_string(RowStrategy::team_registers), "team_registers");
+  EXPECT_STREQ(to_string(RowStrategy::team_online), "team_online");
+  EXPECT_STREQ(to_string(RowStrategy::split_row), "split_row");
+  EXPECT_STREQ(to_string(RowStrategy::inner_lanes), "inner_lanes");
+  EXPECT_STREQ(to_string(ElementType::f64), "f64");
+  EXPECT_STREQ(to_string(ElementType::f32), "f32");
+  EXPECT_STREQ(to_string(ElementType::f16), "f16");
+  EXPECT_STREQ(to_string(ElementType::bf16), "bf16");
+  EXPECT_STREQ(to_string(ElementType::other), "other");
+  EXPECT_STREQ(to_string(Backend::host), "host");
+  EXPECT_STREQ(to_string(Backend::cuda), "cuda");
+  EXPECT_STREQ(to_string(Backend::hip), "hip");
+}
+
+}  // namespace KokkosNNTest

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/strategies.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace KokkosNNTest {
+
+constexpr double infinity     = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+/// What is put where in a row of otherwise harmless values.
+struct Special {
+  const char* name;
+  std::vector<double> values;  ///< one after the other, from `at` on
+  enum { first, middle, last, everywhere } at;
+};
+
+/// The rows that the documentation's table is about.
+const std::vector<Special>& table() {
+  static const std::vector<Special> rows{
+      {"nothing special", {}, Special::first},
+      {"NaN first", {not_a_number}, Special::first},
+      {"NaN in the middle", {not_a_number}, Special::middle},
+      {"NaN last", {not_a_number}, Special::last},
+      {"+inf first", {infinity}, Special::first},
+      {"+inf last", {infinity}, Special::last},
+      {"two +inf", {infinity, infinity}, Special::middle},
+      {"+inf and -inf", {infinity, -infinity}, Special::middle},
+      {"NaN and +inf", {not_a_number, infinity}, Special::middle},
+      {"NaN and -inf", {not_a_number, -infinity}, Special::middle},
+      {"-inf first", {-infinity}, Special::first},
+      {"-inf in the middle", {-infinity}, Special::middle},
+      {"-inf last", {-infinity}, Special::last},
+      {"only -inf", {-infinity}, Special::everywhere},
+      {"only NaN", {not_a_number}, Special::everywhere},
+      {"only +inf", {infinity}, Special::everywhere},
+      {"only zeros", {0.0}, Special::everywhere},
+      {"only the lowest float", {-std::numeric_limits<float>::max()}, Special::everywhere},
+  };
+  return rows;
+}
+
+/// Row r of x, along the strategy's axis, becomes row r % table().size() of the table.
+template <class T>
+void write_table(T* x, const Placement& place) {
+  const Placement rows      = place.without(strategy_axis);
+  const std::int64_t cols   = place.extents[strategy_axis];
+  const std::int64_t stride = place.strides[strategy_axis];
+  for_each_index(rows, rows, [&](std::int64_t offset, std::int64_t, std::int64_t row) {
+    const Special& special = table()[row % table().size()];
+    const auto count       = static_cast<std::int64_t>(special.values.size());
+    for (std::int64_t i = 0; i < count && i < cols; ++i) {
+      const std::int64_t col   = special.at == Special::first    ? i
+                                 : special.at == Special::middle ? (cols / 2 + i) % cols
+                                                                 : cols - 1 - i;
+      x[offset + col * stride] = static_cast<T>(special.values[i]);
+    }
+    for (std::int64_t col = 0; special.at == Special::everywhere && col < cols; ++col) {
+      x[offset + col * stride] = static_cast<T>(special.values[0]);
+    }
+  });
+}
+
+std::string row_name(std::int64_t row) { return table()[row % table().size()].name; }
+
+class Semantics : public ::testing::TestWithParam<std::tuple<RowStrategy, MaskedRowPolicy>> {
+ protected:
+  /// Two turns of the table on the strategy, compared element by element; the reference is spelt out below.
+  template <RowOperator Op, class T>
+  static void check(double scale) {
+    const auto [strategy, policy] = GetParam();
+    SoftmaxOptions options        = forced(strategy, {.scale = scale, .masked_row = policy});
+    const auto rows               = 2 * static_cast<std::int64_t>(table().size());
+    for (const std::int64_t cols : {1, 2, 3, 16, 33, 100, 1000}) {
+      if (!can_serve<Op, T>(strategy, rows, cols)) continue;
+      auto trial = strategy_trial<Op, T>(strategy, rows, cols);
+      write_table(trial.x().host(), trial.x_place());
+      trial.x().upload();
+
+      trial.run(options);
+
+      ASSERT_EQ(unwritten(trial.y(), trial.y_place()), 0);
+      const Errors errors = trial.errors(options);
+      EXPECT_LE(errors.max_ulp, (promise<Op, T>)) << errors.worst << "; " << cols << " columns, scale " << scale;
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Every, Semantics,
+                         ::testing::Combine(::testing::ValuesIn(all_strategies),
+                                            ::testing::Values(MaskedRowPolicy::nan, MaskedRowPolicy::zero)),
+                         [](const auto& info) {
+                           return std::string(KokkosNN::to_string(std::get<0>(info.param))) +
+                                  (std::get<1>(info.param) == MaskedRowPolicy::nan ? "_nan" : "_zero");
+                         });
+
+TEST_P(Semantics, SoftmaxOfSpecialRowsFollowsTheTable) { check<RowOperator::softmax, float>(1); }
+
+TEST_P(Semantics, SoftmaxOfSpecialRowsInDoubleFollowsTheTable) { check<RowOperator::softmax, double>(1); }
+
+TEST_P(Semantics, LogSoftmaxOfSpecialRowsFollowsTheTable) { check<RowOperator::log_softmax, float>(1); }
+
+TEST_P(Semantics, LogSumExpOfSpecialRowsFollowsTheTable) { check<RowOperator::logsumexp, float>(1); }
+
+TEST_P(Semantics, ANegativeScaleTurnsTheInfinitiesAround) {
+  check<RowOperator::softmax, float>(-0.5);
+  check<RowOperator::log_softmax, float>(-0.5);
+  check<RowOperator::logsumexp, float>(-0.5);
+}
+
+TEST_P(Semantics, SpecialRowsIn16BitFollowTheTable) {
+  if constexpr (!has_half || !has_bhalf) {
+    GTEST_SKIP() << "half_t and bhalf_t are float in this Kokkos build";
+  } else {
+    check<RowOperator::softmax, Half>(1);
+    check<RowOperator::softmax, BHalf>(1);
+    check<RowOperator::log_softmax, BHalf>(1);
+    check<RowOperator::logsumexp, Half>(1);
+  }
+}
+
+// --- the reference itself, on rows that can be checked by hand ---
+
+std::vector<double> softmax_by_reference(const std::vector<double>& x, MaskedRowPolicy policy, double scale = 1) {
+  std::vector<Reference::Real> y;
+  Reference::softmax(Reference::Row<double>{x.data(), static_cast<std::int64_t>(x.size())}, scale, policy, y);
+  return {y.begin(), y.end()};
+}
+
+TEST(SemanticsReference, SoftmaxIsRightOnRowsThatCanBeCheckedByHand) {
+  EXPECT_EQ(softmax_by_reference({5}, MaskedRowPolicy::nan), (std::vector<double>{1}));
+  EXPECT_EQ(softmax_by_reference({7, 7, 7, 7}, MaskedRowPolicy::nan), (std::vector<double>{.25, .25, .25, .25}));
+  EXPECT_EQ(softmax_by_reference({3, -infinity, 3}, MaskedRowPolicy::nan), (std::vector<double>{.5, 0, .5}));
+  EXPECT_EQ(softmax_by_reference({-infinity, -infinity}, MaskedRowPolicy::zero), (std::vector<double>{0, 0}));
+  EXPECT_NEAR(softmax_by_reference({0, std::log(3.0)}, MaskedRowPolicy::nan)[1], 0.75, 1e-15);
+  EXPECT_NEAR(softmax_by_reference({0, std::log(9.0)}, MaskedRowPolicy::nan, 0.5)[1], 0.75, 1e-15);
+  for (const auto& row : std::vector<std::vector<double>>{
+           {-infinity, -infinity}, {1, not_a_number}, {1, infinity}, {-infinity, not_a_number}}) {
+    for (const double value : softmax_by_reference(row, MaskedRowPolicy::nan)) EXPECT_TRUE(std::isnan(value));
+  }
+  for (const double value : softmax_by_reference({not_a_number, -infinity}, MaskedRowPolicy::zero)) {
+    EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+TEST(SemanticsReference, LogSumExpIsRightOnRowsThatCanBeCheckedByHand) {
+  const auto lse = [](const std::vector<double>& x, double scale = 1) {
+    return static_cast<double>(
+        Reference::logsumexp(Reference::Row<double>{x.data(), static_cast<std::int64_t>(x.size())}, scale));
+  };
+
+  EXPECT_EQ(lse({5}), 5);
+  EXPECT_EQ(lse({5}, -2), -10);
+  EXPECT_EQ(lse({-infinity, 5}), 5);
+  EXPECT_EQ(lse({-infinity, -infinity}), -infinity);
+  EXPECT_NEAR(lse({1000, 1000}), 1000 + std::log(2.0), 1e-12);
+  EXPECT_TRUE(std::isnan(lse({infinity, 1})));
+  EXPECT_TRUE(std::isnan(lse({not_a_number, 1})));
+}
+
+// --- the documentation's table, spelt out: one row of four on the default plan ---
+
+std::vector<float> four(void (*function)(const Exec&, const Kokkos::View<const float*, Memory>&,
+                                         const Kokkos::View<float*, Memory>&, MaskedRowPolicy),
+                        const std::vector<float>& values, MaskedRowPolicy policy) {
+  Kokkos::View<float*, Memory> x("x", values.size()), y("y", values.size());
+  Kokkos::deep_copy(x, Kokkos::View<const float*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+                           values.data(), values.size()));
+  function(Exec(), x, y, policy);
+  const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y);
+  return {result.data(), result.data() + result.size()};
+}
+
+std::vector<float> softmax_of(const std::vector<float>& values, MaskedRowPolicy policy = MaskedRowPolicy::nan) {
+  return four([](const Exec& exec, const Kokkos::View<const float*, Memory>& x, const Kokkos::View<float*, Memory>& y,
+                 MaskedRowPolicy p) { KokkosNN::softmax(exec, x, y, {.masked_row = p}); },
+              values, policy);
+}
+
+std::vector<float> log_softmax_of(const std::vector<float>& values, MaskedRowPolicy policy = MaskedRowPolicy::nan) {
+  return four([](const Exec& exec, const Kokkos::View<const float*, Memory>& x, const Kokkos::View<float*, Memory>& y,
+                 MaskedRowPolicy p) { KokkosNN::log_softmax(exec, x, y, {.masked_row = p}); },
+              values, policy);
+}
+
+bool all_nan(const std::vector<float>& values) {
+  for (const float value : values) {
+    if (!std::isnan(value)) return false;
+  }
+  return true;
+}
+
+constexpr float inf_f = std::numeric_limits<float>::infinity();
+constexpr float nan_f = std::numeric_limits<float>::quiet_NaN();
+
+TEST(SemanticsTable, ANaNMakesTheWholeRowNaN) {
+  EXPECT_TRUE(all_nan(softmax_of({1, nan_f, 2, 3})));
+  EXPECT_TRUE(all_nan(log_softmax_of({1, nan_f, 2, 3})));
+  EXPECT_TRUE(all_nan(softmax_of({-inf_f, nan_f, -inf_f, -inf_f}, MaskedRowPolicy::zero)));
+}
+
+TEST(SemanticsTable, APlusInfinityMakesTheWholeRowNaN) {
+  EXPECT_TRUE(all_nan(softmax_of({1, inf_f, 2, 3})));
+  EXPECT_TRUE(all_nan(log_softmax_of({1, inf_f, 2, 3})));
+}
+
+TEST(SemanticsTable, AMinusInfinityGivesZeroAndItsLogarithm) {
+  EXPECT_EQ(softmax_of({0, -inf_f, 0, -inf_f}), (std::vector<float>{0.5f, 0, 0.5f, 0}));
+  EXPECT_EQ(log_softmax_of({0, -inf_f, -inf_f, -inf_f}), (std::vector<float>{0, -inf_f, -inf_f, -inf_f}));
+}
+
+TEST(SemanticsTable, ARowOfMinusInfinityFollowsThePolicy) {
+  const std::vector<float> masked(4, -inf_f);
+
+  EXPECT_TRUE(all_nan(softmax_of(masked)));
+  EXPECT_TRUE(all_nan(log_softmax_of(masked)));
+  EXPECT_EQ(softmax_of(masked, MaskedRowPolicy::zero), (std::vector<float>{0, 0, 0, 0}));
+  EXPECT_EQ(log_softmax_of(masked, MaskedRowPolicy::zero), masked);
+}
+
+// --- scale ---
+
+TEST(SemanticsScale, EveryScaleMatchesTheReference) {
+  for (const double scale : {0.125, -1.0, -0.3, 1e-3, 0.1, 30.0, 1.0 / 3, 1e10, 1e-30}) {
+    for (const std::int64_t cols : {7, 300, 5000}) {
+      Trial<RowOperator::softmax, float> softmax(3, cols);
+      Trial<RowOperator::log_softmax, float> log_softmax(3, cols);
+      Trial<RowOperator::logsumexp, float> logsumexp(3, cols);
+      Trial<RowOperator::softmax, double> in_double(3, cols);
+
+      EXPECT_TRUE(softmax.run_correct({.scale = scale})) << "scale " << scale << ", " << cols << " columns";
+      EXPECT_TRUE(log_softmax.run_correct({.scale = scale})) << "scale " << scale << ", " << cols << " columns";
+      EXPECT_TRUE(logsumexp.run_correct({.scale = scale})) << "scale " << scale << ", " << cols << " columns";
+      EXPECT_TRUE(in_double.run_correct({.scale = scale})) << "scale " << scale << ", " << cols << " columns";
+    }
+  }
+}
+
+TEST(SemanticsScale, TheScaleActsOnTheDifferenceSoThatLargeLogitsDoNotOverflow) {
+  Trial<RowOperator::softmax, float> trial(2, 50, Recipe::uniform);
+  for (std::int64_t i = 0; i < trial.x().count(); ++i) trial.x().host()[i] = 3e38f;
+  trial.x().upload();
+
+  EXPECT_TRUE(trial.run_correct({.scale = 8}));
+}
+
+}  // namespace KokkosNNTest

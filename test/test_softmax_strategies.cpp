@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/recorder.hpp"
+#include "support/strategies.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace KokkosNNTest {
+
+/// Runs the trial and asserts that exactly the planned kernel ran, that it is the strategy's, and that its results are
+/// right.
+template <class AnyTrial>
+::testing::AssertionResult took_the_path(AnyTrial& trial, RowStrategy strategy, const SoftmaxOptions& options) {
+  const RowPlan plan      = trial.plan(options);
+  const std::string label = to_string(plan);
+  if (plan.strategy != strategy) return ::testing::AssertionFailure() << "planned " << label;
+  if (label.find(KokkosNN::to_string(strategy)) == std::string::npos) {
+    return ::testing::AssertionFailure() << label << " does not name " << KokkosNN::to_string(strategy);
+  }
+  if (plan.team_size > KokkosNN::device_traits(Exec()).max_team_size) {
+    return ::testing::AssertionFailure() << label << " has a larger team than there can be";
+  }
+  trial.y().poison_all();
+  const auto kernels = kernels_of([&] { trial.call(options); });
+  trial.y().download();
+  if (kernels != std::vector{label}) {
+    return ::testing::AssertionFailure() << kernels.size() << " kernels, the first "
+                                         << (kernels.empty() ? "none" : kernels[0]) << " instead of " << label;
+  }
+  const auto correct = trial.correct(options);
+  return correct ? ::testing::AssertionSuccess() << label
+                 : ::testing::AssertionFailure() << label << ": " << correct.message();
+}
+
+class SoftmaxStrategies : public ::testing::TestWithParam<RowStrategy> {
+ protected:
+  static std::vector<std::int64_t> candidates() {
+    return {1,    2,    3,    4,    5,    7,    8,    9,    15,   16,   17,   31,    32,    33,    63,
+            64,   65,   100,  127,  128,  129,  255,  256,  257,  511,  512,  513,   1000,  1023,  1024,
+            1025, 1823, 2047, 2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193, 16385, 32000, 32769, 65537};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Every, SoftmaxStrategies, ::testing::ValuesIn(all_strategies),
+                         [](const auto& info) { return std::string(KokkosNN::to_string(info.param)); });
+
+template <RowOperator Op, class T>
+void serves_its_widths(RowStrategy strategy, const std::vector<std::int64_t>& candidates) {
+  const auto widths = servable_widths<Op, T>(strategy, 7, candidates);
+  ASSERT_FALSE(widths.empty()) << "the strategy serves none of the widths";
+  for (const std::int64_t cols : widths) {
+    auto trial = strategy_trial<Op, T>(strategy, 7, cols);
+
+    ASSERT_TRUE(took_the_path(trial, strategy, forced(strategy))) << cols << " columns";
+  }
+}
+
+TEST_P(SoftmaxStrategies, SoftmaxOfEveryWidthItServesTakesThePathAndMatches) {
+  serves_its_widths<RowOperator::softmax, float>(GetParam(), candidates());
+}
+
+TEST_P(SoftmaxStrategies, SoftmaxInDoubleTakesThePathAndMatches) {
+  serves_its_widths<RowOperator::softmax, double>(GetParam(), candidates());
+}
+
+TEST_P(SoftmaxStrategies, LogSoftmaxTakesThePathAndMatches) {
+  serves_its_widths<RowOperator::log_softmax, float>(GetParam(), candidates());
+}
+
+TEST_P(SoftmaxStrategies, LogSumExpTakesThePathAndMatches) {
+  serves_its_widths<RowOperator::logsumexp, float>(GetParam(), candidates());
+}
+
+TEST_P(SoftmaxStrategies, SoftmaxIn16BitTakesThePathAndMatches) {
+  if constexpr (!has_half || !has_bhalf) {
+    GTEST_SKIP() << "half_t and bhalf_t are float in this Kokkos build";
+  } else {
+    serves_its_widths<RowOperator::softmax, Half>(GetParam(), candidates());
+    serves_its_widths<RowOperator::softmax, BHalf>(GetParam(), candidates());
+  }
+}
+
+TEST_P(SoftmaxStrategies, ManyMoreRowsThanTheLeagueTakeManyTurns) {
+  const RowStrategy strategy = GetParam();
+  for (const std::int64_t cols : {3, 24}) {
+    if (!can_serve<RowOperator::softmax, float>(strategy, 20011, cols)) continue;
+    auto trial = strategy_trial<RowOperator::softmax, float>(strategy, 20011, cols);
+
+    EXPECT_TRUE(took_the_path(trial, strategy, forced(strategy))) << cols << " columns";
+  }
+}
+
+TEST_P(SoftmaxStrategies, NoRowsLaunchNothing) {
+  const RowStrategy strategy = GetParam();
+  auto trial                 = strategy_trial<RowOperator::softmax, float>(strategy, 0, 16);
+
+  const auto kernels = kernels_of([&] { trial.call(forced(strategy)); });
+
+  EXPECT_TRUE(kernels.empty()) << kernels[0];
+}
+
+TEST(RegisterStrategies, EveryNumberOfPacksAThreadMatches) {
+  for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_registers}) {
+    for (const int packs : {1, 2, 4, 8}) {
+      SoftmaxOptions options        = forced(strategy);
+      options.plan.packs_per_thread = packs;
+      for (const std::int64_t cols : {1, 4, 17, 32}) {
+        auto softmax     = strategy_trial<RowOperator::softmax, float>(strategy, 9, cols);
+        auto log_softmax = strategy_trial<RowOperator::log_softmax, float>(strategy, 9, cols);
+
+        EXPECT_EQ(softmax.plan(options).packs_per_thread, packs);
+        EXPECT_TRUE(took_the_path(softmax, strategy, options)) << packs << " packs, " << cols << " columns";
+        EXPECT_TRUE(took_the_path(log_softmax, strategy, options)) << packs << " packs, " << cols << " columns";
+      }
+    }
+  }
+}
+
+/// Threads that can work on one team here.
+int widest_team() { return on_gpu ? 256 : Exec().concurrency() < 4 ? Exec().concurrency() : 4; }
+
+TEST_P(SoftmaxStrategies, ATeamOfSeveralThreadsMatches) {
+  const RowStrategy strategy = GetParam();
+  const int team_size        = widest_team();
+  if (team_size == 1) GTEST_SKIP() << "one thread: no team is larger than 1 here";
+  SoftmaxOptions options = forced(strategy);
+  options.plan.team_size = team_size;
+  for (const std::int64_t cols : {1, 5, 31, 64, 1000}) {
+    const auto place = strategy_place(strategy, 37, cols);
+    StrategyTrial<RowOperator::softmax, float> trial(place, place, strategy_axis);
+    RowPlan plan;
+    try {
+      plan = trial.plan(options);
+    } catch (const std::invalid_argument&) {
+      ASSERT_GT(cols, 1) << "not even one column";
+      continue;  // too wide for this strategy
+    }
+
+    EXPECT_EQ(plan.team_size, team_size);
+    EXPECT_TRUE(took_the_path(trial, strategy, options)) << cols << " columns";
+  }
+}
+
+TEST(SplitRow, AShortRowWithMoreTeamsThanPacksMatches) {
+  for (const int teams : {2, 4, 16}) {
+    if (teams > Exec().concurrency()) continue;
+    SoftmaxOptions options     = forced(RowStrategy::split_row);
+    options.plan.teams_per_row = teams;
+    options.plan.team_size     = on_gpu ? 32 : 1;
+    for (const std::int64_t cols : {1, 2, 3, 5, 9}) {
+      auto softmax   = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 5, cols);
+      auto logsumexp = strategy_trial<RowOperator::logsumexp, float>(RowStrategy::split_row, 5, cols);
+
+      EXPECT_EQ(softmax.plan(options).teams_per_row, teams);
+      EXPECT_TRUE(took_the_path(softmax, RowStrategy::split_row, options)) << teams << " teams, " << cols << " columns";
+      EXPECT_TRUE(took_the_path(logsumexp, RowStrategy::split_row, options)) << teams << " teams, " << cols;
+    }
+  }
+  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+}
+
+TEST(SplitRow, MoreRowsThanGroupsOfTeamsMatch) {
+  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+  SoftmaxOptions options     = forced(RowStrategy::split_row);
+  options.plan.teams_per_row = 2;
+  for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 1000}) {
+    auto in_float  = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, rows, 777);
+    auto in_double = strategy_trial<RowOperator::softmax, double>(RowStrategy::split_row, rows, 777);
+
+    EXPECT_TRUE(took_the_path(in_float, RowStrategy::split_row, options)) << rows << " rows";
+    EXPECT_TRUE(took_the_path(in_double, RowStrategy::split_row, options)) << rows << " rows";
+  }
+}
+
+TEST(SplitRow, RunsThatReuseItsWorkspaceMatchEveryTime) {
+  auto trial = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 3, 5000);
+  for (int run = 0; run < 50; ++run) {
+    ASSERT_TRUE(trial.run_correct(forced(RowStrategy::split_row))) << "run " << run;
+  }
+}
+
+TEST(InnerLanes, IsWhatALayoutLeftViewWithItsLastAxisReducedGets) {
+  const Placement place = left({1000, 100});
+  Trial<RowOperator::softmax, float> trial(place, place, -1);
+
+  EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, {}));
+}
+
+TEST(InnerLanes, EveryInnerExtentMatches) {
+  for (const std::int64_t inner : {1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 100, 129, 1000}) {
+    for (const std::int64_t cols : {1, 2, 19, 257}) {
+      const Placement place = right({2, cols, inner});
+      Trial<RowOperator::softmax, float, float, 3> trial(place, place, 1);
+
+      EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, forced(RowStrategy::inner_lanes)))
+          << inner << " wide, " << cols << " columns";
+    }
+  }
+}
+
+TEST(InnerLanes, EveryNumberOfLanesMatches) {
+  const Placement place = right({2, 100, 70});
+  for (const int lanes : {1, 2, 4, 8, 16, 32}) {
+    SoftmaxOptions options = forced(RowStrategy::inner_lanes);
+    options.plan.lanes     = lanes;
+    options.axis           = 1;
+    Trial<RowOperator::softmax, float, float, 3> trial(place, place, 1);
+    RowPlan plan;
+    try {
+      plan = trial.plan(options);
+    } catch (const std::invalid_argument& e) {
+      ASSERT_FALSE(on_gpu) << e.what();  // a host has as many lanes as its team has threads
+      continue;
+    }
+
+    EXPECT_EQ(plan.lanes, lanes);
+    EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, options)) << lanes << " lanes";
+  }
+}
+
+TEST(VectorLanes, EveryNumberOfLanesMatches) {
+  for (const int lanes : {1, 2, 4, 8, 16, 32}) {
+    SoftmaxOptions options = forced(RowStrategy::vector_lanes);
+    options.plan.lanes     = lanes;
+    for (const std::int64_t cols : {1, 3, 8, 25}) {
+      Trial<RowOperator::softmax, float> trial(101, cols);
+      RowPlan plan;
+      try {
+        plan = trial.plan(options);
+      } catch (const std::invalid_argument& e) {
+        ASSERT_FALSE(on_gpu) << e.what();  // lanes of a host's thread are its vector instructions
+        continue;
+      }
+
+      EXPECT_EQ(plan.lanes, lanes);
+      EXPECT_TRUE(took_the_path(trial, RowStrategy::vector_lanes, options))
+          << lanes << " lanes, " << cols << " columns";
+    }
+  }
+}
+
+}  // namespace KokkosNNTest
