@@ -63,11 +63,12 @@ class Recorder {
     if (name.find("Kokkos Profile Tool Fence") == std::string::npos) s_active->fences.push_back({name, device});
   }
   static void region(const char* label) { s_active->regions.emplace_back(label); }
-  static void allocation(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t) {
-    s_active->allocations.emplace_back(label);
+  // Kokkos announces an allocation of no bytes for every team kernel on a GPU.
+  static void allocation(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
+    if (bytes > 0) s_active->allocations.emplace_back(label);
   }
-  static void deallocation(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t) {
-    s_active->deallocations.emplace_back(label);
+  static void deallocation(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
+    if (bytes > 0) s_active->deallocations.emplace_back(label);
   }
   static void deep_copy(Kokkos::Tools::SpaceHandle, const char* to, const void*, Kokkos::Tools::SpaceHandle,
                         const char* from, const void*, std::uint64_t) {

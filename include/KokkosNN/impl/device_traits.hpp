@@ -52,7 +52,7 @@ constexpr int inner_packs(Backend backend, int pack) {
 
 /// Whether k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread, int accumulator_bytes) {
-  return pack * packs_per_thread * accumulator_bytes > 64;
+  return pack * packs_per_thread * accumulator_bytes > (accumulator_bytes == 4 ? 64 : 32);
 }
 
 }  // namespace Impl

@@ -86,8 +86,9 @@ struct RowsCall {
   void run_with_packs() const {
     if constexpr (K <= most_packs) {
       using Storage = RegisterStorage<op, A, V, K>;
-      // Rows that are not plain need more registers; in small teams they are worth more than resident teams.
-      if constexpr (backend != Backend::host && !Source::is_plain && is_wide(V, K, sizeof(A))) {
+      // Rows that are not plain, or of doubles, need more registers; in small teams they are worth more than resident
+      // teams.
+      if constexpr (backend != Backend::host && is_wide(V, K, sizeof(A)) && (!Source::is_plain || sizeof(A) == 8)) {
         if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads_when_wide, Storage>();
       }
       run_in_team<max_threads_per_team, Storage>();

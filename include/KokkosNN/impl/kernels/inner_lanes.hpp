@@ -120,7 +120,7 @@ struct InnerLanes {
     for (int v = 0; v < V; ++v) {
       const A partial = running[v].sum + running[v].low;
       const bool none = own[v] == -Kokkos::Experimental::infinity_v<A>;
-      sum[v]          = none ? partial : partial * math.exp(own[v], max[v]);
+      sum[v]          = none ? partial : partial * math.exp.precise(own[v], max[v]);
     }
     const PackState<A, V> all{max, join(team, place, sum, slots, SumJoin{})};
 

@@ -32,8 +32,11 @@ struct RegisterStorage {
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION MaxSumExp<A> reduce(const Row& row, const Span& span, const Math& math, int lanes) {
     tile.load(row.template from<V>(-span.phase), walk, window(span), math);
-    const A max = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
-    return {max, tile.template sum_of_exponentials<Finish<op>::keeps_exponentials>(math, finite_reference(max))};
+    const A largest   = reduce_lanes(tile.max(), 1, lanes, MaxJoin{});
+    const A reference = math.exp.reference_of(largest);
+    A sum = tile.template sum_of_exponentials<Finish<op>::keeps_exponentials>(math, finite_reference(reference));
+    if (walk.first / V % lanes == 0) sum += math.exp.correction(largest, reference);
+    return {reference, sum};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -70,8 +73,10 @@ struct ScratchStorage {
       widen(row_packs[p], raw, math.sign);
       raise_maxima(maxima, row_packs[p]);
     }
-    const A max = math.exp.reference_of(reduce_lanes(largest(maxima), 1, lanes, MaxJoin{}));
-    return {max, sum(packs, math, finite_reference(max))};
+    const A max       = reduce_lanes(largest(maxima), 1, lanes, MaxJoin{});
+    const A reference = math.exp.reference_of(max);
+    const A partial   = sum(packs, math, finite_reference(reference));
+    return {reference, first % lanes == 0 ? partial + math.exp.correction(max, reference) : partial};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -117,7 +122,7 @@ struct OnlineStorage {
   KOKKOS_INLINE_FUNCTION MaxSumExp<A> reduce(const Row& row, const Span& span, const Math& math, int lanes) {
     MaxSumExp<A> mine = reduce_tiles<V, K, A>(row, span, walk, math);
     const A max       = reduce_lanes(mine.max, 1, lanes, MaxJoin{});
-    if (mine.max > -Kokkos::Experimental::infinity_v<A>) mine.sum *= math.exp(mine.max, max);
+    if (mine.max > -Kokkos::Experimental::infinity_v<A>) mine.sum *= math.exp.precise(mine.max, max);
     return {max, mine.sum};
   }
 
@@ -186,7 +191,7 @@ struct RowInTeam {
     Storage storage(row_scratch, group);
     const MaxSumExp<A> mine = storage.reduce(input, span, math, group.lanes());
     const MaxSumExp<A> warp = {mine.max, sum_lanes(mine.sum, group.lanes())};
-    const MaxSumExp<A> all  = exchange(team, group, pairs, round, warp, math.exp);
+    const MaxSumExp<A> all  = exchange(team, group, pairs, round, warp, math.exp.precisely());
     if (!is_row) return;
 
     if constexpr (Finisher::one_value_a_row) {

@@ -63,9 +63,9 @@ struct SplitRow {
     const auto reduce_and_publish = [&](std::int64_t turn, const MaxSumExp<A>& mine) {
       const A max             = reduce_lanes(mine.max, 1, group.lanes(), MaxJoin{});
       const bool none         = mine.max == -Kokkos::Experimental::infinity_v<A>;
-      const A sum             = none ? mine.sum : mine.sum * math.exp(mine.max, max);
+      const A sum             = none ? mine.sum : mine.sum * math.exp.precise(mine.max, max);
       const MaxSumExp<A> warp = {max, sum_lanes(sum, group.lanes())};
-      const MaxSumExp<A> all  = exchange(team, group, pairs, int(turn & 1), warp, math.exp);
+      const MaxSumExp<A> all  = exchange(team, group, pairs, int(turn & 1), warp, math.exp.precisely());
       if (group.rank == 0) mailboxes[part].publish(turn, all);
     };
 
@@ -147,10 +147,11 @@ struct SplitRow {
     const int lanes = group.lanes();
     if (group.rank < lanes) {
       MaxSumExp<A> all;
-      for (int p = group.rank; p < teams_per_row; p += lanes) all = merge_with(all, mailboxes[p].await(turn), math.exp);
+      for (int p = group.rank; p < teams_per_row; p += lanes)
+        all = merge_with(all, mailboxes[p].await(turn), math.exp.precisely());
       const A max     = reduce_lanes(all.max, 1, lanes, MaxJoin{});
       const bool none = all.max == -Kokkos::Experimental::infinity_v<A>;
-      const A sum     = none ? all.sum : all.sum * math.exp(all.max, max);
+      const A sum     = none ? all.sum : all.sum * math.exp.precise(all.max, max);
       all             = {max, sum_lanes(sum, lanes)};
       if (group.rank == 0) *total = all;
     }

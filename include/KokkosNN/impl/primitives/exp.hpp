@@ -183,6 +183,32 @@ struct ScaledExp {
     return exp2_sum(t, low_word(x, reference, d, t));
   }
 
+  /// The same as near as the backend can, for what a whole row is multiplied with: float's native exponential is off by
+  /// up to 1.4 ulp, which matters when it meets itself in numerator and denominator.
+  KOKKOS_INLINE_FUNCTION A precise(A x, A reference) const {
+    if constexpr (accuracy == ExpAccuracy::fast || !std::is_same_v<A, float>) return (*this)(x, reference);
+    const A d = x - reference;
+    const A t = d * scale2;
+    return exp2_polynomial<A, Exp2Constants<A>::degree>(t, low_word(x, reference, d, t));
+  }
+
+  /// `precise` as a function object.
+  struct Precise {
+    const ScaledExp& exp;
+    KOKKOS_INLINE_FUNCTION A operator()(A x, A reference) const { return exp.precise(x, reference); }
+  };
+  KOKKOS_INLINE_FUNCTION Precise precisely() const { return {*this}; }
+
+  /// What a sum of exponentials lacks because that of its largest term is not precise; nothing where it is.
+  KOKKOS_INLINE_FUNCTION A correction([[maybe_unused]] A max, [[maybe_unused]] A reference) const {
+    if constexpr (accuracy == ExpAccuracy::full && std::is_same_v<A, float>) {
+      KOKKOS_IF_ON_DEVICE((const A infinity = Kokkos::Experimental::infinity_v<A>; if (max > -infinity && max < infinity) {
+        return precise(max, reference) - (*this)(max, reference);
+      }))
+    }
+    return A(0);
+  }
+
   /// exp(scale (x - reference)) / prescale for a factor of a whole row, within 1 ulp where A is float. Far below the
   /// reference prescale is a small power of two, so that the factor does not leave the range before it meets its row.
   KOKKOS_INLINE_FUNCTION A factor(A x, A reference, A& prescale) const {

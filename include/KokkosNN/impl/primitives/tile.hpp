@@ -219,7 +219,7 @@ struct RunningSum {
   KOKKOS_INLINE_FUNCTION A raise(const Math& math, A max) {
     const A next = math.exp.reference_of(max);
     if (next > reference) {
-      const A factor = reference == -Kokkos::Experimental::infinity_v<A> ? A(1) : math.exp(reference, next);
+      const A factor = reference == -Kokkos::Experimental::infinity_v<A> ? A(1) : math.exp.precise(reference, next);
       sum *= factor;
       low *= factor;
       reference = next;
