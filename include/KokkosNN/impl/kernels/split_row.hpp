@@ -61,10 +61,7 @@ struct SplitRow {
     auto* mailboxes = reinterpret_cast<Mailbox<A>*>(workspace + 64) + std::int64_t(row_group) * teams_per_row;
 
     const auto reduce_and_publish = [&](std::int64_t turn, const MaxSumExp<A>& mine) {
-      const A max             = reduce_lanes(mine.max, 1, group.lanes(), MaxJoin{});
-      const bool none         = mine.max == -Kokkos::Experimental::infinity_v<A>;
-      const A sum             = none ? mine.sum : mine.sum * math.exp.precise(mine.max, max);
-      const MaxSumExp<A> warp = {max, sum_lanes(sum, group.lanes())};
+      const MaxSumExp<A> warp = merge_lanes(mine, group.lanes(), math.exp.precisely());
       const MaxSumExp<A> all  = exchange(team, group, pairs, int(turn & 1), warp, math.exp.precisely());
       if (group.rank == 0) mailboxes[part].publish(turn, all);
     };
@@ -147,12 +144,10 @@ struct SplitRow {
     const int lanes = group.lanes();
     if (group.rank < lanes) {
       MaxSumExp<A> all;
-      for (int p = group.rank; p < teams_per_row; p += lanes)
+      for (int p = group.rank; p < teams_per_row; p += lanes) {
         all = merge_with(all, mailboxes[p].await(turn), math.exp.precisely());
-      const A max     = reduce_lanes(all.max, 1, lanes, MaxJoin{});
-      const bool none = all.max == -Kokkos::Experimental::infinity_v<A>;
-      const A sum     = none ? all.sum : all.sum * math.exp.precise(all.max, max);
-      all             = {max, sum_lanes(sum, lanes)};
+      }
+      all = merge_lanes(all, lanes, math.exp.precisely());
       if (group.rank == 0) *total = all;
     }
     team.team_barrier();

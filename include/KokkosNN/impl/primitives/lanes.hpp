@@ -79,6 +79,14 @@ KOKKOS_INLINE_FUNCTION A sum_lanes(A value, int lanes) {
   return static_cast<A>(reduce_lanes(static_cast<double>(value), 1, lanes, SumJoin{}));
 }
 
+/// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result.
+template <class A, class ExpOfDifference>
+KOKKOS_INLINE_FUNCTION MaxSumExp<A> merge_lanes(const MaxSumExp<A>& mine, int lanes, const ExpOfDifference& exp_of) {
+  const A max     = reduce_lanes(mine.max, 1, lanes, MaxJoin{});
+  const bool none = mine.max == -Kokkos::Experimental::infinity_v<A>;
+  return {max, sum_lanes(none ? mine.sum : mine.sum * exp_of(mine.max, max), lanes)};
+}
+
 /// The threads of a team that share a row: `size` of them, this one being number `rank` of group number `index`.
 struct RowGroup {
   int rank;
@@ -129,10 +137,7 @@ KOKKOS_INLINE_FUNCTION MaxSumExp<A> exchange(const Member& team, const RowGroup&
   if constexpr (native_lanes() > 1) {
     const int lane = group.rank % native_lanes();
     if (lane < warps) all = slots[lane];
-    const A max     = reduce_lanes(all.max, 1, native_lanes(), MaxJoin{});
-    const bool none = all.max == -Kokkos::Experimental::infinity_v<A>;
-    const A scaled  = none ? all.sum : all.sum * exp_of(all.max, max);
-    all             = {max, sum_lanes(scaled, native_lanes())};
+    all = merge_lanes(all, native_lanes(), exp_of);
   } else {
     for (int w = 0; w < warps; ++w) all = merge_with(all, slots[w], exp_of);
   }
