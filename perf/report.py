@@ -279,18 +279,21 @@ def line_of(run: Run, label: str, style: Dict[str, object], provider: str, xs: D
 
 
 def plot_lines(run: Run, sweep: str) -> List[Line]:
-    """A line a provider; where the sweep compares shapes, a line a kind of shape, with its own copy beside it."""
+    """A line a provider; where the sweep compares shapes, a line a kind of shape, with its own copy, unnamed, beside it."""
     xs = positions(sweep, run.shapes(sweep))
     variant = variant_of(sweep)
     variants = list(dict.fromkeys(variant(shape) for shape in xs))
     if len(variants) == 1:
         return [line_of(run, p, STYLES.get(p, {}), p, xs) for p in run.providers(xs)]
     lines = []
-    for name, style in zip(variants, VARIANT_STYLES):
+    for i, (name, style) in enumerate(zip(variants, VARIANT_STYLES)):
         among = {shape: x for shape, x in xs.items() if variant(shape) == name}
-        copy_style = dict(style, linestyle="--", marker="", alpha=0.7)
-        lines.append(line_of(run, f"{SUBJECT}, {name}", dict(style, linestyle="-"), SUBJECT, among))
-        lines.append(line_of(run, f"{YARDSTICK}, {name}", copy_style, YARDSTICK, among, has_band=False))
+        # Each line is drawn over the ones before, and thinner: where two coincide both are seen.
+        width = 1.2 + 0.3 * (len(variants) - 1 - i)
+        ours_style = dict(style, linestyle="-", linewidth=width, markersize=2.5 + 2 * width)
+        copy_style = dict(color=style["color"], linestyle="--", marker="", linewidth=1, alpha=0.7)
+        lines.append(line_of(run, name, ours_style, SUBJECT, among))
+        lines.append(line_of(run, "", copy_style, YARDSTICK, among, has_band=False))
     return [line for line in lines if line.records]
 
 
@@ -307,12 +310,18 @@ def set_x_axis(axes, sweep: str, shapes: Sequence[Shape]) -> None:
         axes.set_xticks(range(len(cols)), [str(c) for c in cols])
         axes.set_xlim(-0.4, len(cols) - 0.6)
         return
-    if sweep not in LINEAR_SWEEPS:
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_locator(ticker.LogLocator(base=2, numticks=15))
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
+    if sweep in LINEAR_SWEEPS:
+        axes.set_xlim(left=0)
+        return
+    # A tick where something was measured, and nowhere else.
+    ticks = sorted(set(positions(sweep, shapes).values()))
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(ticker.FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(plain_number))
-    axes.tick_params(axis="x", labelrotation=30)
+    if len(ticks) > 7:
+        for label in axes.get_xticklabels():
+            label.set(rotation=35, ha="right", rotation_mode="anchor")
 
 
 def draw_line(axes, line: Line, ys: List[float], low: List[float], high: List[float]) -> None:
@@ -346,10 +355,13 @@ def draw_share(axes, lines: Sequence[Line], run: Run) -> None:
 def draw_sweep(run: Run, sweep: str) -> str:
     """Both panels of a sweep as SVG."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     lines = plot_lines(run, sweep)
-    legend_columns = 6 if max(len(line.label) for line in lines) <= 16 else min(3, len(lines) // 2)
-    legend_share = 0.02 + 0.055 * -(-len(lines) // legend_columns)
+    labels = [line.label for line in lines if line.label]
+    by_variant = len(labels) < len(lines)
+    legend_columns = 7
+    legend_share = 0.02 + 0.055 * -(-(len(labels) + by_variant) // legend_columns)
     figure = Figure(figsize=(11, 4.8), constrained_layout=True)
     figure.get_layout_engine().set(rect=(0.005, legend_share, 0.99, 0.98 - legend_share), wspace=0.04)
     speed, share = figure.subplots(1, 2)
@@ -361,7 +373,11 @@ def draw_sweep(run: Run, sweep: str) -> str:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title(run, sweep), fontsize=12)
-    figure.legend(*speed.get_legend_handles_labels(), loc="lower center", ncol=legend_columns, frameon=False)
+    handles, names = speed.get_legend_handles_labels()
+    if by_variant:
+        handles += [Line2D([], [], **dict(STYLES[YARDSTICK], linewidth=1))]
+        names += [f"{YARDSTICK}, in the same colour"]
+    figure.legend(handles, names, loc="lower center", ncol=legend_columns, frameon=False)
     return svg_of(figure)
 
 
@@ -374,6 +390,8 @@ def title(run: Run, sweep: str) -> str:
     """The sweep and what all its shapes have in common."""
     shapes = run.shapes(sweep)
     kinds = [{s.op for s in shapes}, {s.type for s in shapes}, {f"Layout{s.layout.capitalize()}" for s in shapes}]
+    if "rows" not in sweep:
+        kinds += [{f"{s.rows} rows" for s in shapes}]
     common = [kind.pop() for kind in kinds if len(kind) == 1]
     return f"{sweep}: {', '.join(common)}  ({run.context.get('device', '')})"
 
@@ -475,7 +493,8 @@ def html_report(run: Run, svgs: Dict[str, str], notes: Sequence[str]) -> str:
     sections = [html_sweep(run, sweep, svgs.get(sweep)) for sweep in run.sweeps()]
     explanation = (
         "GB/s counts the bytes that any implementation must move (x once, y once), so providers compare by time; "
-        "<i>copy</i> moves the same bytes; its share stands in brackets. Lines are medians, bands quartiles."
+        "<i>copy</i> moves the same bytes; its share stands in brackets. <i>five_pass</i> is the softmax of five plain kernels: "
+        "max, subtract, exp, sum, divide. Lines are medians, bands quartiles."
     )
     mark = " wrong" if run.failures else ""
     parts = [

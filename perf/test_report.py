@@ -4,12 +4,14 @@
 
 import contextlib
 import csv
+import importlib.util
 import io
 import json
 import tempfile
 import unittest
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest import mock
 
 import report
 
@@ -173,6 +175,16 @@ class Folder(unittest.TestCase):
         self.assertAlmostEqual(float(rows[1]["share_of_copy"]), 0.8)
         lines = (self.folder / "results.txt").read_text(encoding="utf-8").splitlines()
         self.assertEqual(sum(line.split()[:1] == ["2000"] for line in lines), 1 + 3 + 2)
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
+    def test_a_plot_a_sweep_and_each_line_in_its_legend(self):
+        types = [entry(p, 256, 90.0, sweep="types", type=t) for t in ("f32", "f64") for p in ("copy", "KokkosNN")]
+        run = run_of(*three_providers(1024, 100.0), *types)
+        with mock.patch("matplotlib.figure.Figure.legend", autospec=True) as legend:
+            svgs, _ = report.plots(run)
+        self.assertEqual(list(svgs), ["fused", "types"])
+        names = [call.args[2] for call in legend.call_args_list]
+        self.assertEqual(names, [["copy", "KokkosNN", "five_pass"], ["f32", "f64", "copy, in the same colour"]])
 
     def test_the_report_is_well_formed_and_escapes(self):
         wrong = dict(sweep="fused", op="softmax", provider="KokkosNN", rows=1, cols=1, what="row 0: 1 < 2")
