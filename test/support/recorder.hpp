@@ -58,9 +58,12 @@ class Recorder {
     s_active->kernels.push_back({label, device});
   }
   static void fence(const char* label, std::uint32_t device, std::uint64_t*) {
-    // Kokkos itself fences around the events that a tool listens to.
+    // Kokkos' own: around the events that a tool listens to, and in every kernel of the backend Threads.
     const std::string name = label;
-    if (name.find("Kokkos Profile Tool Fence") == std::string::npos) s_active->fences.push_back({name, device});
+    for (const char* own : {"Kokkos Profile Tool Fence", "Kokkos::ThreadsInternal::fence"}) {
+      if (name.find(own) != std::string::npos) return;
+    }
+    s_active->fences.push_back({name, device});
   }
   static void region(const char* label) { s_active->regions.emplace_back(label); }
   // Kokkos announces an allocation of no bytes for every team kernel on a GPU.
