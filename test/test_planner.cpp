@@ -389,6 +389,17 @@ TEST(Planner, InnerLanesNeedAnAxisToRunOver) {
                                 std::regex("^KokkosNN::softmax: .*inner_lanes.*axis")));
 }
 
+TEST(Planner, InnerLanesNeedATeamOfWholeLanes) {
+  const auto outcome = [](int team_size) {
+    return what_of(side_by_side(1000, 100), h200(),
+                   {.plan = {.strategy = RowStrategy::inner_lanes, .lanes = 64, .team_size = team_size}});
+  };
+
+  EXPECT_TRUE(std::regex_search(outcome(32), std::regex("^KokkosNN::softmax: .*inner_lanes.*32 .*lanes 64")))
+      << outcome(32);
+  EXPECT_EQ(outcome(64).find("accepted"), 0u) << outcome(64);
+}
+
 // --- labels ---
 
 TEST(Planner, ALabelSaysOperatorStrategyTypesAndSizes) {
