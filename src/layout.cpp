@@ -227,8 +227,11 @@ bool overlaps(const Tensor& x, const Tensor& y) {
 }
 
 void validate_scale(const char* function, double scale) {
-  if (scale == 0 || !std::isfinite(scale)) {
-    (Complaint(function) << "scale must be finite and not zero, but is " << scale).raise();
+  // Beyond, its reciprocal or 1024 times that would leave the range of a float.
+  constexpr double largest = 0x1p100;
+  const double size        = std::abs(scale);
+  if (!(size >= 1 / largest && size <= largest)) {
+    (Complaint(function) << "|scale| must be within 2^-100 to 2^100, but scale is " << scale).raise();
   }
 }
 

@@ -146,6 +146,29 @@ TYPED_TEST(Accuracy, ADominantLogitLeavesALogSoftmaxNearZeroThatIsNotLost) {
   }
 }
 
+/// Exponentials are taken relative to powers of two up to a limit, and relative to the maximum itself beyond: threads
+/// of one row may lie on either side of it.
+TYPED_TEST(Accuracy, RowsAcrossTheLimitOfPowersOfTwoMatch) {
+  const double limit = is_16_bit<TypeParam> ? 2048 : sizeof(TypeParam) == 8 ? 70368744177664.0 : 131072;
+  const double x     = limit * 0.69314718055994531;  // so that x log2(e) is the limit
+  for (const RowStrategy strategy : all_strategies) {
+    if (!can_serve<RowOperator::softmax, TypeParam>(strategy, 4, 4099)) continue;
+    for (const double sign : {-1.0, 1.0}) {
+      auto softmax     = strategy_trial<RowOperator::softmax, TypeParam>(strategy, 4, 4099);
+      auto log_softmax = strategy_trial<RowOperator::log_softmax, TypeParam>(strategy, 4, 4099);
+      for (std::int64_t i = 0; i < 4 * 4099; ++i) {
+        const auto value      = static_cast<TypeParam>(sign * x + 3 * std::sin(0.002 * static_cast<double>(i)));
+        softmax.x().host()[i] = log_softmax.x().host()[i] = value;
+      }
+      softmax.x().upload();
+      log_softmax.x().upload();
+
+      EXPECT_TRUE(softmax.run_correct(forced(strategy))) << KokkosNN::to_string(strategy) << ", sign " << sign;
+      EXPECT_TRUE(log_softmax.run_correct(forced(strategy))) << KokkosNN::to_string(strategy) << ", sign " << sign;
+    }
+  }
+}
+
 /// The exponential itself: rows of two, (0, -t), whose second result is exp(-t) / (1 + exp(-t)).
 TYPED_TEST(Accuracy, TheExponentialIsAccurateOverItsWholeRange) {
   const std::int64_t rows = 20000;

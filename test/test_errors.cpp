@@ -75,6 +75,8 @@ TEST(Errors, AScaleThatIsZeroOrNotFiniteIsNamed) {
   expect_complaint<RowOperator::softmax>(right({3, 4}), right({3, 4}), {.scale = 0}, "scale.*0");
   expect_complaint<RowOperator::softmax>(right({3, 4}), right({3, 4}), {.scale = -0.0}, "scale.*0");
   expect_complaint<RowOperator::log_softmax>(right({3, 4}), right({3, 4}), {.scale = infinity}, "scale.*inf");
+  expect_complaint<RowOperator::softmax>(right({3, 4}), right({3, 4}), {.scale = 1e31}, "scale.*1e\\+31");
+  expect_complaint<RowOperator::softmax>(right({3, 4}), right({3, 4}), {.scale = -1e-31}, "scale.*-1e-31");
   expect_complaint<RowOperator::logsumexp>(right({3, 4}), right({3}), {.scale = -infinity}, "scale.*-inf");
   expect_complaint<RowOperator::softmax>(right({3, 4}), right({3, 4}),
                                          {.scale = std::numeric_limits<double>::quiet_NaN()}, "scale.*nan");

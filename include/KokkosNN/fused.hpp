@@ -63,7 +63,7 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   problem.cols              = cols;
   problem.inner             = 0;  // there is no inner axis to run lanes over
   const RowPlan plan        = make_plan(problem, device_traits(exec), options);
-  RowsCall<Exec, op, Math, Source, Sink, V>{exec,         plan, Math(op, options.scale, options.masked_row), Source{load},
+  RowsCall<Exec, op, Math, Source, Sink, V>{exec,         plan, Math(options.scale, options.masked_row), Source{load},
                                             Sink{store}, rows, cols}
       .run(nullptr);
 }

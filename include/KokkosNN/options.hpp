@@ -40,7 +40,7 @@ struct PlanRequest {
 /// Options of the softmax family; an aggregate for designated initialisers: `{.axis = 1, .scale = 0.125}`.
 struct SoftmaxOptions {
   int axis                   = -1;   ///< the reduced axis; negative counts from the end
-  double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); finite and not zero
+  double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); 2^-100 to 2^100, or negative
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
   Determinism determinism    = Determinism::run_to_run;
   PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning

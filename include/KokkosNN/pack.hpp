@@ -6,6 +6,16 @@
 
 #include <cstddef>
 
+/// Before a loop over a thread's packs: a GPU's compiler must unroll it, or the packs are not in registers. GCC does not
+/// know the pragma, and needs none.
+#if defined(__CUDACC__) || defined(__HIPCC__) || defined(__clang__)
+#define KOKKOSNN_IMPL_UNROLL _Pragma("unroll")
+#define KOKKOSNN_IMPL_NO_UNROLL _Pragma("unroll 1")
+#else
+#define KOKKOSNN_IMPL_UNROLL
+#define KOKKOSNN_IMPL_NO_UNROLL
+#endif
+
 namespace KokkosNN {
 
 /// N neighbouring elements of a row, which a thread loads, computes and stores together. N is a power of two; the pack is

@@ -15,16 +15,15 @@
 // Views      rank 1 to 8, LayoutRight, LayoutLeft or LayoutStride, any strides (a stride may be 0 in x), any alignment;
 //            element types double, float, Kokkos::Experimental::half_t and bhalf_t, x and y independently. 64-bit offsets.
 // In place   y may be x (the same View twice); any other overlap is an error.
-// Ordering   asynchronous on `exec`: the call enqueues one kernel (split_row: and the zeroing of its workspace), fences
-//            nothing and, after the first call of its kind on `exec`, allocates nothing.
+// Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its kind on
+//            `exec`, allocates nothing.
 // Arithmetic in the wider of the two types' accumulators, float for the 16-bit types; float results within 4 ulp of the
 //            exact value over the whole normal range (below it they may be flushed to zero), double within 4, 16-bit ones the
-//            correctly rounded value or its neighbour. Seen on an NVIDIA H200: up to 5.3 ulp where a thread has a
-//            reference of its own (team_online, split_row, inner_lanes).
+//            correctly rounded value or its neighbour.
 // Values     a NaN anywhere in a row makes the whole row NaN, and so does a +inf (of scale * x); a -inf element is masked:
 //            0, or -inf in log_softmax; a row of nothing else follows options.masked_row. Not for -ffast-math.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
-//            differ, axis out of range, scale zero or not finite, overlap, a forced plan that cannot serve.
+//            differ, axis out of range, scale zero, not finite or beyond 2^+-100, overlap, a forced plan that cannot serve.
 // Cost       each element is read once and written once, but for team_online and parts of rows that fit no chip: read twice.
 // Source     the max-subtraction is folklore; (max, sum) in one pass: Milakov and Gimelshein, "Online normalizer calculation
 //            for softmax", 2018.

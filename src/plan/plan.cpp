@@ -2,6 +2,7 @@
 #include <KokkosNN/plan.hpp>
 
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/primitives/exp.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
 
 #include "policy.hpp"
@@ -91,8 +92,16 @@ class Planner {
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
   int max_team_size() const {
-    const bool is_wide = m_plan.strategy == RowStrategy::team_online || m_plan.strategy == RowStrategy::inner_lanes;
-    return is_gpu() && is_wide ? std::min(Impl::max_threads_when_wide, m_traits.max_team_size) : m_traits.max_team_size;
+    if (!is_gpu()) return m_traits.max_team_size;
+    switch (m_plan.strategy) {
+      case RowStrategy::inner_lanes:
+        return std::min(Impl::max_threads_when_wide, m_traits.max_team_size);
+      case RowStrategy::team_online:
+      case RowStrategy::split_row:
+        return std::min(Impl::max_threads_when_looping, m_traits.max_team_size);
+      default:
+        return m_traits.max_team_size;
+    }
   }
 
   /// Rows as far as they may matter: with batch invariance always many.
@@ -138,15 +147,17 @@ class Planner {
     return is_gpu() ? choose_on_gpu() : choose_on_host();
   }
 
-  /// Neighbouring rows are neighbours in memory, neighbouring columns are not.
+  /// Neighbouring rows are neighbours in memory, neighbouring columns are not. Another order of additions than where a
+  /// row lies alone, so not with batch invariance.
   bool prefers_inner_lanes() const {
-    return m_problem.x_col_stride != 1 && m_problem.inner_contiguous && m_problem.inner > 1;
+    return !m_is_batch_invariant && m_problem.x_col_stride != 1 && m_problem.inner_contiguous && m_problem.inner > 1;
   }
 
   RowStrategy choose_on_gpu() const {
     const bool few_rows = rows_that_count() < m_traits.multiprocessors && m_problem.cols >= m_policy.split_min_cols;
     if (few_rows) return RowStrategy::split_row;
-    if (register_entry() == nullptr) return RowStrategy::team_online;
+    if (register_entry() == nullptr)
+      return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
     return needed_lanes(register_entry()->packs_per_thread) <= m_traits.lanes ? RowStrategy::vector_lanes
                                                                               : RowStrategy::team_registers;
   }
@@ -184,7 +195,8 @@ class Planner {
     return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
   }
 
-  std::size_t pair_bytes() const { return 2 * m_problem.accumulator_bytes; }
+  /// A reference and a sum, which may be wider than the accumulator.
+  static constexpr std::size_t pair_bytes() { return sizeof(Impl::RowState<double, Impl::TwoWords<double>>); }
 
   std::size_t exchange_bytes(int threads) const {
     const int warps = static_cast<int>(ceil_div(threads, m_traits.lanes));
@@ -226,8 +238,9 @@ class Planner {
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
     if (k == 0) {
-      k = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
-      while (k < max_packs_per_thread() && needed_lanes(k) > m_traits.lanes) k *= 2;
+      k                    = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
+      const int most_lanes = m_request.lanes != 0 ? m_request.lanes : m_traits.lanes;
+      while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
     }
     m_plan.packs_per_thread = k;
     m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes
@@ -271,9 +284,9 @@ class Planner {
     const int k = max_packs_per_thread();
     int team    = m_request.team_size;
     if (team == 0) {
-      team = is_gpu() ? static_cast<int>(std::min<std::int64_t>(round_up(ceil_div(m_packs, k), m_traits.lanes),
-                                                                m_policy.online_team_size))
-                      : host_threads_a_row();
+      // As few tiles as the largest team needs, and a team that fills them evenly.
+      const std::int64_t tiles = ceil_div(m_packs, std::int64_t(k) * m_policy.online_team_size);
+      team = is_gpu() ? static_cast<int>(round_up(ceil_div(m_packs, k * tiles), m_traits.lanes)) : host_threads_a_row();
     }
     m_plan.packs_per_thread = k;
     one_row_a_team(team);
@@ -290,7 +303,7 @@ class Planner {
     const int k             = max_packs_per_thread();
     m_plan.packs_per_thread = k;
     m_plan.team_size =
-        m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, m_traits.max_team_size);
+        m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, max_team_size());
     m_plan.lanes                = m_plan.team_size;
     const std::int64_t resident = resident_teams(m_plan.team_size);
     // Two calls on two instances can't starve each other as long as neither needs more than half of the device.
@@ -303,7 +316,7 @@ class Planner {
     if (teams == 0) teams = std::clamp<std::int64_t>(ceil_div(m_packs, std::int64_t(k) * m_plan.team_size), 1, most);
     m_plan.teams_per_row = static_cast<int>(teams);
     m_plan.league_size   = std::min(m_problem.rows, resident / teams) * teams;
-    set_scratch(exchange_bytes(m_plan.team_size) + pair_bytes() + sizeof(std::int64_t));
+    set_scratch(exchange_bytes(m_plan.team_size) + 2 * pair_bytes() + sizeof(std::int64_t));
   }
 
   /// Teams that are sure to run at the same time.
@@ -339,7 +352,8 @@ class Planner {
     m_plan.league_size          = capped_league(m_problem.rows / std::max<std::int64_t>(1, m_problem.inner) * blocks);
     const int warp_depth        = std::max(1, m_traits.lanes / m_plan.lanes);
     const std::int64_t speakers = ceil_div(m_plan.team_size / m_plan.lanes, warp_depth);
-    set_scratch(std::size_t(speakers) * m_plan.lanes * m_pack * m_problem.accumulator_bytes);
+    const int sum_bytes         = 2 * m_problem.accumulator_bytes;
+    set_scratch(std::size_t(speakers) * m_plan.lanes * m_pack * sum_bytes);
   }
 
   const RowProblem& m_problem;

@@ -8,7 +8,7 @@ namespace KokkosNN::Impl {
 
 Policy policy_hip(int pack) {
   Policy policy          = policy_cuda(pack);
-  policy.split_team_size = 1024;  // one team a CU is all that surely runs at once
+  policy.split_team_size = 768;  // one team a CU is all that surely runs at once
   return policy;
 }
 

@@ -12,6 +12,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 // From a plan to a launch: picks the kernel that the plan names. No threshold lives here.
 
@@ -54,10 +55,10 @@ struct RowsCall {
         run_in_registers();
         break;
       case RowStrategy::team_scratch:
-        run_in_team<max_threads_per_team, ScratchStorage<op, A, V>>();
+        run_in_team<max_threads_per_team, ScratchStorage<op, A, V, (most_packs + 1) / 2>>();
         break;
       case RowStrategy::team_online:
-        run_in_team<max_threads_when_wide, OnlineStorage<op, A, V, most_packs>>();
+        run_in_team<max_threads_when_looping, OnlineStorage<op, A, V, most_packs>>();
         break;
       case RowStrategy::split_row:
         run_split(own_workspace);
@@ -114,11 +115,19 @@ struct RowsCall {
     }
     const std::int64_t packs = (cols + V - 1) / V + (plan.allow_shift ? 1 : 0);
     const std::int64_t share = (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
-    Kokkos::deep_copy(exec, Kokkos::subview(workspace, Kokkos::make_pair(std::size_t(0), bytes)), char(0));
-    launch<max_threads_when_wide>(exec, plan,
-                                  SplitRow<op, V, most_packs, Math, Source, Sink>{
-                                      source, sink, math, rows, cols, plan.teams_per_row, share, plan.scratch_level,
-                                      static_cast<int>(plan.scratch_bytes), plan.allow_shift, workspace.data()});
+    const auto start         = [&](auto storage) {
+      using Storage = typename decltype(storage)::type;
+      launch<max_threads_when_looping>(
+          exec, plan,
+          SplitRow<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.teams_per_row, share,
+                                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes),
+                                                       plan.allow_shift, workspace.data()});
+    };
+    if (share <= std::int64_t(most_packs) * V * plan.team_size) {
+      start(std::type_identity<RegisterStorage<op, A, V, most_packs>>{});
+    } else {
+      start(std::type_identity<OnlineStorage<op, A, V, most_packs>>{});
+    }
   }
 };
 
@@ -133,15 +142,13 @@ struct ViewCall {
 
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
                   const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace) {
-    const Math math(op, options.scale, options.masked_row);
+    const Math math(options.scale, options.masked_row);
     const X* in = static_cast<const X*>(x);
     Y* out      = static_cast<Y*>(y);
     if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
     if constexpr (backend != Backend::host) {
-      const bool is_in_registers =
-          plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers;
-      if (is_in_registers && layout.plain && layout.cols % V == 0) {
-        return rows_call<true>(exec, plan, layout, math, in, out).run_in_registers();
+      if (layout.plain && layout.cols % V == 0) {
+        return rows_call<true>(exec, plan, layout, math, in, out).run(own_workspace);
       }
     }
     rows_call<false>(exec, plan, layout, math, in, out).run(own_workspace);

@@ -11,7 +11,7 @@
 
 namespace KokkosNN::Impl {
 
-/// Global memory for one call at a time on one instance; it only grows.
+/// Global memory for one call at a time on one instance, zero between calls; it only grows.
 template <class ExecutionSpace>
 using WorkspaceView = Kokkos::View<char*, typename ExecutionSpace::memory_space>;
 
@@ -20,6 +20,7 @@ void grow(const ExecutionSpace& exec, WorkspaceView<ExecutionSpace>& workspace, 
   if (workspace.extent(0) < bytes) {
     workspace = WorkspaceView<ExecutionSpace>(
         Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "KokkosNN::workspace"), bytes);
+    Kokkos::deep_copy(exec, workspace, char(0));
   }
 }
 

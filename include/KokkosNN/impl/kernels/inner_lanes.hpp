@@ -51,11 +51,13 @@ struct InnerRows {
   }
 };
 
-/// One pack of rows: the largest value and the sum of exponentials, lane by lane.
-template <class A, int V>
+/// One pack of rows: what RowState is to one row.
+template <class Math, int V>
 struct PackState {
-  Pack<A, V> max;
-  Pack<A, V> sum;
+  Pack<typename Math::accumulator, V> reference;
+  Pack<typename Math::wide_sum, V> sum;
+
+  KOKKOS_INLINE_FUNCTION typename Math::State of(int v) const { return {reference[v], sum[v]}; }
 };
 
 template <RowOperator op, int V, int K, class Math, class Source, class Sink>
@@ -78,7 +80,7 @@ struct InnerLanes {
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const std::int64_t width  = std::int64_t(lanes) * V;
     const std::int64_t blocks = (inner + width - 1) / width;
-    auto* slots               = static_cast<Pack<A, V>*>(team_scratch(team, scratch_level, scratch_bytes));
+    void* const slots         = team_scratch(team, scratch_level, scratch_bytes);
     for (std::int64_t b = team.league_rank(); b < outer * blocks; b += team.league_size()) {
       const std::int64_t o = b / blocks;
       do_block(team, o, (b - o * blocks) * width, slots);
@@ -99,7 +101,7 @@ struct InnerLanes {
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, std::int64_t o, std::int64_t inner_begin,
-                                       Pack<A, V>* slots) const {
+                                       void* slots) const {
     const Place place{team.team_rank() % lanes, team.team_rank() / lanes, team.team_size() / lanes};
     const std::int64_t i     = inner_begin + std::int64_t(place.lane) * V;
     const Window window      = {0, inner - i < V ? static_cast<int>(inner - i) : V};
@@ -108,25 +110,22 @@ struct InnerLanes {
     const std::int64_t tiles = (cols + depth - 1) / depth;
 
     Column column;
-    RunningSum<A> running[V];
+    RunningSum<Math> running[V];
     for (std::int64_t t = 0; t < tiles; ++t) {
       load(column, input, window, place.first + t * depth, place.depth);
       add(column, running, tiles == 1);
     }
 
-    Pack<A, V> own, sum;
+    Pack<A, V> own;
+    PackState<Math, V> all;
     for (int v = 0; v < V; ++v) own[v] = running[v].reference;
-    const Pack<A, V> max = join(team, place, own, slots, MaxJoin{});
-    for (int v = 0; v < V; ++v) {
-      const A partial = running[v].sum + running[v].low;
-      const bool none = own[v] == -Kokkos::Experimental::infinity_v<A>;
-      sum[v]          = none ? partial : partial * math.exp.precise(own[v], max[v]);
-    }
-    const PackState<A, V> all{max, join(team, place, sum, slots, SumJoin{})};
+    all.reference = join(team, place, own, slots, MaxJoin{});
+    for (int v = 0; v < V; ++v) all.sum[v] = rescaled(math, running[v].state().sum, own[v], all.reference[v]);
+    all.sum = join(team, place, all.sum, slots, SumJoin{});
 
     if constexpr (Finisher::one_value_a_row) {
       for (int v = 0; v < V && place.first == 0; ++v) {
-        if (window.has(v)) sink.store(Finisher::value(math, MaxSumExp<A>{all.max[v], all.sum[v]}), o * inner + i + v);
+        if (window.has(v)) sink.store(Finisher::value(math, all.of(v)), o * inner + i + v);
       }
     } else {
       write(column, input, sink.template column<V>(o, i), window, place, tiles, own, all);
@@ -139,40 +138,45 @@ struct InnerLanes {
                                    std::int64_t step) const {
     const T pad = math.template pad<T>();
     Pack<T, V> raw[K];
-#pragma unroll
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       const std::int64_t c = first + k * step;
       raw[k]               = input.at(c).template load_pack<V>(0, c < cols ? window : Window{0, 0}, pad);
     }
-#pragma unroll
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) widen(column.pack[k], raw[k], math.sign);
   }
 
   /// Adds a column of packs to the running sums; `keep` leaves exponentials in the column where the operator wants
   /// them.
-  KOKKOS_INLINE_FUNCTION void add(Column& column, RunningSum<A> (&running)[V], bool keep) const {
-    Pack<A, V> max  = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-    Pack<A, V> sums = filled<A, V>(A(0));
-#pragma unroll
+  KOKKOS_INLINE_FUNCTION void add(Column& column, RunningSum<Math> (&running)[V], bool keep) const {
+    Pack<A, V> max = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) raise_maxima(max, column.pack[k]);
-    Pack<A, V> reference;
+    ExpReference<A> reference[V];
     for (int v = 0; v < V; ++v) reference[v] = running[v].raise(math, max[v]);
     const bool keep_them = Finisher::keeps_exponentials && keep;
-#pragma unroll
-    for (int k = 0; k < K; ++k) {
+    ExponentialSums<Math, V> sums;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; k += 2) {
+      Pack<A, V>& first  = column.pack[k];
+      Pack<A, V>& second = column.pack[k + 1];
       for (int v = 0; v < V; ++v) {
-        const A e         = math.exp(column.pack[k][v], reference[v]);
-        column.pack[k][v] = keep_them ? e : column.pack[k][v];
-        sums[v] += e;
+        const A a = math.exp(first[v], reference[v]);
+        const A b = math.exp(second[v], reference[v]);
+        first[v]  = keep_them ? a : first[v];
+        second[v] = keep_them ? b : second[v];
+        sums.add(v, a + b);
       }
     }
-    for (int v = 0; v < V; ++v) running[v].add(sums[v]);
+    for (int v = 0; v < V; ++v) running[v].add(sums.lane(v));
   }
 
   /// Joins a pack over the threads that hold the same rows: by shuffles within a warp, then through scratch.
-  template <class Member, class Join>
-  KOKKOS_INLINE_FUNCTION Pack<A, V> join(const Member& team, const Place& place, Pack<A, V> pack, Pack<A, V>* slots,
+  template <class Member, class X, class Join>
+  KOKKOS_INLINE_FUNCTION Pack<X, V> join(const Member& team, const Place& place, Pack<X, V> pack, void* scratch,
                                          const Join& join_values) const {
+    auto* slots = static_cast<Pack<X, V>*>(scratch);
     for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], lanes, native_lanes(), join_values);
     // Lanes of one warp that hold the same rows now agree; one of them a warp speaks.
     const int warp_depth = native_lanes() > lanes ? native_lanes() / lanes : 1;
@@ -183,7 +187,7 @@ struct InnerLanes {
     team.team_barrier();
     pack = slots[place.lane];
     for (int s = 1; s < speakers; ++s) {
-      const Pack<A, V> other = slots[s * lanes + place.lane];
+      const Pack<X, V> other = slots[s * lanes + place.lane];
       for (int v = 0; v < V; ++v) pack[v] = join_values(pack[v], other[v]);
     }
     return pack;
@@ -192,16 +196,16 @@ struct InnerLanes {
   template <class Input, class Output>
   KOKKOS_INLINE_FUNCTION void write(Column& column, const Input& input, const Output& output, const Window& window,
                                     const Place& place, std::int64_t tiles, const Pack<A, V>& own,
-                                    const PackState<A, V>& all) const {
+                                    const PackState<Math, V>& all) const {
     using Y = typename Sink::value_type;
     typename Finisher::template Row<Math, A> finish[V];
     for (int v = 0; v < V; ++v) {
-      finish[v] = {math, tiles > 1 ? all.max[v] : own[v], MaxSumExp<A>{all.max[v], all.sum[v]}};
+      finish[v] = {math, tiles > 1 ? all.reference[v] : own[v], all.of(v)};
     }
     for (std::int64_t t = 0; t < tiles; ++t) {
       const std::int64_t first = place.first + t * K * std::int64_t(place.depth);
       if (tiles > 1) load(column, input, window, first, place.depth);
-#pragma unroll
+      KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         const std::int64_t c = first + k * std::int64_t(place.depth);
         Pack<Y, V> y;

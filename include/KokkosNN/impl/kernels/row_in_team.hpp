@@ -19,7 +19,7 @@
 
 namespace KokkosNN::Impl {
 
-/// A row in the registers of its group: K packs a thread.
+/// A row, or a part of one, in the registers of its group: K packs a thread.
 template <RowOperator op, class A, int V, int K>
 struct RegisterStorage {
   static constexpr bool keeps_row = true;
@@ -30,82 +30,111 @@ struct RegisterStorage {
   KOKKOS_INLINE_FUNCTION RegisterStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION MaxSumExp<A> reduce(const Row& row, const Span& span, const Math& math, int lanes) {
-    tile.load(row.template from<V>(-span.phase), walk, window(span), math);
-    const A largest   = reduce_lanes(tile.max(), 1, lanes, MaxJoin{});
-    const A reference = math.exp.reference_of(largest);
-    A sum = tile.template sum_of_exponentials<Finish<op>::keeps_exponentials>(math, finite_reference(reference));
-    if (walk.first / V % lanes == 0) sum += math.exp.correction(largest, reference);
-    return {reference, sum};
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const Span& span, const Math& math, int lanes) {
+    tile.load(row.template from<V>(start(span)), walk, window(span), math);
+    const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
+    return {reference, tile.template sum_of_exponentials<Finish<op>::keeps_exponentials>(
+                           math, math.exp.at(finite_reference(reference)))};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const Span& span, const Math& math,
                                     const FinishRow& finish) {
-    tile.store_kept(sink.template from<V>(-span.phase), walk, window(span), math, finish);
+    tile.store_kept(sink.template from<V>(start(span)), walk, window(span), math, finish);
+  }
+
+  /// Asks for what `reduce` of that row will load.
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const Span& span) const {
+    const auto stretch = row.template from<V>(start(span));
+    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), window(span));
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION static Window window(const Span& span) { return {span.phase, static_cast<int>(span.end)}; }
+  KOKKOS_INLINE_FUNCTION static std::int64_t start(const Span& span) { return span.origin - span.phase; }
+  KOKKOS_INLINE_FUNCTION static Window window(const Span& span) {
+    return {static_cast<int>(span.begin - span.origin), static_cast<int>(span.end - span.origin)};
+  }
 };
 
-/// A row in team scratch; a thread touches only its own packs, so no barrier is needed between the passes.
-template <RowOperator op, class A, int V>
+/// A row in team scratch; a thread touches only its own packs, so no barrier is needed between the passes. Packs go by
+/// tiles of K, so that a thread has several loads in flight. On a GPU a pack is kept as chunks of 16 bytes, equal ones
+/// of neighbouring threads side by side, as scratch is banked.
+template <RowOperator op, class A, int V, int K>
 struct ScratchStorage {
   static constexpr bool keeps_row = true;
-  static constexpr int block      = 16;  // packs that are summed by lanes before the sum goes into the two-word total
+  static constexpr int chunk      = native_lanes() > 1 && V * sizeof(A) > 16 ? int(16 / sizeof(A)) : V;
 
-  Pack<A, V>* row_packs;
-  int first, step;
+  A* elements;
+  PackWalk walk;
 
   KOKKOS_INLINE_FUNCTION ScratchStorage(A* scratch, const RowGroup& group)
-      : row_packs(reinterpret_cast<Pack<A, V>*>(scratch)), first(group.rank), step(group.size) {}
+      : elements(scratch), walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION MaxSumExp<A> reduce(const Row& row, const Span& span, const Math& math, int lanes) {
-    using T             = typename Row::value_type;
-    const auto stretch  = row.template from<V>(-span.phase);
-    const Window window = {span.phase, static_cast<int>(span.end)};
-    const int packs     = count(span);
-    Pack<A, V> maxima   = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-    for (int p = first; p < packs; p += step) {
-      const auto raw = stretch.template load_pack<V>(p * V, window, math.template pad<T>());
-      widen(row_packs[p], raw, math.sign);
-      raise_maxima(maxima, row_packs[p]);
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const Span& span, const Math& math, int lanes) {
+    A max = -Kokkos::Experimental::infinity_v<A>;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      Tile<A, V, K> tile;
+      tile.load(row.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math);
+      max = max_ignoring_nan(max, tile.max());
+      for_own_packs<false, true>(t, span, [&](Pack<A, V>& pack, int k) { pack = tile.pack[k]; });
     }
-    const A max       = reduce_lanes(largest(maxima), 1, lanes, MaxJoin{});
-    const A reference = math.exp.reference_of(max);
-    const A partial   = sum(packs, math, finite_reference(reference));
-    return {reference, first % lanes == 0 ? partial + math.exp.correction(max, reference) : partial};
+    const A reference = math.exp.reference_of(reduce_lanes(max, 1, lanes, MaxJoin{}));
+    return {reference, sum(span, math, math.exp.at(finite_reference(reference)))};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const Span& span, const Math& math,
                                     const FinishRow& finish) const {
-    using T             = typename SinkRow::value_type;
-    const auto stretch  = sink.template from<V>(-span.phase);
-    const Window window = {span.phase, static_cast<int>(span.end)};
-    const int packs     = count(span);
-    for (int p = first; p < packs; p += step) {
-      stretch.template store_pack<V>(narrowed<T>(row_packs[p], [&](A kept) { return finish(math, kept); }), p * V,
-                                     window);
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      Tile<A, V, K> tile;
+      for_own_packs<true, false>(t, span, [&](Pack<A, V>& pack, int k) { tile.pack[k] = pack; });
+      tile.store_kept(sink.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math,
+                      finish);
     }
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION static int count(const Span& span) { return static_cast<int>((span.end + V - 1) / V); }
+  KOKKOS_INLINE_FUNCTION int tile_size() const { return K * walk.step; }
 
   template <class Math>
-  KOKKOS_INLINE_FUNCTION A sum(int packs, const Math& math, A reference) {
-    RunningSum<A> running;
-    for (int p = first; p < packs;) {
-      Pack<A, V> sums = filled<A, V>(A(0));
-      for (int b = 0; b < block && p < packs; ++b, p += step) {
-        add_exponentials<Finish<op>::keeps_exponentials>(math, row_packs[p], reference, sums);
-      }
-      running.add(total(sums));
+  KOKKOS_INLINE_FUNCTION auto sum(const Span& span, const Math& math, const ExpReference<A>& reference) const {
+    constexpr bool keep = Finish<op>::keeps_exponentials;
+    PackSums<Math, V> sums;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      for_own_packs<true, keep>(t, span, [&](Pack<A, V>& pack, int) {
+        if (keep && reference.base != A(0)) subtract(pack, reference.base);
+        add_exponentials<keep>(math, pack, reference, sums);
+      });
     }
-    return running.sum + running.low;
+    return sums.all_lanes();
+  }
+
+  /// f(pack, its number in the tile) for this thread's packs of the t-th tile, read from scratch before or written
+  /// after.
+  template <bool read, bool write, class F>
+  KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const Span& span, const F& f) const {
+    const int first = static_cast<int>(t) * tile_size() + walk.first;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int place = first + k * walk.step;
+      if (place >= span.end) continue;
+      if constexpr (chunk == V) {
+        f(*reinterpret_cast<Pack<A, V>*>(elements + place), k);
+      } else {
+        const int plane = static_cast<int>((span.end + V - 1) / V) * chunk;
+        auto* chunks    = elements + place / V * chunk;
+        Pack<A, V> pack;
+        for (int q = 0; read && q < V / chunk; ++q) copy_chunk(&pack[q * chunk], chunks + q * plane);
+        f(pack, k);
+        for (int q = 0; write && q < V / chunk; ++q) copy_chunk(chunks + q * plane, &pack[q * chunk]);
+      }
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION static void copy_chunk(A* to, const A* from) {
+    *reinterpret_cast<Pack<A, chunk>*>(to) = *reinterpret_cast<const Pack<A, chunk>*>(from);
   }
 };
 
@@ -119,11 +148,10 @@ struct OnlineStorage {
   KOKKOS_INLINE_FUNCTION OnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION MaxSumExp<A> reduce(const Row& row, const Span& span, const Math& math, int lanes) {
-    MaxSumExp<A> mine = reduce_tiles<V, K, A>(row, span, walk, math);
-    const A max       = reduce_lanes(mine.max, 1, lanes, MaxJoin{});
-    if (mine.max > -Kokkos::Experimental::infinity_v<A>) mine.sum *= math.exp.precise(mine.max, max);
-    return {max, mine.sum};
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const Span& span, const Math& math, int lanes) {
+    const auto mine   = reduce_tiles<V, K, A>(row, span, walk, math);
+    const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
+    return {reference, rescaled(math, mine.sum, mine.reference, reference)};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -131,12 +159,16 @@ struct OnlineStorage {
                                     const FinishRow& finish) const {
     rewrite_tiles<V, K, A>(row, sink, span, walk, math, [&](A x) { return finish.from_input(math, x); });
   }
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row&, const Span&) const {}
 };
 
 /// The TeamPolicy functor: load, max, sum, store.
 template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
 struct RowInTeam {
   using A        = typename Math::accumulator;
+  using State    = typename Math::State;
   using Finisher = Finish<op>;
 
   Source source;
@@ -154,12 +186,12 @@ struct RowInTeam {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const RowGroup group = RowGroup::of(team, lanes);
-    auto* pairs          = static_cast<MaxSumExp<A>*>(team_scratch(team, scratch_level, scratch_bytes));
+    auto* pairs          = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
     A* row_scratch       = reinterpret_cast<A*>(pairs + exchange_pairs(group.warps()));
 
     // A GPU's team takes one turn, unless there are more rows than a league can count; a host's takes many.
     int round = 0;
-#pragma unroll 1
+    KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
       KOKKOS_IF_ON_DEVICE((do_row(team, group, block + group.index, pairs, row_scratch, round++);))
@@ -170,34 +202,27 @@ struct RowInTeam {
   }
 
  private:
-  /// The sink's row, or its number where a row has only one value.
-  KOKKOS_INLINE_FUNCTION auto output_row(std::int64_t row) const {
-    if constexpr (Finisher::one_value_a_row) {
-      return row;
-    } else {
-      return sink.row(row);
-    }
-  }
-
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_row(const Member& team, const RowGroup& group, std::int64_t row, MaxSumExp<A>* pairs,
+  KOKKOS_INLINE_FUNCTION void do_row(const Member& team, const RowGroup& group, std::int64_t row, State* pairs,
                                      A* row_scratch, int round) const {
     // Groups past the last row take part in shuffles and barriers, but touch no memory.
     const bool is_row = row < rows;
     const auto input  = source.row(is_row ? row : 0);
-    const auto output = output_row(is_row ? row : 0);  // found ahead of the loads, while registers are free
-    const Span span   = Span::whole_row(is_row ? cols : 0, is_row && allow_shift ? input.template phase<V>() : 0);
+    const auto output =
+        output_row<Finisher>(sink, is_row ? row : 0);  // found ahead of the loads, while registers are free
+    const Span span = Span::whole_row(is_row ? cols : 0, is_row && allow_shift ? input.template phase<V>() : 0);
 
     Storage storage(row_scratch, group);
-    const MaxSumExp<A> mine = storage.reduce(input, span, math, group.lanes());
-    const MaxSumExp<A> warp = {mine.max, sum_lanes(mine.sum, group.lanes())};
-    const MaxSumExp<A> all  = exchange(team, group, pairs, round, warp, math.exp.precisely());
+    const State mine = storage.reduce(input, span, math, group.lanes());
+    const State warp = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
+    const State all  = exchange(math, team, group, pairs, round, warp);
     if (!is_row) return;
 
     if constexpr (Finisher::one_value_a_row) {
       if (group.rank == 0) sink.store(Finisher::value(math, all), output);
     } else {
-      const typename Finisher::template Row<Math, A> finish(math, Storage::keeps_row ? mine.max : all.max, all);
+      const typename Finisher::template Row<Math, A> finish(math, Storage::keeps_row ? mine.reference : all.reference,
+                                                            all);
       storage.write(input, output, span, math, finish);
     }
   }

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_KERNELS_SPLIT_ROW_HPP
 #define KOKKOSNN_IMPL_KERNELS_SPLIT_ROW_HPP
 
+#include <KokkosNN/impl/kernels/row_in_team.hpp>
 #include <KokkosNN/impl/primitives/finish.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
 #include <KokkosNN/impl/primitives/mailbox.hpp>
@@ -19,17 +20,23 @@
 
 namespace KokkosNN::Impl {
 
-/// Words of global memory that a launch needs, zeroed before it: a ticket counter and a mailbox a team.
+/// In front of the mailboxes, one a team, in the memory that a launch needs. All is zero before it and after it.
+struct alignas(64) TeamCounters {
+  int started;
+  int finished;
+};
+
 template <class A>
-constexpr std::size_t split_row_workspace_bytes(std::int64_t league_size) {
-  return 64 + static_cast<std::size_t>(league_size) * sizeof(Mailbox<A>);
+KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int64_t league_size) {
+  return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(Mailbox<A>);
 }
 
-template <RowOperator op, int V, int K, class Math, class Source, class Sink>
+/// The Storage is RegisterStorage where a team's part of a row fits, OnlineStorage where it does not.
+template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
 struct SplitRow {
   using A        = typename Math::accumulator;
+  using State    = typename Math::State;
   using Finisher = Finish<op>;
-  using T        = typename Source::value_type;
 
   Source source;
   Sink sink;
@@ -46,77 +53,66 @@ struct SplitRow {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
-    const int warps = group.warps();
-    auto* scratch   = static_cast<char*>(team_scratch(team, scratch_level, scratch_bytes));
-    auto* pairs     = reinterpret_cast<MaxSumExp<A>*>(scratch);
-    auto* total     = pairs + exchange_pairs(warps);
-    auto* ticket    = reinterpret_cast<int*>(total + 1);
+    auto* pairs  = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
+    auto* totals = pairs + exchange_pairs(group.warps());
+    auto* number = reinterpret_cast<int*>(totals + 2);
 
-    if (group.rank == 0) *ticket = Kokkos::atomic_fetch_add(reinterpret_cast<int*>(workspace), 1);
-    team.team_barrier();
-    const int part      = *ticket % teams_per_row;
-    const int row_group = *ticket / teams_per_row;
-    const int groups    = team.league_size() / teams_per_row;
-    if (row_group >= groups) return;
-    auto* mailboxes = reinterpret_cast<Mailbox<A>*>(workspace + 64) + std::int64_t(row_group) * teams_per_row;
-
-    const auto reduce_and_publish = [&](std::int64_t turn, const MaxSumExp<A>& mine) {
-      const MaxSumExp<A> warp = merge_lanes(mine, group.lanes(), math.exp.precisely());
-      const MaxSumExp<A> all  = exchange(team, group, pairs, int(turn & 1), warp, math.exp.precisely());
-      if (group.rank == 0) mailboxes[part].publish(turn, all);
-    };
-
-    const PackWalk walk  = PackWalk::of<V>(group.rank, group.size);
-    const int tile_size  = K * walk.step;
-    const bool is_single = share <= tile_size;
-    RawTile<T, V, K> next;
-    bool is_loaded = false;
-    for (std::int64_t row = row_group, turn = 0; row < rows; row += groups, ++turn) {
-      const auto input  = source.row(row);
-      const auto output = output_row(row);
-      const Span span   = span_of(input, part);
-      Tile<A, V, K> tile;
-      MaxSumExp<A> state;
-      if (is_single) {
-        if (!is_loaded) load(next, input, span, walk, tile_size);
-        tile.widen(next, math.sign);
-        state.max = math.exp.reference_of(tile.max());
-        state.sum = tile.template sum_of_exponentials<Finisher::keeps_exponentials>(math, finite_reference(state.max));
-      } else {
-        state = reduce_tiles<V, K, A>(input, span, walk, math);
-      }
-      const A reference = state.max;
-      reduce_and_publish(turn, state);
-
-      // The next row's loads are in flight while the siblings' letters are.
-      is_loaded = is_single && row + groups < rows;
-      if (is_loaded) {
-        const auto ahead = source.row(row + groups);
-        load(next, ahead, span_of(ahead, part), walk, tile_size);
-      }
-      const MaxSumExp<A> all = await_siblings(team, group, mailboxes, turn, total);
-
-      if constexpr (Finisher::one_value_a_row) {
-        if (part == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
-      } else {
-        const typename Finisher::template Row<Math, A> finish(math, is_single ? reference : all.max, all);
-        if (is_single) {
-          tile.store_kept(output.template from<V>(span.start(0, tile_size)), walk, span.window(0, tile_size), math,
-                          finish);
-        } else {
-          rewrite_tiles<V, K, A>(input, output, span, walk, math, [&](A x) { return finish.from_input(math, x); });
-        }
-      }
+    const int ticket = count_teams(team, &counters().started, number);
+    do_rows(team, group, pairs, totals, ticket / teams_per_row, ticket % teams_per_row);
+    // Whoever ends last has no sibling left that reads, and leaves zeros for the next launch.
+    if (count_teams(team, &counters().finished, number) == team.league_size() - 1) {
+      auto* words  = reinterpret_cast<int*>(workspace);
+      const auto n = static_cast<int>(split_row_workspace_bytes<A>(team.league_size()) / sizeof(int));
+      for (int i = group.rank; i < n; i += group.size) words[i] = 0;
     }
   }
 
  private:
-  /// The sink's row, or its number where a row has only one value.
-  KOKKOS_INLINE_FUNCTION auto output_row(std::int64_t row) const {
-    if constexpr (Finisher::one_value_a_row) {
-      return row;
-    } else {
-      return sink.row(row);
+  KOKKOS_INLINE_FUNCTION TeamCounters& counters() const { return *reinterpret_cast<TeamCounters*>(workspace); }
+
+  /// How many teams have been here before.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION static int count_teams(const Member& team, int* counter, int* number) {
+    team.team_barrier();
+    if (team.team_rank() == 0) {
+      Kokkos::memory_fence();
+      *number = Kokkos::atomic_fetch_add(counter, 1);
+    }
+    team.team_barrier();
+    return *number;
+  }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const RowGroup& group, State* pairs, State* totals,
+                                      int row_group, int part) const {
+    const int groups = team.league_size() / teams_per_row;
+    auto* mailboxes =
+        reinterpret_cast<Mailbox<A>*>(workspace + sizeof(TeamCounters)) + std::int64_t(row_group) * teams_per_row;
+    for (std::int64_t row = row_group, turn = 0; row < rows; row += groups, ++turn) {
+      const auto input  = source.row(row);
+      const auto output = output_row<Finisher>(sink, row);
+      const Span span   = span_of(input, part);
+      // Unknown to the optimiser, or it would compute all addresses ahead of the loop and spill them.
+      Storage storage(nullptr, {opaque(group.rank), opaque(group.size), 0});
+      const State mine  = storage.reduce(input, span, math, group.lanes());
+      const State warp  = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
+      const State whole = exchange(math, team, group, pairs, int(turn & 1), warp);
+      if (group.rank == 0) mailboxes[part].publish(turn, {whole.reference, static_cast<A>(whole.sum)});
+
+      // The next row's part moves towards this team while the siblings' letters do.
+      if (Storage::keeps_row && row + groups < rows) {
+        const auto next = source.row(row + groups);
+        storage.prefetch(next, span_of(next, part));
+      }
+      const State all = await_siblings(team, group, mailboxes, turn, totals + (turn & 1));
+
+      if constexpr (Finisher::one_value_a_row) {
+        if (part == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
+      } else {
+        const typename Finisher::template Row<Math, A> finish(math, Storage::keeps_row ? mine.reference : all.reference,
+                                                              all);
+        storage.write(input, output, span, math, finish);
+      }
     }
   }
 
@@ -129,25 +125,19 @@ struct SplitRow {
     return {begin, begin > whole.begin ? begin : whole.begin, end, whole.phase};
   }
 
-  template <class Row>
-  KOKKOS_INLINE_FUNCTION void load(RawTile<T, V, K>& raw, const Row& row, const Span& span, const PackWalk& walk,
-                                   int tile_size) const {
-    raw.load(row.template from<V>(span.start(0, tile_size)), walk, span.window(0, tile_size), math.template pad<T>());
-  }
-
-  /// Warp 0 reads the siblings' letters, everybody gets their union; all parts join them in the same order.
+  /// Warp 0 reads the siblings' letters, everybody gets their union; all parts join them in the same order. Two totals
+  /// are used in turn: the barrier of the next turn's exchange comes before this one is written again.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION MaxSumExp<A> await_siblings(const Member& team, const RowGroup& group,
-                                                     const Mailbox<A>* mailboxes, std::int64_t turn,
-                                                     MaxSumExp<A>* total) const {
-    team.team_barrier();  // all have read the last total
+  KOKKOS_INLINE_FUNCTION State await_siblings(const Member& team, const RowGroup& group, const Mailbox<A>* mailboxes,
+                                              std::int64_t turn, State* total) const {
     const int lanes = group.lanes();
     if (group.rank < lanes) {
-      MaxSumExp<A> all;
+      State all;
       for (int p = group.rank; p < teams_per_row; p += lanes) {
-        all = merge_with(all, mailboxes[p].await(turn), math.exp.precisely());
+        const auto letter = mailboxes[p].await(turn);
+        all               = merge_two(math, all, State{letter.reference, {letter.sum}});
       }
-      all = merge_lanes(all, lanes, math.exp.precisely());
+      all = merge_lanes(math, all, lanes);
       if (group.rank == 0) *total = all;
     }
     team.team_barrier();

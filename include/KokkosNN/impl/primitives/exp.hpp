@@ -4,9 +4,9 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 
 // exp(scale (x - max)) in the accuracy that the result's type can hold. These functions rely on IEEE arithmetic: code
@@ -28,84 +28,82 @@ KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
 }
 KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
 
-/// Constants of 2^t = 2^n 2^f, |f| <= 1/2.
+/// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
+/// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange.
 template <class A>
 struct Exp2Constants;
 
 template <>
 struct Exp2Constants<float> {
-  using bits                         = std::uint32_t;
-  static constexpr int mantissa_bits = 23;
-  static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
-  static constexpr bits bias         = 127;
-  static constexpr float lowest      = -127.0f;  // from here on the result is flushed to zero
-  static constexpr int degree        = 7;        // remainder 0.35^8 / 8! = 5e-9
-  static constexpr int fast_degree   = 4;        // remainder 0.35^5 / 5! = 4e-5, a twelfth of an f16 ulp
+  using bits                           = std::uint32_t;
+  static constexpr int mantissa_bits   = 23;
+  static constexpr float round_magic   = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
+  static constexpr bits bias           = 127;
+  static constexpr float full_series[] = {0x1.62e432p-1f, 0x1.ebfbe6p-3f,  0x1.c6adaap-5f,  // relative 2^-27.5
+                                          0x1.3b21d8p-7f, 0x1.5fbdd0p-10f, 0x1.4b85ccp-13f};
+  static constexpr float fast_series[] = {0x1.62df7ap-1f, 0x1.ebf0fep-3f, 0x1.cab22ep-5f, 0x1.40bf8ap-7f};  // 2^-18
+  static constexpr float full_limit    = 131072;  // |scale2 x| up to which a reference is a power of two: its low
+  static constexpr float fast_limit    = 2048;    // word is at most 2^-7 then; where there is none, its error 2^-14
 };
 
 template <>
 struct Exp2Constants<double> {
-  using bits                          = std::uint64_t;
-  static constexpr int mantissa_bits  = 52;
-  static constexpr double round_magic = 6755399441055744.0;  // 1.5 * 2^52
-  static constexpr bits bias          = 1023;
-  static constexpr double lowest      = -1023.0;
-  static constexpr int degree         = 13;  // remainder 0.35^14 / 14! = 5e-18
-  static constexpr int fast_degree    = 4;
+  using bits                            = std::uint64_t;
+  static constexpr int mantissa_bits    = 52;
+  static constexpr double round_magic   = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr bits bias            = 1023;
+  static constexpr double full_series[] = {
+      0x1.62e42fefa39efp-1,  0x1.ebfbdff82c58fp-3,  0x1.c6b08d704a0dap-5,  0x1.3b2ab6fba4eb0p-7,
+      0x1.5d87fe78a0753p-10, 0x1.430912f856ed9p-13, 0x1.ffcbfc7e48295p-17, 0x1.62c022a45f56dp-20,
+      0x1.b524c99d027aap-24, 0x1.e4cd7f97c3153p-28, 0x1.ea1f0f68874f0p-32, 0x1.c6f4f95961f1bp-36};  // 2^-55.5
+  static constexpr double fast_series[] = {0x1.62df7ap-1, 0x1.ebf0fep-3, 0x1.cab22ep-5, 0x1.40bf8ap-7};
+  static constexpr double full_limit    = 70368744177664.0;  // 2^46
+  static constexpr double fast_limit    = 70368744177664.0;
 };
 
-template <class A>
-inline constexpr A log_of_2 = A(0.693147180559945309417232121458176568L);
+inline constexpr double log_of_2_high = 0x1.62e42fefa39efp-1;
+inline constexpr double log_of_2_rest = 0x1.abc9e3b39803fp-56;
 
-/// (log 2)^i / i!, the Taylor coefficients of 2^f.
 template <class A>
-KOKKOS_INLINE_FUNCTION constexpr A exp2_coefficient(int i) {
-  double c = 1;
-  for (int k = 1; k <= i; ++k) c *= 0.693147180559945309417232121458176568 / k;
-  return A(c);
-}
+inline constexpr A log_of_2 = A(log_of_2_high);
+/// log 2 less its rounding to A.
+template <class A>
+inline constexpr A log_of_2_low = A(log_of_2_high - double(log_of_2<A>) + log_of_2_rest);
 
-/// Horner's scheme for sum of coefficient(first + i) f^i, up to coefficient(degree), unrolled at compile time.
-template <class A, int degree, int first>
+/// c_i + f c_{i+1} + ... by Horner's scheme, unrolled at compile time.
+template <class A, ExpAccuracy accuracy, int i = 0>
 KOKKOS_INLINE_FUNCTION A exp2_series(A f) {
-  constexpr A coefficient = exp2_coefficient<A>(first);
-  if constexpr (first == degree) {
+  using C                 = Exp2Constants<A>;
+  constexpr bool is_full  = accuracy == ExpAccuracy::full;
+  constexpr int count     = static_cast<int>(is_full ? std::size(C::full_series) : std::size(C::fast_series));
+  constexpr A coefficient = is_full ? C::full_series[i] : C::fast_series[i % std::size(C::fast_series)];
+  if constexpr (i == count - 1) {
     return coefficient;
   } else {
-    return fused_multiply_add(f, exp2_series<A, degree, first + 1>(f), coefficient);
+    return fused_multiply_add(f, exp2_series<A, accuracy, i + 1>(f), coefficient);
   }
 }
 
-/// log 2 less its rounding to A.
+/// The larger of the two; a NaN x stays one, so that fmax will not do.
+KOKKOS_INLINE_FUNCTION float at_least(float x, float bound) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(bound));
+  return result;
+#else
+  return x < bound ? bound : x;
+#endif
+}
+KOKKOS_INLINE_FUNCTION double at_least(double x, double bound) { return x < bound ? bound : x; }
+
+/// The smaller of the two; a NaN x stays one.
 template <class A>
-inline constexpr A log_of_2_low = A(0.693147180559945309417232121458176568L - static_cast<long double>(log_of_2<A>));
-
-/// 2^(t + low) by argument reduction and a polynomial, without a branch, so that compilers vectorise loops over it.
-/// Within 0.6 ulp for a full degree. Results below the normal range are 0; NaN stays NaN; t is at most a few hundred.
-template <class A, int degree>
-KOKKOS_INLINE_FUNCTION A exp2_polynomial(A t, A low) {
-  using C            = Exp2Constants<A>;
-  using bits         = typename C::bits;
-  const bool is_tiny = t < C::lowest;  // false for NaN
-  t                  = is_tiny ? C::lowest : t;
-  low                = is_tiny ? A(0) : low;
-  const A shifted    = t + C::round_magic;
-  const A f          = t - (shifted - C::round_magic);
-  const bits power   = (Kokkos::bit_cast<bits>(shifted) + C::bias) << C::mantissa_bits;
-  const A scale      = Kokkos::bit_cast<A>(power);
-  if constexpr (degree < C::degree) return fused_multiply_add(f, exp2_series<A, degree, 1>(f), A(1)) * scale;
-
-  // 1 + f log 2 in two words, and all that is small in the low one: only the last sum's rounding is seen.
-  const A linear     = f * log_of_2<A>;
-  const A head       = A(1) + linear;
-  const A linear_low = fused_multiply_add(f, log_of_2_low<A>, fused_multiply_add(f, log_of_2<A>, -linear));
-  const A head_low   = (linear - (head - A(1))) + linear_low;
-  const A rest       = fused_multiply_add(f * f, exp2_series<A, degree, 2>(f), head_low);
-  return (head + fused_multiply_add(head + rest, low * log_of_2<A>, rest)) * scale;
+KOKKOS_INLINE_FUNCTION A at_most(A x, A bound) {
+  return -at_least(-x, -bound);
 }
 
-/// 2^t within 2 ulp, and flushed to 0 below the normal range.
-KOKKOS_INLINE_FUNCTION float exp2_native(float t) {
+/// 2^t to a relative 1e-6, 0 below the normal range, by the instruction that a GPU has for it.
+KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
 #if defined(__CUDA_ARCH__)
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(t));
@@ -113,125 +111,152 @@ KOKKOS_INLINE_FUNCTION float exp2_native(float t) {
 #elif defined(__HIP_DEVICE_COMPILE__)
   return __builtin_amdgcn_exp2f(t);
 #else
-  return exp2_polynomial<float, Exp2Constants<float>::degree>(t, 0.0f);
+  return 0;  // not called
 #endif
 }
-KOKKOS_INLINE_FUNCTION double exp2_native(double t) { return Kokkos::exp2(t); }
 
-/// 2^t to a relative 4e-5.
+/// What exponentials are taken relative to: exp(scale (x - R)) is 2^(scale2 (x - base) - exponent), exponent an
+/// integer.
 template <class A>
-KOKKOS_INLINE_FUNCTION A exp2_fast(A t) {
-  if constexpr (std::is_same_v<A, float>) {
-    KOKKOS_IF_ON_DEVICE((return exp2_native(t);))
-  }
-  KOKKOS_IF_ON_HOST((return exp2_polynomial<A, Exp2Constants<A>::fast_degree>(t, A(0));))
-  return exp2_polynomial<A, Exp2Constants<A>::fast_degree>(t, A(0));
-}
+struct ExpReference {
+  A base;
+  A exponent;
+  A lowest;                               ///< x - base from which on the exponential is 0
+  typename Exp2Constants<A>::bits shift;  ///< 2^-exponent's exponent bits
+};
 
-/// 2^(t + low), |low| much smaller than 1; where 2^t is 0, low may be anything.
-template <class A>
-KOKKOS_INLINE_FUNCTION A exp2_sum(A t, A low) {
-  KOKKOS_IF_ON_DEVICE((
-      // The minimum drops the NaN or +inf that low is where t is -inf; a NaN t stays one.
-      const A e = exp2_native(t); return fused_multiply_add(e, Kokkos::fmin(low, A(1)) * log_of_2<A>, e);))
-  KOKKOS_IF_ON_HOST((return exp2_polynomial<A, Exp2Constants<A>::degree>(t, low);))
-}
-
-/// How far below its maximum a row's reference may lie, in units of 1 / scale, as a power of two. A softmax takes a
-/// wide range, in which most warps of a row find the same reference; a logarithm of the sum would lose digits in it.
-inline constexpr int log2_reference_range_softmax = 3;
-inline constexpr int log2_reference_range_log     = -1;
-
-/// exp(scale (x - reference)), scale > 0. -inf gives 0 unless the reference is -inf; NaN gives NaN.
+/// exp(scale (x - R)), scale > 0, relative to a reference R near the largest x. -inf gives 0, NaN gives NaN; results
+/// below the normal range may be 0.
 ///
-/// x - reference is rounded, and the exponential turns that absolute error into a relative one, up to 32 ulp where the
-/// difference is near -87. So `full` carries the rounding errors of the difference and of the products in a second
-/// word. The error of the difference is cheap to get for a reference of few digits: d + reference is exact then. That
-/// is why references are maxima rounded down to a multiple of a granule, a power of two.
+/// References are chosen so that scale2 R, scale2 = scale log2(e), is an integer. So nothing is rounded when x is
+/// compared with it: with n the integer nearest scale2 x, f = scale2 x - n comes from one fused operation without an
+/// error to speak of (Cody and Waite's reduction, here with the subtraction of the maximum inside), and 2^f from a
+/// polynomial; R only enters the power of two. And partial sums are brought to a common reference by powers of two,
+/// without an error. Where scale2 x is too large for that, R is an x itself and subtracted first, which is exact for
+/// all x whose exponential is not 0. R, in units of x, is the name that threads tell each other; `at` reads it.
+///
+/// `full` is within 1.2 ulp. `fast`, relative 1e-4, takes a GPU's own instruction where it has one.
 template <class A, ExpAccuracy accuracy>
 struct ScaledExp {
+  using C         = Exp2Constants<A>;
+  using bits      = typename C::bits;
+  using Reference = ExpReference<A>;
+
   A scale;       ///< for log_softmax and the log-sum-exp
+  A scale_low;   ///< what rounding the scale lost
   A scale2;      ///< scale * log2(e), high word
   A scale2_low;  ///< low word
-  A granule;     ///< of references
-  A inverse_granule;
+  A inverse;     ///< of scale2
 
-  ScaledExp(double s, int log2_reference_range) : scale(A(s)) {
-    const long double product = static_cast<long double>(s) * 1.44269504088896340735992468100189214L;
-    scale2                    = static_cast<A>(product);
-    scale2_low                = static_cast<A>(product - static_cast<long double>(scale2));
-    // Bounded so that neither the granule nor its inverse leaves the range.
-    const int exponent = std::clamp(log2_reference_range - std::ilogb(s), -100, 100);
-    granule            = std::ldexp(A(1), exponent);
-    inverse_granule    = std::ldexp(A(1), -exponent);
+  explicit ScaledExp(double s) : scale(A(s)), scale_low(A(s - static_cast<double>(scale))) {
+    constexpr double log2_e_high = 0x1.71547652b82fep+0;
+    constexpr double log2_e_low  = 0x1.777d0ffda0d24p-56;
+    const double product         = s * log2_e_high;
+    const double rest            = std::fma(s, log2_e_high, -product) + s * log2_e_low;
+    scale2                       = static_cast<A>(product);
+    scale2_low                   = static_cast<A>(product - static_cast<double>(scale2) + rest);
+    inverse                      = static_cast<A>(1 / product);
   }
 
-  /// max, rounded down to a multiple of the granule; infinities stay.
+  /// R for values up to max: the power of two at or below its exponential; infinities stay.
   KOKKOS_INLINE_FUNCTION A reference_of(A max) const {
-    const A magic    = Exp2Constants<A>::round_magic;
-    const A limit    = A(0.25) * magic;  // larger quotients are multiples of the granule but for a digit or two
-    const A quotient = max * inverse_granule;
-    const A nearest  = (quotient + magic) - magic;
-    const A rounded  = (nearest > quotient ? nearest - A(1) : nearest) * granule;
-    return quotient < limit && quotient > -limit ? rounded : max;
+    const A t = max * scale2;
+    return is_power(t) ? Kokkos::floor(t) * inverse : max;
   }
 
-  KOKKOS_INLINE_FUNCTION A operator()(A x, A reference) const {
-    const A d = x - reference;
-    if constexpr (accuracy == ExpAccuracy::fast) return exp2_fast(d * scale2);
-    const A t = d * scale2;
-    return exp2_sum(t, low_word(x, reference, d, t));
+  KOKKOS_INLINE_FUNCTION Reference at(A R) const {
+    const A t = R * scale2;
+    return is_power(t) ? reference(A(0), nearest(t)) : reference(R, A(0));
   }
 
-  /// The same as near as the backend can, for what a whole row is multiplied with: float's native exponential is off by
-  /// up to 1.4 ulp, which matters when it meets itself in numerator and denominator.
-  KOKKOS_INLINE_FUNCTION A precise(A x, A reference) const {
-    if constexpr (accuracy == ExpAccuracy::fast || !std::is_same_v<A, float>) return (*this)(x, reference);
-    const A d = x - reference;
-    const A t = d * scale2;
-    return exp2_polynomial<A, Exp2Constants<A>::degree>(t, low_word(x, reference, d, t));
-  }
+  KOKKOS_INLINE_FUNCTION A operator()(A x, const Reference& r) const { return of_difference(x - r.base, r); }
 
-  /// `precise` as a function object.
-  struct Precise {
-    const ScaledExp& exp;
-    KOKKOS_INLINE_FUNCTION A operator()(A x, A reference) const { return exp.precise(x, reference); }
-  };
-  KOKKOS_INLINE_FUNCTION Precise precisely() const { return {*this}; }
-
-  /// What a sum of exponentials lacks because that of its largest term is not precise; nothing where it is.
-  KOKKOS_INLINE_FUNCTION A correction([[maybe_unused]] A max, [[maybe_unused]] A reference) const {
-    if constexpr (accuracy == ExpAccuracy::full && std::is_same_v<A, float>) {
-      KOKKOS_IF_ON_DEVICE((const A infinity = Kokkos::Experimental::infinity_v<A>; if (max > -infinity && max < infinity) {
-        return precise(max, reference) - (*this)(max, reference);
-      }))
+  /// The same of x - base.
+  KOKKOS_INLINE_FUNCTION A of_difference(A d, const Reference& r) const {
+    if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<A, float>) {
+      KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(d, scale2, -r.exponent));))
     }
-    return A(0);
+    d               = at_least(d, r.lowest);
+    const A shifted = fused_multiply_add(d, scale2, C::round_magic);
+    const A f       = fraction(d, shifted - C::round_magic);
+    const A power   = Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits) + r.shift);
+    return fused_multiply_add(f, exp2_series<A, accuracy>(f), A(1)) * power;
   }
 
-  /// exp(scale (x - reference)) / prescale for a factor of a whole row, within 1 ulp where A is float. Far below the
-  /// reference prescale is a small power of two, so that the factor does not leave the range before it meets its row.
-  KOKKOS_INLINE_FUNCTION A factor(A x, A reference, A& prescale) const {
-    constexpr A far_below = -64;
-    const A d             = x - reference;
-    const A t             = d * scale2;
-    const A low           = low_word(x, reference, d, t);
-    const bool is_far     = t < far_below;
-    prescale              = is_far ? A(1) / A(1ull << 32) / A(1ull << 32) : A(1);
-    const A shifted       = is_far ? t - far_below : t;
-    if constexpr (std::is_same_v<A, float>) {
-      return exp2_polynomial<A, Exp2Constants<A>::degree>(shifted, low);
-    } else {
-      return exp2_sum(shifted, low);
-    }
+  /// exp(scale (from - to)) of two references: what makes a sum relative to `from` one relative to `to`.
+  KOKKOS_INLINE_FUNCTION A rescaling(A from, A to) const {
+    if (from == to) return A(1);
+    const Reference a = at(from);
+    const Reference b = at(to);
+    return (*this)(a.base, reference(b.base, b.exponent - a.exponent));
+  }
+
+  /// What scale R lacks of the logarithm of the power of two that R stands for.
+  KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
+    const Reference r = at(R);
+    if (r.base == R) return A(0);
+    const A product = scale * R;
+    const A rest    = fused_multiply_add(scale, R, -product) + scale_low * R;
+    return fused_multiply_add(r.exponent, log_of_2<A>, -product) + (r.exponent * log_of_2_low<A> - rest);
   }
 
  private:
-  /// What t lacks of scale log2(e) (x - reference).
-  KOKKOS_INLINE_FUNCTION A low_word(A x, A reference, A d, A t) const {
-    const A error = x - (d + reference);
-    return fused_multiply_add(error, scale2, fused_multiply_add(d, scale2_low, fused_multiply_add(d, scale2, -t)));
+  KOKKOS_INLINE_FUNCTION static A nearest(A t) { return (t + C::round_magic) - C::round_magic; }
+
+  KOKKOS_INLINE_FUNCTION static bool is_power(A t) {
+    constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
+    return t < limit && t > -limit;
   }
+
+  KOKKOS_INLINE_FUNCTION Reference reference(A base, A exponent) const {
+    const bits integer = Kokkos::bit_cast<bits>(exponent + C::round_magic);
+    return {base, exponent, (exponent - A(C::bias)) * inverse, (C::bias - integer) << C::mantissa_bits};
+  }
+
+  KOKKOS_INLINE_FUNCTION A fraction(A d, A n) const {
+    const A f = fused_multiply_add(d, scale2, -n);
+    return accuracy == ExpAccuracy::full ? fused_multiply_add(d, scale2_low, f) : f;
+  }
+};
+
+/// A number as high + low, for sums in which no rounding must be seen.
+template <class T>
+struct TwoWords {
+  T high = 0;
+  T low  = 0;
+
+  /// Knuth's two-sum; bitwise commutative.
+  KOKKOS_INLINE_FUNCTION friend TwoWords operator+(const TwoWords& a, const TwoWords& b) {
+    const T s     = a.high + b.high;
+    const T back  = s - a.high;
+    const T error = (a.high - (s - back)) + (b.high - back);
+    return {s, error + (a.low + b.low)};
+  }
+  /// By a power of two.
+  KOKKOS_INLINE_FUNCTION friend TwoWords operator*(const TwoWords& a, T power) {
+    return {a.high * power, a.low * power};
+  }
+  KOKKOS_INLINE_FUNCTION explicit operator T() const { return high + low; }
+};
+
+/// A wide sum as its nearest A and what that lacks.
+template <class A, class W>
+KOKKOS_INLINE_FUNCTION TwoWords<A> split_sum(W sum) {
+  const A high = static_cast<A>(sum);
+  return {high, static_cast<A>(sum - W(high))};
+}
+template <class A>
+KOKKOS_INLINE_FUNCTION TwoWords<A> split_sum(const TwoWords<A>& sum) {
+  const A high = sum.high + sum.low;
+  return {high, sum.low - (high - sum.high)};
+}
+
+/// What is known of a part of a row: its reference R, -inf as long as there is nothing but -inf, and the sum of
+/// exp(scale (x - R)), in a type W that may be wider than A.
+template <class A, class W>
+struct RowState {
+  A reference = -Kokkos::Experimental::infinity_v<A>;
+  W sum       = {};
 };
 
 /// The accuracy that a result of type Y deserves.

@@ -3,7 +3,6 @@
 #define KOKKOSNN_IMPL_PRIMITIVES_FINISH_HPP
 
 #include <KokkosNN/impl/primitives/exp.hpp>
-#include <KokkosNN/online.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -17,14 +16,17 @@ template <class A, ExpAccuracy exp_accuracy>
 struct RowMath {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
+  /// Sums of a row's parts: in `full`, roundings of float would be seen in the result.
+  using wide_sum = std::conditional_t<exp_accuracy == ExpAccuracy::fast, A,
+                                      std::conditional_t<std::is_same_v<A, float>, double, TwoWords<double>>>;
+  using State    = RowState<A, wide_sum>;
 
-  ScaledExp<A, accuracy> exp;  ///< exp(|scale| (x - max))
+  ScaledExp<A, accuracy> exp;  ///< exp(|scale| (x - reference))
   A sign;                      ///< of the scale; rows are multiplied by it when they are loaded
   A masked_value;              ///< NaN or 0: the quotient of a row without finite logits, and its logarithm
 
-  RowMath(RowOperator op, double scale, MaskedRowPolicy policy)
-      : exp(scale < 0 ? -scale : scale,
-            op == RowOperator::softmax ? log2_reference_range_softmax : log2_reference_range_log),
+  RowMath(double scale, MaskedRowPolicy policy)
+      : exp(scale < 0 ? -scale : scale),
         sign(scale < 0 ? A(-1) : A(1)),
         masked_value(policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>) {}
 
@@ -35,16 +37,26 @@ struct RowMath {
   }
 };
 
-/// A reference that x - reference can be computed with: 0 in place of -inf.
+/// A reference that exponentials can be taken relative to: 0 in place of -inf.
 template <class A>
-KOKKOS_INLINE_FUNCTION A finite_reference(A max) {
-  return max == -Kokkos::Experimental::infinity_v<A> ? A(0) : max;
+KOKKOS_INLINE_FUNCTION A finite_reference(A reference) {
+  return reference == -Kokkos::Experimental::infinity_v<A> ? A(0) : reference;
 }
 
 template <RowOperator op>
 struct Finish;
 
-/// y = exp(scale (x - max)) / sum; the exponentials relative to the thread's own reference are kept and rescaled.
+/// A sink's row, or its number where a row has only one value.
+template <class Finisher, class Sink>
+KOKKOS_INLINE_FUNCTION auto output_row(const Sink& sink, std::int64_t row) {
+  if constexpr (Finisher::one_value_a_row) {
+    return row;
+  } else {
+    return sink.row(row);
+  }
+}
+
+/// y = exp(scale (x - reference)) / sum; the exponentials relative to the thread's own reference are kept and rescaled.
 template <>
 struct Finish<RowOperator::softmax> {
   static constexpr bool keeps_exponentials = true;
@@ -52,33 +64,32 @@ struct Finish<RowOperator::softmax> {
 
   template <class Math, class A>
   struct Row {
-    A reference;
-    A factor;  ///< of the row, and what rounding it lost: half an ulp of every result
-    A factor_low;
-    A prescale;  ///< of kept exponentials, nearly always 1; see ScaledExp::factor
+    A factor;      ///< of the row
+    A factor_low;  ///< what rounding it lost: half an ulp of every result
+    ExpReference<A> reference;
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, A own_reference, const MaxSumExp<A>& total)
-        : reference(finite_reference(total.max)), prescale(1) {
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, A own_reference, const typename Math::State& total)
+        : reference(math.exp.at(finite_reference(total.reference))) {
       // Where the thread's lanes saw nothing but -inf, the kept exponentials are 0 and any finite factor will do.
-      const bool is_same = own_reference == total.max || own_reference == -Kokkos::Experimental::infinity_v<A>;
-      const A rescaling  = is_same ? A(1) : math.exp.factor(own_reference, reference, prescale);
-      factor             = total.sum == A(0) ? math.masked_value : rescaling / total.sum;
-      factor_low         = total.sum == A(0) ? A(0) : fused_multiply_add(-factor, total.sum, rescaling) / total.sum;
+      const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
+      const auto sum    = split_sum<A>(total.sum);
+      const A inverse   = sum.high == A(0) ? math.masked_value : A(1) / sum.high;
+      const A error     = fused_multiply_add(-inverse, sum.high, A(1)) - inverse * sum.low;
+      factor            = rescaling * inverse;
+      factor_low        = sum.high == A(0) ? A(0) : rescaling * (error * inverse);
     }
     /// From a kept exponential.
-    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A kept) const { return prescaled(math, kept * prescale); }
-    /// From a kept exponential times prescale.
-    KOKKOS_INLINE_FUNCTION A prescaled(const Math&, A kept) const {
+    KOKKOS_INLINE_FUNCTION A operator()(const Math&, A kept) const {
       if constexpr (Math::accuracy == ExpAccuracy::fast) return kept * factor;
       return fused_multiply_add(kept, factor, kept * factor_low);
     }
     /// From the input itself, where own_reference was the total's.
-    KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const { return prescaled(math, math.exp(x, reference)); }
+    KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const { return (*this)(math, math.exp(x, reference)); }
   };
 };
 
-/// y = scale (x - max) - log(sum)
+/// y = scale (x - reference) - log(sum); never above 0, whatever the roundings
 template <>
 struct Finish<RowOperator::log_softmax> {
   static constexpr bool keeps_exponentials = false;
@@ -86,33 +97,34 @@ struct Finish<RowOperator::log_softmax> {
 
   template <class Math, class A>
   struct Row {
-    static constexpr A prescale = 1;
-
     A reference;
-    A log_sum;
+    A log_sum;  ///< of the exponentials relative to the reference
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const MaxSumExp<A>& total)
-        : reference(finite_reference(total.max)),
-          log_sum(total.sum == A(0) ? math.masked_value : Kokkos::log(total.sum)) {}
-    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A x) const {
-      return math.exp.scale * (x - reference) - log_sum;
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const typename Math::State& total)
+        : reference(finite_reference(total.reference)) {
+      const A sum = static_cast<A>(total.sum);
+      log_sum     = sum == A(0) ? math.masked_value : Kokkos::log(sum) + math.exp.logarithm_less(reference);
     }
-    KOKKOS_INLINE_FUNCTION A prescaled(const Math& math, A x) const { return (*this)(math, x); }
+    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A x) const {
+      return at_most(math.exp.scale * (x - reference) - log_sum, A(0));
+    }
     KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const { return (*this)(math, x); }
   };
 };
 
-/// lse = scale max + log(sum), one value a row
+/// lse = scale reference + log(sum), one value a row
 template <>
 struct Finish<RowOperator::logsumexp> {
   static constexpr bool keeps_exponentials = false;
   static constexpr bool one_value_a_row    = true;
 
-  template <class Math, class A>
-  KOKKOS_INLINE_FUNCTION static A value(const Math& math, const MaxSumExp<A>& total) {
-    if (total.sum == A(0)) return -Kokkos::Experimental::infinity_v<A>;
-    return fused_multiply_add(math.exp.scale, finite_reference(total.max), Kokkos::log(total.sum));
+  template <class Math, class A = typename Math::accumulator>
+  KOKKOS_INLINE_FUNCTION static A value(const Math& math, const typename Math::State& total) {
+    const A sum = static_cast<A>(total.sum);
+    if (sum == A(0)) return -Kokkos::Experimental::infinity_v<A>;
+    const A reference = finite_reference(total.reference);
+    return fused_multiply_add(math.exp.scale, reference, Kokkos::log(sum) + math.exp.logarithm_less(reference));
   }
 };
 

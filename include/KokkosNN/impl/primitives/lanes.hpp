@@ -2,7 +2,8 @@
 #ifndef KOKKOSNN_IMPL_PRIMITIVES_LANES_HPP
 #define KOKKOSNN_IMPL_PRIMITIVES_LANES_HPP
 
-#include <KokkosNN/online.hpp>
+#include <KokkosNN/impl/primitives/finish.hpp>
+#include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -37,6 +38,11 @@ KOKKOS_INLINE_FUNCTION T shuffle_xor(T value, [[maybe_unused]] int mask) {
 #endif
 }
 
+template <class T>
+KOKKOS_INLINE_FUNCTION TwoWords<T> shuffle_xor(const TwoWords<T>& value, int mask) {
+  return {shuffle_xor(value.high, mask), shuffle_xor(value.low, mask)};
+}
+
 /// Joins the values of neighbouring lanes at distances `from`, 2 `from`, ... below `lanes` (a power of two, at most a
 /// warp); every lane gets the result, bit for bit the same if `join` is commutative.
 template <class T, class Join>
@@ -44,13 +50,13 @@ KOKKOS_INLINE_FUNCTION T reduce_lanes(T value, [[maybe_unused]] int from, [[mayb
                                       [[maybe_unused]] const Join& join) {
   if constexpr (native_lanes() > 1) {
     if (from == 1 && lanes == native_lanes()) {  // the common case without a branch a step
-#pragma unroll
+      KOKKOSNN_IMPL_UNROLL
       for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
         value = join(value, shuffle_xor(value, distance));
       }
       return value;
     }
-#pragma unroll
+    KOKKOSNN_IMPL_UNROLL
     for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
       if (distance >= from && distance < lanes) value = join(value, shuffle_xor(value, distance));
     }
@@ -72,19 +78,24 @@ struct SumJoin {
   }
 };
 
-/// The sum over the lanes of a group, in double, as the roundings of float sums would be seen in the result.
-template <class A>
-KOKKOS_INLINE_FUNCTION A sum_lanes(A value, int lanes) {
-  if (native_lanes() == 1) return value;
-  return static_cast<A>(reduce_lanes(static_cast<double>(value), 1, lanes, SumJoin{}));
+/// A sum relative to `from` as one relative to `to`; nothing but -inf, and NaN, has no reference and stays.
+template <class Math, class W, class A>
+KOKKOS_INLINE_FUNCTION W rescaled(const Math& math, W sum, A from, A to) {
+  return from == -Kokkos::Experimental::infinity_v<A> ? sum : sum * math.exp.rescaling(from, to);
 }
 
 /// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result.
-template <class A, class ExpOfDifference>
-KOKKOS_INLINE_FUNCTION MaxSumExp<A> merge_lanes(const MaxSumExp<A>& mine, int lanes, const ExpOfDifference& exp_of) {
-  const A max     = reduce_lanes(mine.max, 1, lanes, MaxJoin{});
-  const bool none = mine.max == -Kokkos::Experimental::infinity_v<A>;
-  return {max, sum_lanes(none ? mine.sum : mine.sum * exp_of(mine.max, max), lanes)};
+template <class Math, class State = typename Math::State>
+KOKKOS_INLINE_FUNCTION State merge_lanes(const Math& math, const State& mine, int lanes) {
+  const auto reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
+  return {reference, reduce_lanes(rescaled(math, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
+}
+
+/// Two states joined; bitwise commutative.
+template <class Math, class State = typename Math::State>
+KOKKOS_INLINE_FUNCTION State merge_two(const Math& math, const State& a, const State& b) {
+  const auto reference = a.reference > b.reference ? a.reference : b.reference;
+  return {reference, rescaled(math, a.sum, a.reference, reference) + rescaled(math, b.sum, b.reference, reference)};
 }
 
 /// The threads of a team that share a row: `size` of them, this one being number `rank` of group number `index`.
@@ -124,22 +135,22 @@ KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs(int warps) { return warps > 
 
 /// Joins the warps' (max, sum) through team scratch with one barrier; every thread of the team gets the result. `round`
 /// alternates between calls.
-template <class A, class Member, class ExpOfDifference>
-KOKKOS_INLINE_FUNCTION MaxSumExp<A> exchange(const Member& team, const RowGroup& group, MaxSumExp<A>* pairs, int round,
-                                             const MaxSumExp<A>& mine, const ExpOfDifference& exp_of) {
+template <class Math, class Member, class State = typename Math::State>
+KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, const RowGroup& group, State* pairs,
+                                      int round, const State& mine) {
   const int warps = group.warps();
   if (warps == 1) return mine;
-  MaxSumExp<A>* slots = pairs + (round & 1) * warps;
+  State* slots = pairs + (round & 1) * warps;
   if (group.rank % native_lanes() == 0) slots[group.rank / native_lanes()] = mine;
   team.team_barrier();
 
-  MaxSumExp<A> all;
+  State all;
   if constexpr (native_lanes() > 1) {
     const int lane = group.rank % native_lanes();
     if (lane < warps) all = slots[lane];
-    all = merge_lanes(all, native_lanes(), exp_of);
+    all = merge_lanes(math, all, native_lanes());
   } else {
-    for (int w = 0; w < warps; ++w) all = merge_with(all, slots[w], exp_of);
+    for (int w = 0; w < warps; ++w) all = merge_two(math, all, slots[w]);
   }
   return all;
 }

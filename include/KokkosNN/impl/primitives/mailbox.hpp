@@ -2,7 +2,7 @@
 #ifndef KOKKOSNN_IMPL_PRIMITIVES_MAILBOX_HPP
 #define KOKKOSNN_IMPL_PRIMITIVES_MAILBOX_HPP
 
-#include <KokkosNN/online.hpp>
+#include <KokkosNN/impl/primitives/exp.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -41,12 +41,12 @@ template <>
 struct Mailbox<float> {
   std::uint64_t letter[2];
 
-  KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, const MaxSumExp<float>& state) {
+  KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, const RowState<float, float>& state) {
     const std::uint32_t sum = (Kokkos::bit_cast<std::uint32_t>(state.sum) & 0x7fffffffu) | tag(turn);
-    write_fresh(&letter[turn & 1], (std::uint64_t(Kokkos::bit_cast<std::uint32_t>(state.max)) << 32) | sum);
+    write_fresh(&letter[turn & 1], (std::uint64_t(Kokkos::bit_cast<std::uint32_t>(state.reference)) << 32) | sum);
   }
 
-  KOKKOS_INLINE_FUNCTION MaxSumExp<float> await(std::int64_t turn) const {
+  KOKKOS_INLINE_FUNCTION RowState<float, float> await(std::int64_t turn) const {
     for (;;) {
       const std::uint64_t word = read_fresh(&letter[turn & 1]);
       const auto sum           = static_cast<std::uint32_t>(word);
@@ -65,20 +65,20 @@ struct Mailbox<float> {
 /// Two words do not travel together: the turn's number follows them after a fence.
 template <>
 struct Mailbox<double> {
-  MaxSumExp<double> letter[2];
+  RowState<double, double> letter[2];
   std::int64_t number[2];
 
-  KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, const MaxSumExp<double>& state) {
-    write_fresh(&letter[turn & 1].max, state.max);
+  KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, const RowState<double, double>& state) {
+    write_fresh(&letter[turn & 1].reference, state.reference);
     write_fresh(&letter[turn & 1].sum, state.sum);
     Kokkos::memory_fence();
     write_fresh(&number[turn & 1], turn + 1);
   }
 
-  KOKKOS_INLINE_FUNCTION MaxSumExp<double> await(std::int64_t turn) const {
+  KOKKOS_INLINE_FUNCTION RowState<double, double> await(std::int64_t turn) const {
     while (read_fresh(&number[turn & 1]) != turn + 1) wait_a_little();
     Kokkos::memory_fence();
-    return {read_fresh(&letter[turn & 1].max), read_fresh(&letter[turn & 1].sum)};
+    return {read_fresh(&letter[turn & 1].reference), read_fresh(&letter[turn & 1].sum)};
   }
 };
 

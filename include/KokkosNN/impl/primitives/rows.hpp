@@ -29,7 +29,7 @@ struct RowMap {
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
     if (n <= 1) return row * stride[0];
     std::int64_t offset = 0;
-#pragma unroll 1
+    KOKKOSNN_IMPL_NO_UNROLL
     for (int k = n - 1; k > 0; --k) {
       // A 64-bit division is a subroutine on GPUs, around which a kernel would spill what it holds in registers.
       std::int64_t quotient = static_cast<std::int64_t>(static_cast<double>(row) * inverse[k]);
@@ -127,14 +127,27 @@ struct MemoryStretch {
     return whole_packs && window.splits_no_pack<V>();
   }
 
+  /// A pack that surely lies in the row.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
+    KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const Pack<value_type, V>*>(base + c);))
+    KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
+  }
+
+  /// Asks for a pack to be brought into the last-level cache, where there is an instruction for that.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void prefetch_pack([[maybe_unused]] int c, [[maybe_unused]] const Window& window) const {
+#if defined(__CUDA_ARCH__)
+    if (stride == 1 && c >= window.begin && c < window.end) asm volatile("prefetch.global.L2 [%0];" ::"l"(base + c));
+#endif
+  }
+
+  /// A pack that lies in the row or outside of it.
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
     Pack<value_type, V> pack;
     for (int v = 0; v < V; ++v) pack[v] = pad;
-    if (c < window.end) {
-      KOKKOS_IF_ON_DEVICE((pack = *reinterpret_cast<const Pack<value_type, V>*>(base + c);))
-      KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) pack[v] = base[c + v];))
-    }
+    if (c < window.end) pack = load_inner_pack<V>(c);
     return pack;
   }
 
@@ -240,8 +253,16 @@ struct FunctorRows {
     }
 
     template <int V>
+    KOKKOS_INLINE_FUNCTION void prefetch_pack(int, const Window&) const {}
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
+      return load.template load<V>(r, start + c);
+    }
+
+    template <int V>
     KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
-      if (c < window.end) return load.template load<V>(r, start + c);
+      if (c < window.end) return load_inner_pack<V>(c);
       Pack<value_type, V> pack;
       for (int v = 0; v < V; ++v) pack[v] = pad;
       return pack;

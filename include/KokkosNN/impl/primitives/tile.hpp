@@ -2,8 +2,8 @@
 #ifndef KOKKOSNN_IMPL_PRIMITIVES_TILE_HPP
 #define KOKKOSNN_IMPL_PRIMITIVES_TILE_HPP
 
+#include <KokkosNN/impl/primitives/lanes.hpp>
 #include <KokkosNN/impl/primitives/rows.hpp>
-#include <KokkosNN/online.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -34,16 +34,14 @@ KOKKOS_INLINE_FUNCTION A largest(const Pack<A, V>& pack) {
   }
 }
 
-/// The sum of a pack. A host adds many floats at a time, and in double: their roundings would be seen in the result.
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION A total(const Pack<A, V>& pack) {
-  using Wide = std::conditional_t<(V > 8), double, A>;
   if constexpr (V == 1) {
     return pack[0];
   } else {
-    Pack<Wide, V / 2> half;
-    for (int v = 0; v < V / 2; ++v) half[v] = Wide(pack[v]) + Wide(pack[v + V / 2]);
-    return static_cast<A>(total(half));
+    Pack<A, V / 2> half;
+    for (int v = 0; v < V / 2; ++v) half[v] = pack[v] + pack[v + V / 2];
+    return total(half);
   }
 }
 
@@ -64,6 +62,11 @@ KOKKOS_INLINE_FUNCTION void widen(Pack<A, V>& wide, const Pack<T, V>& raw, A sig
   }
 }
 
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void subtract(Pack<A, V>& pack, A value) {
+  for (int v = 0; v < V; ++v) pack[v] -= value;
+}
+
 /// maxima = the larger of maxima and pack, lane by lane.
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION void raise_maxima(Pack<A, V>& maxima, const Pack<A, V>& pack) {
@@ -78,13 +81,57 @@ KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& fini
   return result;
 }
 
-/// Replaces `sums` by sums + exp(pack - reference), lane by lane, and keeps the exponentials if asked.
+/// Lanes of sums of exponentials relative to one reference, each at most 2 then and some roundings. In `full` a sum
+/// starts above anything that is added to it, and keeps what each addition rounds off in a second word (Dekker's fast
+/// two-sum): added one by one in float alone, 32 numbers lose up to 8 ulp.
+template <class Math, int lanes>
+struct ExponentialSums {
+  using A                       = typename Math::accumulator;
+  using W                       = typename Math::wide_sum;
+  static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
+  static constexpr int at_once  = 4;  // exponentials that may be added together
+  static constexpr A start      = is_full ? 2 * at_once + 1 : 0;
+
+  Pack<A, lanes> sum = filled<A, lanes>(start);
+  Pack<A, lanes> low = filled<A, lanes>(A(0));
+
+  KOKKOS_INLINE_FUNCTION void add(int l, A value) {
+    const A s = sum[l] + value;
+    if constexpr (is_full) low[l] += value - (s - sum[l]);
+    sum[l] = s;
+  }
+
+  KOKKOS_INLINE_FUNCTION W lane(int l) const {
+    if constexpr (!is_full) return sum[l];
+    return W{sum[l] - start} + W{low[l]};
+  }
+
+  KOKKOS_INLINE_FUNCTION W all_lanes() const {
+    Pack<W, lanes> all;
+    for (int l = 0; l < lanes; ++l) all[l] = lane(l);
+    return total(all);
+  }
+};
+
+/// Sums for packs of V that are added up lane by lane as far as ExponentialSums allows.
+template <class Math, int V>
+using PackSums = ExponentialSums<Math, V <= 4 ? 1 : V / 4>;
+
+/// Adds exp(scale (x - R)) of a pack, or of a pack of x - base, in place of which the exponentials are kept.
 template <bool keep, class A, int V, class Math>
-KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, A reference, Pack<A, V>& sums) {
-  for (int v = 0; v < V; ++v) {
-    const A e = math.exp(pack[v], reference);
-    if constexpr (keep) pack[v] = e;
-    sums[v] += e;
+KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
+                                             PackSums<Math, V>& sums) {
+  constexpr int lanes = V <= 4 ? 1 : V / 4;
+  for (int l = 0; l < lanes; ++l) {
+    Pack<A, V / lanes> e;
+    for (int i = 0; i < V / lanes; ++i) {
+      A& x = pack[l + i * lanes];
+      e[i] = keep ? math.exp.of_difference(x, reference) : math.exp(x, reference);
+    }
+    if constexpr (keep) {
+      for (int i = 0; i < V / lanes; ++i) pack[l + i * lanes] = e[i];
+    }
+    sums.add(l, total(e));
   }
 }
 
@@ -109,6 +156,12 @@ struct Span {
   }
   /// Whether there is a t-th tile.
   KOKKOS_INLINE_FUNCTION bool has_tile(std::int64_t t, int tile_size) const { return origin + t * tile_size < end; }
+  /// How many there are; counted, as a 64-bit division is a subroutine on GPUs.
+  KOKKOS_INLINE_FUNCTION std::int64_t tiles(int tile_size) const {
+    std::int64_t n = 0;
+    while (has_tile(n, tile_size)) ++n;
+    return n;
+  }
 };
 
 /// The packs of a tile that belong to a thread: at place `first`, then every `step`.
@@ -131,11 +184,15 @@ struct RawTile {
   template <class Stretch>
   KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window, T pad) {
     // One decision for the tile instead of one a pack, where rows allow: almost always.
-    if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
-#pragma unroll
+    const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
+    if (is_whole && walk.place(K - 1) < window.end) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) pack[k] = stretch.template load_inner_pack<V>(walk.place(k));
+    } else if (is_whole) {
+      KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) pack[k] = stretch.template load_whole_pack<V>(walk.place(k), window, pad);
     } else {
-#pragma unroll
+      KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) pack[k] = stretch.template load_pack<V>(walk.place(k), window, pad);
     }
   }
@@ -148,7 +205,7 @@ struct Tile {
 
   template <class T>
   KOKKOS_INLINE_FUNCTION void widen(const RawTile<T, V, K>& raw, A sign) {
-#pragma unroll
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) Impl::widen(pack[k], raw.pack[k], sign);
   }
 
@@ -163,31 +220,29 @@ struct Tile {
 
   KOKKOS_INLINE_FUNCTION A max() const {
     Pack<A, V> m = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-#pragma unroll
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) raise_maxima(m, pack[k]);
     return largest(m);
   }
 
   /// sum of exp(pack - reference); `keep` leaves the exponentials in the tile.
   template <bool keep, class Math>
-  KOKKOS_INLINE_FUNCTION A sum_of_exponentials(const Math& math, A reference) {
-    Pack<A, V> sums = filled<A, V>(A(0));
-#pragma unroll
+  KOKKOS_INLINE_FUNCTION auto sum_of_exponentials(const Math& math, const ExpReference<A>& reference) {
+    PackSums<Math, V> sums;
+    if (keep && reference.base != A(0)) {  // hardly ever, so not in the loop below
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) subtract(pack[k], reference.base);
+    }
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) add_exponentials<keep>(math, pack[k], reference, sums);
-    return total(sums);
+    return sums.all_lanes();
   }
 
   /// Stores what a row's finish makes of the kept values.
   template <class Stretch, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void store_kept(const Stretch& stretch, const PackWalk& walk, const Window& window,
                                          const Math& math, const FinishRow& finish) {
-    if (finish.prescale != A(1)) {  // rare; so not in the loop below
-#pragma unroll
-      for (int k = 0; k < K; ++k) {
-        for (int v = 0; v < V; ++v) pack[k][v] *= finish.prescale;
-      }
-    }
-    store(stretch, walk, window, [&](A kept) { return finish.prescaled(math, kept); });
+    store(stretch, walk, window, [&](A kept) { return finish(math, kept); });
   }
 
   template <class Stretch, class F>
@@ -195,69 +250,63 @@ struct Tile {
                                     const F& finish) const {
     using T = typename Stretch::value_type;
     if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
-#pragma unroll
+      KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         if (walk.place(k) < window.end) stretch.store_whole_pack(narrowed<T>(pack[k], finish), walk.place(k));
       }
     } else {
-#pragma unroll
+      KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) stretch.template store_pack<V>(narrowed<T>(pack[k], finish), walk.place(k), window);
     }
   }
 };
 
-/// A thread's (max, sum) over many tiles. The sum is kept in two words (Knuth's TwoSum), and references move by
-/// granules only, so that neither many tiles nor ascending rows cost accuracy.
-template <class A>
+/// A thread's state over many tiles; the sum wider than float, as there may be very many.
+template <class Math>
 struct RunningSum {
-  A reference = -Kokkos::Experimental::infinity_v<A>;
-  A sum       = 0;
-  A low       = 0;
+  using A   = typename Math::accumulator;
+  using W   = typename Math::wide_sum;
+  using Sum = std::conditional_t<std::is_same_v<A, float>, double, W>;
 
-  /// Makes the reference fit for values up to `max`; returns it, or 0 while there is nothing but -inf.
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION A raise(const Math& math, A max) {
+  A reference = -Kokkos::Experimental::infinity_v<A>;
+  Sum sum     = {};
+
+  /// Makes the reference fit for values up to `max`, and returns it.
+  KOKKOS_INLINE_FUNCTION ExpReference<A> raise(const Math& math, A max) {
     const A next = math.exp.reference_of(max);
     if (next > reference) {
-      const A factor = reference == -Kokkos::Experimental::infinity_v<A> ? A(1) : math.exp.precise(reference, next);
-      sum *= factor;
-      low *= factor;
+      sum       = rescaled(math, sum, reference, next);
       reference = next;
     }
-    return reference == -Kokkos::Experimental::infinity_v<A> ? A(0) : reference;
+    return math.exp.at(finite_reference(reference));
   }
 
-  KOKKOS_INLINE_FUNCTION void add(A value) {
-    const A s    = sum + value;
-    const A back = s - sum;
-    low += (sum - (s - back)) + (value - back);
-    sum = s;
-  }
+  KOKKOS_INLINE_FUNCTION void add(const W& value) { sum = sum + Sum(value); }
 
-  KOKKOS_INLINE_FUNCTION MaxSumExp<A> state() const { return {reference, sum + low}; }
+  KOKKOS_INLINE_FUNCTION typename Math::State state() const { return {reference, static_cast<W>(sum)}; }
 };
 
 /// (max, sum) of a span, loaded tile by tile.
 template <int V, int K, class A, class Row, class Math>
-KOKKOS_INLINE_FUNCTION MaxSumExp<A> reduce_tiles(const Row& row, const Span& span, const PackWalk& walk,
-                                                 const Math& math) {
+KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const Span& span, const PackWalk& walk,
+                                                         const Math& math) {
   const int tile_size = K * walk.step;
-  RunningSum<A> running;
+  RunningSum<Math> running;
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
     Tile<A, V, K> tile;
     tile.load(row.template from<V>(span.start(t, tile_size)), walk, span.window(t, tile_size), math);
-    const A reference = running.raise(math, tile.max());
+    const auto reference = running.raise(math, tile.max());
     running.add(tile.template sum_of_exponentials<false>(math, reference));
   }
   return running.state();
 }
 
-/// finish(x) of a span, loaded again.
+/// finish(x) of a span, loaded again: last tile first, as what was read last may still be in a cache.
 template <int V, int K, class A, class Row, class SinkRow, class Math, class F>
 KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, const Span& span, const PackWalk& walk,
                                           const Math& math, const F& finish) {
   const int tile_size = K * walk.step;
-  for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
+  for (std::int64_t t = span.tiles(tile_size) - 1; t >= 0; --t) {
     const std::int64_t start = span.start(t, tile_size);
     const Window window      = span.window(t, tile_size);
     Tile<A, V, K> tile;
