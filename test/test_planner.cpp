@@ -26,7 +26,7 @@ DeviceTraits h200() {
   traits.lanes            = 32;
   traits.multiprocessors  = 132;
   traits.max_team_size    = 1024;
-  traits.resident_threads = 1024;
+  traits.resident_threads = 768;
   traits.scratch[0]       = 48 * 1024;
   return traits;
 }
@@ -37,7 +37,7 @@ DeviceTraits wave64() {
   traits.lanes            = 64;
   traits.multiprocessors  = 104;
   traits.max_team_size    = 1024;
-  traits.resident_threads = 1024;
+  traits.resident_threads = 768;
   traits.scratch[0]       = 64 * 1024;
   return traits;
 }
@@ -110,6 +110,21 @@ TEST(Planner, RowsOfSomeThousandStayInRegistersOnAGpu) {
           << to_string(plan);
     }
     EXPECT_EQ(make_plan(problem(4096, 8192), traits).strategy, RowStrategy::team_registers);
+  }
+}
+
+TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {
+  const auto packs = [](std::int64_t cols) { return make_plan(problem(4096, cols), h200()).packs_per_thread; };
+
+  EXPECT_EQ(packs(1280), 6);  // 5 packs of 8 would be used, 5 of 6 are
+  EXPECT_EQ(packs(2048), 8);  // all are used
+  EXPECT_EQ(packs(1664), 8);  // with 6 packs it takes a warp more
+  EXPECT_EQ(packs(16384), 8);
+}
+
+TEST(Planner, RowsThatOneTeamCannotHoldAreSplitHoweverManyThereAre) {
+  for (const std::int64_t rows : {1, 100, 1000000}) {
+    EXPECT_EQ(make_plan(problem(rows, 65536), h200()).strategy, RowStrategy::split_row) << rows;
   }
 }
 
@@ -373,6 +388,7 @@ TEST(Planner, SizesThatNoTeamCanHaveAreRefused) {
   EXPECT_TRUE(refused(h200(), {.team_size = 33}));
   EXPECT_TRUE(refused(h200(), {.team_size = -32}));
   EXPECT_TRUE(refused(h200(), {.packs_per_thread = 3}));
+  EXPECT_TRUE(refused(host(1), {.packs_per_thread = 6}));
   EXPECT_TRUE(refused(h200(), {.packs_per_thread = -1}));
   EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 64}));
   EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 3}));

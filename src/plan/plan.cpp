@@ -122,9 +122,9 @@ class Planner {
              std::to_string(m_traits.lanes) + " lanes of a warp");
     }
     const int k = m_request.packs_per_thread;
-    if (k != 0 && (!std::has_single_bit(unsigned(k)) || k > max_packs_per_thread())) {
-      refuse("packs_per_thread " + std::to_string(k) + " is not a power of two up to " +
-             std::to_string(max_packs_per_thread()));
+    if (k != 0 && !Impl::is_packs_per_thread(m_traits.backend, m_pack, k)) {
+      refuse("packs_per_thread " + std::to_string(k) + " is neither a power of two up to " +
+             std::to_string(max_packs_per_thread()) + " nor, on a GPU, 6");
     }
   }
 
@@ -259,13 +259,22 @@ class Planner {
   void team_registers() {
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
-    if (k == 0) k = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
+    if (k == 0) k = fitting_packs(entry != nullptr ? entry->packs_per_thread : max_packs_per_thread());
     m_plan.packs_per_thread   = k;
     const std::int64_t needed = round_up(ceil_div(m_packs, k), m_traits.lanes);
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
                                             : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));
     require_capacity(m_plan.lanes);
     set_scratch(exchange_bytes(m_plan.team_size));
+  }
+
+  /// k packs a thread, or fewer where much less of the team would be idle. 4096 x 1280 f32: 0.91 of copy, with 8 packs
+  /// 0.86; 4096 x 2304: 0.94 and 0.93; where the gain in filling is small a larger team is the slower one.
+  int fitting_packs(int k) const {
+    constexpr int fewer    = 6;
+    const auto packs_held  = [&](int n) { return n * round_up(ceil_div(m_packs, n), m_traits.lanes); };
+    const bool is_possible = k == 8 && Impl::is_packs_per_thread(m_traits.backend, m_pack, fewer);
+    return is_possible && 10 * packs_held(fewer) < 9 * packs_held(k) ? fewer : k;
   }
 
   void team_scratch() {

@@ -46,6 +46,12 @@ constexpr int max_packs_per_thread(Backend backend, int pack) {
   return std::min(8, 32 / pack);
 }
 
+/// Whether a kernel is compiled for k packs a thread.
+constexpr bool is_packs_per_thread(Backend backend, int pack, int k) {
+  const bool is_power = k > 0 && (k & (k - 1)) == 0;
+  return k <= max_packs_per_thread(backend, pack) && (is_power || (k == 6 && backend != Backend::host));
+}
+
 /// Packs that a thread of inner_lanes holds; it needs a running sum for each element of a pack besides.
 constexpr int inner_packs(Backend backend, int pack) {
   return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));

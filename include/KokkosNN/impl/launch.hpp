@@ -77,6 +77,8 @@ struct RowsCall {
         return run_with_packs<2>();
       case 4:
         return run_with_packs<4>();
+      case 6:
+        return run_with_packs<6>();
       default:
         return run_with_packs<8>();
     }
@@ -85,7 +87,7 @@ struct RowsCall {
  private:
   template <int K>
   void run_with_packs() const {
-    if constexpr (K <= most_packs) {
+    if constexpr (is_packs_per_thread(backend, V, K)) {
       using Storage = RegisterStorage<op, A, V, K>;
       // Rows that are not plain, or of doubles, need more registers; in small teams they are worth more than resident
       // teams.
