@@ -32,31 +32,17 @@ struct MaxSumExp {
   KOKKOS_FUNCTION T lse() const { return sum == T(0) ? max : max + Kokkos::log(sum); }
 };
 
-namespace Impl {
-
-/// a and b joined with `exp_of(x, m)` = exp(scale (x - m)); one exponential. Bitwise commutative.
-template <class T, class ExpOfDifference>
-KOKKOS_FUNCTION MaxSumExp<T> merge_with(const MaxSumExp<T>& a, const MaxSumExp<T>& b, const ExpOfDifference& exp_of) {
+/// The state of the union of two parts, one exponential: associative within rounding, commutative bit for bit, identity
+/// (-inf, 0).
+template <class T>
+KOKKOS_FUNCTION MaxSumExp<T> merge(const MaxSumExp<T>& a, const MaxSumExp<T>& b) {
   const bool a_is_high     = a.max >= b.max;
   const MaxSumExp<T>& high = a_is_high ? a : b;
   const MaxSumExp<T>& low  = a_is_high ? b : a;
   // Nothing but -inf (and NaN, which sits in the sum) on the low side: -inf - -inf must not be computed.
   const bool low_is_empty = low.max == -Kokkos::Experimental::infinity_v<T>;
-  const T factor          = low_is_empty ? T(1) : T(exp_of(low.max, high.max));
+  const T factor          = low_is_empty ? T(1) : Kokkos::exp(low.max - high.max);
   return {high.max, high.sum + low.sum * factor};
-}
-
-template <class T>
-struct PlainExp {
-  KOKKOS_FUNCTION T operator()(T x, T max) const { return Kokkos::exp(x - max); }
-};
-
-}  // namespace Impl
-
-/// The state of the union of two parts: associative within rounding, commutative bit for bit, identity (-inf, 0).
-template <class T>
-KOKKOS_FUNCTION MaxSumExp<T> merge(const MaxSumExp<T>& a, const MaxSumExp<T>& b) {
-  return Impl::merge_with(a, b, Impl::PlainExp<T>{});
 }
 
 template <class T>

@@ -135,7 +135,7 @@ struct SplitRow {
       State all;
       for (int p = group.rank; p < teams_per_row; p += lanes) {
         const auto letter = mailboxes[p].await(turn);
-        all               = merge_two(math, all, State{letter.reference, {letter.sum}});
+        all               = merge_two(math, all, State{letter.reference, typename Math::wide_sum{letter.sum}});
       }
       all = merge_lanes(math, all, lanes);
       if (group.rank == 0) *total = all;

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <type_traits>
 
 // exp(scale (x - max)) in the accuracy that the result's type can hold. These functions rely on IEEE arithmetic: code
@@ -29,7 +28,8 @@ KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
 KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
 
 /// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
-/// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange.
+/// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
+/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two.
 template <class A>
 struct Exp2Constants;
 
@@ -39,11 +39,13 @@ struct Exp2Constants<float> {
   static constexpr int mantissa_bits   = 23;
   static constexpr float round_magic   = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
   static constexpr bits bias           = 127;
-  static constexpr float full_series[] = {0x1.62e432p-1f, 0x1.ebfbe6p-3f,  0x1.c6adaap-5f,  // relative 2^-27.5
+  static constexpr int full_terms      = 6;
+  static constexpr float full_series[] = {0x1.62e432p-1f, 0x1.ebfbe6p-3f,  0x1.c6adaap-5f,  // 2^-27.5
                                           0x1.3b21d8p-7f, 0x1.5fbdd0p-10f, 0x1.4b85ccp-13f};
+  static constexpr float full_limit    = 131072;  // the low word of scale2 x is at most 2^-7 then
+  static constexpr int fast_terms      = 4;
   static constexpr float fast_series[] = {0x1.62df7ap-1f, 0x1.ebf0fep-3f, 0x1.cab22ep-5f, 0x1.40bf8ap-7f};  // 2^-18
-  static constexpr float full_limit    = 131072;  // |scale2 x| up to which a reference is a power of two: its low
-  static constexpr float fast_limit    = 2048;    // word is at most 2^-7 then; where there is none, its error 2^-14
+  static constexpr float fast_limit    = 2048;  // without a low word the error is at most 2^-14 then
 };
 
 template <>
@@ -52,12 +54,14 @@ struct Exp2Constants<double> {
   static constexpr int mantissa_bits    = 52;
   static constexpr double round_magic   = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr bits bias            = 1023;
+  static constexpr int full_terms       = 12;
   static constexpr double full_series[] = {
       0x1.62e42fefa39efp-1,  0x1.ebfbdff82c58fp-3,  0x1.c6b08d704a0dap-5,  0x1.3b2ab6fba4eb0p-7,
       0x1.5d87fe78a0753p-10, 0x1.430912f856ed9p-13, 0x1.ffcbfc7e48295p-17, 0x1.62c022a45f56dp-20,
       0x1.b524c99d027aap-24, 0x1.e4cd7f97c3153p-28, 0x1.ea1f0f68874f0p-32, 0x1.c6f4f95961f1bp-36};  // 2^-55.5
+  static constexpr double full_limit    = 70368744177664.0;                                         // 2^46
+  static constexpr int fast_terms       = 4;
   static constexpr double fast_series[] = {0x1.62df7ap-1, 0x1.ebf0fep-3, 0x1.cab22ep-5, 0x1.40bf8ap-7};
-  static constexpr double full_limit    = 70368744177664.0;  // 2^46
   static constexpr double fast_limit    = 70368744177664.0;
 };
 
@@ -75,8 +79,8 @@ template <class A, ExpAccuracy accuracy, int i = 0>
 KOKKOS_INLINE_FUNCTION A exp2_series(A f) {
   using C                 = Exp2Constants<A>;
   constexpr bool is_full  = accuracy == ExpAccuracy::full;
-  constexpr int count     = static_cast<int>(is_full ? std::size(C::full_series) : std::size(C::fast_series));
-  constexpr A coefficient = is_full ? C::full_series[i] : C::fast_series[i % std::size(C::fast_series)];
+  constexpr int count     = is_full ? C::full_terms : C::fast_terms;
+  constexpr A coefficient = is_full ? C::full_series[i] : C::fast_series[i % C::fast_terms];
   if constexpr (i == count - 1) {
     return coefficient;
   } else {
