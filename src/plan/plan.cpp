@@ -280,26 +280,31 @@ class Planner {
   void team_scratch() {
     int team_size = m_request.team_size;
     if (team_size == 0) {
-      team_size = is_gpu() ? static_cast<int>(std::min<std::int64_t>(
-                                 round_up(ceil_div(m_packs, m_policy.scratch_packs_per_thread), m_traits.lanes),
-                                 m_traits.max_team_size))
-                           : host_threads_a_row();
+      team_size =
+          is_gpu() ? even_team(m_policy.scratch_packs_per_thread, m_policy.scratch_team_size) : host_threads_a_row();
     }
     one_row_a_team(team_size);
     set_scratch(exchange_bytes(team_size) + static_cast<std::size_t>(m_packs) * m_pack * m_problem.accumulator_bytes);
   }
 
   void team_online() {
-    const int k = max_packs_per_thread();
-    int team    = m_request.team_size;
-    if (team == 0) {
-      // As few tiles as the largest team needs, and a team that fills them evenly.
-      const std::int64_t tiles = ceil_div(m_packs, std::int64_t(k) * m_policy.online_team_size);
-      team = is_gpu() ? static_cast<int>(round_up(ceil_div(m_packs, k * tiles), m_traits.lanes)) : host_threads_a_row();
+    const int k   = max_packs_per_thread();
+    int team_size = m_request.team_size;
+    if (team_size == 0) {
+      const bool few_rows = rows_that_count() < m_traits.multiprocessors;
+      team_size =
+          is_gpu() ? even_team(k, few_rows ? max_team_size() : m_policy.online_team_size) : host_threads_a_row();
     }
     m_plan.packs_per_thread = k;
-    one_row_a_team(team);
-    set_scratch(exchange_bytes(team));
+    one_row_a_team(team_size);
+    set_scratch(exchange_bytes(team_size));
+  }
+
+  /// A team of at most `most` threads that takes a row in tiles of k packs a thread: in as few as it can, filled
+  /// evenly.
+  int even_team(int k, int most) const {
+    const std::int64_t tiles = ceil_div(m_packs, std::int64_t(k) * most);
+    return static_cast<int>(round_up(ceil_div(m_packs, k * tiles), m_traits.lanes));
   }
 
   void one_row_a_team(int team_size) {

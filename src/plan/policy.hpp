@@ -22,6 +22,7 @@ struct Policy {
   const RegisterPolicy* registers;  ///< ascending max_packs; for the pack width at hand
   int register_entries;
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
+  int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
   int online_team_size;
   int split_team_size;

@@ -44,7 +44,8 @@ Policy policy_cuda(int pack) {
   } else {
     set_registers(policy, registers_v8);
   }
-  policy.scratch_packs_per_thread = 8;
+  policy.scratch_packs_per_thread = 4;
+  policy.scratch_team_size        = 256;  // 4096 x 8192 f32: 0.77, with 512 0.67
   policy.max_scratch_row_bytes    = 0;    // never faster than registers
   policy.online_team_size         = 384;  // two teams a multiprocessor
   policy.split_team_size          = 256;  // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76

@@ -18,16 +18,15 @@ constexpr RegisterPolicy registers[] = {
 
 Policy policy_host(int) {
   Policy policy{};
-  policy.registers                = registers;
-  policy.register_entries         = 4;
-  policy.scratch_packs_per_thread = 64;
-  policy.max_scratch_row_bytes    = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
-  policy.online_team_size         = 1;
-  policy.split_team_size          = 1;
-  policy.split_min_cols           = 16384;
-  policy.inner_lanes              = 1;
-  policy.inner_max_team_size      = 1;
-  policy.elements_per_turn        = 4096;
+  policy.registers             = registers;
+  policy.register_entries      = 4;
+  policy.max_scratch_row_bytes = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
+  policy.online_team_size      = 1;
+  policy.split_team_size       = 1;
+  policy.split_min_cols        = 16384;
+  policy.inner_lanes           = 1;
+  policy.inner_max_team_size   = 1;
+  policy.elements_per_turn     = 4096;
   return policy;
 }
 
