@@ -114,25 +114,34 @@ struct ExponentialSums {
 };
 
 /// Sums for packs of V that are added up lane by lane as far as ExponentialSums allows.
+template <int V>
+inline constexpr int sum_lanes_of = V <= 4 ? 1 : V / 4;
 template <class Math, int V>
-using PackSums = ExponentialSums<Math, V <= 4 ? 1 : V / 4>;
+using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
+
+/// The pack's halves added until `lanes` are left.
+template <int lanes, class A, int V>
+KOKKOS_INLINE_FUNCTION Pack<A, lanes> folded(const Pack<A, V>& pack) {
+  if constexpr (V == lanes) {
+    return pack;
+  } else {
+    Pack<A, V / 2> half;
+    for (int v = 0; v < V / 2; ++v) half[v] = pack[v] + pack[v + V / 2];
+    return folded<lanes>(half);
+  }
+}
 
 /// Adds exp(scale (x - R)) of a pack, or of a pack of x - base, in place of which the exponentials are kept.
 template <bool keep, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
                                              PackSums<Math, V>& sums) {
-  constexpr int lanes = V <= 4 ? 1 : V / 4;
-  for (int l = 0; l < lanes; ++l) {
-    Pack<A, V / lanes> e;
-    for (int i = 0; i < V / lanes; ++i) {
-      A& x = pack[l + i * lanes];
-      e[i] = keep ? math.exp.of_difference(x, reference) : math.exp(x, reference);
-    }
-    if constexpr (keep) {
-      for (int i = 0; i < V / lanes; ++i) pack[l + i * lanes] = e[i];
-    }
-    sums.add(l, total(e));
+  Pack<A, V> e;
+  for (int v = 0; v < V; ++v) {
+    e[v] = keep ? math.exp.of_difference(pack[v], reference) : math.exp(pack[v], reference);
+    if constexpr (keep) pack[v] = e[v];
   }
+  const auto parts = folded<sum_lanes_of<V>>(e);
+  for (int l = 0; l < sum_lanes_of<V>; ++l) sums.add(l, parts[l]);
 }
 
 /// Part of a row, in columns counted from the pack boundary at or before the row's start, `phase` elements ahead of it.
