@@ -149,7 +149,8 @@ TYPED_TEST(Accuracy, ADominantLogitLeavesALogSoftmaxNearZeroThatIsNotLost) {
 /// Exponentials are taken relative to powers of two up to a limit, and relative to the maximum itself beyond: threads
 /// of one row may lie on either side of it.
 TYPED_TEST(Accuracy, RowsAcrossTheLimitOfPowersOfTwoMatch) {
-  const double limit = is_16_bit<TypeParam> ? 2048 : sizeof(TypeParam) == 8 ? 70368744177664.0 : 131072;
+  using Constants    = KokkosNN::Impl::Exp2Constants<KokkosNN::accumulator_t<TypeParam>>;
+  const double limit = is_16_bit<TypeParam> ? Constants::fast_limit : Constants::full_limit;
   const double x     = limit * 0.69314718055994531;  // so that x log2(e) is the limit
   for (const RowStrategy strategy : all_strategies) {
     if (!can_serve<RowOperator::softmax, TypeParam>(strategy, 4, 4099)) continue;

@@ -20,7 +20,6 @@ Policy policy_host(int) {
   policy.registers             = registers;
   policy.register_entries      = 3;
   policy.max_scratch_row_bytes = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
-  policy.online_team_size      = 1;
   policy.split_team_size       = 1;
   policy.split_min_cols        = 16384;
   policy.inner_lanes           = 1;

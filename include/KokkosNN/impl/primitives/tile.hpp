@@ -34,14 +34,15 @@ KOKKOS_INLINE_FUNCTION A largest(const Pack<A, V>& pack) {
   }
 }
 
-template <class A, int V>
-KOKKOS_INLINE_FUNCTION A total(const Pack<A, V>& pack) {
-  if constexpr (V == 1) {
-    return pack[0];
+/// The pack's halves added until `lanes` are left.
+template <int lanes, class A, int V>
+KOKKOS_INLINE_FUNCTION Pack<A, lanes> folded(const Pack<A, V>& pack) {
+  if constexpr (V == lanes) {
+    return pack;
   } else {
     Pack<A, V / 2> half;
     for (int v = 0; v < V / 2; ++v) half[v] = pack[v] + pack[v + V / 2];
-    return total(half);
+    return folded<lanes>(half);
   }
 }
 
@@ -81,6 +82,9 @@ KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& fini
   return result;
 }
 
+/// Exponentials that may be added together before their sum goes to ExponentialSums.
+inline constexpr int exponentials_at_once = 4;
+
 /// Lanes of sums of exponentials relative to one reference, each at most 2 then and some roundings. In `full` a sum
 /// starts above anything that is added to it, and keeps what each addition rounds off in a second word (Dekker's fast
 /// two-sum): added one by one in float alone, 32 numbers lose up to 8 ulp.
@@ -89,8 +93,7 @@ struct ExponentialSums {
   using A                       = typename Math::accumulator;
   using W                       = typename Math::wide_sum;
   static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
-  static constexpr int at_once  = 4;  // exponentials that may be added together
-  static constexpr A start      = is_full ? 2 * at_once + 1 : 0;
+  static constexpr A start      = is_full ? 2 * exponentials_at_once + 1 : 0;
 
   Pack<A, lanes> sum = filled<A, lanes>(start);
   Pack<A, lanes> low = filled<A, lanes>(A(0));
@@ -109,27 +112,15 @@ struct ExponentialSums {
   KOKKOS_INLINE_FUNCTION W all_lanes() const {
     Pack<W, lanes> all;
     for (int l = 0; l < lanes; ++l) all[l] = lane(l);
-    return total(all);
+    return folded<1>(all)[0];
   }
 };
 
 /// Sums for packs of V that are added up lane by lane as far as ExponentialSums allows.
 template <int V>
-inline constexpr int sum_lanes_of = V <= 4 ? 1 : V / 4;
+inline constexpr int sum_lanes_of = V <= exponentials_at_once ? 1 : V / exponentials_at_once;
 template <class Math, int V>
 using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
-
-/// The pack's halves added until `lanes` are left.
-template <int lanes, class A, int V>
-KOKKOS_INLINE_FUNCTION Pack<A, lanes> folded(const Pack<A, V>& pack) {
-  if constexpr (V == lanes) {
-    return pack;
-  } else {
-    Pack<A, V / 2> half;
-    for (int v = 0; v < V / 2; ++v) half[v] = pack[v] + pack[v + V / 2];
-    return folded<lanes>(half);
-  }
-}
 
 /// Adds exp(scale (x - R)) of a pack, or of a pack of x - base, in place of which the exponentials are kept.
 template <bool keep, class A, int V, class Math>
