@@ -195,12 +195,33 @@ std::vector<Axis> merged_axes(const Tensor& x, const Tensor& y) {
   return merged;
 }
 
+constexpr std::int64_t access_bytes = 16;
+
 /// Whether all rows of t start at a 16-byte boundary.
 bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, std::int64_t Axis::*stride) {
-  constexpr std::int64_t access_bytes = 16;
   if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
                      [&](const Axis& axis) { return axis.*stride * t.element_bytes % access_bytes == 0; });
+}
+
+/// Whether packs, as long as they may be, begin at the same columns in x and in y, row by row.
+bool do_packs_agree(const Tensor& x, const Tensor& y, const std::vector<Axis>& axes) {
+  const std::int64_t pack = access_bytes / std::min(x.element_bytes, y.element_bytes);
+  const auto elements     = [](const Tensor& t) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data)) / t.element_bytes;
+  };
+  if ((elements(x) - elements(y)) % pack != 0) return false;
+  return std::all_of(axes.begin(), axes.end(),
+                     [&](const Axis& axis) { return (axis.x_stride - axis.y_stride) % pack == 0; });
+}
+
+RowForm form_of(const RowLayout& layout, const Tensor& x, const Tensor& y, const std::vector<Axis>& axes, bool is_lse) {
+  if (layout.x_col_stride != 1 || layout.y_col_stride != 1) return RowForm::any;
+  if (layout.n <= 1 && are_rows_aligned(x, axes, &Axis::x_stride) &&
+      (is_lse || are_rows_aligned(y, axes, &Axis::y_stride))) {
+    return RowForm::aligned;
+  }
+  return is_lse || do_packs_agree(x, y, axes) ? RowForm::shifted : RowForm::any;
 }
 
 }  // namespace
@@ -254,7 +275,7 @@ void require_same_layout(const char* function, const RowLayout& planned, const R
                     std::equal(planned.extent, planned.extent + planned.n, layout.extent) &&
                     std::equal(planned.x_stride, planned.x_stride + planned.n, layout.x_stride) &&
                     std::equal(planned.y_stride, planned.y_stride + planned.n, layout.y_stride) &&
-                    planned.rows_aligned == layout.rows_aligned;
+                    planned.form == layout.form;
   if (!same) {
     (Complaint(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
                          << " with other extents, strides or alignment than the Views given now, " << layout.rows
@@ -285,9 +306,7 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
   }
   if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
   validate_memory(function, x, y);
-  layout.rows_aligned = are_rows_aligned(x, axes, &Axis::x_stride);
-  layout.plain        = layout.rows_aligned && layout.n <= 1 && layout.x_col_stride == 1 &&
-                 (is_lse || (layout.y_col_stride == 1 && are_rows_aligned(y, axes, &Axis::y_stride)));
+  layout.form = form_of(layout, x, y, axes, is_lse);
   return layout;
 }
 

@@ -28,6 +28,7 @@ DeviceTraits h200() {
   traits.max_team_size    = 1024;
   traits.resident_threads = 768;
   traits.scratch[0]       = 48 * 1024;
+  traits.cache            = 50 * 1024 * 1024;
   return traits;
 }
 
@@ -69,8 +70,9 @@ RowProblem problem(std::int64_t rows, std::int64_t cols, ElementType x = Element
 }
 
 /// Rows that lie side by side: the last axis of a LayoutLeft View.
-RowProblem side_by_side(std::int64_t rows, std::int64_t cols) {
-  RowProblem p       = problem(rows, cols);
+RowProblem side_by_side(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
+                        ElementType y = ElementType::f32) {
+  RowProblem p       = problem(rows, cols, x, y);
   p.x_col_stride     = rows;
   p.y_col_stride     = rows;
   p.inner            = rows;
@@ -137,6 +139,71 @@ TEST(Planner, AFewVeryLongRowsAreSplitOnAGpu) {
   }
 }
 
+TEST(Planner, FewRowsThatTheCacheHoldsAreSplitByTwoKernels) {
+  const auto launches = [](std::int64_t rows, std::int64_t cols, SoftmaxOptions options = {}) {
+    return make_plan(problem(rows, cols), h200(), options).launches;
+  };
+
+  EXPECT_EQ(launches(8, 1 << 20), 2);
+  EXPECT_EQ(launches(64, 1 << 20), 1);  // far more than the cache
+  EXPECT_EQ(launches(8, 1 << 18), 1);   // an exchange of few teams
+  EXPECT_EQ(launches(8, 1 << 20, {.determinism = Determinism::batch_invariant}), 1);
+  EXPECT_EQ(launches(8, 1 << 20, {.plan = {.launches = 1}}), 1);
+  EXPECT_EQ(launches(1000, 1 << 20, {.plan = {.launches = 2}}), 2);
+}
+
+TEST(Planner, LaunchesThatCannotBeAreRefused) {
+  const auto outcome = [](PlanRequest request) { return what_of(problem(2, 1 << 20), h200(), {.plan = request}); };
+
+  EXPECT_TRUE(std::regex_search(outcome({.launches = 3}), std::regex("^KokkosNN::softmax: .*launches.*3")));
+  EXPECT_TRUE(std::regex_search(outcome({.launches = -1}), std::regex("^KokkosNN::softmax: .*negative")));
+  EXPECT_TRUE(std::regex_search(outcome({.teams_per_row = 100, .launches = 2}),
+                                std::regex("^KokkosNN::softmax: .*split_row.*100 teams")));
+  EXPECT_TRUE(std::regex_search(outcome({.strategy = RowStrategy::team_online, .launches = 2}),
+                                std::regex("^KokkosNN::softmax: .*team_online.*launches 2")));
+}
+
+TEST(Planner, OnAGpuContiguousRowsHaveKernelsOfTheirOwn) {
+  const auto form = [](RowForm given, std::int64_t cols, const DeviceTraits& traits, SoftmaxOptions options = {}) {
+    RowProblem p = problem(4096, cols);
+    p.form       = given;
+    return make_plan(p, traits, options).form;
+  };
+  const SoftmaxOptions invariant{.determinism = Determinism::batch_invariant};
+
+  EXPECT_EQ(form(RowForm::aligned, 1024, h200()), RowForm::aligned);
+  EXPECT_EQ(form(RowForm::aligned, 1025, h200()), RowForm::shifted);
+  EXPECT_EQ(form(RowForm::shifted, 1024, h200()), RowForm::shifted);
+  EXPECT_EQ(form(RowForm::any, 1024, h200()), RowForm::any);
+  EXPECT_EQ(form(RowForm::shifted, 1025, h200(), invariant), RowForm::any);
+  EXPECT_EQ(form(RowForm::aligned, 1025, h200(), invariant), RowForm::any);
+  EXPECT_EQ(form(RowForm::aligned, 1024, host(2)), RowForm::any);
+}
+
+TEST(Planner, ARowOneLongerThanAPowerOfTwoTakesNoMoreThreads) {
+  for (const std::int64_t cols : {64, 256, 1024, 4096, 16384}) {
+    RowProblem even = problem(4096, cols), odd = problem(4096, cols + 1);
+    even.form = RowForm::aligned;
+    odd.form  = RowForm::shifted;
+
+    EXPECT_LE(make_plan(odd, h200()).lanes, std::max(8, make_plan(even, h200()).lanes)) << cols;
+  }
+}
+
+TEST(Planner, LogSumExpsOfLongRowsGoToSmallTeamsThatLoop) {
+  const auto plan = [](RowOperator op, std::int64_t rows) {
+    RowProblem p = problem(rows, 32768);
+    p.op         = op;
+    return make_plan(p, h200());
+  };
+
+  EXPECT_EQ(plan(RowOperator::logsumexp, 8192).strategy, RowStrategy::team_online);
+  EXPECT_EQ(plan(RowOperator::logsumexp, 8192).team_size, 128);
+  EXPECT_EQ(plan(RowOperator::logsumexp, 200).team_size, 256);
+  EXPECT_EQ(plan(RowOperator::logsumexp, 20).strategy, RowStrategy::split_row);
+  EXPECT_EQ(plan(RowOperator::softmax, 8192).strategy, RowStrategy::team_registers);
+}
+
 TEST(Planner, RowsThatFitNoChipAreReadTwiceOrSplit) {
   for (const auto& traits : {h200(), wave64(), host(2)}) {
     const RowPlan plan = make_plan(problem(1000, 10000000), traits);
@@ -160,16 +227,19 @@ TEST(Planner, AHostGivesLongRowsToAllThreadsWhenThereAreFewOfThem) {
 // --- invariants, over a sweep of shapes, types, machines and strategies ---
 
 struct Sweep {
+  static std::vector<std::pair<ElementType, ElementType>> types() {
+    return {{ElementType::f32, ElementType::f32},
+            {ElementType::f64, ElementType::f64},
+            {ElementType::bf16, ElementType::bf16},
+            {ElementType::f16, ElementType::f32},
+            {ElementType::f32, ElementType::f64}};
+  }
+
   template <class F>
   static void each(F&& f) {
     constexpr std::int64_t beyond_32_bits = 3000000000;
-    const std::vector<std::pair<ElementType, ElementType>> types{{ElementType::f32, ElementType::f32},
-                                                                 {ElementType::f64, ElementType::f64},
-                                                                 {ElementType::bf16, ElementType::bf16},
-                                                                 {ElementType::f16, ElementType::f32},
-                                                                 {ElementType::f32, ElementType::f64}};
     for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
-      for (const auto& [x, y] : types) {
+      for (const auto& [x, y] : types()) {
         for (const std::int64_t rows : {std::int64_t(1), std::int64_t(2), std::int64_t(37), std::int64_t(132),
                                         std::int64_t(4096), std::int64_t(1) << 20, beyond_32_bits}) {
           for (const std::int64_t cols :
@@ -177,9 +247,9 @@ struct Sweep {
                 std::int64_t(257), std::int64_t(1000), std::int64_t(1024), std::int64_t(1025), std::int64_t(4096),
                 std::int64_t(16384), std::int64_t(32000), std::int64_t(32768), std::int64_t(32769), std::int64_t(50257),
                 std::int64_t(151936), std::int64_t(1) << 20, beyond_32_bits}) {
-            for (const bool aligned : {true, false}) {
-              RowProblem p   = problem(rows, cols, x, y);
-              p.rows_aligned = aligned;
+            for (const RowForm form : {RowForm::any, RowForm::shifted, RowForm::aligned}) {
+              RowProblem p = problem(rows, cols, x, y);
+              p.form       = form;
               f(p, traits);
             }
           }
@@ -196,8 +266,15 @@ std::string describe(const RowProblem& p, const DeviceTraits& traits, const RowP
 
 /// What every plan must satisfy; the empty string if it does.
 std::string violation(const RowProblem& p, const DeviceTraits& traits, const RowPlan& plan) {
-  const bool on_gpu        = traits.backend != Backend::host;
-  const std::int64_t shift = plan.allow_shift ? plan.pack - 1 : 0;
+  const bool on_gpu       = traits.backend != Backend::host;
+  const bool has_rims     = plan.form == RowForm::shifted;
+  const std::int64_t held = has_rims ? p.cols / plan.pack * plan.pack : p.cols;  // in packs
+  if (plan.form != RowForm::any && !on_gpu) return "a form that a host has no kernel for";
+  if (plan.form == RowForm::aligned && (p.form != RowForm::aligned || p.cols % plan.pack != 0)) {
+    return "packs that stick out of a row";
+  }
+  if (has_rims && p.form == RowForm::any) return "rows taken for contiguous";
+  if (has_rims && plan.lanes < 2 * plan.pack - 2) return "fewer lanes than a row's rims may have elements";
   if (plan.strategy == RowStrategy::automatic) return "no strategy";
   if (plan.pack < 1 || plan.packs_per_thread < 1 || plan.lanes < 1 || plan.rows_per_team < 1 ||
       plan.teams_per_row < 1) {
@@ -210,16 +287,21 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   if (plan.league_size < 1 || plan.league_size > std::numeric_limits<int>::max()) return "league out of range";
   if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row) return "a row is split by another strategy";
   if (plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers) {
-    if (std::int64_t(plan.lanes) * plan.packs_per_thread * plan.pack < p.cols + shift) return "a row does not fit";
+    if (std::int64_t(plan.lanes) * plan.packs_per_thread * plan.pack < held) return "a row does not fit";
     if (plan.team_size % plan.lanes != 0) return "groups do not fill the team";
     if (plan.rows_per_team % (plan.team_size / plan.lanes) != 0) return "rows a team are no multiple of its groups";
   }
   if (plan.strategy == RowStrategy::vector_lanes && plan.lanes > traits.lanes) return "more lanes than can shuffle";
   if (plan.strategy == RowStrategy::team_scratch &&
-      static_cast<std::int64_t>(plan.scratch_bytes) < (p.cols + shift) * p.accumulator_bytes) {
+      static_cast<std::int64_t>(plan.scratch_bytes) < held * p.accumulator_bytes) {
     return "a row does not fit into its scratch";
   }
-  if (plan.strategy == RowStrategy::split_row) {
+  if (plan.launches == 2) {
+    const std::int64_t threads = std::int64_t(plan.teams_per_row) * plan.team_size;
+    if (plan.strategy != RowStrategy::split_row) return "two launches of another strategy";
+    if (plan.league_size != p.rows * plan.teams_per_row) return "not a team for each part";
+    if (threads * plan.packs_per_thread * plan.pack < held) return "a row does not fit";
+  } else if (plan.strategy == RowStrategy::split_row) {
     const std::int64_t resident =
         on_gpu ? std::int64_t(traits.multiprocessors) * (traits.resident_threads / plan.team_size)
                : traits.multiprocessors / plan.team_size;
@@ -276,13 +358,15 @@ TEST(Planner, EveryStrategyServesAShortRowOnEveryMachine) {
 
 TEST(Planner, InnerLanesPlansRespectTheMachine) {
   for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
-    for (const std::int64_t inner : {1, 2, 7, 8, 31, 33, 1000, 1 << 20}) {
-      for (const std::int64_t cols : {1, 2, 100, 5000, 1 << 20}) {
-        const RowProblem p = side_by_side(inner, cols);
-        const RowPlan plan = make_plan(p, traits, forcing(RowStrategy::inner_lanes));
+    for (const auto& [x, y] : Sweep::types()) {
+      for (const std::int64_t inner : {1, 2, 7, 8, 31, 33, 1000, 65536, 1 << 20}) {
+        for (const std::int64_t cols : {1, 2, 100, 512, 1024, 5000, 1 << 20}) {
+          const RowProblem p = side_by_side(inner, cols, x, y);
+          const RowPlan plan = make_plan(p, traits, forcing(RowStrategy::inner_lanes));
 
-        EXPECT_EQ(violation(p, traits, plan), "") << describe(p, traits, plan);
-        EXPECT_EQ(plan.team_size % plan.lanes, 0) << describe(p, traits, plan);
+          EXPECT_EQ(violation(p, traits, plan), "") << describe(p, traits, plan);
+          EXPECT_EQ(plan.team_size % plan.lanes, 0) << describe(p, traits, plan);
+        }
       }
     }
   }
@@ -290,8 +374,9 @@ TEST(Planner, InnerLanesPlansRespectTheMachine) {
 
 // --- batch invariance ---
 
-/// Everything that the order of additions in a row depends on.
+/// Everything that the order of additions in a row depends on; aligned rows add up as any do.
 RowPlan arithmetic_of(RowPlan plan) {
+  if (plan.form == RowForm::aligned) plan.form = RowForm::any;
   plan.league_size   = 0;
   plan.rows_per_team = 0;
   if (plan.strategy == RowStrategy::vector_lanes) plan.team_size = 0;
@@ -306,7 +391,7 @@ TEST(Planner, ABatchInvariantPlanDependsNeitherOnTheRowsNorOnTheirAlignment) {
     const RowPlan actual_plan = make_plan(p, traits, options);
 
     ASSERT_EQ(arithmetic_of(actual_plan), alone_plan) << describe(p, traits, actual_plan);
-    ASSERT_FALSE(actual_plan.allow_shift) << describe(p, traits, actual_plan);
+    ASSERT_NE(actual_plan.form, RowForm::shifted) << describe(p, traits, actual_plan);
   });
 }
 

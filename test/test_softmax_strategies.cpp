@@ -13,7 +13,7 @@
 
 namespace KokkosNNTest {
 
-/// Runs the trial and asserts that exactly the planned kernel ran, that it is the strategy's, and that its results are
+/// Runs the trial and asserts that exactly the planned kernels ran, that it is the strategy's, and that its results are
 /// right.
 template <class AnyTrial>
 ::testing::AssertionResult took_the_path(AnyTrial& trial, RowStrategy strategy, const SoftmaxOptions& options) {
@@ -29,7 +29,7 @@ template <class AnyTrial>
   trial.y().poison_all();
   const auto kernels = kernels_of([&] { trial.call(options); });
   trial.y().download();
-  if (kernels != std::vector{label}) {
+  if (kernels != std::vector<std::string>(plan.launches, label)) {
     return ::testing::AssertionFailure() << kernels.size() << " kernels, the first "
                                          << (kernels.empty() ? "none" : kernels[0]) << " instead of " << label;
   }
@@ -178,10 +178,39 @@ TEST(SplitRow, MoreRowsThanGroupsOfTeamsMatch) {
   }
 }
 
+SoftmaxOptions split_by(int launches) {
+  SoftmaxOptions options = forced(RowStrategy::split_row);
+  options.plan.launches  = launches;
+  return options;
+}
+
+template <RowOperator Op, class T>
+void two_kernels_match(std::int64_t rows, std::int64_t cols, int more_teams) {
+  SoftmaxOptions options = split_by(2);
+  auto trial             = strategy_trial<Op, T>(RowStrategy::split_row, rows, cols);
+  options.axis           = strategy_axis;
+  if (more_teams > 0) options.plan.teams_per_row = trial.plan(options).teams_per_row + more_teams;
+
+  EXPECT_EQ(trial.plan(options).launches, 2);
+  EXPECT_TRUE(took_the_path(trial, RowStrategy::split_row, options)) << rows << " rows of " << cols << " columns";
+}
+
+TEST(SplitRow, TwoKernelsMatchHoweverARowIsSplit) {
+  for (const std::int64_t cols : {1, 2, 7, 33, 1000, 4097, 70001}) {
+    for (const int more_teams : {0, 1, 40}) {
+      two_kernels_match<RowOperator::softmax, float>(5, cols, more_teams);
+      two_kernels_match<RowOperator::log_softmax, double>(3, cols, more_teams);
+      two_kernels_match<RowOperator::logsumexp, float>(7, cols, more_teams);
+      two_kernels_match<RowOperator::softmax, BHalf>(2, cols, more_teams);
+    }
+  }
+}
+
 TEST(SplitRow, RunsThatReuseItsWorkspaceMatchEveryTime) {
   auto trial = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 3, 5000);
   for (int run = 0; run < 50; ++run) {
-    ASSERT_TRUE(trial.run_correct(forced(RowStrategy::split_row))) << "run " << run;
+    ASSERT_TRUE(trial.run_correct(split_by(1))) << "run " << run;
+    ASSERT_TRUE(trial.run_correct(split_by(2))) << "run " << run << ", by two kernels";
   }
 }
 

@@ -35,6 +35,7 @@ struct PlanRequest {
   int lanes            = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
   int team_size        = 0;  ///< threads a team
   int teams_per_row    = 0;  ///< teams that share a row (split_row)
+  int launches         = 0;  ///< split_row: 1, a row's teams wait for each other; 2, a second kernel reads the row again
 };
 
 /// Options of the softmax family; an aggregate for designated initialisers: `{.axis = 1, .scale = 0.125}`.

@@ -19,6 +19,13 @@ enum class ElementType { f64, f32, f16, bf16, other };
 /// Where the kernels run, as far as planning cares.
 enum class Backend { host, cuda, hip };
 
+/// How the rows of a call lie in memory; kernels are compiled for each.
+enum class RowForm {
+  any,      ///< strided, or loaded by a functor
+  shifted,  ///< contiguous; packs of x and of y begin at the same columns, which differ from row to row
+  aligned   ///< contiguous, at one stride, every row at a 16-byte boundary
+};
+
 /// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees; strides
 /// are in elements.
 struct RowProblem {
@@ -34,7 +41,7 @@ struct RowProblem {
   std::int64_t y_col_stride = 1;  ///< stride of the reduced axis in y
   std::int64_t inner  = 1;    ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
   bool inner_contiguous = false;  ///< that axis has unit stride in x and in y
-  bool rows_aligned   = true;  ///< every row starts at a 16-byte boundary in x and y
+  RowForm form        = RowForm::any;  ///< as addresses have it; whether columns fill their packs, the planner sees
 };
 
 /// What the planner knows of the machine.
@@ -45,6 +52,7 @@ struct DeviceTraits {
   int max_team_size        = 1;
   int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
   std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
+  std::size_t cache        = 0;    ///< bytes of a GPU's last-level cache
 };
 
 /// How one call will run: a plain value, printable, comparable, reusable.
@@ -59,10 +67,11 @@ struct RowPlan {
   int team_size          = 1;
   int rows_per_team      = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
   int teams_per_row      = 1;  ///< split_row: teams that share a row
+  int launches           = 1;  ///< split_row: 2 where teams do not wait for each other, but a second kernel reads again
   std::int64_t league_size  = 1;
   int scratch_level      = 0;
   std::size_t scratch_bytes = 0;  ///< team scratch
-  bool allow_shift       = true;  ///< rows may start inside a pack so that loads are aligned; never when batch invariant
+  RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
 
   bool operator==(const RowPlan&) const = default;
 };

@@ -41,14 +41,14 @@ class Planner {
         m_traits(traits),
         m_request(options.plan),
         m_is_batch_invariant(options.determinism == Determinism::batch_invariant) {
-    m_pack             = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
-    m_policy           = policy_for(traits.backend, m_pack);
-    m_plan.op          = problem.op;
-    m_plan.x_type      = problem.x_type;
-    m_plan.y_type      = problem.y_type;
-    m_plan.pack        = m_pack;
-    m_plan.allow_shift = is_gpu() && !m_is_batch_invariant && problem.x_col_stride == 1 && !problem.rows_aligned;
-    m_packs            = std::max<std::int64_t>(1, ceil_div(problem.cols, m_pack)) + (m_plan.allow_shift ? 1 : 0);
+    m_pack        = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
+    m_policy      = policy_for(traits.backend, m_pack);
+    m_plan.op     = problem.op;
+    m_plan.x_type = problem.x_type;
+    m_plan.y_type = problem.y_type;
+    m_plan.pack   = m_pack;
+    m_plan.form   = form();
+    m_packs       = std::max<std::int64_t>(1, has_rims() ? problem.cols / m_pack : ceil_div(problem.cols, m_pack));
   }
 
   RowPlan plan() {
@@ -87,15 +87,28 @@ class Planner {
     throw std::invalid_argument(text.str());
   }
 
+  /// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
+  /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance.
+  RowForm form() const {
+    if (!is_gpu() || m_problem.form == RowForm::any) return RowForm::any;
+    if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
+    const bool too_few_lanes = m_request.lanes != 0 && m_request.lanes < lanes_for_rims();
+    return m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
+  }
+
+  bool has_rims() const { return m_plan.form == RowForm::shifted; }
+
+  /// Threads that a row with rims must have: one for each of their elements.
+  int lanes_for_rims() const { return static_cast<int>(std::bit_ceil(unsigned(2 * m_pack - 2))); }
+  int least_lanes() const { return has_rims() ? lanes_for_rims() : 1; }
+
   bool is_gpu() const { return m_traits.backend != Backend::host; }
-  int max_packs_per_thread() const { return Impl::max_packs_per_thread(m_traits.backend, m_pack); }
+  static constexpr int max_packs_per_thread() { return Impl::max_packs_per_thread; }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
   int max_team_size() const {
     if (!is_gpu()) return m_traits.max_team_size;
     switch (m_plan.strategy) {
-      case RowStrategy::inner_lanes:
-        return std::min(Impl::max_threads_when_wide, m_traits.max_team_size);
       case RowStrategy::team_online:
       case RowStrategy::split_row:
         return std::min(Impl::max_threads_when_looping, m_traits.max_team_size);
@@ -110,9 +123,10 @@ class Planner {
   void validate_request() {
     m_plan.strategy = m_request.strategy;
     if (m_request.team_size < 0 || m_request.lanes < 0 || m_request.packs_per_thread < 0 ||
-        m_request.teams_per_row < 0) {
+        m_request.teams_per_row < 0 || m_request.launches < 0) {
       refuse("a size in options.plan is negative");
     }
+    if (m_request.launches > 2) refuse("launches must be 1 or 2, but is " + std::to_string(m_request.launches));
     if (m_request.team_size > max_team_size()) {
       refuse("team_size " + std::to_string(m_request.team_size) + " is more than the " +
              std::to_string(max_team_size()) + " threads that a team may have");
@@ -122,7 +136,7 @@ class Planner {
              std::to_string(m_traits.lanes) + " lanes of a warp");
     }
     const int k = m_request.packs_per_thread;
-    if (k != 0 && !Impl::is_packs_per_thread(m_traits.backend, m_pack, k)) {
+    if (k != 0 && !Impl::is_packs_per_thread(m_traits.backend, k)) {
       refuse("packs_per_thread " + std::to_string(k) + " is neither a power of two up to " +
              std::to_string(max_packs_per_thread()) + " nor, on a GPU, 6");
     }
@@ -140,6 +154,7 @@ class Planner {
     require("lanes", m_request.lanes, m_plan.lanes);
     require("team_size", m_request.team_size, m_plan.team_size);
     require("teams_per_row", m_request.teams_per_row, m_plan.teams_per_row);
+    require("launches", m_request.launches, m_plan.launches);
   }
 
   RowStrategy choose() const {
@@ -154,12 +169,22 @@ class Planner {
   }
 
   RowStrategy choose_on_gpu() const {
-    const bool few_rows = rows_that_count() < m_traits.multiprocessors && m_problem.cols >= m_policy.split_min_cols;
-    if (few_rows) return RowStrategy::split_row;
+    if (has_few_rows() && m_problem.cols >= m_policy.split_min_cols) return RowStrategy::split_row;
+    if (reduces_long_rows()) return RowStrategy::team_online;
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
     return needed_lanes(register_entry()->packs_per_thread) <= m_traits.lanes ? RowStrategy::vector_lanes
                                                                               : RowStrategy::team_registers;
+  }
+
+  /// Not enough for a team on every multiprocessor.
+  bool has_few_rows() const { return rows_that_count() < m_traits.multiprocessors; }
+
+  /// What only reads a row has no second read to save: a small team that loops over it has loads in flight all the
+  /// time.
+  bool reduces_long_rows() const {
+    return is_gpu() && m_problem.op == RowOperator::logsumexp && m_packs >= m_policy.reduce_min_packs &&
+           !has_few_rows();
   }
 
   RowStrategy choose_on_host() const {
@@ -185,7 +210,7 @@ class Planner {
 
   /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.
   std::int64_t needed_lanes(int k) const {
-    const std::int64_t lanes = ceil_div(m_packs, k);
+    const std::int64_t lanes = std::max<std::int64_t>(least_lanes(), ceil_div(m_packs, k));
     return lanes <= m_traits.lanes ? std::int64_t(std::bit_ceil(std::uint64_t(lanes)))
                                    : round_up(lanes, m_traits.lanes);
   }
@@ -195,7 +220,7 @@ class Planner {
     return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
   }
 
-  /// A reference and a sum, which may be wider than the accumulator.
+  /// A reference and a sum, which may be wider than the accumulator, of any row.
   static constexpr std::size_t pair_bytes() { return sizeof(Impl::RowState<double, Impl::TwoWords<double>>); }
 
   std::size_t exchange_bytes(int threads) const {
@@ -241,6 +266,7 @@ class Planner {
       k                    = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
       const int most_lanes = m_request.lanes != 0 ? m_request.lanes : m_traits.lanes;
       while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
+      while (k > 1 && least_lanes() * (k / 2) >= m_packs) k /= 2;
     }
     m_plan.packs_per_thread = k;
     m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes
@@ -273,7 +299,7 @@ class Planner {
   int fitting_packs(int k) const {
     constexpr int fewer    = 6;
     const auto packs_held  = [&](int n) { return n * round_up(ceil_div(m_packs, n), m_traits.lanes); };
-    const bool is_possible = k == 8 && Impl::is_packs_per_thread(m_traits.backend, m_pack, fewer);
+    const bool is_possible = k == 8 && Impl::is_packs_per_thread(m_traits.backend, fewer);
     return is_possible && 10 * packs_held(fewer) < 9 * packs_held(k) ? fewer : k;
   }
 
@@ -288,16 +314,22 @@ class Planner {
   }
 
   void team_online() {
-    const int k   = max_packs_per_thread();
+    const int k   = Impl::packs_at_a_time(m_traits.backend, m_pack);
     int team_size = m_request.team_size;
     if (team_size == 0) {
-      const bool few_rows = rows_that_count() < m_traits.multiprocessors;
-      team_size =
-          is_gpu() ? even_team(k, few_rows ? max_team_size() : m_policy.online_team_size) : host_threads_a_row();
+      team_size = is_gpu() ? even_team(k, online_team_size()) : host_threads_a_row();
     }
     m_plan.packs_per_thread = k;
     one_row_a_team(team_size);
     set_scratch(exchange_bytes(team_size));
+  }
+
+  int online_team_size() const {
+    if (has_few_rows()) return max_team_size();
+    if (!reduces_long_rows()) return m_policy.online_team_size;
+    // Where these small teams would leave the device half empty, larger ones: 1024 x 131072 f32, 256 threads 0.93.
+    const std::int64_t threads = rows_that_count() / m_traits.multiprocessors * m_policy.reduce_team_size;
+    return m_policy.reduce_team_size * (threads < m_traits.max_team_size ? 2 : 1);
   }
 
   /// A team of at most `most` threads that takes a row in tiles of k packs a thread: in as few as it can, filled
@@ -314,11 +346,45 @@ class Planner {
   }
 
   void split_row() {
-    const int k             = max_packs_per_thread();
-    m_plan.packs_per_thread = k;
+    m_plan.packs_per_thread = max_packs_per_thread();
     m_plan.team_size =
         m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, max_team_size());
-    m_plan.lanes                = m_plan.team_size;
+    m_plan.lanes    = m_plan.team_size;
+    m_plan.launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
+    if (m_plan.launches == 2) {
+      split_by_two_kernels();
+    } else {
+      split_over_resident_teams();
+    }
+    set_scratch(exchange_bytes(m_plan.team_size) + 2 * pair_bytes() + sizeof(std::int64_t));
+  }
+
+  /// Teams that hold a row in their registers.
+  std::int64_t teams_that_hold() const {
+    return ceil_div(m_packs, std::int64_t(m_plan.packs_per_thread) * m_plan.team_size);
+  }
+
+  /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and each is split so often that to read
+  /// them again costs less than that their teams wait for each other.
+  bool is_read_twice_from_cache() const {
+    const double bytes = static_cast<double>(m_problem.rows) * m_problem.cols * m_problem.x_bytes;
+    return is_gpu() && m_request.teams_per_row == 0 && has_few_rows() &&
+           bytes <= m_policy.split_twice_caches * static_cast<double>(m_traits.cache) &&
+           teams_that_hold() >= m_policy.split_twice_teams;
+  }
+
+  void split_by_two_kernels() {
+    const std::int64_t needed = teams_that_hold();
+    const std::int64_t teams  = m_request.teams_per_row != 0 ? m_request.teams_per_row : needed;
+    if (teams < needed)
+      refuse(std::to_string(teams) + " teams do not hold a row, which takes " + std::to_string(needed));
+    if (teams > INT_MAX / std::max<std::int64_t>(1, m_problem.rows))
+      refuse("more teams would be needed than a league has");
+    m_plan.teams_per_row = static_cast<int>(teams);
+    m_plan.league_size   = m_problem.rows * teams;
+  }
+
+  void split_over_resident_teams() {
     const std::int64_t resident = resident_teams(m_plan.team_size);
     // Two calls on two instances can't starve each other as long as neither needs more than half of the device.
     const std::int64_t most = std::max<std::int64_t>(1, is_gpu() ? resident / 2 : resident);
@@ -327,10 +393,9 @@ class Planner {
       refuse(std::to_string(teams) + " teams a row must run at once and the device surely runs " +
              std::to_string(resident));
     }
-    if (teams == 0) teams = std::clamp<std::int64_t>(ceil_div(m_packs, std::int64_t(k) * m_plan.team_size), 1, most);
+    if (teams == 0) teams = std::clamp<std::int64_t>(teams_that_hold(), 1, most);
     m_plan.teams_per_row = static_cast<int>(teams);
     m_plan.league_size   = std::min(m_problem.rows, resident / teams) * teams;
-    set_scratch(exchange_bytes(m_plan.team_size) + 2 * pair_bytes() + sizeof(std::int64_t));
   }
 
   /// Teams that are sure to run at the same time.
@@ -341,19 +406,22 @@ class Planner {
 
   void inner_lanes() {
     if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
-    const int k             = Impl::inner_packs(m_traits.backend, m_pack);
-    m_plan.packs_per_thread = k;
-    m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    m_plan.form             = RowForm::any;
+    const bool keeps        = finds_lanes_that_keep();
+    m_plan.pack             = inner_pack(keeps);
+    m_plan.packs_per_thread = inner_packs(keeps);
+    if (!keeps) m_plan.lanes = inner_lanes_that_loop();
     if (!std::has_single_bit(unsigned(m_plan.lanes))) {
       refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two");
     }
-    const int most         = std::min(m_policy.inner_max_team_size, m_traits.max_team_size);
-    const std::int64_t one = std::max(m_traits.lanes, m_plan.lanes);
-    m_plan.team_size =
-        m_request.team_size != 0
-            ? m_request.team_size
-            : static_cast<int>(std::clamp<std::int64_t>(round_up(m_plan.lanes * ceil_div(m_problem.cols, k), one), one,
-                                                        std::max<std::int64_t>(one, most)));
+    const std::int64_t one    = std::max(m_traits.lanes, m_plan.lanes);
+    const std::int64_t needed = round_up(m_plan.lanes * ceil_div(m_problem.cols, m_plan.packs_per_thread), one);
+    m_plan.team_size          = m_request.team_size;
+    if (m_plan.team_size == 0) {
+      const std::int64_t most = std::max<std::int64_t>(one, keeps ? inner_max_team_size() : inner_looping_team_size());
+      m_plan.team_size        = static_cast<int>(std::min(needed, most));
+      while (m_plan.team_size > one && inner_scratch(m_plan.team_size) > scratch_limit(0)) m_plan.team_size -= one;
+    }
     if (m_plan.team_size > max_team_size()) {
       refuse("lanes " + std::to_string(m_plan.lanes) + " need a team of " + std::to_string(m_plan.team_size) +
              ", and a team may have " + std::to_string(max_team_size()) + " threads");
@@ -362,12 +430,59 @@ class Planner {
       refuse("team_size " + std::to_string(m_plan.team_size) + " is no multiple of lanes " +
              std::to_string(m_plan.lanes));
     }
-    const std::int64_t blocks   = ceil_div(m_problem.inner, std::int64_t(m_plan.lanes) * m_pack);
-    m_plan.league_size          = capped_league(m_problem.rows / std::max<std::int64_t>(1, m_problem.inner) * blocks);
-    const int warp_depth        = std::max(1, m_traits.lanes / m_plan.lanes);
-    const std::int64_t speakers = ceil_div(m_plan.team_size / m_plan.lanes, warp_depth);
-    const int sum_bytes         = 2 * m_problem.accumulator_bytes;
-    set_scratch(std::size_t(speakers) * m_plan.lanes * m_pack * sum_bytes);
+    m_plan.league_size = capped_league(inner_teams(m_plan.lanes));
+    set_scratch(inner_scratch(m_plan.team_size));
+  }
+
+  /// A sum and a maximum for each row, from every warp of a team.
+  std::size_t inner_scratch(int team_size) const {
+    const std::int64_t speakers = ceil_div(team_size / m_plan.lanes, std::max(1, m_traits.lanes / m_plan.lanes));
+    const bool has_wide_sums    = m_problem.y_type != ElementType::f16 && m_problem.y_type != ElementType::bf16;
+    const int slot_bytes        = (has_wide_sums ? 3 : 2) * m_problem.accumulator_bytes;
+    return speakers == 1 ? 0 : std::size_t(speakers) * m_plan.lanes * m_plan.pack * slot_bytes;
+  }
+
+  int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, m_traits.max_team_size); }
+
+  int inner_pack(bool keeps) const {
+    return Impl::inner_pack_size(m_traits.backend, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
+                                 keeps);
+  }
+  int inner_packs(bool keeps) const {
+    return Impl::inner_packs(m_traits.backend, inner_pack(keeps), m_problem.accumulator_bytes, keeps);
+  }
+
+  /// Teams of so many lanes side by side.
+  std::int64_t inner_teams(int lanes) const {
+    return m_problem.rows / std::max<std::int64_t>(1, m_problem.inner) *
+           ceil_div(m_problem.inner, std::int64_t(lanes) * m_plan.pack);
+  }
+
+  /// Sets the lanes of a team that has all columns in registers, if there is one: the fewer lanes, the longer its
+  /// columns.
+  bool finds_lanes_that_keep() {
+    const int team_size = m_request.team_size != 0 ? m_request.team_size : inner_max_team_size();
+    const int most      = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    const int least     = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_least_lanes;
+    for (m_plan.lanes = most; m_plan.lanes >= least; m_plan.lanes /= 2) {
+      if (team_size / m_plan.lanes * std::int64_t(inner_packs(true)) >= m_problem.cols) return true;
+    }
+    return false;
+  }
+
+  /// As many lanes as leave a team to nearly every multiprocessor.
+  int inner_lanes_that_loop() const {
+    int lanes = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    while (m_request.lanes == 0 && lanes > m_policy.inner_least_lanes_looping &&
+           10 * inner_teams(lanes) < 9 * m_traits.multiprocessors) {
+      lanes /= 2;
+    }
+    return lanes;
+  }
+
+  int inner_looping_team_size() const {
+    const bool many = is_gpu() && inner_teams(m_plan.lanes) >= 3 * m_traits.multiprocessors;
+    return std::min(m_traits.max_team_size, many ? m_policy.inner_looping_team_size : Impl::max_threads_per_team);
   }
 
   const RowProblem& m_problem;
@@ -392,6 +507,8 @@ std::string to_string(const RowPlan& plan) {
   if (plan.y_type != plan.x_type) text << '>' << to_string(plan.y_type);
   text << ",v" << plan.pack << ",k" << plan.packs_per_thread << ",l" << plan.lanes << ",ts" << plan.team_size;
   if (plan.strategy == RowStrategy::split_row) text << ",s" << plan.teams_per_row;
+  if (plan.launches == 2) text << ",twice";
+  if (plan.form == RowForm::shifted) text << ",shifted";
   text << ']';
   return text.str();
 }

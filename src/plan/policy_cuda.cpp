@@ -3,28 +3,28 @@
 
 #include <cstdint>
 
-// Measured on one NVIDIA H200, 2026-11-20, cold L2: share of a device copy of the same bytes in the same run.
+// Measured on one NVIDIA H200, 2026-11-21, cold L2: share of a device copy of the same bytes in the same run.
 
 namespace KokkosNN::Impl {
 namespace {
 
 // double: 2 elements a pack
 constexpr RegisterPolicy registers_v2[] = {
-    {8, 2, 128},
-    {8192, 8, 128},  // 65536 x 64: 0.85, with 4 packs 0.78; 8192 x 1024: 0.93, with 4 packs 0.74; 8192 x 8192: 0.87
+    {8, 2, 128}, {8192, 8, 128},  // 4096 x 1024: 0.81, with 4 packs 0.79; 4096 x 8192: 0.87
 };
 
 // float, and mixed with 16 bits: 4 elements a pack
 constexpr RegisterPolicy registers_v4[] = {
-    {4, 2, 128},     // 1048576 x 16: 0.86, with 1 pack 0.60
-    {128, 4, 128},   // 1048576 x 32: 0.94, with 1 pack 0.58; 65536 x 128: 0.94; 16384 x 512: 0.92
-    {8192, 8, 128},  // 4096 x 4096: 0.95, with 4 packs 0.88; 4096 x 32768: 0.90, by split_row 0.87
+    {4, 2, 128},     // 1048576 x 16: 0.91, with 1 pack 0.60
+    {32, 4, 128},    // 1048576 x 64: 0.97, with 8 packs 0.82; x 128: 0.98
+    {8192, 8, 128},  // 32768 x 256: 0.93, with 4 packs 0.91; 4096 x 2048: 0.95, with 4 packs 0.90; 4096 x 32768: 0.97
 };
 
-// 16-bit types: 8 elements a pack
+// 16-bit types: 8 elements a pack; up to 4 packs a thread are kept in float, more as they were loaded
 constexpr RegisterPolicy registers_v8[] = {
-    {16, 2, 128},    // 65536 x 64: 0.86, with 1 pack 0.64
-    {3072, 4, 128},  // 32768 x 256: 0.92; 16384 x 4096: 0.96; 16384 x 32768 would be 0.74, and is 0.77 by split_row
+    {4, 2, 128},     // 1048576 x 32: 0.92, with 4 packs 0.70
+    {512, 4, 128},   // 32768 x 256: 0.91, with 8 packs 0.82; 16384 x 4096: 0.97, with 8 packs 0.95
+    {8192, 8, 128},  // 16384 x 8192: 0.96, with 4 packs 0.87; 4096 x 32768: 0.95, by split_row 0.80; 2048 x 65536: 0.85
 };
 
 template <int n>
@@ -44,15 +44,22 @@ Policy policy_cuda(int pack) {
   } else {
     set_registers(policy, registers_v8);
   }
-  policy.scratch_packs_per_thread = 4;
-  policy.scratch_team_size        = 256;  // 4096 x 8192 f32: 0.77, with 512 0.67
-  policy.max_scratch_row_bytes    = 0;    // never faster than registers
-  policy.online_team_size         = 384;  // two teams a multiprocessor
-  policy.split_team_size          = 256;  // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76
-  policy.split_min_cols           = 16384;
-  policy.inner_lanes              = 8;
-  policy.inner_max_team_size      = 512;
-  policy.elements_per_turn        = 1;
+  policy.scratch_packs_per_thread  = 4;
+  policy.scratch_team_size         = 256;  // 4096 x 8192 f32: 0.77, with 512 0.67
+  policy.max_scratch_row_bytes     = 0;    // never faster than registers
+  policy.online_team_size          = 384;  // two teams a multiprocessor
+  policy.reduce_min_packs          = 4096;
+  policy.reduce_team_size          = 128;  // logsumexp of 8192 x 32768 f32: 1.00, in registers 0.81; with 256 0.99
+  policy.split_team_size           = 256;  // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76
+  policy.split_twice_caches        = 3;   // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
+  policy.split_twice_teams         = 64;  // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
+  policy.split_min_cols            = 16384;
+  policy.inner_lanes               = 32;  // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82
+  policy.inner_least_lanes         = 16;  // 65536 x 1024 f32: 0.73, with 32 0.58, with 8 0.64
+  policy.inner_max_team_size       = 512;
+  policy.inner_least_lanes_looping = 8;
+  policy.inner_looping_team_size   = 256;
+  policy.elements_per_turn         = 1;
   return policy;
 }
 

@@ -17,14 +17,17 @@ constexpr RegisterPolicy registers[] = {
 
 Policy policy_host(int) {
   Policy policy{};
-  policy.registers             = registers;
-  policy.register_entries      = 3;
-  policy.max_scratch_row_bytes = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
-  policy.split_team_size       = 1;
-  policy.split_min_cols        = 16384;
-  policy.inner_lanes           = 1;
-  policy.inner_max_team_size   = 1;
-  policy.elements_per_turn     = 4096;
+  policy.registers                 = registers;
+  policy.register_entries          = 3;
+  policy.max_scratch_row_bytes     = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
+  policy.split_team_size           = 1;
+  policy.split_min_cols            = 16384;
+  policy.inner_lanes               = 1;
+  policy.inner_least_lanes         = 1;
+  policy.inner_max_team_size       = 1;
+  policy.inner_least_lanes_looping = 1;
+  policy.inner_looping_team_size   = 1;
+  policy.elements_per_turn         = 4096;
   return policy;
 }
 

@@ -70,7 +70,7 @@ RowProblem problem_of(RowOperator op, const RowLayout& layout) {
   problem.y_col_stride      = layout.y_col_stride;
   problem.inner             = layout.inner();
   problem.inner_contiguous  = layout.inner_contiguous();
-  problem.rows_aligned      = layout.rows_aligned;
+  problem.form              = layout.form;
   return problem;
 }
 
@@ -106,8 +106,10 @@ void call(const char* function, const Exec& exec, const XView& x, const YView& y
 /// Makes room for a plan's workspace, if its strategy needs one.
 template <class XView, class YView, RowOperator op, class Exec>
 void reserve_workspace(const Exec& exec, const RowPlan& plan, WorkspaceView<Exec>& workspace) {
-  using A = common_accumulator_t<typename XView::non_const_value_type, typename YView::non_const_value_type>;
-  if (plan.strategy == RowStrategy::split_row) grow(exec, workspace, split_row_workspace_bytes<A>(plan.league_size));
+  using X    = typename XView::non_const_value_type;
+  using Y    = typename YView::non_const_value_type;
+  using Math = typename ViewCall<Exec, op, X, Y>::Math;
+  if (plan.strategy == RowStrategy::split_row) grow(exec, workspace, split_workspace_bytes<Math>(plan));
 }
 
 }  // namespace KokkosNN::Impl

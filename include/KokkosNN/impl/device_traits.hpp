@@ -39,28 +39,41 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
   return 16 / std::max(std::max(x_bytes, y_bytes), 2);
 }
 
-/// Packs that a thread can hold: 32 accumulators leave room in 64 registers (16 where they take two each); a host's
-/// stack is not the limit, the first-level cache is.
-constexpr int max_packs_per_thread(Backend backend, int pack) {
-  if (backend == Backend::host) return 8;
-  return std::min(8, 32 / pack);
+/// Packs that a thread can hold: 32 words leave room in 64 registers, be they floats, 16 doubles, or 64 elements of 16
+/// bits as they were loaded. A host's stack is not the limit, the first-level cache is.
+constexpr int max_packs_per_thread = 8;
+
+/// Packs that a thread has in the accumulator type at a time.
+constexpr int packs_at_a_time(Backend backend, int pack) {
+  return backend == Backend::host ? 8 : std::min(8, 32 / pack);
+}
+
+/// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
+constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
+  return x_bytes == 2 && k > packs_at_a_time(backend, pack);
 }
 
 /// Whether a kernel is compiled for k packs a thread.
-constexpr bool is_packs_per_thread(Backend backend, int pack, int k) {
+constexpr bool is_packs_per_thread(Backend backend, int k) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
-  return k <= max_packs_per_thread(backend, pack) && (is_power || (k == 6 && backend != Backend::host));
+  return k <= max_packs_per_thread && (is_power || (k == 6 && backend != Backend::host));
 }
 
-/// Packs that a thread of inner_lanes holds; it needs a running sum for each element of a pack besides.
-constexpr int inner_packs(Backend backend, int pack) {
-  return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
+/// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
+/// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight.
+constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes, bool keeps) {
+  if (backend == Backend::host) return pack_size(backend, x_bytes, y_bytes, accumulator_bytes);
+  return std::max(1, (keeps ? 4 : 8) / std::max(x_bytes, y_bytes));
+}
+
+/// Packs that a thread of inner_lanes holds: all of its columns, or some at a time.
+constexpr int inner_packs(Backend backend, int pack, int accumulator_bytes, bool keeps) {
+  if (backend == Backend::host) return 8;
+  return keeps ? 128 / (pack * accumulator_bytes) : std::min(8, 16 / pack);
 }
 
 /// Whether k packs a thread are too many for 64 registers.
-constexpr bool is_wide(int pack, int packs_per_thread, int accumulator_bytes) {
-  return pack * packs_per_thread * accumulator_bytes > (accumulator_bytes == 4 ? 64 : 32);
-}
+constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
 
 }  // namespace Impl
 
@@ -74,6 +87,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     traits.multiprocessors  = properties.multiProcessorCount;
     traits.max_team_size    = std::min(int(properties.maxThreadsPerBlock), Impl::max_threads_per_team);
     traits.resident_threads = resident;
+    traits.cache            = properties.l2CacheSize;
     // Kokkos keeps a double a thread and two more in front of the team's scratch.
     traits.scratch[0] = properties.sharedMemPerBlock - (traits.max_team_size + 2) * sizeof(double);
   };

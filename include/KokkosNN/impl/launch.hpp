@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/kernels/inner_lanes.hpp>
 #include <KokkosNN/impl/kernels/row_in_team.hpp>
 #include <KokkosNN/impl/kernels/split_row.hpp>
+#include <KokkosNN/impl/kernels/split_twice.hpp>
 #include <KokkosNN/impl/layout.hpp>
 #include <KokkosNN/impl/workspace.hpp>
 
@@ -33,12 +34,30 @@ void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kerne
                        kernel);
 }
 
+/// The workspace of a split_row plan.
+template <class Math>
+std::size_t split_workspace_bytes(const RowPlan& plan) {
+  if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Math::State);
+  return split_row_workspace_bytes<typename Math::accumulator>(plan.league_size);
+}
+
 /// One call on rows that a Source gives and a Sink takes.
 template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
 struct RowsCall {
   using A                          = typename Math::accumulator;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
-  static constexpr int most_packs  = max_packs_per_thread(backend, V);
+  static constexpr int tile_packs  = packs_at_a_time(backend, V);
+  static constexpr bool has_rims   = Source::form == RowForm::shifted;
+
+  /// K packs a thread, in registers.
+  template <int K>
+  struct Registers {
+    using type = RegisterStorage<op, A, V, K, has_rims>;
+  };
+  template <int K>
+  requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
+    using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
+  };
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
@@ -55,13 +74,13 @@ struct RowsCall {
         run_in_registers();
         break;
       case RowStrategy::team_scratch:
-        run_in_team<max_threads_per_team, ScratchStorage<op, A, V, (most_packs + 1) / 2>>();
+        run_in_team<max_threads_per_team, ScratchStorage<op, A, V, (tile_packs + 1) / 2, has_rims>>();
         break;
       case RowStrategy::team_online:
-        run_in_team<max_threads_when_looping, OnlineStorage<op, A, V, most_packs>>();
+        run_in_team<max_threads_when_looping, OnlineStorage<op, A, V, tile_packs>>();
         break;
       case RowStrategy::split_row:
-        run_split(own_workspace);
+        plan.launches == 2 ? run_split_twice(own_workspace) : run_split(own_workspace);
         break;
       default:
         Kokkos::abort("KokkosNN: a plan without a strategy was launched");
@@ -87,12 +106,13 @@ struct RowsCall {
  private:
   template <int K>
   void run_with_packs() const {
-    if constexpr (is_packs_per_thread(backend, V, K)) {
-      using Storage = RegisterStorage<op, A, V, K>;
-      // Rows that are not plain, or of doubles, need more registers; in small teams they are worth more than resident
+    if constexpr (is_packs_per_thread(backend, K)) {
+      using Storage = typename Registers<K>::type;
+      // Rows of any form, or of doubles, need more registers; in small teams they are worth more than resident
       // teams.
-      if constexpr (backend != Backend::host && is_wide(V, K, sizeof(A)) && (!Source::is_plain || sizeof(A) == 8)) {
-        if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads_when_wide, Storage>();
+      if constexpr (backend != Backend::host && is_wide(V, K) && (Source::form == RowForm::any || sizeof(A) == 8)) {
+        constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
+        if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
       }
       run_in_team<max_threads_per_team, Storage>();
     }
@@ -103,33 +123,54 @@ struct RowsCall {
     launch<max_threads>(exec, plan,
                         RowInTeam<op, V, Storage, Math, Source, Sink>{
                             source, sink, math, rows, cols, plan.lanes, plan.team_size / plan.lanes, plan.rows_per_team,
-                            plan.scratch_level, static_cast<int>(plan.scratch_bytes), plan.allow_shift});
+                            plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+  }
+
+  /// Elements of a team's part of a row: whole packs.
+  std::int64_t share() const {
+    const std::int64_t packs = has_rims ? cols / V : (cols + V - 1) / V;
+    return (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
   }
 
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    const std::size_t bytes = split_row_workspace_bytes<A>(plan.league_size);
-    WorkspaceView<ExecutionSpace> workspace;
-    if (own_workspace != nullptr) {
-      grow(exec, *own_workspace, bytes);
-      workspace = *own_workspace;
-    } else {
-      workspace = WorkspacePool<ExecutionSpace>::get(exec, bytes);
-    }
-    const std::int64_t packs = (cols + V - 1) / V + (plan.allow_shift ? 1 : 0);
-    const std::int64_t share = (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
-    const auto start         = [&](auto storage) {
+    const auto workspace = workspace_of<WorkspaceUse::mailboxes>(own_workspace);
+    const auto start     = [&](auto storage) {
       using Storage = typename decltype(storage)::type;
-      launch<max_threads_when_looping>(
-          exec, plan,
-          SplitRow<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.teams_per_row, share,
-                                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes),
-                                                       plan.allow_shift, workspace.data()});
+      launch<max_threads_when_looping>(exec, plan,
+                                       SplitRow<op, V, Storage, Math, Source, Sink>{
+                                           source, sink, math, rows, cols, plan.teams_per_row, share(),
+                                           plan.scratch_level, static_cast<int>(plan.scratch_bytes), workspace.data()});
     };
-    if (share <= std::int64_t(most_packs) * V * plan.team_size) {
-      start(std::type_identity<RegisterStorage<op, A, V, most_packs>>{});
+    if (share() <= std::int64_t(max_packs_per_thread) * V * plan.team_size) {
+      start(Registers<max_packs_per_thread>{});
     } else {
-      start(std::type_identity<OnlineStorage<op, A, V, most_packs>>{});
+      start(std::type_identity<OnlineStorage<op, A, V, tile_packs>>{});
     }
+  }
+
+  void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    using Storage        = typename Registers<max_packs_per_thread>::type;
+    using State          = typename Math::State;
+    const auto workspace = workspace_of<WorkspaceUse::states>(own_workspace);
+    auto* const states   = reinterpret_cast<State*>(workspace.data());
+    const RowShares shares{cols, plan.teams_per_row, share()};
+    launch<max_threads_per_team>(exec, plan,
+                                 ReduceParts<V, Storage, Math, Source>{source, math, shares, plan.scratch_level,
+                                                                       static_cast<int>(plan.scratch_bytes), states});
+    RowPlan second = plan;
+    if (Finish<op>::one_value_a_row) second.league_size = rows;
+    launch<max_threads_per_team>(
+        exec, second,
+        WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
+                                                       static_cast<int>(plan.scratch_bytes), states});
+  }
+
+  template <WorkspaceUse use>
+  WorkspaceView<ExecutionSpace> workspace_of(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    const std::size_t bytes = split_workspace_bytes<Math>(plan);
+    if (own_workspace == nullptr) return WorkspacePool<ExecutionSpace, use>::get(exec, bytes);
+    grow(exec, *own_workspace, bytes);
+    return *own_workspace;
   }
 };
 
@@ -139,29 +180,20 @@ struct ViewCall {
   static constexpr bool is_lse     = op == RowOperator::logsumexp;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = common_accumulator_t<X, Y>;
-  static constexpr int V           = pack_size(backend, sizeof(X), is_lse ? sizeof(X) : sizeof(Y), sizeof(A));
+  static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
+  static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
   using Math                       = RowMath<A, exp_accuracy_for<Y>>;
 
+  /// Not inline, so that a file which finds it in the library compiles no kernel.
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
-                  const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace) {
-    const Math math(options.scale, options.masked_row);
-    const X* in = static_cast<const X*>(x);
-    Y* out      = static_cast<Y*>(y);
-    if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
-    if constexpr (backend != Backend::host) {
-      if (layout.plain && layout.cols % V == 0) {
-        return rows_call<true>(exec, plan, layout, math, in, out).run(own_workspace);
-      }
-    }
-    rows_call<false>(exec, plan, layout, math, in, out).run(own_workspace);
-  }
+                  const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace);
 
  private:
-  template <bool plain>
+  template <RowForm form>
   static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
                         const X* in, Y* out) {
-    using Source = MemoryRows<const X, plain>;
-    using Sink   = std::conditional_t<is_lse, MemoryScalars<Y>, MemoryRows<Y, plain>>;
+    using Source = MemoryRows<const X, form>;
+    using Sink   = std::conditional_t<is_lse, MemoryScalars<Y>, MemoryRows<Y, form>>;
     const Source source{in, layout.x_col_stride, layout.x_map()};
     const Sink sink = [&] {
       if constexpr (is_lse) {
@@ -180,21 +212,46 @@ struct ViewCall {
     const int last           = layout.n > 0 ? layout.n - 1 : 0;
     using Source             = InnerRows<const X>;
     const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map()};
-    constexpr int K  = inner_packs(backend, V);
-    const auto start = [&](const auto& sink) {
-      using Sink = std::decay_t<decltype(sink)>;
-      launch<max_threads_when_wide>(exec, plan,
-                                    InnerLanes<op, V, K, Math, Source, Sink>{
-                                        source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,
-                                        plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    const auto start = [&]<bool keeps, class Sink>(std::bool_constant<keeps>, const Sink& sink) {
+      constexpr int inner_V = inner_pack_size(backend, sizeof(X), y_bytes, sizeof(A), keeps);
+      constexpr int K       = inner_packs(backend, inner_V, sizeof(A), keeps);
+      launch<max_threads_per_team>(exec, plan,
+                                   InnerLanes<op, inner_V, K, keeps, Math, Source, Sink>{
+                                       source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,
+                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    };
+    const auto start_on = [&](const auto& sink) {
+      constexpr int kept_V = inner_pack_size(backend, sizeof(X), y_bytes, sizeof(A), true);
+      const bool keeps     = plan.packs_per_thread == inner_packs(backend, kept_V, sizeof(A), true) &&
+                         plan.team_size / plan.lanes * std::int64_t(plan.packs_per_thread) >= layout.cols;
+      keeps ? start(std::true_type{}, sink) : start(std::false_type{}, sink);
     };
     if constexpr (is_lse) {
-      start(MemoryScalars<Y>{out, layout.y_map()});
+      start_on(MemoryScalars<Y>{out, layout.y_map()});
     } else {
-      start(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
+      start_on(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
     }
   }
 };
+
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
+                                             const SoftmaxOptions& options, const void* x, void* y,
+                                             WorkspaceView<ExecutionSpace>* own_workspace) {
+  const Math math(options.scale, options.masked_row);
+  const X* in = static_cast<const X*>(x);
+  Y* out      = static_cast<Y*>(y);
+  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
+  if constexpr (backend != Backend::host) {
+    if (plan.form == RowForm::aligned) {
+      return rows_call<RowForm::aligned>(exec, plan, layout, math, in, out).run(own_workspace);
+    }
+    if (plan.form == RowForm::shifted) {
+      return rows_call<RowForm::shifted>(exec, plan, layout, math, in, out).run(own_workspace);
+    }
+  }
+  rows_call<RowForm::any>(exec, plan, layout, math, in, out).run(own_workspace);
+}
 
 }  // namespace KokkosNN::Impl
 

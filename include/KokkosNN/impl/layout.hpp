@@ -48,8 +48,7 @@ struct RowLayout {
   std::int64_t extent[max_row_dims]   = {};
   std::int64_t x_stride[max_row_dims] = {};
   std::int64_t y_stride[max_row_dims] = {};
-  bool rows_aligned                   = false;  ///< every row of x starts at a 16-byte boundary
-  bool plain                          = false;  ///< so does every row of y; rows are contiguous, at one stride
+  RowForm form                        = RowForm::any;
 
   /// The axis that inner_lanes runs its lanes over: the last one.
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }

@@ -34,8 +34,12 @@ std::uintptr_t instance_key(const ExecutionSpace& exec) {
   }
 }
 
+/// What a workspace is for: counters and mailboxes are zero between calls, parts' states are whatever the last call
+/// left.
+enum class WorkspaceUse { mailboxes, states };
+
 /// Workspaces of the plain calls, one for each execution-space instance; freed when Kokkos finalises.
-template <class ExecutionSpace>
+template <class ExecutionSpace, WorkspaceUse use>
 class WorkspacePool {
  public:
   static WorkspaceView<ExecutionSpace> get(const ExecutionSpace& exec, std::size_t bytes) {

@@ -26,7 +26,7 @@ struct InnerColumn {
   std::int64_t inner_stride;
   bool whole_packs;
 
-  KOKKOS_INLINE_FUNCTION MemoryStretch<T> at(std::int64_t c) const {
+  KOKKOS_INLINE_FUNCTION MemoryStretch<T, RowForm::any> at(std::int64_t c) const {
     return {base + c * col_stride, inner_stride, whole_packs};
   }
 };
@@ -60,9 +60,11 @@ struct PackState {
   KOKKOS_INLINE_FUNCTION typename Math::State of(int v) const { return {reference[v], sum[v]}; }
 };
 
-template <RowOperator op, int V, int K, class Math, class Source, class Sink>
+/// `keeps`: the K packs of each thread hold all columns, in registers. Otherwise columns are read twice.
+template <RowOperator op, int V, int K, bool keeps, class Math, class Source, class Sink>
 struct InnerLanes {
   using A        = typename Math::accumulator;
+  using W        = typename Math::wide_sum;
   using Finisher = Finish<op>;
   using T        = typename Source::value_type;
 
@@ -72,7 +74,7 @@ struct InnerLanes {
   std::int64_t outer;
   std::int64_t inner;
   std::int64_t cols;
-  int lanes;  // packs side by side
+  int lanes;  // packs side by side, a power of two
   int scratch_level;
   int scratch_bytes;
 
@@ -102,60 +104,129 @@ struct InnerLanes {
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, std::int64_t o, std::int64_t inner_begin,
                                        void* slots) const {
-    const Place place{team.team_rank() % lanes, team.team_rank() / lanes, team.team_size() / lanes};
-    const std::int64_t i     = inner_begin + std::int64_t(place.lane) * V;
-    const Window window      = {0, inner - i < V ? static_cast<int>(inner - i) : V};
-    const auto input         = source.template column<V>(o, i);
-    const std::int64_t depth = std::int64_t(K) * place.depth;
-    const std::int64_t tiles = (cols + depth - 1) / depth;
+    const int shift = log2_of(lanes);
+    const Place place{team.team_rank() & (lanes - 1), team.team_rank() >> shift, team.team_size() >> shift};
+    const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
+    const Window window  = {inner - i < V ? static_cast<int>(inner - i) : V};
+    const auto input     = source.template column<V>(o, i);
 
+    // Two sets of slots: whoever writes one again has passed the barrier behind the other.
+    auto* const sums   = static_cast<Pack<W, V>*>(slots);
+    auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + speakers(place) * lanes);
     Column column;
-    RunningSum<Math> running[V];
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      load(column, input, window, place.first + t * depth, place.depth);
-      add(column, running, tiles == 1);
-    }
-
-    Pack<A, V> own;
     PackState<Math, V> all;
-    for (int v = 0; v < V; ++v) own[v] = running[v].reference;
-    all.reference = join(team, place, own, slots, MaxJoin{});
-    for (int v = 0; v < V; ++v) all.sum[v] = rescaled(math, running[v].state().sum, own[v], all.reference[v]);
-    all.sum = join(team, place, all.sum, slots, SumJoin{});
+    if constexpr (keeps) {
+      load(column, input, window, place, 0);
+      all.reference = join(team, place, references_of(column), maxima, MaxJoin{});
+      all.sum       = join(team, place, sum_of_exponentials(column, all.reference), sums, SumJoin{});
+    } else {
+      RunningSum<Math> running[V];
+      for (std::int64_t c = 0; c < cols; c += std::int64_t(K) * place.depth) {
+        load(column, input, window, place, c);
+        add(column, running);
+      }
+      Pack<A, V> own;
+      for (int v = 0; v < V; ++v) own[v] = running[v].reference;
+      all.reference = join(team, place, own, maxima, MaxJoin{});
+      for (int v = 0; v < V; ++v) all.sum[v] = rescaled(math, running[v].state().sum, own[v], all.reference[v]);
+      all.sum = join(team, place, all.sum, sums, SumJoin{});
+    }
 
     if constexpr (Finisher::one_value_a_row) {
       for (int v = 0; v < V && place.first == 0; ++v) {
-        if (window.has(v)) sink.store(Finisher::value(math, all.of(v)), o * inner + i + v);
+        if (v < window.end) sink.store(Finisher::value(math, all.of(v)), o * inner + i + v);
       }
     } else {
-      write(column, input, sink.template column<V>(o, i), window, place, tiles, own, all);
+      write(column, input, sink.template column<V>(o, i), window, place, all);
     }
   }
 
-  /// K packs at positions first, first + step, ... of the reduced axis.
-  template <class Input>
-  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const Window& window, std::int64_t first,
-                                   std::int64_t step) const {
-    const T pad = math.template pad<T>();
-    Pack<T, V> raw[K];
+  /// f(where the pack is, whether it is in the tensor, k) for K positions of the reduced axis from c on. One address
+  /// after the other: nvcc would compute all of them ahead, and spill.
+  template <class Side, class F>
+  KOKKOS_INLINE_FUNCTION void for_places(const Side& side, const Window& window, const Place& place, std::int64_t c,
+                                         const F& f) const {
+    auto at                 = side.at(c + place.first);
+    const std::int64_t step = side.col_stride * place.depth;
+    const std::int64_t rest = window.end > 0 ? cols - c - place.first : 0;
+    const int reach         = K * place.depth;
+    int left                = rest < reach ? static_cast<int>(rest) : reach;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      const std::int64_t c = first + k * step;
-      raw[k]               = input.at(c).template load_pack<V>(0, c < cols ? window : Window{0, 0}, pad);
+      f(at, left > 0, k);
+      at.base = opaque(at.base + step);
+      left    = opaque(left - place.depth);
+    }
+  }
+
+  /// The same where all of them are in the tensor.
+  template <class Side, class F>
+  KOKKOS_INLINE_FUNCTION void for_all_places(const Side& side, const Place& place, std::int64_t c, const F& f) const {
+    auto at                 = side.at(c + place.first);
+    const std::int64_t step = side.col_stride * place.depth;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      f(at, k);
+      at.base = opaque(at.base + step);
+    }
+  }
+
+  /// Whether all places from c on are in the tensor, for all lanes of a warp but for those past the inner axis.
+  KOKKOS_INLINE_FUNCTION bool has_all_places(const Window& window, const Place& place, std::int64_t c) const {
+    const int last = (place.first | (warp_depth() - 1)) + (K - 1) * place.depth;
+    return window.end > 0 && c + last < cols;
+  }
+
+  /// Whether this lane's packs are moved at once; single elements always are.
+  template <class Side>
+  KOKKOS_INLINE_FUNCTION static bool moves_whole(const Side& side, const Window& window) {
+    return V == 1 || (side.whole_packs && window.template has_pack<V>(0));
+  }
+
+  /// K packs at positions c, c + depth, ... of the reduced axis.
+  template <class Input>
+  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const Window& window, const Place& place,
+                                   std::int64_t c) const {
+    const T pad = math.template pad<T>();
+    Pack<T, V> raw[K];
+    if (moves_whole(input, window) && has_all_places(window, place, c)) {
+      for_all_places(input, place, c, [&](const auto& at, int k) { raw[k] = at.template load_inner_pack<V>(0); });
+    } else if (moves_whole(input, window)) {
+      for_places(input, window, place, c, [&](const auto& at, bool is_column, int k) {
+        raw[k] = at.template load_whole_pack<V>(0, Window{is_column ? V : 0}, pad);
+      });
+    } else {
+      for_places(input, window, place, c, [&](const auto& at, bool is_column, int k) {
+        raw[k] = at.template load_pack<V>(0, is_column ? window : Window{0}, pad);
+      });
     }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) widen(column.pack[k], raw[k], math.sign);
   }
 
-  /// Adds a column of packs to the running sums; `keep` leaves exponentials in the column where the operator wants
-  /// them.
-  KOKKOS_INLINE_FUNCTION void add(Column& column, RunningSum<Math> (&running)[V], bool keep) const {
+  KOKKOS_INLINE_FUNCTION static Pack<A, V> max_of(const Column& column) {
     Pack<A, V> max = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) raise_maxima(max, column.pack[k]);
+    return max;
+  }
+
+  KOKKOS_INLINE_FUNCTION Pack<A, V> references_of(const Column& column) const {
+    Pack<A, V> reference = max_of(column);
+    for (int v = 0; v < V; ++v) reference[v] = math.exp.reference_of(reference[v]);
+    return reference;
+  }
+
+  /// Leaves the exponentials in the column where the operator wants them.
+  KOKKOS_INLINE_FUNCTION Pack<W, V> sum_of_exponentials(Column& column, const Pack<A, V>& references) const {
     ExpReference<A> reference[V];
-    for (int v = 0; v < V; ++v) reference[v] = running[v].raise(math, max[v]);
-    const bool keep_them = Finisher::keeps_exponentials && keep;
+    for (int v = 0; v < V; ++v) reference[v] = math.exp.at(finite_reference(references[v]));
+    return exponentials<Finisher::keeps_exponentials>(column, reference);
+  }
+
+  template <bool keep>
+  KOKKOS_INLINE_FUNCTION Pack<W, V> exponentials(Column& column, const ExpReference<A> (&reference)[V]) const {
+    static_assert(K % 2 == 0 && exponentials_at_once >= 2);
     ExponentialSums<Math, V> sums;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
@@ -164,29 +235,44 @@ struct InnerLanes {
       for (int v = 0; v < V; ++v) {
         const A a = math.exp(first[v], reference[v]);
         const A b = math.exp(second[v], reference[v]);
-        first[v]  = keep_them ? a : first[v];
-        second[v] = keep_them ? b : second[v];
+        if constexpr (keep) {
+          first[v]  = a;
+          second[v] = b;
+        }
         sums.add(v, a + b);
       }
     }
-    for (int v = 0; v < V; ++v) running[v].add(sums.lane(v));
+    Pack<W, V> total;
+    for (int v = 0; v < V; ++v) total[v] = sums.lane(v);
+    return total;
+  }
+
+  KOKKOS_INLINE_FUNCTION void add(Column& column, RunningSum<Math> (&running)[V]) const {
+    const Pack<A, V> max = max_of(column);
+    ExpReference<A> reference[V];
+    for (int v = 0; v < V; ++v) reference[v] = running[v].raise(math, max[v]);
+    const Pack<W, V> total = exponentials<false>(column, reference);
+    for (int v = 0; v < V; ++v) running[v].add(total[v]);
+  }
+
+  /// Positions of the reduced axis that the lanes of one warp have at a time.
+  KOKKOS_INLINE_FUNCTION int warp_depth() const { return native_lanes() > lanes ? native_lanes() / lanes : 1; }
+  KOKKOS_INLINE_FUNCTION int speakers(const Place& place) const {
+    return (place.depth + warp_depth() - 1) / warp_depth();
   }
 
   /// Joins a pack over the threads that hold the same rows: by shuffles within a warp, then through scratch.
   template <class Member, class X, class Join>
-  KOKKOS_INLINE_FUNCTION Pack<X, V> join(const Member& team, const Place& place, Pack<X, V> pack, void* scratch,
+  KOKKOS_INLINE_FUNCTION Pack<X, V> join(const Member& team, const Place& place, Pack<X, V> pack, Pack<X, V>* slots,
                                          const Join& join_values) const {
-    auto* slots = static_cast<Pack<X, V>*>(scratch);
     for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], lanes, native_lanes(), join_values);
     // Lanes of one warp that hold the same rows now agree; one of them a warp speaks.
-    const int warp_depth = native_lanes() > lanes ? native_lanes() / lanes : 1;
-    const int speakers   = (place.depth + warp_depth - 1) / warp_depth;
-    if (speakers == 1) return pack;
-    team.team_barrier();  // the slots may still be read
-    if (place.first % warp_depth == 0) slots[(place.first / warp_depth) * lanes + place.lane] = pack;
+    const int n = speakers(place);
+    if (n == 1) return pack;
+    if (place.first % warp_depth() == 0) slots[(place.first / warp_depth()) * lanes + place.lane] = pack;
     team.team_barrier();
     pack = slots[place.lane];
-    for (int s = 1; s < speakers; ++s) {
+    for (int s = 1; s < n; ++s) {
       const Pack<X, V> other = slots[s * lanes + place.lane];
       for (int v = 0; v < V; ++v) pack[v] = join_values(pack[v], other[v]);
     }
@@ -195,27 +281,41 @@ struct InnerLanes {
 
   template <class Input, class Output>
   KOKKOS_INLINE_FUNCTION void write(Column& column, const Input& input, const Output& output, const Window& window,
-                                    const Place& place, std::int64_t tiles, const Pack<A, V>& own,
-                                    const PackState<Math, V>& all) const {
-    using Y = typename Sink::value_type;
+                                    const Place& place, const PackState<Math, V>& all) const {
     typename Finisher::template Row<Math, A> finish[V];
-    for (int v = 0; v < V; ++v) {
-      finish[v] = {math, tiles > 1 ? all.reference[v] : own[v], all.of(v)};
-    }
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      const std::int64_t first = place.first + t * K * std::int64_t(place.depth);
-      if (tiles > 1) load(column, input, window, first, place.depth);
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) {
-        const std::int64_t c = first + k * std::int64_t(place.depth);
-        Pack<Y, V> y;
-        for (int v = 0; v < V; ++v) {
-          const A x = column.pack[k][v];
-          y[v]      = static_cast<Y>(tiles > 1 ? finish[v].from_input(math, x) : finish[v](math, x));
-        }
-        if (c < cols) output.at(c).template store_pack<V>(y, 0, window);
+    for (int v = 0; v < V; ++v) finish[v] = {math, all.reference[v], all.of(v)};
+    if constexpr (keeps) {
+      store(column, output, window, place, 0, [&](A kept, int v) { return finish[v](math, kept); });
+    } else {
+      for (std::int64_t c = 0; c < cols; c += std::int64_t(K) * place.depth) {
+        load(column, input, window, place, c);
+        store(column, output, window, place, c, [&](A x, int v) { return finish[v].from_input(math, x); });
       }
     }
+  }
+
+  template <class Output, class F>
+  KOKKOS_INLINE_FUNCTION void store(const Column& column, const Output& output, const Window& window,
+                                    const Place& place, std::int64_t c, const F& value) const {
+    using Y         = typename Sink::value_type;
+    const auto pack = [&](int k) {
+      Pack<Y, V> y;
+      for (int v = 0; v < V; ++v) y[v] = static_cast<Y>(value(column.pack[k][v], v));
+      return y;
+    };
+    const bool whole = moves_whole(output, window);
+    if (whole && has_all_places(window, place, c)) {
+      for_all_places(output, place, c, [&](const auto& at, int k) { at.store_whole_pack(pack(k), 0); });
+      return;
+    }
+    for_places(output, window, place, c, [&](const auto& at, bool is_column, int k) {
+      if (!is_column) return;
+      if (whole) {
+        at.store_whole_pack(pack(k), 0);
+      } else {
+        at.template store_pack<V>(pack(k), 0, window);
+      }
+    });
   }
 };
 

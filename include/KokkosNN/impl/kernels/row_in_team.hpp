@@ -14,66 +14,175 @@
 // vector_lanes, team_registers, team_scratch, team_online: a row belongs to a group of threads of one team. One kernel;
 // what differs is where the group keeps the row, the Storage:
 //
-//   storage.reduce(row, span, math, lanes)  -> the (reference, sum) of the thread; the reference is its warp's
-//   storage.write(row, sink, span, finish)  -> finished values
+//   storage.reduce(row, part, math, lanes)        -> the (reference, sum) of the thread; the reference is its warp's
+//   storage.write(row, sink, part, math, finish)  -> finished values, from what is relative to the warp's reference if
+//                                                    has_own_reference, else from the input itself
 
 namespace KokkosNN::Impl {
 
 /// A row, or a part of one, in the registers of its group: K packs a thread.
-template <RowOperator op, class A, int V, int K>
+template <RowOperator op, class A, int V, int K, bool has_rims>
 struct RegisterStorage {
-  static constexpr bool keeps_row = true;
+  static constexpr bool has_own_reference = true;
 
   Tile<A, V, K> tile;
+  RimElement<A, has_rims> rim;
   PackWalk walk;
 
   KOKKOS_INLINE_FUNCTION RegisterStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const Span& span, const Math& math, int lanes) {
-    tile.load(row.template from<V>(start(span)), walk, window(span), math);
-    const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
-    return {reference, tile.template sum_of_exponentials<Finish<op>::keeps_exponentials>(
-                           math, math.exp.at(finite_reference(reference)))};
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
+    tile.load(row.template from<V>(part.packs.begin), walk, part.packs.window(), math);
+    rim.load(row, part, math);
+  }
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    constexpr bool keep = Finish<op>::keeps_exponentials;
+    load(row, part, math);
+    const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max()), 1, lanes, MaxJoin{}));
+    const auto at_warp = math.exp.at(finite_reference(reference));
+    PackSums<Math, V> sums;
+    tile.template add_exponentials<keep>(math, at_warp, sums);
+    rim.template add_exponential<keep>(math, at_warp, sums);
+    return {reference, sums.all_lanes()};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const Span& span, const Math& math,
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) {
-    tile.store_kept(sink.template from<V>(start(span)), walk, window(span), math, finish);
+    tile.store_kept(sink.template from<V>(part.packs.begin), walk, part.packs.window(), math, finish);
+    rim.store(sink, part, [&](A kept) { return finish(math, kept); });
+  }
+
+  /// What was loaded, but not reduced.
+  template <class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write_from_input(const SinkRow& sink, const RowPart& part, const Math& math,
+                                               const FinishRow& finish) const {
+    const auto value = [&](A x) { return finish.from_input(math, x); };
+    tile.store(sink.template from<V>(part.packs.begin), walk, part.packs.window(), value);
+    rim.store(sink, part, value);
   }
 
   /// Asks for what `reduce` of that row will load.
   template <class Row>
-  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const Span& span) const {
-    const auto stretch = row.template from<V>(start(span));
-    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), window(span));
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
+    const auto stretch = row.template from<V>(part.packs.begin);
+    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), part.packs.window());
+  }
+};
+
+/// The same for types narrower than the accumulator: packs stay as they were loaded, which takes half of the registers
+/// or less, and the exponentials are computed once more to write.
+template <RowOperator op, class T, class A, int V, int K, bool has_rims>
+struct PackedStorage {
+  static constexpr bool has_own_reference = false;
+
+  PackedTile<T, V, K> tile;
+  RimElement<A, has_rims> rim;
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION PackedStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
+    tile.load(row.template from<V>(part.packs.begin), walk, part.packs.window(), math);
+    rim.load(row, part, math);
+  }
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    load(row, part, math);
+    const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(max()), 1, lanes, MaxJoin{}));
+    const auto at_warp = math.exp.at(finite_reference(reference));
+    PackSums<Math, V> sums;
+    if (at_warp.base == A(0)) {  // nearly always, and saves a subtraction
+      for_packs<1>([&](Pack<A, V>& pack, int) { add_exponentials<true>(math, pack, at_warp, sums); });
+    } else {
+      const A base = opaque(at_warp.base);  // keeps nvcc from unpacking all packs ahead of both branches
+      for_packs<1>([&](Pack<A, V>& pack, int) {
+        subtract(pack, base);
+        add_exponentials<true>(math, pack, at_warp, sums);
+      });
+    }
+    RimElement<A, has_rims>(rim).template add_exponential<false>(math, at_warp, sums);
+    return {reference, sums.all_lanes()};
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    write_from_input(sink, part, math, finish);
+  }
+
+  template <class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write_from_input(const SinkRow& sink, const RowPart& part, const Math& math,
+                                               const FinishRow& finish) const {
+    const auto value = [&](A x) { return finish.from_input(math, x); };
+    rim.store(sink, part, value);
+    if constexpr (Finish<op>::keeps_exponentials) {
+      if (finish.reference.base == A(0)) {  // as above
+        store(sink, part, [&](A x) { return finish(math, math.exp.of_difference(x, finish.reference)); });
+        return;
+      }
+    }
+    store(sink, part, value);
+  }
+
+  /// Asks for what `reduce` of that row will load.
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
+    const auto stretch = row.template from<V>(part.packs.begin);
+    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), part.packs.window());
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION static std::int64_t start(const Span& span) { return span.origin - span.phase; }
-  KOKKOS_INLINE_FUNCTION static Window window(const Span& span) {
-    return {static_cast<int>(span.begin - span.origin), static_cast<int>(span.end - span.origin)};
+  template <class SinkRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& value) const {
+    const auto stretch = sink.template from<V>(part.packs.begin);
+    const auto window  = part.packs.window();
+    for_packs<2>([&](Pack<A, V>& pack, int k) { store_pack(stretch, pack, walk.place(k), window, value); });
+  }
+
+  KOKKOS_INLINE_FUNCTION A max() const {
+    Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
+    for_packs<0>([&](Pack<A, V>& pack, int) { raise_maxima(maxima, pack); });
+    return largest(maxima);
+  }
+
+  /// f(pack widened, its number)
+  template <int pass, class F>
+  KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      Pack<A, V> pack;
+      tile.template unpack<pass>(pack, k);
+      f(pack, k);
+    }
   }
 };
 
 /// A row in team scratch; a thread touches only its own packs, so no barrier is needed between the passes. Packs go by
 /// tiles of K, so that a thread has several loads in flight. On a GPU a pack is kept as chunks of 16 bytes, equal ones
 /// of neighbouring threads side by side, as scratch is banked.
-template <RowOperator op, class A, int V, int K>
+template <RowOperator op, class A, int V, int K, bool has_rims>
 struct ScratchStorage {
-  static constexpr bool keeps_row = true;
-  static constexpr int chunk      = native_lanes() > 1 && V * sizeof(A) > 16 ? int(16 / sizeof(A)) : V;
+  static constexpr bool has_own_reference = true;
+  static constexpr int chunk              = native_lanes() > 1 && V * sizeof(A) > 16 ? int(16 / sizeof(A)) : V;
 
   A* elements;
+  RimElement<A, has_rims> rim;
   PackWalk walk;
 
   KOKKOS_INLINE_FUNCTION ScratchStorage(A* scratch, const RowGroup& group)
       : elements(scratch), walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const Span& span, const Math& math, int lanes) {
-    A max = -Kokkos::Experimental::infinity_v<A>;
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    const Span& span = part.packs;
+    rim.load(row, part, math);
+    A max = rim.larger(-Kokkos::Experimental::infinity_v<A>);
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile<A, V, K> tile;
       tile.load(row.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math);
@@ -85,21 +194,23 @@ struct ScratchStorage {
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const Span& span, const Math& math,
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
+    const Span& span = part.packs;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile<A, V, K> tile;
       for_own_packs<true, false>(t, span, [&](Pack<A, V>& pack, int k) { tile.pack[k] = pack; });
       tile.store_kept(sink.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math,
                       finish);
     }
+    rim.store(sink, part, [&](A kept) { return finish(math, kept); });
   }
 
  private:
   KOKKOS_INLINE_FUNCTION int tile_size() const { return K * walk.step; }
 
   template <class Math>
-  KOKKOS_INLINE_FUNCTION auto sum(const Span& span, const Math& math, const ExpReference<A>& reference) const {
+  KOKKOS_INLINE_FUNCTION auto sum(const Span& span, const Math& math, const ExpReference<A>& reference) {
     constexpr bool keep = Finish<op>::keeps_exponentials;
     PackSums<Math, V> sums;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
@@ -108,6 +219,7 @@ struct ScratchStorage {
         add_exponentials<keep>(math, pack, reference, sums);
       });
     }
+    rim.template add_exponential<keep>(math, reference, sums);
     return sums.all_lanes();
   }
 
@@ -115,15 +227,16 @@ struct ScratchStorage {
   /// after.
   template <bool read, bool write, class F>
   KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const Span& span, const F& f) const {
-    const int first = static_cast<int>(t) * tile_size() + walk.first;
+    const int first         = static_cast<int>(t) * tile_size() + walk.first;
+    const int elements_held = span.window().end;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       const int place = first + k * walk.step;
-      if (place >= span.end) continue;
+      if (place >= elements_held) continue;
       if constexpr (chunk == V) {
         f(*reinterpret_cast<Pack<A, V>*>(elements + place), k);
       } else {
-        const int plane = static_cast<int>((span.end + V - 1) / V) * chunk;
+        const int plane = (elements_held + V - 1) / V * chunk;
         auto* chunks    = elements + place / V * chunk;
         Pack<A, V> pack;
         for (int q = 0; read && q < V / chunk; ++q) copy_chunk(&pack[q * chunk], chunks + q * plane);
@@ -141,27 +254,27 @@ struct ScratchStorage {
 /// A row that is nowhere but in memory: read once for (max, sum), again to write.
 template <RowOperator op, class A, int V, int K>
 struct OnlineStorage {
-  static constexpr bool keeps_row = false;
+  static constexpr bool has_own_reference = false;
 
   PackWalk walk;
 
   KOKKOS_INLINE_FUNCTION OnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const Span& span, const Math& math, int lanes) {
-    const auto mine   = reduce_tiles<V, K, A>(row, span, walk, math);
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    const auto mine   = reduce_tiles<V, K, A>(row, part, walk, math);
     const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
     return {reference, rescaled(math, mine.sum, mine.reference, reference)};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Span& span, const Math& math,
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
-    rewrite_tiles<V, K, A>(row, sink, span, walk, math, [&](A x) { return finish.from_input(math, x); });
+    rewrite_tiles<V, K, A>(row, sink, part, walk, math, [&](A x) { return finish.from_input(math, x); });
   }
 
   template <class Row>
-  KOKKOS_INLINE_FUNCTION void prefetch(const Row&, const Span&) const {}
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row&, const RowPart&) const {}
 };
 
 /// The TeamPolicy functor: load, max, sum, store.
@@ -181,7 +294,6 @@ struct RowInTeam {
   int rows_per_team;  // on a GPU the groups in a team, on a host a multiple
   int scratch_level;
   int scratch_bytes;
-  bool allow_shift;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -210,10 +322,10 @@ struct RowInTeam {
     const auto input  = source.row(is_row ? row : 0);
     const auto output =
         output_row<Finisher>(sink, is_row ? row : 0);  // found ahead of the loads, while registers are free
-    const Span span = Span::whole_row(is_row ? cols : 0, is_row && allow_shift ? input.template phase<V>() : 0);
+    const auto part = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
 
     Storage storage(row_scratch, group);
-    const State mine = storage.reduce(input, span, math, group.lanes());
+    const State mine = storage.reduce(input, part, math, group.lanes());
     const State warp = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
     const State all  = exchange(math, team, group, pairs, round, warp);
     if (!is_row) return;
@@ -221,9 +333,9 @@ struct RowInTeam {
     if constexpr (Finisher::one_value_a_row) {
       if (group.rank == 0) sink.store(Finisher::value(math, all), output);
     } else {
-      const typename Finisher::template Row<Math, A> finish(math, Storage::keeps_row ? mine.reference : all.reference,
-                                                            all);
-      storage.write(input, output, span, math, finish);
+      const typename Finisher::template Row<Math, A> finish(
+          math, Storage::has_own_reference ? mine.reference : all.reference, all);
+      storage.write(input, output, part, math, finish);
     }
   }
 };

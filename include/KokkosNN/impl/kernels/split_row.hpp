@@ -31,7 +31,7 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int6
   return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(Mailbox<A>);
 }
 
-/// The Storage is RegisterStorage where a team's part of a row fits, OnlineStorage where it does not.
+/// The Storage is RegisterStorage or PackedStorage where a team's part of a row fits, OnlineStorage where it does not.
 template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
 struct SplitRow {
   using A        = typename Math::accumulator;
@@ -47,7 +47,6 @@ struct SplitRow {
   std::int64_t share;  // elements of a row that a team has: whole packs
   int scratch_level;
   int scratch_bytes;
-  bool allow_shift;
   char* workspace;
 
   template <class Member>
@@ -84,45 +83,39 @@ struct SplitRow {
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const RowGroup& group, State* pairs, State* totals,
-                                      int row_group, int part) const {
+                                      int row_group, int number) const {
     const int groups = team.league_size() / teams_per_row;
     auto* mailboxes =
         reinterpret_cast<Mailbox<A>*>(workspace + sizeof(TeamCounters)) + std::int64_t(row_group) * teams_per_row;
     for (std::int64_t row = row_group, turn = 0; row < rows; row += groups, ++turn) {
-      const auto input  = source.row(row);
-      const auto output = output_row<Finisher>(sink, row);
-      const Span span   = span_of(input, part);
+      const auto input   = source.row(row);
+      const auto output  = output_row<Finisher>(sink, row);
+      const auto part_of = [&](const auto& of) {
+        return RowPart::share<V>(of, cols, group.rank, share * number, share);
+      };
       // Unknown to the optimiser, or it would compute all addresses ahead of the loop and spill them.
       Storage storage(nullptr, {opaque(group.rank), opaque(group.size), 0});
-      const State mine  = storage.reduce(input, span, math, group.lanes());
-      const State warp  = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
-      const State whole = exchange(math, team, group, pairs, int(turn & 1), warp);
-      if (group.rank == 0) mailboxes[part].publish(turn, {whole.reference, static_cast<A>(whole.sum)});
+      const RowPart part = part_of(input);
+      const State mine   = storage.reduce(input, part, math, group.lanes());
+      const State warp   = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
+      const State whole  = exchange(math, team, group, pairs, int(turn & 1), warp);
+      if (group.rank == 0) mailboxes[number].publish(turn, {whole.reference, static_cast<A>(whole.sum)});
 
       // The next row's part moves towards this team while the siblings' letters do.
-      if (Storage::keeps_row && row + groups < rows) {
+      if (row + groups < rows) {
         const auto next = source.row(row + groups);
-        storage.prefetch(next, span_of(next, part));
+        storage.prefetch(next, part_of(next));
       }
       const State all = await_siblings(team, group, mailboxes, turn, totals + (turn & 1));
 
       if constexpr (Finisher::one_value_a_row) {
-        if (part == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
+        if (number == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
       } else {
-        const typename Finisher::template Row<Math, A> finish(math, Storage::keeps_row ? mine.reference : all.reference,
-                                                              all);
-        storage.write(input, output, span, math, finish);
+        const typename Finisher::template Row<Math, A> finish(
+            math, Storage::has_own_reference ? mine.reference : all.reference, all);
+        storage.write(input, output, part, math, finish);
       }
     }
-  }
-
-  /// This team's part of a row: whole packs, as many as each of the others has, but for the last ones.
-  template <class Row>
-  KOKKOS_INLINE_FUNCTION Span span_of(const Row& row, int part) const {
-    const Span whole         = Span::whole_row(cols, allow_shift ? row.template phase<V>() : 0);
-    const std::int64_t begin = share * part < whole.end ? share * part : whole.end;
-    const std::int64_t end   = begin + share < whole.end ? begin + share : whole.end;
-    return {begin, begin > whole.begin ? begin : whole.begin, end, whole.phase};
   }
 
   /// Warp 0 reads the siblings' letters, everybody gets their union; all parts join them in the same order. Two totals

@@ -106,7 +106,8 @@ KOKKOS_INLINE_FUNCTION A at_most(A x, A bound) {
   return -at_least(-x, -bound);
 }
 
-/// 2^t to a relative 1e-6, 0 below the normal range, by the instruction that a GPU has for it.
+/// 2^t to a relative 2^-22 for |t| <= 1/2, plus what rounding t loses beyond, by the instruction that a GPU has for it; 0
+/// below the normal range.
 KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
 #if defined(__CUDA_ARCH__)
   float result;
@@ -139,7 +140,8 @@ struct ExpReference {
 /// without an error. Where scale2 x is too large for that, R is an x itself and subtracted first, which is exact for
 /// all x whose exponential is not 0. R, in units of x, is the name that threads tell each other; `at` reads it.
 ///
-/// `full` is within 1.2 ulp. `fast`, relative 1e-4, takes a GPU's own instruction where it has one.
+/// `full` is within 1.2 ulp by the polynomial; for float a GPU's own 2^f is used, which is within 2. `fast`, relative 1e-4,
+/// leaves all of 2^t to that instruction.
 template <class A, ExpAccuracy accuracy>
 struct ScaledExp {
   using C         = Exp2Constants<A>;
@@ -184,6 +186,9 @@ struct ScaledExp {
     const A shifted = fused_multiply_add(d, scale2, C::round_magic);
     const A f       = fraction(d, shifted - C::round_magic);
     const A power   = Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits) + r.shift);
+    if constexpr (std::is_same_v<A, float>) {  // logsumexp of 8192 x 16384: 0.86 of copy, by the polynomial 0.78
+      KOKKOS_IF_ON_DEVICE((return exp2_native(f) * power;))
+    }
     return fused_multiply_add(f, exp2_series<A, accuracy>(f), A(1)) * power;
   }
 

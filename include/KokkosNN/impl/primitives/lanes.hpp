@@ -98,6 +98,24 @@ KOKKOS_INLINE_FUNCTION State merge_two(const Math& math, const State& a, const S
   return {reference, rescaled(math, a.sum, a.reference, reference) + rescaled(math, b.sum, b.reference, reference)};
 }
 
+/// Of a power of two; Kokkos::countr_zero is a search on a GPU.
+KOKKOS_INLINE_FUNCTION int log2_of(int power) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return __ffs(power) - 1;
+#else
+  return Kokkos::countr_zero(static_cast<unsigned>(power));
+#endif
+}
+
+/// The smallest power of two that is at least n > 0.
+KOKKOS_INLINE_FUNCTION int power_at_least(int n) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return n == 1 ? 1 : 1 << (32 - __clz(n - 1));
+#else
+  return static_cast<int>(Kokkos::bit_ceil(static_cast<unsigned>(n)));
+#endif
+}
+
 /// The threads of a team that share a row: `size` of them, this one being number `rank` of group number `index`.
 struct RowGroup {
   int rank;
@@ -110,7 +128,7 @@ struct RowGroup {
     if (size == team.team_size()) return {thread, size, 0};
     if (size == 1) return {0, 1, thread};
     // Smaller groups are powers of two; an integer division costs a GPU as much as the reductions do.
-    return {thread & (size - 1), size, thread >> Kokkos::countr_zero(static_cast<unsigned>(size))};
+    return {thread & (size - 1), size, thread >> log2_of(size)};
   }
 
   /// Lanes of the group that can shuffle with this one.
@@ -146,9 +164,11 @@ KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, cons
 
   State all;
   if constexpr (native_lanes() > 1) {
-    const int lane = group.rank % native_lanes();
-    if (lane < warps) all = slots[lane];
-    all = merge_lanes(math, all, native_lanes());
+    // Every so many lanes have all slots among them, and need no more shuffles than there are slots to join.
+    const int lanes = power_at_least(warps);
+    const int slot  = group.rank & (lanes - 1);
+    if (slot < warps) all = slots[slot];
+    all = merge_lanes(math, all, lanes);
   } else {
     for (int w = 0; w < warps; ++w) all = merge_two(math, all, slots[w]);
   }

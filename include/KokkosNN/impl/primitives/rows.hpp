@@ -4,16 +4,18 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/pack.hpp>
+#include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Where rows come from and go to. A kernel asks a source or sink for one row, `rows.row(r)`, then for a stretch of it
 // from some column on, `row.from<V>(start)`, and moves packs by their place in the stretch: `load_pack<V>(c, window,
 // pad)`, `store_pack<V>(pack, c, window)`. Places in a stretch are ints: 64-bit arithmetic stays out of the inner
-// loops.
+// loops. A `shifted` row has rims besides, elements in front of its first whole pack and behind its last.
 
 namespace KokkosNN::Impl {
 
@@ -44,21 +46,19 @@ struct RowMap {
   }
 };
 
-/// The places of a stretch that belong to the row: begin <= c < end. A pack may stick out at either side; elements
-/// outside are loaded as `pad` and not stored.
+/// The places of a stretch that belong to the row: 0 <= c < end. The last pack may stick out; elements outside are
+/// loaded as `pad` and not stored.
 struct Window {
-  int begin;
   int end;
 
-  KOKKOS_INLINE_FUNCTION bool has(int c) const { return c >= begin && c < end; }
   template <int V>
   KOKKOS_INLINE_FUNCTION bool has_pack(int c) const {
-    return c >= begin && c + V <= end;
+    return c + V <= end;
   }
   /// Whether a pack lies either in the row or outside of it.
   template <int V>
   KOKKOS_INLINE_FUNCTION bool splits_no_pack() const {
-    return begin == 0 && end % V == 0;
+    return end % V == 0;
   }
 };
 
@@ -102,7 +102,11 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
 template <class T>
 KOKKOS_INLINE_FUNCTION T opaque(T value) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (sizeof(T) == 8) {
+  if constexpr (std::is_same_v<T, float>) {
+    asm volatile("" : "+f"(value));
+  } else if constexpr (std::is_same_v<T, double>) {
+    asm volatile("" : "+d"(value));
+  } else if constexpr (sizeof(T) == 8) {
     asm volatile("" : "+l"(value));
   } else {
     asm volatile("" : "+r"(value));
@@ -111,11 +115,35 @@ KOKKOS_INLINE_FUNCTION T opaque(T value) {
   return value;
 }
 
-/// A stretch of a row in memory. If `plain`, packs never stick out and are aligned, as the launch has checked.
-template <class T, bool plain = false>
+/// 0, but no compiler knows: ptxas sees through `opaque`. Those of different numbers are not known to be equal.
+template <int number>
+KOKKOS_INLINE_FUNCTION std::uint32_t unknown_zero() {
+#if defined(__CUDA_ARCH__)
+  static_assert(number >= 0 && number < 3);
+  return number == 0 ? threadIdx.z : number == 1 ? blockIdx.y : blockIdx.z;  // teams are numbered by the others
+#else
+  return 0;
+#endif
+}
+
+/// A pack of a 16-bit type as words of two elements, the first one in the lower half.
+template <class T, int V>
+requires(sizeof(T) == 2 &&
+         V % 2 == 0) KOKKOS_INLINE_FUNCTION Pack<std::uint32_t, V / 2> words_of(const Pack<T, V>& pack) {
+  Pack<std::uint32_t, V / 2> words;
+  for (int w = 0; w < V / 2; ++w) {
+    const std::uint32_t high = Kokkos::bit_cast<std::uint16_t>(pack[2 * w + 1]);
+    words[w]                 = Kokkos::bit_cast<std::uint16_t>(pack[2 * w]) | high << 16;
+  }
+  return words;
+}
+
+/// A stretch of a row in memory. Unless the form is `any`, packs are aligned and lie in the row or outside of it, as
+/// the launch has checked.
+template <class T, RowForm form>
 struct MemoryStretch {
   using value_type                   = std::remove_const_t<T>;
-  static constexpr bool always_whole = plain;
+  static constexpr bool always_whole = form != RowForm::any;
 
   T* base;
   std::int64_t stride;
@@ -134,11 +162,18 @@ struct MemoryStretch {
     KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
   }
 
+  /// The same as words of two 16-bit elements.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
+    KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c);))
+    KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
+  }
+
   /// Asks for a pack to be brought into the last-level cache, where there is an instruction for that.
   template <int V>
   KOKKOS_INLINE_FUNCTION void prefetch_pack([[maybe_unused]] int c, [[maybe_unused]] const Window& window) const {
 #if defined(__CUDA_ARCH__)
-    if (stride == 1 && c >= window.begin && c < window.end) asm volatile("prefetch.global.L2 [%0];" ::"l"(base + c));
+    if (stride == 1 && c < window.end) asm volatile("prefetch.global.L2 [%0];" ::"l"(base + c));
 #endif
   }
 
@@ -162,11 +197,10 @@ struct MemoryStretch {
     if (whole_packs && window.has_pack<V>(c)) return load_whole_pack<V>(c, window, pad);
     Pack<value_type, V> pack;
     KOKKOS_IF_ON_DEVICE((const T* const first                = base + opaque(c) * opaque(stride);
-                         for (int v = 0; v < V; ++v) pack[v] = window.has(c + v) ? first[v * stride] : pad;))
-    KOKKOS_IF_ON_HOST((const int begin                           = window.begin > c ? window.begin - c : 0;
-                       const int end                             = window.end - c < V ? window.end - c : V;
-                       for (int v = 0; v < V; ++v) pack[v]       = pad;
-                       for (int v = begin; v < end; ++v) pack[v] = base[(c + v) * stride];))
+                         for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? first[v * stride] : pad;))
+    KOKKOS_IF_ON_HOST((const int end                         = window.end - c < V ? window.end - c : V;
+                       for (int v = 0; v < V; ++v) pack[v]   = pad;
+                       for (int v = 0; v < end; ++v) pack[v] = base[(c + v) * stride];))
     return pack;
   }
 
@@ -175,47 +209,52 @@ struct MemoryStretch {
     if (whole_packs && window.has_pack<V>(c)) return store_whole_pack(pack, c);
     T* const first = base + opaque(c) * opaque(stride);
     for (int v = 0; v < V; ++v) {
-      if (window.has(c + v)) first[v * stride] = pack[v];
+      if (c + v < window.end) first[v * stride] = pack[v];
     }
   }
 };
 
 /// One row in memory, to read (`T` const) or write.
-template <class T, bool plain = false>
+template <class T, RowForm form>
 struct MemoryRow {
-  using value_type = std::remove_const_t<T>;
+  using value_type                     = std::remove_const_t<T>;
+  static constexpr bool has_rims       = form == RowForm::shifted;
+  static constexpr bool is_unit_stride = form != RowForm::any;
 
   T* base;
   std::int64_t stride;
 
-  /// How far into a pack the row starts.
+  /// Elements in front of the first pack boundary, where the row's packs begin.
   template <int V>
-  KOKKOS_INLINE_FUNCTION int phase() const {
-    return !plain && stride == 1 ? pack_phase<T, V>(base) : 0;
+  KOKKOS_INLINE_FUNCTION int head() const {
+    return has_rims ? (V - pack_phase<T, V>(base)) % V : 0;
   }
-  /// The stretch from column `start` on; a negative start begins that much before the row.
+  /// The stretch from column `start` on.
   template <int V>
-  KOKKOS_INLINE_FUNCTION MemoryStretch<T, plain> from(std::int64_t start) const {
-    if constexpr (plain) return {base + start, 1, true};
+  KOKKOS_INLINE_FUNCTION MemoryStretch<T, form> from(std::int64_t start) const {
+    if constexpr (is_unit_stride) return {base + start, 1, true};
     T* const first = base + start * stride;
     return {first, stride, moves_whole_packs<T, V>(first, stride)};
   }
+
+  KOKKOS_INLINE_FUNCTION value_type load_one(std::int64_t c) const { return base[c]; }
+  KOKKOS_INLINE_FUNCTION void store_one(value_type value, std::int64_t c) const { base[c] = value; }
 };
 
-/// The rows of a View, reduced axis and all others as strides. `plain` rows follow each other at one stride, are
-/// contiguous and hold whole aligned packs: the kernel for them has no other path, and registers to spare.
-template <class T, bool plain = false>
+/// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the
+/// kernel for them has no other path, and registers to spare.
+template <class T, RowForm row_form>
 struct MemoryRows {
-  using value_type               = std::remove_const_t<T>;
-  static constexpr bool is_plain = plain;
+  using value_type              = std::remove_const_t<T>;
+  static constexpr RowForm form = row_form;
 
   T* data;
   std::int64_t col_stride;
   RowMap map;
 
-  KOKKOS_INLINE_FUNCTION MemoryRow<T, plain> row(std::int64_t r) const {
-    if constexpr (plain) return {opaque(data + r * map.stride[0]), 1};
-    return {opaque(data + map(r)), col_stride};
+  KOKKOS_INLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
+    if constexpr (form == RowForm::aligned) return {opaque(data + r * map.stride[0]), 1};
+    return {opaque(data + map(r)), form == RowForm::any ? col_stride : 1};
   }
 };
 
@@ -236,8 +275,8 @@ struct MemoryScalars {
 /// A user's load functor as a source of rows.
 template <RowLoad Load>
 struct FunctorRows {
-  using value_type               = typename Load::value_type;
-  static constexpr bool is_plain = false;
+  using value_type              = typename Load::value_type;
+  static constexpr RowForm form = RowForm::any;
 
   struct Stretch {
     using value_type                   = typename Load::value_type;
@@ -261,6 +300,11 @@ struct FunctorRows {
     }
 
     template <int V>
+    KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
+      return words_of(load_inner_pack<V>(c));
+    }
+
+    template <int V>
     KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
       if (c < window.end) return load_inner_pack<V>(c);
       Pack<value_type, V> pack;
@@ -272,19 +316,20 @@ struct FunctorRows {
     KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
       if (window.has_pack<V>(c)) return load.template load<V>(r, start + c);
       Pack<value_type, V> pack;
-      for (int v = 0; v < V; ++v) pack[v] = window.has(c + v) ? load.template load<1>(r, start + c + v)[0] : pad;
+      for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? load.template load<1>(r, start + c + v)[0] : pad;
       return pack;
     }
   };
 
   struct Row {
-    using value_type = typename Load::value_type;
+    using value_type               = typename Load::value_type;
+    static constexpr bool has_rims = false;
 
     const Load& load;
     std::int64_t r;
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION int phase() const {
+    KOKKOS_INLINE_FUNCTION int head() const {
       return 0;
     }
     template <int V>
@@ -328,7 +373,7 @@ struct FunctorSink {
         return;
       }
       for (int v = 0; v < V; ++v) {
-        if (window.has(c + v)) sink.template store<1>(Pack<A, 1>{{pack[v]}}, r, start + c + v);
+        if (c + v < window.end) sink.template store<1>(Pack<A, 1>{{pack[v]}}, r, start + c + v);
       }
     }
   };

@@ -135,27 +135,22 @@ KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack,
   for (int l = 0; l < sum_lanes_of<V>; ++l) sums.add(l, parts[l]);
 }
 
-/// Part of a row, in columns counted from the pack boundary at or before the row's start, `phase` elements ahead of it.
+/// Columns begin to end of a row, which packs go through from `begin` on.
 struct Span {
-  std::int64_t origin;  ///< of the first pack; a multiple of the pack size
-  std::int64_t begin;   ///< origin <= begin, unless the span is empty
+  std::int64_t begin;
   std::int64_t end;
-  int phase;
 
-  KOKKOS_INLINE_FUNCTION static Span whole_row(std::int64_t cols, int phase) { return {0, phase, cols + phase, phase}; }
-
-  /// The column of the row at which the t-th tile starts.
-  KOKKOS_INLINE_FUNCTION std::int64_t start(std::int64_t t, int tile_size) const {
-    return origin + t * tile_size - phase;
-  }
+  /// The column at which the t-th tile starts.
+  KOKKOS_INLINE_FUNCTION std::int64_t start(std::int64_t t, int tile_size) const { return begin + t * tile_size; }
   /// The places of the t-th tile that lie in the span.
   KOKKOS_INLINE_FUNCTION Window window(std::int64_t t, int tile_size) const {
-    const std::int64_t first = origin + t * tile_size;
-    const std::int64_t left  = end - first;
-    return {begin > first ? static_cast<int>(begin - first) : 0, left < tile_size ? static_cast<int>(left) : tile_size};
+    const std::int64_t left = end - start(t, tile_size);
+    return {left < tile_size ? static_cast<int>(left) : tile_size};
   }
+  /// All of a span that is one tile.
+  KOKKOS_INLINE_FUNCTION Window window() const { return {static_cast<int>(end - begin)}; }
   /// Whether there is a t-th tile.
-  KOKKOS_INLINE_FUNCTION bool has_tile(std::int64_t t, int tile_size) const { return origin + t * tile_size < end; }
+  KOKKOS_INLINE_FUNCTION bool has_tile(std::int64_t t, int tile_size) const { return start(t, tile_size) < end; }
   /// How many there are; counted, as a 64-bit division is a subroutine on GPUs.
   KOKKOS_INLINE_FUNCTION std::int64_t tiles(int tile_size) const {
     std::int64_t n = 0;
@@ -164,17 +159,111 @@ struct Span {
   }
 };
 
+/// What of a row the threads of a group have: packs, and this thread's element of the row's rims, if it has one.
+struct RowPart {
+  Span packs;
+  std::int64_t rim;
+  bool has_rim;
+
+  /// A whole row of `cols` columns. A group has at least as many threads as rims can have elements, 2V - 2.
+  template <int V, class Row>
+  KOKKOS_INLINE_FUNCTION static RowPart whole(const Row& row, std::int64_t cols, int rank) {
+    if constexpr (!Row::has_rims) return {{0, cols}, 0, false};
+    const std::int64_t head = head_of<V>(row, cols);
+    const std::int64_t body = (cols - head) & -std::int64_t(V);
+    const std::int64_t rim  = rank < head ? rank : rank + body;
+    return {{head, head + body}, rim, rim < cols};
+  }
+
+  /// So many elements of its packs, from `first` on; the group with the first pack has the rims.
+  template <int V, class Row>
+  KOKKOS_INLINE_FUNCTION static RowPart share(const Row& row, std::int64_t cols, int rank, std::int64_t first,
+                                              std::int64_t elements) {
+    RowPart part             = whole<V>(row, cols, rank);
+    const std::int64_t begin = part.packs.begin + first;
+    const std::int64_t end   = part.packs.end;
+    part.packs               = {begin < end ? begin : end, begin + elements < end ? begin + elements : end};
+    part.has_rim             = part.has_rim && first == 0;
+    return part;
+  }
+
+ private:
+  template <int V, class Row>
+  KOKKOS_INLINE_FUNCTION static std::int64_t head_of(const Row& row, std::int64_t cols) {
+    const std::int64_t head = row.template head<V>();
+    return head < cols ? head : cols;
+  }
+};
+
+/// This thread's element of a row's rims.
+template <class A, bool exists>
+struct RimElement {
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&, const Math&) {}
+  KOKKOS_INLINE_FUNCTION A larger(A max) const { return max; }
+  template <bool keep, class Math, class Sums>
+  KOKKOS_INLINE_FUNCTION void add_exponential(const Math&, const ExpReference<A>&, Sums&) {}
+  template <class SinkRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow&, const RowPart&, const F&) const {}
+};
+
+template <class A>
+struct RimElement<A, true> {
+  A value;
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
+    value = -Kokkos::Experimental::infinity_v<A>;
+    if (part.has_rim) value = math.sign * static_cast<A>(row.load_one(part.rim));
+  }
+
+  KOKKOS_INLINE_FUNCTION A larger(A max) const { return max_ignoring_nan(max, value); }
+
+  /// `keep` leaves the exponential in its place.
+  template <bool keep, class Math, class Sums>
+  KOKKOS_INLINE_FUNCTION void add_exponential(const Math& math, const ExpReference<A>& reference, Sums& sums) {
+    const A e = math.exp(value, reference);
+    if constexpr (keep) value = e;
+    sums.add(0, e);
+  }
+
+  template <class SinkRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& finish) const {
+    using T = typename SinkRow::value_type;
+    if (part.has_rim) sink.store_one(static_cast<T>(finish(value)), part.rim);
+  }
+};
+
 /// The packs of a tile that belong to a thread: at place `first`, then every `step`.
 struct PackWalk {
   int first;
   int step;
+  int ahead;  // from here to the last of the lanes that run in step with this one
 
   template <int V>
   KOKKOS_INLINE_FUNCTION static PackWalk of(int rank, int size) {
-    return {rank * V, size * V};
+    const int lanes = size < native_lanes() ? size : native_lanes();
+    return {rank * V, size * V, (lanes - 1 - (rank & (lanes - 1))) * V};
   }
   KOKKOS_INLINE_FUNCTION int place(int k) const { return first + k * step; }
+  /// Whether all K packs of this thread, and of those in step with it, lie in the window: a branch that no warp splits.
+  template <int K>
+  KOKKOS_INLINE_FUNCTION bool fills(const Window& window) const {
+    return place(K - 1) + ahead < window.end;
+  }
 };
+
+/// finish(value) of one pack, to its place if that lies in the window.
+template <class Stretch, class A, int V, class F>
+KOKKOS_INLINE_FUNCTION void store_pack(const Stretch& stretch, const Pack<A, V>& pack, int place, const Window& window,
+                                       const F& finish) {
+  using T = typename Stretch::value_type;
+  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+    if (place < window.end) stretch.store_whole_pack(narrowed<T>(pack, finish), place);
+  } else {
+    stretch.template store_pack<V>(narrowed<T>(pack, finish), place, window);
+  }
+}
 
 /// K packs as they lie in memory; loading is apart from computing so that all loads are in flight together.
 template <class T, int V, int K>
@@ -185,7 +274,7 @@ struct RawTile {
   KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window, T pad) {
     // One decision for the tile instead of one a pack, where rows allow: almost always.
     const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
-    if (is_whole && walk.place(K - 1) < window.end) {
+    if (is_whole && walk.template fills<K>(window)) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) pack[k] = stretch.template load_inner_pack<V>(walk.place(k));
     } else if (is_whole) {
@@ -195,6 +284,65 @@ struct RawTile {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) pack[k] = stretch.template load_pack<V>(walk.place(k), window, pad);
     }
+  }
+};
+
+/// Whether T is what is left of a float without its lower 16 bits.
+template <class T>
+inline constexpr bool is_upper_half_of_float = std::is_same_v<T, Kokkos::Experimental::bhalf_t>;
+
+/// K packs of a 16-bit type, two elements a word, times the sign of the scale.
+template <class T, int V, int K>
+struct PackedTile {
+  Pack<std::uint32_t, V / 2> word[K];
+
+  template <class Stretch, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                   const Math& math) {
+    const T pad         = math.template pad<T>();
+    const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
+    if (is_whole && walk.template fills<K>(window)) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) word[k] = stretch.template load_inner_words<V>(walk.place(k));
+    } else if (is_whole) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        word[k] = words_of(filled<T, V>(pad));
+        if (walk.place(k) < window.end) word[k] = stretch.template load_inner_words<V>(walk.place(k));
+      }
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) word[k] = words_of(stretch.template load_pack<V>(walk.place(k), window, pad));
+    }
+    const std::uint32_t flip = math.sign < 0 ? 0x80008000u : 0u;  // of the sign bits
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      for (int w = 0; w < V / 2; ++w) word[k][w] ^= flip;
+    }
+  }
+
+  /// The k-th pack in the accumulator type. Compilers must not see that it is the same in each pass over the tile, or
+  /// they would keep it.
+  template <int pass, class A>
+  KOKKOS_INLINE_FUNCTION void unpack(Pack<A, V>& wide, int k) const {
+    for (int v = 0; v < V; v += 2) {
+      wide[v]     = element<pass, 0, A>(word[k][v / 2]);
+      wide[v + 1] = element<pass, 1, A>(word[k][v / 2]);
+    }
+  }
+
+ private:
+  template <int pass, int number, class A>
+  KOKKOS_INLINE_FUNCTION static A element(std::uint32_t w) {
+#if defined(__CUDA_ARCH__)
+    // Two of its bytes over two zero bytes, by one instruction.
+    constexpr unsigned bytes = number == 0 ? 0x1044u : 0x3244u;
+    if constexpr (is_upper_half_of_float<T>) {
+      return Kokkos::bit_cast<float>(__byte_perm(w, 0u, bytes + unknown_zero<pass>()));
+    }
+#endif
+    const std::uint32_t bits = (w ^ unknown_zero<pass>()) >> (16 * number);
+    return static_cast<A>(Kokkos::bit_cast<T>(static_cast<std::uint16_t>(bits)));
   }
 };
 
@@ -213,9 +361,16 @@ struct Tile {
   KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
                                    const Math& math) {
     using T = typename Stretch::value_type;
-    RawTile<T, V, K> raw;
-    raw.load(stretch, walk, window, math.template pad<T>());
-    widen(raw, math.sign);
+    if constexpr (native_lanes() > 1 && sizeof(T) == 2 && V > 1) {  // a GPU's registers are words
+      PackedTile<T, V, K> packed;
+      packed.load(stretch, walk, window, math);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) packed.template unpack<0>(pack[k], k);
+    } else {
+      RawTile<T, V, K> raw;
+      raw.load(stretch, walk, window, math.template pad<T>());
+      widen(raw, math.sign);
+    }
   }
 
   KOKKOS_INLINE_FUNCTION A max() const {
@@ -225,17 +380,16 @@ struct Tile {
     return largest(m);
   }
 
-  /// sum of exp(pack - reference); `keep` leaves the exponentials in the tile.
+  /// Adds exp(pack - reference); `keep` leaves the exponentials in the tile.
   template <bool keep, class Math>
-  KOKKOS_INLINE_FUNCTION auto sum_of_exponentials(const Math& math, const ExpReference<A>& reference) {
-    PackSums<Math, V> sums;
+  KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
+                                               PackSums<Math, V>& sums) {
     if (keep && reference.base != A(0)) {  // hardly ever, so not in the loop below
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) subtract(pack[k], reference.base);
     }
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) add_exponentials<keep>(math, pack[k], reference, sums);
-    return sums.all_lanes();
+    for (int k = 0; k < K; ++k) Impl::add_exponentials<keep>(math, pack[k], reference, sums);
   }
 
   /// Stores what a row's finish makes of the kept values.
@@ -288,23 +442,39 @@ struct RunningSum {
 
 /// (max, sum) of a span, loaded tile by tile.
 template <int V, int K, class A, class Row, class Math>
-KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const Span& span, const PackWalk& walk,
+KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
                                                          const Math& math) {
+  const Span& span    = part.packs;
   const int tile_size = K * walk.step;
   RunningSum<Math> running;
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
+    const Window window = span.window(t, tile_size);
     Tile<A, V, K> tile;
-    tile.load(row.template from<V>(span.start(t, tile_size)), walk, span.window(t, tile_size), math);
+    tile.load(row.template from<V>(span.start(t, tile_size)), walk, window, math);
     const auto reference = running.raise(math, tile.max());
-    running.add(tile.template sum_of_exponentials<false>(math, reference));
+    PackSums<Math, V> sums;
+    tile.template add_exponentials<false>(math, reference, sums);
+    running.add(sums.all_lanes());
+  }
+  RimElement<A, Row::has_rims> rim;
+  rim.load(row, part, math);
+  if (part.has_rim) {
+    const auto reference = running.raise(math, rim.larger(running.reference));
+    PackSums<Math, V> sums;
+    rim.template add_exponential<false>(math, reference, sums);
+    running.add(sums.all_lanes());
   }
   return running.state();
 }
 
 /// finish(x) of a span, loaded again: last tile first, as what was read last may still be in a cache.
 template <int V, int K, class A, class Row, class SinkRow, class Math, class F>
-KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, const Span& span, const PackWalk& walk,
-                                          const Math& math, const F& finish) {
+KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, const RowPart& part,
+                                          const PackWalk& walk, const Math& math, const F& finish) {
+  RimElement<A, Row::has_rims> rim;
+  rim.load(row, part, math);
+  rim.store(sink, part, finish);
+  const Span& span    = part.packs;
   const int tile_size = K * walk.step;
   for (std::int64_t t = span.tiles(tile_size) - 1; t >= 0; --t) {
     const std::int64_t start = span.start(t, tile_size);
