@@ -51,6 +51,8 @@ function(kokkosnn_fetch_kokkos)
     endif()
   endif()
 
+  # As KokkosNN itself: archives that can go into someone's shared library.
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
   kokkosnn_fetch(
     kokkos
     https://github.com/kokkos/kokkos/releases/download/5.0.2/kokkos-5.0.2.tar.gz

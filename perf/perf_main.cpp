@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_perf --out DIR [--full] [--seconds S] [Google Benchmark's flags]
+/// kokkosnn_perf --list-shapes [--full]
 ///
 /// Registers a benchmark for every shape and provider, checks each provider's result before its time counts, prints a
 /// line a shape while it runs and leaves DIR/results.json for report.py.
@@ -35,7 +36,8 @@ constexpr const char* five_pass_name = "five_pass";
 
 struct Arguments {
   std::filesystem::path out;
-  bool full = false;
+  bool full        = false;
+  bool list_shapes = false;
   Effort effort;
   std::string command_line;
 };
@@ -51,6 +53,9 @@ std::vector<Provider> providers(const Case& shape, bool full) {
                                                                return make_kokkosnn(problem, RowStrategy::automatic);
                                                              }}};
   if (five_pass_serves(shape)) result.push_back({five_pass_name, make_five_pass});
+#if defined(KOKKOSNN_HAVE_CUDNN)
+  if (cudnn_serves(shape)) result.push_back({"cudnn", make_cudnn});
+#endif
   if (!full) return result;
   for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
                                      RowStrategy::team_online, RowStrategy::split_row, RowStrategy::inner_lanes})
@@ -242,7 +247,8 @@ constexpr const char* usage =
     "usage: kokkosnn_perf --out DIR [--full] [--seconds S] [--benchmark_filter=REGEX ...]\n"
     "  --out DIR     where results.json goes; made if missing\n"
     "  --full        every shape and every strategy that can serve, instead of the quick set\n"
-    "  --seconds S   wall time of sampling one provider on one shape\n";
+    "  --seconds S   wall time of sampling one provider on one shape\n"
+    "  --list-shapes the shapes as JSON, as they would run on this machine; measures nothing\n";
 
 /// Takes our own flags out of argv and leaves the rest to Google Benchmark.
 Arguments parse(int& argc, char** argv) {
@@ -260,6 +266,8 @@ Arguments parse(int& argc, char** argv) {
       arguments.out = value();
     else if (flag == "--full")
       arguments.full = true;
+    else if (flag == "--list-shapes")
+      arguments.list_shapes = true;
     else if (flag == "--seconds")
       seconds = std::stod(value());
     else
@@ -308,6 +316,11 @@ int main(int argc, char** argv) {
   try {
     const Kokkos::ScopeGuard kokkos(argc, argv);
     const Arguments arguments = parse(argc, argv);
+    if (arguments.list_shapes) {
+      const std::int64_t traffic = traffic_limit(Exec{}, arguments.full);
+      std::printf("%s\n", json(cases(arguments.full, with_16_bit_types, traffic)).c_str());
+      return 0;
+    }
     if (arguments.out.empty() && !is_listing(argc, argv)) {
       std::fputs(usage, stderr);
       return 2;

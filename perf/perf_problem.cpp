@@ -75,28 +75,6 @@ std::vector<double> reference(RowOperator op, const std::vector<double>& x) {
   return y;
 }
 
-/// What a correct kernel stays within; it catches a wrong one, the tests judge accuracy.
-struct Tolerance {
-  double relative;
-  double absolute;
-};
-
-Tolerance tolerance(ElementType type) {
-  switch (type) {
-    case ElementType::f64:
-      return {1e-12, 1e-300};
-    case ElementType::f32:
-      return {2e-5, 1e-30};
-    case ElementType::f16:
-      return {4e-3, 1e-6};  // a wide row's probabilities are subnormal
-    case ElementType::bf16:
-      return {2e-2, 1e-30};
-    case ElementType::other:
-      break;
-  }
-  return {0, 0};
-}
-
 bool agrees(double got, double want, const Tolerance& tolerance, double slack) {
   return std::abs(got - want) <= slack * (tolerance.relative * std::abs(want) + tolerance.absolute);
 }

@@ -5,12 +5,53 @@
 #include <cstdio>
 #include <fstream>
 #include <ostream>
+#include <sstream>
 #include <stdexcept>
 
 namespace KokkosNN::Perf {
 namespace {
 
-std::string quoted(const std::string& text) {
+/// The fields that name a shape, for shapes, records and failures alike.
+void write_shape(std::ostream& out, const Case& shape) {
+  out << "{\"sweep\": " << json(shape.sweep) << ", \"op\": " << json(KokkosNN::to_string(shape.op))
+      << ", \"type\": " << json(shape.type()) << ", \"layout\": " << json(to_string(shape.layout))
+      << ", \"rows\": " << shape.rows << ", \"nominal_rows\": " << shape.nominal_rows << ", \"cols\": " << shape.cols;
+}
+
+void write_entry(std::ostream& out, const Case& shape) {
+  write_shape(out, shape);
+  out << "}";
+}
+
+void write_entry(std::ostream& out, const Record& record) {
+  const Timing& timing = record.timing;
+  write_shape(out, record.shape);
+  out << ", \"provider\": " << json(record.provider) << ", \"plan\": " << json(record.plan)
+      << ", \"bytes\": " << record.shape.bytes() << ", \"samples\": " << timing.samples
+      << ", \"median_s\": " << timing.median << ", \"q1_s\": " << timing.q1 << ", \"q3_s\": " << timing.q3
+      << ", \"min_s\": " << timing.min << ", \"max_s\": " << timing.max << "}";
+}
+
+void write_entry(std::ostream& out, const Failure& failure) {
+  write_shape(out, failure.shape);
+  out << ", \"provider\": " << json(failure.provider) << ", \"what\": " << json(failure.what) << "}";
+}
+
+template <class Entry>
+void write_list(std::ostream& out, const std::vector<Entry>& entries) {
+  out << "[";
+  const char* separator = "\n";
+  for (const Entry& entry : entries) {
+    out << separator;
+    write_entry(out, entry);
+    separator = ",\n";
+  }
+  out << "\n]";
+}
+
+}  // namespace
+
+std::string json(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -27,40 +68,21 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-/// The fields that name a shape, for records and failures alike.
-void write_shape(std::ostream& out, const Case& shape, const std::string& provider) {
-  out << "{\"sweep\": " << quoted(shape.sweep) << ", \"op\": " << quoted(KokkosNN::to_string(shape.op))
-      << ", \"type\": " << quoted(shape.type()) << ", \"layout\": " << quoted(to_string(shape.layout))
-      << ", \"rows\": " << shape.rows << ", \"nominal_rows\": " << shape.nominal_rows << ", \"cols\": " << shape.cols
-      << ", \"provider\": " << quoted(provider);
-}
-
-void write_entry(std::ostream& out, const Record& record) {
-  const Timing& timing = record.timing;
-  write_shape(out, record.shape, record.provider);
-  out << ", \"plan\": " << quoted(record.plan) << ", \"bytes\": " << record.shape.bytes()
-      << ", \"samples\": " << timing.samples << ", \"median_s\": " << timing.median << ", \"q1_s\": " << timing.q1
-      << ", \"q3_s\": " << timing.q3 << ", \"min_s\": " << timing.min << ", \"max_s\": " << timing.max << "}";
-}
-
-void write_entry(std::ostream& out, const Failure& failure) {
-  write_shape(out, failure.shape, failure.provider);
-  out << ", \"what\": " << quoted(failure.what) << "}";
-}
-
-template <class Entry>
-void write_list(std::ostream& out, const char* name, const std::vector<Entry>& entries) {
-  out << ",\n\"" << name << "\": [";
+std::string json(const Context& context) {
+  std::string result    = "{";
   const char* separator = "\n";
-  for (const Entry& entry : entries) {
-    out << separator;
-    write_entry(out, entry);
+  for (const auto& [key, value] : context) {
+    result.append(separator).append("  ").append(json(key)).append(": ").append(json(value));
     separator = ",\n";
   }
-  out << "\n]";
+  return result + "\n}";
 }
 
-}  // namespace
+std::string json(const std::vector<Case>& shapes) {
+  std::ostringstream out;
+  write_list(out, shapes);
+  return out.str();
+}
 
 const Record* Results::find(const Case& shape, const std::string& provider) const {
   const auto found = std::ranges::find_if(
@@ -70,15 +92,10 @@ const Record* Results::find(const Case& shape, const std::string& provider) cons
 
 void write_json(const Results& results, const std::filesystem::path& file) {
   std::ofstream out(file);
-  out << "{\n\"schema\": 1,\n\"context\": {";
-  const char* separator = "\n";
-  for (const auto& [key, value] : results.context) {
-    out << separator << "  " << quoted(key) << ": " << quoted(value);
-    separator = ",\n";
-  }
-  out << "\n}";
-  write_list(out, "records", results.records);
-  write_list(out, "failures", results.failures);
+  out << "{\n\"schema\": 1,\n\"context\": " << json(results.context) << ",\n\"records\": ";
+  write_list(out, results.records);
+  out << ",\n\"failures\": ";
+  write_list(out, results.failures);
   out << "\n}\n";
   if (!out.flush()) throw std::runtime_error("kokkosnn_perf: cannot write " + file.string());
 }

@@ -18,17 +18,20 @@ Contender softmax_call(const Exec& exec, const X& x, const Y& y, const SoftmaxOp
           .plan = to_string(make_plan(RowOperator::softmax, exec, x, y, options))};
 }
 
-template <class X, class Y>
+template <class X, class Y, class ViewLayout = Kokkos::LayoutRight>
 Contender softmax_call(const Problem& problem, const SoftmaxOptions& options) {
-  return softmax_call(problem.exec(), problem.x<const X>(), problem.y<Y>(), options);
+  return softmax_call(problem.exec(), problem.x<const X, ViewLayout>(), problem.y<Y, ViewLayout>(), options);
 }
 
 Contender softmax_call(const Problem& problem, const SoftmaxOptions& options) {
   const Case& shape = problem.shape();
   const auto is     = [&](ElementType x, ElementType y) { return shape.x_type == x && shape.y_type == y; };
   if (shape.layout == Layout::left && is(ElementType::f32, ElementType::f32))
-    return softmax_call(problem.exec(), problem.x<const float, Kokkos::LayoutLeft>(),
-                        problem.y<float, Kokkos::LayoutLeft>(), options);
+    return softmax_call<float, float, Kokkos::LayoutLeft>(problem, options);
+  if constexpr (with_16_bit_types) {
+    if (shape.layout == Layout::left && is(ElementType::bf16, ElementType::bf16))
+      return softmax_call<bhalf_t, bhalf_t, Kokkos::LayoutLeft>(problem, options);
+  }
   if (shape.layout == Layout::right) {
     if (is(ElementType::f32, ElementType::f32)) return softmax_call<float, float>(problem, options);
     if (is(ElementType::f64, ElementType::f64)) return softmax_call<double, double>(problem, options);

@@ -49,6 +49,28 @@ void with_type(ElementType type, Visit&& visit) {
   throw std::invalid_argument(std::string("KokkosNN::Perf: no element type ") + KokkosNN::to_string(type));
 }
 
+/// What a correct kernel stays within; it catches a wrong one, the tests judge accuracy.
+struct Tolerance {
+  double relative;  ///< share of the expected value
+  double absolute;
+};
+
+constexpr Tolerance tolerance(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return {1e-12, 1e-300};
+    case ElementType::f32:
+      return {2e-5, 1e-30};
+    case ElementType::f16:
+      return {4e-3, 1e-6};  // a wide row's probabilities are subnormal
+    case ElementType::bf16:
+      return {2e-2, 1e-30};
+    case ElementType::other:
+      break;
+  }
+  return {0, 0};
+}
+
 /// x and y of a case in device memory. The element types are known to the providers only: each instantiates what it
 /// needs.
 class Problem {

@@ -27,6 +27,10 @@ Contender make_copy(const Problem& problem);
 Contender make_five_pass(const Problem& problem);
 bool five_pass_serves(const Case& shape);
 
+/// cuDNN's softmax and log-softmax; only there where CMake found cuDNN (KOKKOSNN_HAVE_CUDNN).
+Contender make_cudnn(const Problem& problem);
+bool cudnn_serves(const Case& shape);
+
 /// KokkosNN with the planner's own plan (`automatic`) or a forced strategy.
 ///
 /// \throws std::invalid_argument where the strategy can't serve

@@ -38,6 +38,13 @@ struct Results {
   const Record* find(const Case& shape, const std::string& provider) const;
 };
 
+/// Text as a JSON string, quotes and all.
+std::string json(const std::string& text);
+/// The facts as a JSON object.
+std::string json(const Context& context);
+/// Shapes as a JSON array, one object a line; its fields are those that a record of results.json names its shape by.
+std::string json(const std::vector<Case>& shapes);
+
 /// Writes the file anew; an interrupted run keeps what the call before wrote.
 void write_json(const Results& results, const std::filesystem::path& file);
 

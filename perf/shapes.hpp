@@ -98,6 +98,23 @@ constexpr Array<3> layouts_quick{128, 1024, 8192};
 constexpr Array<7> types{64, 256, 1024, 4096, 8192, 16384, 32768};
 constexpr Array<3> types_quick{256, 1024, 8192};
 
+/// The marks: shapes of models and of others' benchmarks, where KokkosNN is held against the best peer of each.
+constexpr Array<4> heads{16, 32, 64, 128};
+constexpr Array<1> vision_tokens{197};
+constexpr Array<1> router{256};
+constexpr Array<3> short_rows{512, 781, 1000};
+constexpr Array<6> long_rows{1024, 2048, 4096, 8192, 12672, 16384};
+constexpr Array<6> odd_rows{1023, 1025, 2049, 4097, 5000, 8193};
+constexpr Array<2> wide_rows{32000, 32768};
+constexpr Array<1> wider_row{49152};
+constexpr Array<5> vocabularies{50257, 65536, 128256, 151936, 262144};
+constexpr Array<4> vocabularies_16_bit{50257, 65536, 128256, 262144};
+constexpr Array<1> million{1 << 20};
+constexpr Array<1> sixteen_million{1 << 24};
+constexpr Array<1> left_short{64};
+constexpr Array<1> left_long{1024};
+constexpr Array<1> left_longer{8192};
+
 }  // namespace Columns
 
 /// The same shapes for other element types and for other operators.
@@ -122,6 +139,18 @@ constexpr Sweep layouts() {
           .layout = Layout::left};
 }
 
+/// Some of the marks; they are in the full set only.
+constexpr Sweep marks(ElementType type, std::int64_t rows, std::span<const std::int64_t> cols,
+                      Layout layout = Layout::right) {
+  return {.name   = "marks",
+          .rows   = {.fixed = rows},
+          .quick  = {},
+          .full   = cols,
+          .x_type = type,
+          .y_type = type,
+          .layout = layout};
+}
+
 constexpr std::array sweeps{
     Sweep{"fused", {.fixed = 4096}, Columns::fused_quick, Columns::fused},
     Sweep{"attention", {.per_col = 32 * 64}, Columns::attention, Columns::attention},
@@ -138,6 +167,41 @@ constexpr std::array sweeps{
     types(ElementType::bf16, ElementType::f32),
     operators(RowOperator::log_softmax),
     operators(RowOperator::logsumexp),
+    marks(ElementType::f32, 1048576, Columns::heads),
+    marks(ElementType::f32, 262144, Columns::vision_tokens),
+    marks(ElementType::f32, 32768, Columns::router),
+    marks(ElementType::f32, 16384, Columns::short_rows),
+    marks(ElementType::f32, 4096, Columns::long_rows),
+    marks(ElementType::f32, 4096, Columns::odd_rows),
+    marks(ElementType::f32, 4096, Columns::wide_rows),
+    marks(ElementType::f32, 2048, Columns::wider_row),
+    marks(ElementType::f32, 1024, Columns::vocabularies),
+    marks(ElementType::f32, 64, Columns::million),
+    marks(ElementType::f32, 8, Columns::million),
+    marks(ElementType::f32, 1, Columns::sixteen_million),
+    marks(ElementType::f32, 65536, Columns::left_short, Layout::left),
+    marks(ElementType::f32, 65536, Columns::left_long, Layout::left),
+    marks(ElementType::f32, 4096, Columns::left_longer, Layout::left),
+    marks(ElementType::bf16, 1048576, Columns::heads),
+    marks(ElementType::bf16, 262144, Columns::vision_tokens),
+    marks(ElementType::bf16, 32768, Columns::router),
+    marks(ElementType::bf16, 16384, Columns::short_rows),
+    marks(ElementType::bf16, 16384, Columns::long_rows),
+    marks(ElementType::bf16, 4096, Columns::odd_rows),
+    marks(ElementType::bf16, 4096, Columns::wide_rows),
+    marks(ElementType::bf16, 2048, Columns::vocabularies_16_bit),
+    marks(ElementType::bf16, 64, Columns::million),
+    marks(ElementType::bf16, 8, Columns::million),
+    marks(ElementType::bf16, 1, Columns::sixteen_million),
+    marks(ElementType::bf16, 65536, Columns::left_short, Layout::left),
+    marks(ElementType::bf16, 65536, Columns::left_long, Layout::left),
+    marks(ElementType::bf16, 4096, Columns::left_longer, Layout::left),
+    marks(ElementType::f16, 1048576, Columns::heads),
+    marks(ElementType::f16, 262144, Columns::vision_tokens),
+    marks(ElementType::f16, 32768, Columns::router),
+    marks(ElementType::f16, 16384, Columns::short_rows),
+    marks(ElementType::f16, 16384, Columns::long_rows),
+    marks(ElementType::f64, 4096, Columns::long_rows),
 };
 
 /// One shape as it will run on this machine.
@@ -179,17 +243,19 @@ inline Case scaled(Case shape, std::int64_t traffic) {
 
 inline bool has_16_bit_type(const Sweep& sweep) { return size_of(sweep.x_type) == 2 || size_of(sweep.y_type) == 2; }
 
+/// One shape of the sweep, scaled so that it moves at most `traffic` bytes.
+inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic) {
+  const std::int64_t rows = sweep.rows.rows(cols);
+  return scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, rows, rows, cols},
+                traffic);
+}
+
 /// The table, expanded and scaled so that a shape moves at most `traffic` bytes.
 inline std::vector<Case> cases(bool full, bool with_16_bit_types, std::int64_t traffic) {
   std::vector<Case> result;
   for (const Sweep& sweep : sweeps) {
     if (has_16_bit_type(sweep) && !with_16_bit_types) continue;
-    for (const std::int64_t cols : full ? sweep.full : sweep.quick) {
-      const std::int64_t rows = sweep.rows.rows(cols);
-      result.push_back(
-          scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, rows, rows, cols},
-                 traffic));
-    }
+    for (const std::int64_t cols : full ? sweep.full : sweep.quick) result.push_back(case_of(sweep, cols, traffic));
   }
   return result;
 }
