@@ -45,17 +45,18 @@ class Table(unittest.TestCase):
     def test_rates_count_the_bytes_that_must_move(self):
         run = run_of(*three_providers(1024, 100.0))
         shape = run.shapes()[0]
-        row = report.table_row(run, shape, False)
+        row = report.table_row(run, shape, report.extras_of(run))
         self.assertEqual(row, ["2000", "1024", "204.8", "163.8", "0.80", "41.0", "0.20"])
 
     def test_a_missing_provider_is_a_dash(self):
-        run = run_of(entry("KokkosNN"))
-        self.assertEqual(report.table_row(run, run.shapes()[0], False)[2:], ["-", "163.8", "-", "-", "-"])
+        run = run_of(entry("KokkosNN"), entry("five_pass", 7))
+        row = report.table_row(run, run.shapes()[0], report.extras_of(run))
+        self.assertEqual(row[2:], ["-", "163.8", "-", "-", "-"])
 
     def test_the_best_forced_strategy_is_named(self):
         forced = [entry("team_online", median_us=160), entry("split_row", median_us=90)]
         run = run_of(*three_providers(1024, 100.0), *forced)
-        self.assertEqual(report.table_row(run, run.shapes()[0], True)[-2:], ["split_row", "0.89"])
+        self.assertEqual(report.table_row(run, run.shapes()[0], report.extras_of(run))[-2:], ["split_row", "0.89"])
         self.assertIn("best other", report.table(run))
 
     def test_long_groups_are_thinned_to_their_ends_and_say_so(self):
@@ -128,6 +129,140 @@ class Compare(unittest.TestCase):
 
     def test_nothing_in_common(self):
         self.assertIn("no shape", report.comparison(run_of(entry(cols=7)), run_of(entry(cols=8))))
+
+
+def cliff_sizes(shares, provider="KokkosNN"):
+    """Sizes of the sweep "cliffs" by their share of copy; copy takes 10 us a column, so that rates differ."""
+    pairs = [
+        (entry("copy", n, n * 10.0, sweep="cliffs"), entry(provider, n, n * 10.0 / share, sweep="cliffs"))
+        for n, share in shares.items()
+    ]
+    return [record for pair in pairs for record in pair]
+
+
+class Cliffs(unittest.TestCase):
+    def test_each_size_is_held_against_its_power_of_two_and_the_sizes_next_to_it(self):
+        found = {c.shape.cols: c for c in report.cliffs(run_of(*cliff_sizes({127: 0.6, 128: 0.8, 129: 0.4, 255: 0.5})))}
+        self.assertAlmostEqual(found[127].power, 0.6 / 0.8)
+        self.assertIsNone(found[127].below)
+        self.assertAlmostEqual(found[127].above, 0.6 / 0.8)
+        self.assertIsNone(found[128].power)
+        self.assertAlmostEqual(found[128].below, 0.8 / 0.6)
+        self.assertAlmostEqual(found[128].above, 0.8 / 0.4)
+        self.assertAlmostEqual(found[129].power, 0.4 / 0.8)
+        self.assertAlmostEqual(found[129].above, 0.4 / 0.5)
+        self.assertIsNone(found[255].power)  # 256 was not measured
+        self.assertAlmostEqual(found[255].below, 0.5 / 0.4)
+        self.assertIsNone(found[255].above)
+
+    def test_the_deepest_comes_first_and_a_size_above_its_neighbours_is_none(self):
+        found = report.cliffs(run_of(*cliff_sizes({63: 0.72, 64: 0.9, 65: 0.45})))
+        self.assertEqual([c.shape.cols for c in found], [65, 63, 64])
+        self.assertEqual([round(c.worst, 3) for c in found], [0.5, 0.8, 1.0])
+
+    def test_eight_percent_is_the_threshold(self):
+        found = {c.shape.cols: c for c in report.cliffs(run_of(*cliff_sizes({63: 0.921, 64: 1.0, 65: 0.919})))}
+        self.assertFalse(found[63].deep)
+        self.assertTrue(found[65].deep)
+        text = report.cliffs_text(run_of(*cliff_sizes({63: 0.921, 64: 1.0, 65: 0.919})), limit=9)
+        marked = [line.split()[2] for line in text.splitlines() if line.startswith("cliff ")]
+        self.assertEqual(marked, ["65"])
+        self.assertIn("KokkosNN 1 of 3", text)
+
+    def test_shares_count_and_not_rates(self):
+        # The same GB/s at 64 and 65, but copy is twice as fast at 65.
+        shapes = [entry("copy", 64, 50.0, sweep="cliffs"), entry("KokkosNN", 64, 100.0, sweep="cliffs")]
+        shapes += [entry("copy", 65, 25.0, sweep="cliffs"), entry("KokkosNN", 65, 100.0, sweep="cliffs")]
+        found = report.cliffs(run_of(*shapes))
+        self.assertEqual([(c.shape.cols, round(c.worst, 6)) for c in found], [(65, 0.5), (64, 1.0)])
+
+    def test_kinds_do_not_mix_and_other_sweeps_do_not_count(self):
+        halves = [dict(e, type="f16") for e in cliff_sizes({65: 0.1})]
+        elsewhere = [entry("copy", 63, 10.0), entry("KokkosNN", 63, 10.0)]
+        found = report.cliffs(run_of(*cliff_sizes({64: 1.0}), *halves, *elsewhere))
+        self.assertEqual([(c.shape.cols, c.worst) for c in found], [(64, 1.0), (65, 1.0)])
+
+    def test_the_html_marks_them(self):
+        text = report.html_cliffs(run_of(*cliff_sizes({63: 0.95, 64: 1.0, 65: 0.5})))
+        self.assertEqual(text.count("<tr class=marked>"), 1)
+        self.assertIn("8% below", text)
+
+    def test_no_cliffs_no_section(self):
+        self.assertEqual(report.cliffs_text(run_of(entry()), 9) + report.html_cliffs(run_of(entry())), "")
+
+
+def with_peers(cols, ours_us, **peers_us):
+    more = [entry(name.replace("_dot_", "."), cols, us) for name, us in peers_us.items()]
+    return [entry("copy", cols, 80.0), entry("KokkosNN", cols, ours_us), *more]
+
+
+class Peers(unittest.TestCase):
+    def setUp(self):
+        shapes = [with_peers(512, 100.0, torch=200.0, jax=50.0), with_peers(1024, 100.0, torch=200.0, jax=400.0)]
+        self.run_ = run_of(*(record for records in shapes for record in records))
+
+    def test_the_best_peer_of_each_shape_counts_and_the_worst_ratio_comes_first(self):
+        found = report.ratios(self.run_)
+        self.assertEqual(
+            [(r.shape.cols, r.peer.provider, r.value) for r in found], [(512, "jax", 0.5), (1024, "torch", 2.0)]
+        )
+        self.assertAlmostEqual(report.geometric_mean(r.value for r in found), 1.0)
+
+    def test_every_peer_has_its_own_mean_and_worst(self):
+        rows = {row[0]: row[1:4] for row in report.peer_rows(self.run_)}
+        self.assertEqual(rows["best of each shape"], ["2", "1.00", "0.50"])
+        self.assertEqual(rows["torch"], ["2", "2.00", "2.00"])
+        self.assertEqual(rows["jax"], ["2", "1.41", "0.50"])
+
+    def test_neither_copy_nor_a_form_of_ours_is_a_peer(self):
+        ours = [entry(name, median_us=10.0) for name in ("KokkosNN_plan", "five_pass", "split_row")]
+        run = run_of(*three_providers(1024, 100.0), *ours)
+        self.assertEqual(report.ratios(run), [])
+        self.assertEqual(report.peers_text(run, 9) + report.html_peers(run), "")
+        self.assertNotIn("peer", report.verdict(run))
+
+    def test_the_table_the_verdict_and_the_html_name_the_best_peer(self):
+        self.assertEqual(
+            report.table_header(report.extras_of(self.run_))[-3:], ["best peer", "of copy", "KokkosNN / peer"]
+        )
+        row = report.table_row(self.run_, self.run_.shapes()[0], report.extras_of(self.run_))
+        self.assertEqual(row[-3:], ["jax", "1.60", "0.50"])
+        self.assertIn("1.00 times its speed (geometric mean), worst 0.50", report.verdict(self.run_))
+        self.assertIn("worst first", report.html_peers(self.run_))
+
+    def test_a_forced_strategy_is_not_taken_for_a_peer_nor_the_other_way_round(self):
+        run = run_of(*with_peers(512, 100.0, torch=50.0), entry("team_online", 512, 70.0))
+        self.assertEqual(report.best_forced(run, run.shapes()[0]).provider, "team_online")
+        self.assertEqual(report.best_peer(run, run.shapes()[0]).provider, "torch")
+
+
+class SmallCalls(unittest.TestCase):
+    def test_they_are_a_table_of_microseconds_and_nothing_else(self):
+        small = [entry(p, 1024, us, sweep=report.SMALL_CALLS) for p, us in (("KokkosNN", 5.25), ("torch", 7.5))]
+        graph = [entry("KokkosNN", 1024, 2.5, sweep=report.SMALL_CALLS_IN_GRAPH)]
+        run = run_of(*three_providers(512, 100.0), *small, *graph)
+        header, plain, in_graph = report.small_table(run)
+        self.assertEqual(plain, ["plain", "2000", "1024", "5.25", "7.50"])
+        self.assertEqual(in_graph, ["in a graph", "2000", "1024", "2.50", "-"])
+        self.assertEqual(run.sweeps(), ["fused"])
+        self.assertEqual(report.ratios(run), [])
+        self.assertIn("over 1 shapes", report.verdict(run))
+
+
+class Plots(unittest.TestCase):
+    def test_peers_split_a_sweep_into_kinds_with_a_line_a_provider(self):
+        records = [
+            entry(p, 256, 90.0, sweep="types", type=t) for t in ("f32", "f64") for p in ("copy", "KokkosNN", "torch")
+        ]
+        run = run_of(*records)
+        plots = report.plots_of(run, "types")
+        self.assertEqual([plot.name for plot in plots], ["types, softmax f32 right", "types, softmax f64 right"])
+        self.assertEqual([line.label for line in report.plot_lines(run, plots[0])], ["copy", "KokkosNN", "torch"])
+
+    def test_marks_have_a_place_each_even_where_columns_repeat(self):
+        records = [entry("KokkosNN", 1024, 90.0, sweep="marks", rows=rows) for rows in (8, 64)]
+        (plot,) = report.plots_of(run_of(*records), "marks")
+        self.assertEqual(sorted(report.positions(plot).values()), [0, 1])
 
 
 class TagBalance(HTMLParser):
