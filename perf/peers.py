@@ -355,6 +355,8 @@ class Suite:
             call.release()
         calls.clear()
         gc.collect()  # what a provider's closures hold is memory of the device
+        if self.bench.gpu:
+            self.bench.torch.cuda.empty_cache()  # JAX and Kokkos allocate from the device, too
 
 
 def progress(case: Case, moved: int, medians: Dict[str, float], notes: Sequence[str]) -> str:

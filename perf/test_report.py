@@ -323,13 +323,17 @@ class Folder(unittest.TestCase):
 
     def test_the_report_is_well_formed_and_escapes(self):
         wrong = dict(sweep="fused", op="softmax", provider="KokkosNN", rows=1, cols=1, what="row 0: 1 < 2")
-        self.write(*three_providers(1024, 100.0), failures=[wrong])
+        small = [entry("KokkosNN", sweep=report.SMALL_CALLS)]
+        everything = [*with_peers(512, 90.0, torch=100.0), *cliff_sizes({63: 0.5, 64: 1.0}), *small]
+        self.write(*three_providers(1024, 100.0), *everything, failures=[wrong])
         self.run_main(self.folder)
         text = (self.folder / "report.html").read_text(encoding="utf-8")
         parser = TagBalance()
         parser.feed(text)
         self.assertEqual(parser.open, [])
         self.assertGreaterEqual(parser.rows, 3)
+        for heading in ("Against the peers", "Small calls", "Cliffs", "fused", "Wrong or failed"):
+            self.assertIn(f"<h2>{heading}</h2>", text)
         self.assertIn("a &lt;fast&gt; device", text)
         self.assertIn("1 &lt; 2", text)
         self.assertNotIn('src="http', text)
