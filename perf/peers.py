@@ -36,6 +36,7 @@ ROUNDS = 5
 MIN_SAMPLES_A_ROUND = 2
 MAX_SAMPLES_A_ROUND = 80
 TUNING_SAMPLES = 5
+WAKING_SECONDS = 0.05
 MOST_COLD_WRITES = 8
 SMALL_SHAPES = ((64, 1024), (1, 4096))
 WALL_SAMPLE_SECONDS = 0.005  # what a sample by the wall clock lasts, within MOST_CALLS_A_SAMPLE
@@ -126,6 +127,13 @@ class Bench:
     def fence(self) -> None:
         if self.gpu:
             self.torch.cuda.synchronize()
+
+    def wake(self) -> None:
+        """Work until a GPU that idled while something was compiled has its clocks up again."""
+        end = time.perf_counter() + WAKING_SECONDS
+        while self.gpu and time.perf_counter() < end:
+            self._write_cold_cache()
+            self.fence()
 
     def _write_cold_cache(self) -> None:
         self._cold.add_(1)
@@ -306,6 +314,7 @@ class Suite:
         problem = Problem(self.bench.torch, self.bench.device, case.shape)
         calls = self.prepared(case, problem, [p for p in self.providers if p.by_default])
         samplers = {name: (lambda call=call: self.bench.seconds(call)) for name, call in calls.items()}
+        self.bench.wake()
         self.keep(case, calls, problem, in_rounds(samplers, seconds, lambda *what: self.fail(case, *what)))
         self.release(calls)
 
@@ -314,11 +323,8 @@ class Suite:
         self.notes = []
         problem = Problem(self.bench.torch, self.bench.device, case.shape)
         calls = self.prepared(case, problem, self.providers)
-        counts = {name: self.bench.calls_within(call, WALL_SAMPLE_SECONDS) for name, call in calls.items()}
-        plain = {
-            name: (lambda call=call, count=counts[name]: self.bench.wall_seconds(call, count))
-            for name, call in calls.items()
-        }
+        plain = {name: self.wall_sampler(call) for name, call in calls.items()}
+        self.bench.wake()
         self.keep(case, calls, problem, in_rounds(plain, seconds, lambda *what: self.fail(case, *what)))
         if self.bench.gpu:
             case = case._replace(shape=case.shape._replace(sweep=SMALL_CALLS_IN_GRAPH))
@@ -330,6 +336,16 @@ class Suite:
             self.keep(case, calls, problem, in_rounds(replays, seconds, lambda *what: self.fail(case, *what)))
             graphs.clear()
         self.release(calls)
+
+    def wall_sampler(self, call: Call) -> Callable[[], float]:
+        count = 0
+
+        def sample() -> float:
+            nonlocal count
+            count = count or self.bench.calls_within(call, WALL_SAMPLE_SECONDS)
+            return self.bench.wall_seconds(call, count)
+
+        return sample
 
     def graphs(self, case: Case, calls: Dict[str, Call]) -> Dict[str, object]:
         graphs = {}

@@ -164,6 +164,9 @@ class FakeBench:
     def fence(self):
         pass
 
+    def wake(self):
+        pass
+
     def adjust(self, call):
         pass
 
