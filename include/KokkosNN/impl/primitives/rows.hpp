@@ -118,7 +118,7 @@ KOKKOS_INLINE_FUNCTION T opaque(T value) {
 /// 0, but no compiler knows: ptxas sees through `opaque`. Those of different numbers are not known to be equal.
 template <int number>
 KOKKOS_INLINE_FUNCTION std::uint32_t unknown_zero() {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   static_assert(number >= 0 && number < 3);
   return number == 0 ? threadIdx.z : number == 1 ? blockIdx.y : blockIdx.z;  // teams are numbered by the others
 #else
@@ -128,8 +128,8 @@ KOKKOS_INLINE_FUNCTION std::uint32_t unknown_zero() {
 
 /// A pack of a 16-bit type as words of two elements, the first one in the lower half.
 template <class T, int V>
-requires(sizeof(T) == 2 &&
-         V % 2 == 0) KOKKOS_INLINE_FUNCTION Pack<std::uint32_t, V / 2> words_of(const Pack<T, V>& pack) {
+KOKKOS_INLINE_FUNCTION Pack<std::uint32_t, V / 2> words_of(const Pack<T, V>& pack) {
+  static_assert(sizeof(T) == 2 && V % 2 == 0);
   Pack<std::uint32_t, V / 2> words;
   for (int w = 0; w < V / 2; ++w) {
     const std::uint32_t high = Kokkos::bit_cast<std::uint16_t>(pack[2 * w + 1]);

@@ -467,7 +467,8 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
   return running.state();
 }
 
-/// finish(x) of a span, loaded again: last tile first, as what was read last may still be in a cache.
+/// finish(x) of a span, loaded again: on a GPU last tile first, as what was read last may still be in a cache; a host's
+/// caches fetch ahead in one direction.
 template <int V, int K, class A, class Row, class SinkRow, class Math, class F>
 KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, const RowPart& part,
                                           const PackWalk& walk, const Math& math, const F& finish) {
@@ -476,7 +477,9 @@ KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, c
   rim.store(sink, part, finish);
   const Span& span    = part.packs;
   const int tile_size = K * walk.step;
-  for (std::int64_t t = span.tiles(tile_size) - 1; t >= 0; --t) {
+  const std::int64_t tiles = span.tiles(tile_size);
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const std::int64_t t     = native_lanes() > 1 ? tiles - 1 - i : i;
     const std::int64_t start = span.start(t, tile_size);
     const Window window      = span.window(t, tile_size);
     Tile<A, V, K> tile;
