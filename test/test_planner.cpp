@@ -139,6 +139,11 @@ TEST(Planner, AFewVeryLongRowsAreSplitOnAGpu) {
   }
 }
 
+TEST(Planner, AFewRowsThatATeamOfHalfTheThreadsHoldsAreNotSplit) {
+  EXPECT_EQ(make_plan(problem(8, 16384), h200()).strategy, RowStrategy::team_registers);
+  EXPECT_EQ(make_plan(problem(8, 32768), h200()).strategy, RowStrategy::split_row);
+}
+
 TEST(Planner, FewRowsThatTheCacheHoldsAreSplitByTwoKernels) {
   const auto launches = [](std::int64_t rows, std::int64_t cols, SoftmaxOptions options = {}) {
     return make_plan(problem(rows, cols), h200(), options).launches;

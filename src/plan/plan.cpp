@@ -169,7 +169,7 @@ class Planner {
   }
 
   RowStrategy choose_on_gpu() const {
-    if (has_few_rows() && m_problem.cols >= m_policy.split_min_cols) return RowStrategy::split_row;
+    if (has_few_rows() && m_packs > m_policy.split_few_rows_packs) return RowStrategy::split_row;
     if (reduces_long_rows()) return RowStrategy::team_online;
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;

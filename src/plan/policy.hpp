@@ -28,12 +28,13 @@ struct Policy {
   std::int64_t reduce_min_packs;  ///< log-sum-exps of rows from here on go to team_online, which then reads once
   int reduce_team_size;           ///< in such teams
   int split_team_size;
-  double split_twice_caches;       ///< few rows of together up to so many last-level caches are split by two kernels,
-  int split_twice_teams;           ///< if each takes so many teams
-  std::int64_t split_min_cols;     ///< rows shorter than this are not worth an exchange, however few they are
-  int inner_lanes;                 ///< packs side by side
-  int inner_least_lanes;           ///< or down to so many, where a team holds its columns then
-  int inner_max_team_size;         ///< of a team that holds its columns
+  double split_twice_caches;    ///< few rows of together up to so many last-level caches are split by two kernels,
+  int split_twice_teams;        ///< if each takes so many teams
+  std::int64_t split_min_cols;  ///< rows shorter than this are not worth an exchange
+  std::int64_t split_few_rows_packs;  ///< nor are few rows of up to so many packs on a GPU
+  int inner_lanes;                    ///< packs side by side
+  int inner_least_lanes;              ///< or down to so many, where a team holds its columns then
+  int inner_max_team_size;            ///< of a team that holds its columns
   int inner_least_lanes_looping;   ///< of teams that go through their columns twice, where there would be too few teams
   int inner_looping_team_size;     ///< of such a team, where there are many
   std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time

@@ -53,11 +53,12 @@ Policy policy_cuda(int pack) {
   policy.reduce_min_packs          = 4096;
   policy.reduce_team_size          = 128;  // logsumexp of 8192 x 32768 f32: 1.00, in registers 0.81; with 256 0.99
   policy.split_team_size           = 256;  // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76
-  policy.split_twice_caches        = 3;   // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
-  policy.split_twice_teams         = 64;  // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
+  policy.split_twice_caches        = 3;    // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
+  policy.split_twice_teams         = 64;   // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
   policy.split_min_cols            = 16384;
-  policy.inner_lanes               = 32;  // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82
-  policy.inner_least_lanes         = 16;  // 65536 x 1024 f32: 0.73, with 32 0.58, with 8 0.64
+  policy.split_few_rows_packs      = 4096;  // 8 x 16384 f32 in registers: 0.54, by split_row 0.40
+  policy.inner_lanes               = 32;    // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82
+  policy.inner_least_lanes         = 16;    // 65536 x 1024 f32: 0.73, with 32 0.58, with 8 0.64
   policy.inner_max_team_size       = 512;
   policy.inner_least_lanes_looping = 8;
   policy.inner_looping_team_size   = 256;
