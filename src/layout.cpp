@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <initializer_list>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -155,53 +157,72 @@ bool overlaps_itself(const Tensor& t) {
   return false;
 }
 
-void validate_memory(const char* function, const Tensor& x, const Tensor& y) {
-  if (overlaps_itself(y)) {
-    (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
-                         << strides_of(y))
-        .raise();
-  }
-  if (is_same_view(x, y)) return;
-  if (overlaps(x, y)) {
-    (Complaint(function) << "x at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
-                         << ", extents " << shape_of(y) << ", overlap; only in place (the same View twice) may")
-        .raise();
-  }
+void validate_output(const char* function, const Tensor& y) {
+  if (!overlaps_itself(y)) return;
+  (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
+                       << strides_of(y))
+      .raise();
 }
 
+void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
+  if (!overlaps(x, y)) return;
+  (Complaint(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
+                       << ", extents " << shape_of(y) << ", overlap; only in place (the same View twice) may")
+      .raise();
+}
+
+void validate_memory(const char* function, const Tensor& x, const Tensor& y) {
+  validate_output(function, y);
+  if (!is_same_view(x, y)) validate_apart(function, "x", x, y);
+}
+
+/// An axis of several tensors.
 struct Axis {
-  std::int64_t extent, x_stride, y_stride;
-  std::int64_t reach() const { return std::max(std::llabs(x_stride), std::llabs(y_stride)); }
+  std::int64_t extent;
+  std::int64_t stride[GradientLayout::tensors];  ///< 0 for tensors that there are not
+
+  std::int64_t reach() const {
+    std::int64_t farthest = 0;
+    for (const std::int64_t s : stride) farthest = std::max<std::int64_t>(farthest, std::llabs(s));
+    return farthest;
+  }
+  /// Whether the two are one axis in all tensors, `inner` running faster.
+  bool continues_in(const Axis& inner) const {
+    return std::equal(std::begin(stride), std::end(stride), std::begin(inner.stride),
+                      [&](std::int64_t outer, std::int64_t s) { return outer == s * inner.extent; });
+  }
 };
 
-/// The axes besides the reduced one, slowest first, neighbours merged where both tensors allow.
-std::vector<Axis> merged_axes(const Tensor& x, const Tensor& y) {
+/// The axes of the tensors, all of the same extents, slowest first, neighbours merged where all tensors allow.
+std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) {
+  const Tensor& first = *all.begin();
   std::vector<Axis> axes;
-  for (int k = 0; k < x.rank; ++k) {
-    if (x.extent[k] != 1) axes.push_back({x.extent[k], x.stride[k], y.stride[k]});
+  for (int k = 0; k < first.rank; ++k) {
+    if (first.extent[k] == 1) continue;
+    Axis axis{first.extent[k], {}};
+    std::transform(all.begin(), all.end(), axis.stride, [&](const Tensor& t) { return t.stride[k]; });
+    axes.push_back(axis);
   }
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
   std::vector<Axis> merged;
-  for (const Axis& axis : axes) {
-    if (!merged.empty()) {
-      Axis& outer = merged.back();
-      if (outer.x_stride == axis.x_stride * axis.extent && outer.y_stride == axis.y_stride * axis.extent) {
-        outer = {outer.extent * axis.extent, axis.x_stride, axis.y_stride};
-        continue;
-      }
+  for (Axis axis : axes) {
+    if (!merged.empty() && merged.back().continues_in(axis)) {
+      axis.extent *= merged.back().extent;
+      merged.back() = axis;
+    } else {
+      merged.push_back(axis);
     }
-    merged.push_back(axis);
   }
   return merged;
 }
 
 constexpr std::int64_t access_bytes = 16;
 
-/// Whether all rows of t start at a 16-byte boundary.
-bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, std::int64_t Axis::*stride) {
+/// Whether all rows of the `number`-th tensor, t, start at a 16-byte boundary.
+bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, int number) {
   if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
-                     [&](const Axis& axis) { return axis.*stride * t.element_bytes % access_bytes == 0; });
+                     [&](const Axis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
 }
 
 /// Whether packs, as long as they may be, begin at the same columns in x and in y, row by row.
@@ -212,21 +233,18 @@ bool do_packs_agree(const Tensor& x, const Tensor& y, const std::vector<Axis>& a
   };
   if ((elements(x) - elements(y)) % pack != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
-                     [&](const Axis& axis) { return (axis.x_stride - axis.y_stride) % pack == 0; });
+                     [&](const Axis& axis) { return (axis.stride[0] - axis.stride[1]) % pack == 0; });
 }
 
 RowForm form_of(const RowLayout& layout, const Tensor& x, const Tensor& y, const std::vector<Axis>& axes, bool is_lse) {
   if (layout.x_col_stride != 1 || layout.y_col_stride != 1) return RowForm::any;
-  if (layout.n <= 1 && are_rows_aligned(x, axes, &Axis::x_stride) &&
-      (is_lse || are_rows_aligned(y, axes, &Axis::y_stride))) {
+  if (layout.n <= 1 && are_rows_aligned(x, axes, 0) && (is_lse || are_rows_aligned(y, axes, 1))) {
     return RowForm::aligned;
   }
   return is_lse || do_packs_agree(x, y, axes) ? RowForm::shifted : RowForm::any;
 }
 
-}  // namespace
-
-RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) const {
+RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims) {
   RowMap result;
   result.n = dims;
   std::copy_n(extent, std::max(dims, 0), result.extent);
@@ -234,6 +252,42 @@ RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) cons
   for (int k = 0; k < dims; ++k) result.inverse[k] = 1.0 / static_cast<double>(extent[k]);
   return result;
 }
+
+/// A tensor of one value a row as one of the rows' extents: stride 0 along the axis.
+Tensor with_axis(const Tensor& t, int axis, std::int64_t extent) {
+  Tensor result = t;
+  result.rank   = t.rank + 1;
+  for (int k = axis; k < t.rank; ++k) {
+    result.extent[k + 1] = t.extent[k];
+    result.stride[k + 1] = t.stride[k];
+  }
+  result.extent[axis] = extent;
+  result.stride[axis] = 0;
+  return result;
+}
+
+/// Complains unless tensor t has the extents that are wanted beside x.
+void require_same_extents(const char* function, const char* x_name, const Tensor& x, const char* t_name,
+                          const Tensor& t, const Tensor& want) {
+  if (std::equal(want.extent, want.extent + want.rank, t.extent)) return;
+  Complaint complaint(function);
+  if (want.rank == x.rank) {
+    complaint << x_name << " and " << t_name << " must have the same extents";
+  } else {
+    complaint << t_name << " must have the extents of " << x_name << " without the axis, " << shape_of(want);
+  }
+  complaint << ", but " << x_name << " is " << shape_of(x) << " and " << t_name << " is " << shape_of(t);
+  complaint.raise();
+}
+
+}  // namespace
+
+RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) const {
+  return row_map(extent, stride, dims);
+}
+
+RowMap GradientLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
+RowMap GradientLayout::outer_map(int tensor) const { return row_map(extent, stride[tensor], n - 1); }
 
 bool overlaps(const Tensor& x, const Tensor& y) {
   if (element_count(x) == 0 || element_count(y) == 0) return false;
@@ -254,6 +308,10 @@ void validate_scale(const char* function, double scale) {
   if (!(size >= 1 / largest && size <= largest)) {
     (Complaint(function) << "|scale| must be within 2^-100 to 2^100, but scale is " << scale).raise();
   }
+}
+
+void require_operator(const char* function, RowOperator op, bool is_served) {
+  if (!is_served) (Complaint(function) << to_string(op) << " has another number of Views").raise();
 }
 
 void validate_extents(const char* function, std::int64_t rows, std::int64_t cols) {
@@ -286,13 +344,14 @@ void require_same_layout(const char* function, const RowLayout& planned, const R
 
 RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
                     const SoftmaxOptions& options) {
+  require_operator(function, op, !is_gradient(op));
   validate_scale(function, options.scale);
   const int axis    = resolve_axis(function, options.axis, x.rank);
   const Tensor rest = without_axis(x, axis);
   const bool is_lse = op == RowOperator::logsumexp;
   validate_same_extents(function, op, x, y, is_lse ? rest : x);
 
-  const std::vector<Axis> axes = merged_axes(rest, is_lse ? y : without_axis(y, axis));
+  const std::vector<Axis> axes = merged_axes({rest, is_lse ? y : without_axis(y, axis)});
   RowLayout layout;
   layout.rows         = element_count(rest);
   layout.cols         = x.extent[axis];
@@ -301,12 +360,66 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
   layout.n            = static_cast<int>(axes.size());
   for (int k = 0; k < layout.n; ++k) {
     layout.extent[k]   = axes[k].extent;
-    layout.x_stride[k] = axes[k].x_stride;
-    layout.y_stride[k] = axes[k].y_stride;
+    layout.x_stride[k] = axes[k].stride[0];
+    layout.y_stride[k] = axes[k].stride[1];
   }
   if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
   validate_memory(function, x, y);
   layout.form = form_of(layout, x, y, axes, is_lse);
+  return layout;
+}
+
+void require_same_layout(const char* function, const GradientLayout& planned, const GradientLayout& layout) {
+  if (planned == layout) return;
+  (Complaint(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
+                       << " with other extents, strides or alignment than the Views given now, " << layout.rows
+                       << " rows of " << layout.cols)
+      .raise();
+}
+
+GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& given,
+                                  const SoftmaxOptions& options) {
+  validate_scale(function, options.scale);
+  const bool is_lse = op == RowOperator::logsumexp_backward;
+  const char* name  = is_lse ? "x" : "y";  // of what the forward call left
+  const int axis    = resolve_axis(function, options.axis, given.x.rank);
+  const Tensor rest = without_axis(given.x, axis);
+  require_same_extents(function, name, given.x, "dx", given.dx, given.x);
+  require_same_extents(function, name, given.x, is_lse ? "dlse" : "dy", given.dy, is_lse ? rest : given.x);
+  if (is_lse) require_same_extents(function, name, given.x, "lse", given.lse, rest);
+
+  GradientLayout layout;
+  layout.rows = element_count(rest);
+  layout.cols = given.x.extent[axis];
+  if (layout.rows == 0 || layout.cols == 0) return layout;
+
+  // In the order of GradientLayout's names; where there is no lse, dy stands in for it.
+  const Tensor dy    = is_lse ? with_axis(given.dy, axis, layout.cols) : given.dy;
+  const Tensor lse   = is_lse ? with_axis(given.lse, axis, layout.cols) : dy;
+  const auto of_all  = {given.x, given.dx, dy, lse};
+  const auto are_all = [&](const auto& holds) {
+    return holds(given.x, GradientLayout::x) && holds(given.dx, GradientLayout::dx) &&
+           (is_lse || holds(dy, GradientLayout::dy));
+  };
+  std::transform(of_all.begin(), of_all.end(), layout.col_stride,
+                 [&](const Tensor& t) { return layout.cols == 1 ? 1 : t.stride[axis]; });
+  const std::vector<Axis> axes =
+      merged_axes({rest, without_axis(given.dx, axis), without_axis(dy, axis), without_axis(lse, axis)});
+  layout.n = static_cast<int>(axes.size());
+  for (int k = 0; k < layout.n; ++k) {
+    layout.extent[k] = axes[k].extent;
+    for (int t = 0; t < GradientLayout::tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
+  }
+
+  validate_output(function, given.dx);
+  if (!is_same_view(given.x, given.dx)) validate_apart(function, name, given.x, given.dx);
+  if (!is_same_view(given.dy, given.dx)) validate_apart(function, is_lse ? "dlse" : "dy", given.dy, given.dx);
+  if (is_lse) validate_apart(function, "lse", given.lse, given.dx);
+
+  const bool is_aligned = layout.n <= 1 && are_all([&](const Tensor& t, int number) {
+                            return layout.col_stride[number] == 1 && are_rows_aligned(t, axes, number);
+                          });
+  layout.form           = is_aligned ? RowForm::aligned : RowForm::any;
   return layout;
 }
 

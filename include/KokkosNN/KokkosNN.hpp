@@ -4,6 +4,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/fused.hpp>
+#include <KokkosNN/gradients.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>

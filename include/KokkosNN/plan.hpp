@@ -10,8 +10,18 @@
 
 namespace KokkosNN {
 
-/// The operators of the forward family.
-enum class RowOperator { softmax, log_softmax, logsumexp };
+/// The operators of the softmax family, and their gradients.
+enum class RowOperator { softmax, log_softmax, logsumexp, softmax_backward, log_softmax_backward, logsumexp_backward };
+
+/// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, one in all others.
+constexpr int row_tensors(RowOperator op) {
+  return op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward ? 2 : 1;
+}
+
+/// Whether each result depends on one element and on values a row, so that nothing of a row is kept.
+constexpr bool is_elementwise(RowOperator op) { return op == RowOperator::logsumexp_backward; }
+
+constexpr bool is_gradient(RowOperator op) { return row_tensors(op) == 2 || is_elementwise(op); }
 
 /// Element types by their short names; `other` is a type that only a user's functor knows.
 enum class ElementType { f64, f32, f16, bf16, other };
@@ -27,12 +37,13 @@ enum class RowForm {
 };
 
 /// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees; strides
-/// are in elements.
+/// are in elements. In a gradient x stands for what the forward call left (y; of logsumexp x itself) and y for dx.
 struct RowProblem {
   RowOperator op      = RowOperator::softmax;
   ElementType x_type  = ElementType::f32;
   ElementType y_type  = ElementType::f32;
-  int x_bytes         = 4;  ///< size of an element of x
+  ElementType dy_type = ElementType::f32;  ///< gradients: of dy; of lse and dlse
+  int x_bytes         = 4;  ///< size of an element of x, or of dy where that is larger
   int y_bytes         = 4;  ///< size of an element of y
   int accumulator_bytes = 4;  ///< 4: float, 8: double
   std::int64_t rows   = 0;
@@ -61,6 +72,7 @@ struct RowPlan {
   RowStrategy strategy   = RowStrategy::automatic;
   ElementType x_type     = ElementType::f32;
   ElementType y_type     = ElementType::f32;
+  ElementType dy_type    = ElementType::f32;  ///< gradients only
   int pack               = 1;  ///< elements that a thread loads at once
   int packs_per_thread   = 1;  ///< packs that a thread holds at a time
   int lanes              = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)

@@ -41,14 +41,16 @@ class Planner {
         m_traits(traits),
         m_request(options.plan),
         m_is_batch_invariant(options.determinism == Determinism::batch_invariant) {
-    m_pack        = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
-    m_policy      = policy_for(traits.backend, m_pack);
-    m_plan.op     = problem.op;
-    m_plan.x_type = problem.x_type;
-    m_plan.y_type = problem.y_type;
-    m_plan.pack   = m_pack;
-    m_plan.form   = form();
-    m_packs       = std::max<std::int64_t>(1, has_rims() ? problem.cols / m_pack : ceil_div(problem.cols, m_pack));
+    m_pack   = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
+    m_policy = policy_for(traits.backend, m_pack);
+    if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend);
+    m_plan.op      = problem.op;
+    m_plan.x_type  = problem.x_type;
+    m_plan.y_type  = problem.y_type;
+    m_plan.dy_type = problem.dy_type;
+    m_plan.pack    = m_pack;
+    m_plan.form    = form();
+    m_packs        = std::max<std::int64_t>(1, has_rims() ? problem.cols / m_pack : ceil_div(problem.cols, m_pack));
   }
 
   RowPlan plan() {
@@ -88,12 +90,13 @@ class Planner {
   }
 
   /// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
-  /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance.
+  /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance. No gradient
+  /// has a kernel for rims.
   RowForm form() const {
     if (!is_gpu() || m_problem.form == RowForm::any) return RowForm::any;
     if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
     const bool too_few_lanes = m_request.lanes != 0 && m_request.lanes < lanes_for_rims();
-    return m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
+    return is_gradient() || m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
   }
 
   bool has_rims() const { return m_plan.form == RowForm::shifted; }
@@ -103,12 +106,17 @@ class Planner {
   int least_lanes() const { return has_rims() ? lanes_for_rims() : 1; }
 
   bool is_gpu() const { return m_traits.backend != Backend::host; }
-  static constexpr int max_packs_per_thread() { return Impl::max_packs_per_thread; }
+  bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
+  int max_packs_per_thread() const { return Impl::most_packs(m_problem.op); }
+  bool is_packs_per_thread(int k) const { return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op); }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
   int max_team_size() const {
     if (!is_gpu()) return m_traits.max_team_size;
     switch (m_plan.strategy) {
+      case RowStrategy::inner_lanes:
+        return std::min(is_gradient() ? Impl::max_threads_when_wide : Impl::max_threads_per_team,
+                        m_traits.max_team_size);
       case RowStrategy::team_online:
       case RowStrategy::split_row:
         return std::min(Impl::max_threads_when_looping, m_traits.max_team_size);
@@ -136,9 +144,10 @@ class Planner {
              std::to_string(m_traits.lanes) + " lanes of a warp");
     }
     const int k = m_request.packs_per_thread;
-    if (k != 0 && !Impl::is_packs_per_thread(m_traits.backend, k)) {
+    if (k != 0 && !is_packs_per_thread(k)) {
       refuse("packs_per_thread " + std::to_string(k) + " is neither a power of two up to " +
-             std::to_string(max_packs_per_thread()) + " nor, on a GPU, 6");
+             std::to_string(max_packs_per_thread()) + " nor, on a GPU, " +
+             std::to_string(Impl::fewer_packs(m_problem.op)));
     }
   }
 
@@ -173,8 +182,8 @@ class Planner {
     if (reduces_long_rows()) return RowStrategy::team_online;
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
-    return needed_lanes(register_entry()->packs_per_thread) <= m_traits.lanes ? RowStrategy::vector_lanes
-                                                                              : RowStrategy::team_registers;
+    if (needed_lanes(register_entry()->packs_per_thread) <= m_traits.lanes) return RowStrategy::vector_lanes;
+    return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
   }
 
   /// Not enough for a team on every multiprocessor.
@@ -189,7 +198,7 @@ class Planner {
 
   RowStrategy choose_on_host() const {
     if (register_entry() != nullptr) return RowStrategy::vector_lanes;
-    const std::size_t row_bytes = static_cast<std::size_t>(m_packs) * m_pack * m_problem.accumulator_bytes;
+    const std::size_t row_bytes = kept_row_bytes();
     const bool is_on_chip =
         row_bytes <= std::min(m_policy.max_scratch_row_bytes * host_threads_a_row(), scratch_limit(1));
     return is_on_chip ? RowStrategy::team_scratch : RowStrategy::team_online;
@@ -213,6 +222,13 @@ class Planner {
     const std::int64_t lanes = std::max<std::int64_t>(least_lanes(), ceil_div(m_packs, k));
     return lanes <= m_traits.lanes ? std::int64_t(std::bit_ceil(std::uint64_t(lanes)))
                                    : round_up(lanes, m_traits.lanes);
+  }
+
+  /// A row in team scratch: in accumulators, or two tensors as they are, each up to a 16-byte boundary.
+  std::size_t kept_row_bytes() const {
+    const auto elements = static_cast<std::size_t>(m_packs) * m_pack;
+    if (!is_gradient()) return elements * m_problem.accumulator_bytes;
+    return row_tensors(m_problem.op) * (elements * m_problem.x_bytes + 16);
   }
 
   std::size_t scratch_limit(int level) const {
@@ -282,7 +298,12 @@ class Planner {
     set_league(m_plan.team_size / m_plan.lanes);
   }
 
+  void refuse_to_keep() const {
+    if (is_elementwise(m_problem.op)) refuse("nothing of a row is kept, as each element is read once by itself");
+  }
+
   void team_registers() {
+    refuse_to_keep();
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
     if (k == 0) k = fitting_packs(entry != nullptr ? entry->packs_per_thread : max_packs_per_thread());
@@ -297,24 +318,25 @@ class Planner {
   /// k packs a thread, or fewer where much less of the team would be idle. 4096 x 1280 f32: 0.91 of copy, with 8 packs
   /// 0.86; 4096 x 2304: 0.94 and 0.93; where the gain in filling is small a larger team is the slower one.
   int fitting_packs(int k) const {
-    constexpr int fewer    = 6;
+    const int fewer        = Impl::fewer_packs(m_problem.op);
     const auto packs_held  = [&](int n) { return n * round_up(ceil_div(m_packs, n), m_traits.lanes); };
-    const bool is_possible = k == 8 && Impl::is_packs_per_thread(m_traits.backend, fewer);
+    const bool is_possible = k == max_packs_per_thread() && is_packs_per_thread(fewer);
     return is_possible && 10 * packs_held(fewer) < 9 * packs_held(k) ? fewer : k;
   }
 
   void team_scratch() {
+    refuse_to_keep();
     int team_size = m_request.team_size;
     if (team_size == 0) {
       team_size =
           is_gpu() ? even_team(m_policy.scratch_packs_per_thread, m_policy.scratch_team_size) : host_threads_a_row();
     }
     one_row_a_team(team_size);
-    set_scratch(exchange_bytes(team_size) + static_cast<std::size_t>(m_packs) * m_pack * m_problem.accumulator_bytes);
+    set_scratch(exchange_bytes(team_size) + kept_row_bytes());
   }
 
   void team_online() {
-    const int k   = Impl::packs_at_a_time(m_traits.backend, m_pack);
+    const int k   = is_gradient() ? max_packs_per_thread() : Impl::packs_at_a_time(m_traits.backend, m_pack);
     int team_size = m_request.team_size;
     if (team_size == 0) {
       team_size = is_gpu() ? even_team(k, online_team_size()) : host_threads_a_row();
@@ -349,7 +371,8 @@ class Planner {
     m_plan.packs_per_thread = max_packs_per_thread();
     m_plan.team_size =
         m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, max_team_size());
-    m_plan.lanes    = m_plan.team_size;
+    m_plan.lanes = m_plan.team_size;
+    if (is_gradient() && m_request.launches == 2) refuse("gradients have no second kernel to split a row with");
     m_plan.launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
     if (m_plan.launches == 2) {
       split_by_two_kernels();
@@ -368,7 +391,7 @@ class Planner {
   /// them again costs less than that their teams wait for each other.
   bool is_read_twice_from_cache() const {
     const double bytes = static_cast<double>(m_problem.rows) * m_problem.cols * m_problem.x_bytes;
-    return is_gpu() && m_request.teams_per_row == 0 && has_few_rows() &&
+    return is_gpu() && !is_gradient() && m_request.teams_per_row == 0 && has_few_rows() &&
            bytes <= m_policy.split_twice_caches * static_cast<double>(m_traits.cache) &&
            teams_that_hold() >= m_policy.split_twice_teams;
   }
@@ -407,7 +430,7 @@ class Planner {
   void inner_lanes() {
     if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
     m_plan.form             = RowForm::any;
-    const bool keeps        = finds_lanes_that_keep();
+    const bool keeps        = !is_gradient() && finds_lanes_that_keep();
     m_plan.pack             = inner_pack(keeps);
     m_plan.packs_per_thread = inner_packs(keeps);
     if (!keeps) m_plan.lanes = inner_lanes_that_loop();
@@ -418,7 +441,7 @@ class Planner {
     const std::int64_t needed = round_up(m_plan.lanes * ceil_div(m_problem.cols, m_plan.packs_per_thread), one);
     m_plan.team_size          = m_request.team_size;
     if (m_plan.team_size == 0) {
-      const std::int64_t most = std::max<std::int64_t>(one, keeps ? inner_max_team_size() : inner_looping_team_size());
+      const std::int64_t most = std::max<std::int64_t>(one, inner_most_threads(keeps));
       m_plan.team_size        = static_cast<int>(std::min(needed, most));
       while (m_plan.team_size > one && inner_scratch(m_plan.team_size) > scratch_limit(0)) m_plan.team_size -= one;
     }
@@ -434,21 +457,27 @@ class Planner {
     set_scratch(inner_scratch(m_plan.team_size));
   }
 
-  /// A sum and a maximum for each row, from every warp of a team.
+  /// A sum and a maximum for each row, from every warp of a team; of a gradient a sum.
   std::size_t inner_scratch(int team_size) const {
     const std::int64_t speakers = ceil_div(team_size / m_plan.lanes, std::max(1, m_traits.lanes / m_plan.lanes));
     const bool has_wide_sums    = m_problem.y_type != ElementType::f16 && m_problem.y_type != ElementType::bf16;
-    const int slot_bytes        = (has_wide_sums ? 3 : 2) * m_problem.accumulator_bytes;
+    const int words             = (has_wide_sums ? 2 : 1) + (is_gradient() ? 0 : 1);
+    const int slot_bytes        = words * m_problem.accumulator_bytes;
     return speakers == 1 ? 0 : std::size_t(speakers) * m_plan.lanes * m_plan.pack * slot_bytes;
   }
 
+  int inner_most_threads(bool keeps) const {
+    return keeps || is_gradient() ? inner_max_team_size() : inner_looping_team_size();
+  }
   int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, m_traits.max_team_size); }
 
   int inner_pack(bool keeps) const {
+    if (is_gradient()) return m_pack;
     return Impl::inner_pack_size(m_traits.backend, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
                                  keeps);
   }
   int inner_packs(bool keeps) const {
+    if (is_gradient()) return Impl::gradient_inner_packs(m_traits.backend, m_pack);
     return Impl::inner_packs(m_traits.backend, inner_pack(keeps), m_problem.accumulator_bytes, keeps);
   }
 
@@ -470,8 +499,10 @@ class Planner {
     return false;
   }
 
-  /// As many lanes as leave a team to nearly every multiprocessor.
+  /// As many lanes as leave a team to nearly every multiprocessor. A gradient's packs are long: few lanes move whole
+  /// sectors.
   int inner_lanes_that_loop() const {
+    if (is_gradient() && m_request.lanes == 0) return m_policy.inner_least_lanes_looping;
     int lanes = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
     while (m_request.lanes == 0 && lanes > m_policy.inner_least_lanes_looping &&
            10 * inner_teams(lanes) < 9 * m_traits.multiprocessors) {
@@ -504,6 +535,7 @@ RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const S
 std::string to_string(const RowPlan& plan) {
   std::ostringstream text;
   text << "KokkosNN::" << to_string(plan.op) << '[' << to_string(plan.strategy) << ',' << to_string(plan.x_type);
+  if (is_gradient(plan.op) && plan.dy_type != plan.x_type) text << '+' << to_string(plan.dy_type);
   if (plan.y_type != plan.x_type) text << '>' << to_string(plan.y_type);
   text << ",v" << plan.pack << ",k" << plan.packs_per_thread << ",l" << plan.lanes << ",ts" << plan.team_size;
   if (plan.strategy == RowStrategy::split_row) text << ",s" << plan.teams_per_row;
@@ -519,8 +551,14 @@ const char* to_string(RowOperator op) {
       return "softmax";
     case RowOperator::log_softmax:
       return "log_softmax";
-    default:
+    case RowOperator::logsumexp:
       return "logsumexp";
+    case RowOperator::softmax_backward:
+      return "softmax_backward";
+    case RowOperator::log_softmax_backward:
+      return "log_softmax_backward";
+    default:
+      return "logsumexp_backward";
   }
 }
 

@@ -44,6 +44,9 @@ Policy policy_cuda(int pack);
 Policy policy_hip(int pack);
 Policy policy_host(int pack);
 
+/// Changes a backend's policy to what a gradient needs.
+void tune_for_gradient(Policy& policy, Backend backend);
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_SRC_PLAN_POLICY_HPP

@@ -43,6 +43,12 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// bits as they were loaded. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread = 8;
 
+/// A gradient holds packs of two tensors, as they were loaded.
+constexpr int most_packs(RowOperator op) { return is_gradient(op) ? max_packs_per_thread / 2 : max_packs_per_thread; }
+
+/// Instead of all the packs that a thread can hold, where those would leave much of a team idle.
+constexpr int fewer_packs(RowOperator op) { return most_packs(op) * 3 / 4; }
+
 /// Packs that a thread has in the accumulator type at a time.
 constexpr int packs_at_a_time(Backend backend, int pack) {
   return backend == Backend::host ? 8 : std::min(8, 32 / pack);
@@ -53,10 +59,13 @@ constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
 }
 
+/// Instead of all the packs that a thread can hold, where those would leave much of a team idle.
+constexpr int fewer_packs(bool gradient = false) { return gradient ? 3 : 6; }
+
 /// Whether a kernel is compiled for k packs a thread.
-constexpr bool is_packs_per_thread(Backend backend, int k) {
+constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
-  return k <= max_packs_per_thread && (is_power || (k == 6 && backend != Backend::host));
+  return k <= most_packs(op) && (is_power || (k == fewer_packs(op) && backend != Backend::host));
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
@@ -70,6 +79,12 @@ constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int acc
 constexpr int inner_packs(Backend backend, int pack, int accumulator_bytes, bool keeps) {
   if (backend == Backend::host) return 8;
   return keeps ? 128 / (pack * accumulator_bytes) : std::min(8, 16 / pack);
+}
+
+/// The same of a gradient, of each tensor, in packs of `pack_size`; it needs a running sum for each element of a pack
+/// besides.
+constexpr int gradient_inner_packs(Backend backend, int pack) {
+  return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
 }
 
 /// Whether k packs a thread are too many for 64 registers.

@@ -41,13 +41,11 @@ std::size_t split_workspace_bytes(const RowPlan& plan) {
   return split_row_workspace_bytes<typename Math::accumulator>(plan.league_size);
 }
 
-/// One call on rows that a Source gives and a Sink takes.
-template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
-struct RowsCall {
-  using A                          = typename Math::accumulator;
-  static constexpr Backend backend = backend_of<ExecutionSpace>();
-  static constexpr int tile_packs  = packs_at_a_time(backend, V);
-  static constexpr bool has_rims   = Source::form == RowForm::shifted;
+/// Where an operator keeps rows.
+template <RowOperator op, class Source, class A, int V, Backend backend>
+struct Storages {
+  static constexpr int tile_packs = packs_at_a_time(backend, V);
+  static constexpr bool has_rims  = Source::form == RowForm::shifted;
 
   /// K packs a thread, in registers.
   template <int K>
@@ -58,6 +56,19 @@ struct RowsCall {
   requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
     using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
   };
+  using Scratch = ScratchStorage<op, A, V, (tile_packs + 1) / 2, has_rims>;
+  using Online  = OnlineStorage<op, A, V, tile_packs>;
+};
+
+/// One call on rows that a Source gives and a Sink takes.
+template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
+struct RowsCall {
+  using A                          = typename Math::accumulator;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  static constexpr bool has_rims   = Source::form == RowForm::shifted;
+  using Kept                       = Storages<op, Source, A, V, backend>;
+  template <int K>
+  using Registers = typename Kept::template Registers<K>;
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
@@ -74,13 +85,16 @@ struct RowsCall {
         run_in_registers();
         break;
       case RowStrategy::team_scratch:
-        run_in_team<max_threads_per_team, ScratchStorage<op, A, V, (tile_packs + 1) / 2, has_rims>>();
+        if constexpr (!is_elementwise(op)) run_in_team<max_threads_per_team, typename Kept::Scratch>();
         break;
       case RowStrategy::team_online:
-        run_in_team<max_threads_when_looping, OnlineStorage<op, A, V, tile_packs>>();
+        run_in_team<max_threads_when_looping, typename Kept::Online>();
         break;
       case RowStrategy::split_row:
-        plan.launches == 2 ? run_split_twice(own_workspace) : run_split(own_workspace);
+        if constexpr (!is_gradient(op)) {
+          if (plan.launches == 2) return run_split_twice(own_workspace);
+        }
+        run_split(own_workspace);
         break;
       default:
         Kokkos::abort("KokkosNN: a plan without a strategy was launched");
@@ -94,6 +108,8 @@ struct RowsCall {
         return run_with_packs<1>();
       case 2:
         return run_with_packs<2>();
+      case 3:
+        return run_with_packs<3>();
       case 4:
         return run_with_packs<4>();
       case 6:
@@ -106,11 +122,12 @@ struct RowsCall {
  private:
   template <int K>
   void run_with_packs() const {
-    if constexpr (is_packs_per_thread(backend, K)) {
+    if constexpr (is_packs_per_thread(backend, K, op)) {
       using Storage = typename Registers<K>::type;
       // Rows of any form, or of doubles, need more registers; in small teams they are worth more than resident
       // teams.
-      if constexpr (backend != Backend::host && is_wide(V, K) && (Source::form == RowForm::any || sizeof(A) == 8)) {
+      if constexpr (backend != Backend::host && is_wide(V, K * row_tensors(op)) &&
+                    (Source::form == RowForm::any || sizeof(A) == 8)) {
         constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
         if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
       }
@@ -141,10 +158,10 @@ struct RowsCall {
                                            source, sink, math, rows, cols, plan.teams_per_row, share(),
                                            plan.scratch_level, static_cast<int>(plan.scratch_bytes), workspace.data()});
     };
-    if (share() <= std::int64_t(max_packs_per_thread) * V * plan.team_size) {
-      start(Registers<max_packs_per_thread>{});
+    if (share() <= std::int64_t(most_packs(op)) * V * plan.team_size) {
+      start(Registers<most_packs(op)>{});
     } else {
-      start(std::type_identity<OnlineStorage<op, A, V, tile_packs>>{});
+      start(std::type_identity<typename Kept::Online>{});
     }
   }
 

@@ -63,6 +63,37 @@ struct RowLayout {
   RowMap map(const std::int64_t (&stride)[max_row_dims], int dims) const;
 };
 
+/// The tensors of a gradient: what the forward call left (y; of logsumexp its input x), dx, and dy; of logsumexp dlse
+/// and lse, without the reduced axis.
+struct GradientTensors {
+  Tensor x;
+  Tensor dx;
+  Tensor dy;
+  Tensor lse = {};
+};
+
+/// The tensors of a gradient as rows, as RowLayout; those of one value a row have stride 0 along the reduced axis.
+struct GradientLayout {
+  enum Number { x, dx, dy, lse };
+  static constexpr int tensors = 4;
+
+  std::int64_t rows                          = 0;
+  std::int64_t cols                          = 0;
+  std::int64_t col_stride[tensors]           = {};
+  int n                                      = 0;
+  std::int64_t extent[max_row_dims]          = {};
+  std::int64_t stride[tensors][max_row_dims] = {};
+  RowForm form                               = RowForm::any;  ///< or aligned, as all of its tensors with columns are
+
+  std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
+  bool inner_contiguous() const { return n > 0 && stride[x][n - 1] == 1; }
+
+  RowMap map(int tensor) const;
+  RowMap outer_map(int tensor) const;
+
+  bool operator==(const GradientLayout&) const = default;
+};
+
 /// Checks a call and describes it as rows. `function` is the public function's name, for messages.
 ///
 /// y has x's extents; for logsumexp it lacks the reduced axis. Throws std::invalid_argument for an axis out of range,
@@ -70,6 +101,14 @@ struct RowLayout {
 /// whose elements share memory.
 RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
                     const SoftmaxOptions& options);
+
+/// The same for a gradient: all of x's extents, but for the tensors of one value a row, which lack the axis. dx may be
+/// x or dy.
+GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
+                                  const SoftmaxOptions& options);
+
+/// Throws std::invalid_argument unless the operator is one of those with so many Views.
+void require_operator(const char* function, RowOperator op, bool is_served);
 
 /// Throws std::invalid_argument if the scale is zero or not finite.
 void validate_scale(const char* function, double scale);
@@ -82,6 +121,8 @@ void validate_fused_axis(const char* function, int axis);
 
 /// Throws std::invalid_argument unless a plan made for `planned` serves `layout`.
 void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout);
+
+void require_same_layout(const char* function, const GradientLayout& planned, const GradientLayout& layout);
 
 /// Whether any element of x shares a byte with an element of y.
 bool overlaps(const Tensor& x, const Tensor& y);

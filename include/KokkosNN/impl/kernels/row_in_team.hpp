@@ -14,7 +14,8 @@
 // vector_lanes, team_registers, team_scratch, team_online: a row belongs to a group of threads of one team. One kernel;
 // what differs is where the group keeps the row, the Storage:
 //
-//   storage.reduce(row, part, math, lanes)        -> the (reference, sum) of the thread; the reference is its warp's
+//   storage.reduce(row, part, math, lanes)        -> the thread's state: (reference, sum), the reference being its
+//                                                    warp's; of a gradient a sum
 //   storage.write(row, sink, part, math, finish)  -> finished values, from what is relative to the warp's reference if
 //                                                    has_own_reference, else from the input itself
 
@@ -326,15 +327,15 @@ struct RowInTeam {
 
     Storage storage(row_scratch, group);
     const State mine = storage.reduce(input, part, math, group.lanes());
-    const State warp = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
+    const State warp = merge_warp(math, mine, group.lanes());
     const State all  = exchange(math, team, group, pairs, round, warp);
     if (!is_row) return;
 
     if constexpr (Finisher::one_value_a_row) {
       if (group.rank == 0) sink.store(Finisher::value(math, all), output);
     } else {
-      const typename Finisher::template Row<Math, A> finish(
-          math, Storage::has_own_reference ? mine.reference : all.reference, all);
+      using FinishRow   = typename Finisher::template Row<Math, A>;
+      const auto finish = finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all);
       storage.write(input, output, part, math, finish);
     }
   }

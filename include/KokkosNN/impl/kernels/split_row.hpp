@@ -36,6 +36,7 @@ template <RowOperator op, int V, class Storage, class Math, class Source, class 
 struct SplitRow {
   using A        = typename Math::accumulator;
   using State    = typename Math::State;
+  using Letters  = typename MailboxFor<State>::type;
   using Finisher = Finish<op>;
 
   Source source;
@@ -86,7 +87,7 @@ struct SplitRow {
                                       int row_group, int number) const {
     const int groups = team.league_size() / teams_per_row;
     auto* mailboxes =
-        reinterpret_cast<Mailbox<A>*>(workspace + sizeof(TeamCounters)) + std::int64_t(row_group) * teams_per_row;
+        reinterpret_cast<Letters*>(workspace + sizeof(TeamCounters)) + std::int64_t(row_group) * teams_per_row;
     for (std::int64_t row = row_group, turn = 0; row < rows; row += groups, ++turn) {
       const auto input   = source.row(row);
       const auto output  = output_row<Finisher>(sink, row);
@@ -97,22 +98,25 @@ struct SplitRow {
       Storage storage(nullptr, {opaque(group.rank), opaque(group.size), 0});
       const RowPart part = part_of(input);
       const State mine   = storage.reduce(input, part, math, group.lanes());
-      const State warp   = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
+      const State warp   = merge_warp(math, mine, group.lanes());
       const State whole  = exchange(math, team, group, pairs, int(turn & 1), warp);
-      if (group.rank == 0) mailboxes[number].publish(turn, {whole.reference, static_cast<A>(whole.sum)});
+      if constexpr (is_joined<State>) {
+        if (group.rank == 0) publish(mailboxes[number], turn, whole);
+      }
 
       // The next row's part moves towards this team while the siblings' letters do.
       if (row + groups < rows) {
         const auto next = source.row(row + groups);
         storage.prefetch(next, part_of(next));
       }
-      const State all = await_siblings(team, group, mailboxes, turn, totals + (turn & 1));
+      State all = whole;
+      if constexpr (is_joined<State>) all = await_siblings(team, group, mailboxes, turn, totals + (turn & 1));
 
       if constexpr (Finisher::one_value_a_row) {
         if (number == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
       } else {
-        const typename Finisher::template Row<Math, A> finish(
-            math, Storage::has_own_reference ? mine.reference : all.reference, all);
+        using FinishRow   = typename Finisher::template Row<Math, A>;
+        const auto finish = finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all);
         storage.write(input, output, part, math, finish);
       }
     }
@@ -121,14 +125,13 @@ struct SplitRow {
   /// Warp 0 reads the siblings' letters, everybody gets their union; all parts join them in the same order. Two totals
   /// are used in turn: the barrier of the next turn's exchange comes before this one is written again.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION State await_siblings(const Member& team, const RowGroup& group, const Mailbox<A>* mailboxes,
+  KOKKOS_INLINE_FUNCTION State await_siblings(const Member& team, const RowGroup& group, const Letters* mailboxes,
                                               std::int64_t turn, State* total) const {
     const int lanes = group.lanes();
     if (group.rank < lanes) {
       State all;
       for (int p = group.rank; p < teams_per_row; p += lanes) {
-        const auto letter = mailboxes[p].await(turn);
-        all               = merge_two(math, all, State{letter.reference, typename Math::wide_sum{letter.sum}});
+        all = merge_two(math, all, await<State>(mailboxes[p], turn));
       }
       all = merge_lanes(math, all, lanes);
       if (group.rank == 0) *total = all;

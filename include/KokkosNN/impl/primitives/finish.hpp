@@ -46,6 +46,12 @@ KOKKOS_INLINE_FUNCTION A finite_reference(A reference) {
 template <RowOperator op>
 struct Finish;
 
+/// What an operator makes of a row: `own` is the state that the thread's kept values are relative to.
+template <class FinishRow, class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const RowState<A, W>& own, const RowState<A, W>& total) {
+  return FinishRow(math, own.reference, total);
+}
+
 /// A sink's row, or its number where a row has only one value.
 template <class Finisher, class Sink>
 KOKKOS_INLINE_FUNCTION auto output_row(const Sink& sink, std::int64_t row) {

@@ -91,6 +91,16 @@ KOKKOS_INLINE_FUNCTION State merge_lanes(const Math& math, const State& mine, in
   return {reference, reduce_lanes(rescaled(math, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
 }
 
+/// Whether the threads of a row have to agree on a state at all.
+template <class State>
+inline constexpr bool is_joined = true;
+
+/// The lanes' states joined where all have one reference.
+template <class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Math&, const RowState<A, W>& mine, int lanes) {
+  return {mine.reference, reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
+}
+
 /// Two states joined; bitwise commutative.
 template <class Math, class State = typename Math::State>
 KOKKOS_INLINE_FUNCTION State merge_two(const Math& math, const State& a, const State& b) {

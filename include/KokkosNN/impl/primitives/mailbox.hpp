@@ -82,6 +82,26 @@ struct Mailbox<double> {
   }
 };
 
+/// The mailbox that carries a state; of all states the same size.
+template <class State>
+struct MailboxFor;
+
+template <class A, class W>
+struct MailboxFor<RowState<A, W>> {
+  using type = Mailbox<A>;
+};
+
+template <class A, class W>
+KOKKOS_INLINE_FUNCTION void publish(Mailbox<A>& mailbox, std::int64_t turn, const RowState<A, W>& state) {
+  mailbox.publish(turn, {state.reference, static_cast<A>(state.sum)});
+}
+
+template <class State, class A>
+KOKKOS_INLINE_FUNCTION State await(const Mailbox<A>& mailbox, std::int64_t turn) {
+  const auto letter = mailbox.await(turn);
+  return {letter.reference, decltype(State::sum){letter.sum}};
+}
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_PRIMITIVES_MAILBOX_HPP

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_KERNELS_GRADIENT_STORAGES_HPP
+#define KOKKOSNN_IMPL_KERNELS_GRADIENT_STORAGES_HPP
+
+#include <KokkosNN/impl/primitives/gradient.hpp>
+#include <KokkosNN/impl/primitives/gradient_tile.hpp>
+#include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/primitives/tile.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// The storages with which row_in_team and split_row are the gradients' kernels; see row_in_team.hpp for what a storage
+// does.
+
+namespace KokkosNN::Impl {
+
+/// Rows of y and dy, or parts of them, in the registers of their group: K packs of each a thread.
+template <class Y, class D, class A, int V, int K>
+struct PairRegisterStorage {
+  static constexpr bool has_own_reference = false;
+
+  PairTile<Y, D, V, K> tile;
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION PairRegisterStorage(A*, const RowGroup& group)
+      : walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) {
+    tile.load(row, part.packs.begin, walk, part.packs.window());
+    return {tile.template sum<Math>()};
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    tile.store(sink.template from<V>(part.packs.begin), walk, part.packs.window(), math, finish);
+  }
+
+  /// Asks for what `reduce` of that row will load.
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
+    const auto y  = row.y.template from<V>(part.packs.begin);
+    const auto dy = row.dy.template from<V>(part.packs.begin);
+    for (int k = 0; k < K; ++k) {
+      y.template prefetch_pack<V>(walk.place(k), part.packs.window());
+      dy.template prefetch_pack<V>(walk.place(k), part.packs.window());
+    }
+  }
+};
+
+/// Rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier is needed
+/// between the passes.
+template <class Y, class D, class A, int V, int K>
+struct PairScratchStorage {
+  static constexpr bool has_own_reference = false;
+
+  char* scratch;
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION PairScratchStorage(A* begin, const RowGroup& group)
+      : scratch(reinterpret_cast<char*>(begin)), walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) const {
+    const Span& span       = part.packs;
+    RunningTerms<Math> sum = {};
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      PairTile<Y, D, V, K> tile;
+      tile.load(row, span.start(t, tile_size()), walk, span.window(t, tile_size()));
+      sum = sum + RunningTerms<Math>(tile.template sum<Math>());
+      for_own_packs(t, span, [&](HeldPack<Y, V>& y, HeldPack<D, V>& dy, int k) {
+        y  = tile.y.pack[k];
+        dy = tile.dy.pack[k];
+      });
+    }
+    return {static_cast<typename Math::wide_sum>(sum)};
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    const Span& span = part.packs;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      PairTile<Y, D, V, K> tile;
+      for_own_packs(t, span, [&](const HeldPack<Y, V>& y, const HeldPack<D, V>& dy, int k) {
+        tile.y.pack[k]  = y;
+        tile.dy.pack[k] = dy;
+      });
+      tile.store(sink.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math, finish);
+    }
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION int tile_size() const { return K * walk.step; }
+
+  /// f(pack of y, pack of dy, their number in the tile) for this thread's packs of the t-th tile.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const Span& span, const F& f) const {
+    const int packs     = static_cast<int>((span.end + V - 1) / V);
+    auto* const y_packs = reinterpret_cast<HeldPack<Y, V>*>(scratch);
+    // 16-byte boundaries; the planner counts with them.
+    auto* const dy_packs = reinterpret_cast<HeldPack<D, V>*>(scratch + (packs * sizeof(Pack<Y, V>) + 15) / 16 * 16);
+    const int first      = static_cast<int>(t) * tile_size() + walk.first;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int place = first + k * walk.step;
+      if (place < span.end) f(y_packs[place / V], dy_packs[place / V], k);
+    }
+  }
+};
+
+/// Rows that are nowhere but in memory: read once for the sum, again to write. On a GPU last tile first, as what was
+/// read last may still be in a cache; a host's prefetching wants to go forward (4096 x 4096 f32 on two cores: backward
+/// half as fast).
+template <class Y, class D, class A, int V, int K>
+struct PairOnlineStorage {
+  static constexpr bool has_own_reference = false;
+
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION PairOnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int) const {
+    return sum_tiles<Y, D, V, K>(row, part.packs, walk, math);
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    const Span& span         = part.packs;
+    const int tile_size      = K * walk.step;
+    const std::int64_t tiles = span.tiles(tile_size);
+    for (std::int64_t i = 0; i < tiles; ++i) {
+      const std::int64_t t     = native_lanes() > 1 ? tiles - 1 - i : i;
+      const std::int64_t start = span.start(t, tile_size);
+      const Window window      = span.window(t, tile_size);
+      PairTile<Y, D, V, K> tile;
+      tile.load(row, start, walk, window);
+      tile.store(sink.template from<V>(start), walk, window, math, finish);
+    }
+  }
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row&, const RowPart&) const {}
+};
+
+/// A row of which each element's result depends on it and the row's scalars alone: read once, written at once.
+template <class X, class A, int V, int K>
+struct ElementwiseStorage {
+  static constexpr bool has_own_reference = false;
+
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION ElementwiseStorage(A*, const RowGroup& group)
+      : walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart&, const Math&, int) const {
+    return row.scalars;
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    using T             = typename SinkRow::value_type;
+    const Span& span    = part.packs;
+    const int tile_size = K * walk.step;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
+      const std::int64_t start = span.start(t, tile_size);
+      const Window window      = span.window(t, tile_size);
+      HeldTile<X, V, K> tile;
+      tile.load(row.x.template from<V>(start), walk, window);
+      store_tile<V, K>(sink.template from<V>(start), walk, window, [&](int k) {
+        Pack<T, V> result;
+        tile.pack[k].show([&](const Pack<X, V>& x) {
+          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(finish(math, static_cast<A>(x[v])));
+        });
+        return result;
+      });
+    }
+  }
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row&, const RowPart&) const {}
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_KERNELS_GRADIENT_STORAGES_HPP

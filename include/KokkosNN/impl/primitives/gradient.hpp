@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_PRIMITIVES_GRADIENT_HPP
+#define KOKKOSNN_IMPL_PRIMITIVES_GRADIENT_HPP
+
+#include <KokkosNN/impl/primitives/exp.hpp>
+#include <KokkosNN/impl/primitives/finish.hpp>
+#include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/primitives/mailbox.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// The gradients' part of the primitives: what the threads of a row agree on, how they join and tell it, and what each
+// gradient makes of it.
+
+namespace KokkosNN::Impl {
+
+/// What is known of a part of a row: a sum over it. At least 8 bytes, so that what lies behind an even number of them
+/// in team scratch is aligned.
+template <class A, class W>
+struct alignas(8) RowSum {
+  W sum = {};
+};
+
+template <class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_warp(const Math&, const RowSum<A, W>& mine, int lanes) {
+  return {reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
+}
+
+template <class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_lanes(const Math& math, const RowSum<A, W>& mine, int lanes) {
+  return merge_warp(math, mine, lanes);
+}
+
+template <class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_two(const Math&, const RowSum<A, W>& a, const RowSum<A, W>& b) {
+  return {a.sum + b.sum};
+}
+
+/// What a row brings along and nobody needs to join: its log-sum-exp and that one's gradient.
+template <class A>
+struct RowScalars {
+  A lse;
+  A dlse;
+};
+
+template <class A>
+inline constexpr bool is_joined<RowScalars<A>> = false;
+
+template <class Math, class A>
+KOKKOS_INLINE_FUNCTION RowScalars<A> merge_warp(const Math&, const RowScalars<A>& mine, int) {
+  return mine;
+}
+
+template <class Math, class Member, class A>
+KOKKOS_INLINE_FUNCTION RowScalars<A> exchange(const Math&, const Member&, const RowGroup&, RowScalars<A>*, int,
+                                              const RowScalars<A>& mine) {
+  return mine;
+}
+
+/// A sum that may have either sign in one 64-bit word, which carries its own tag: the last bit of a double.
+struct SumMailbox {
+  std::uint64_t letter[2];
+
+  KOKKOS_INLINE_FUNCTION static std::uint64_t tag(std::int64_t turn) { return (turn & 2) == 0 ? 1u : 0u; }
+};
+
+template <>
+struct MailboxFor<RowSum<float, float>> {
+  using type = SumMailbox;
+};
+template <>
+struct MailboxFor<RowSum<float, double>> {
+  using type = SumMailbox;
+};
+template <class W>
+struct MailboxFor<RowSum<double, W>> {
+  using type = Mailbox<double>;
+};
+template <class A>
+struct MailboxFor<RowScalars<A>> {
+  using type = Mailbox<A>;
+};
+static_assert(sizeof(SumMailbox) == sizeof(Mailbox<float>), "what a workspace is made for");
+
+template <class W>
+KOKKOS_INLINE_FUNCTION void publish(SumMailbox& mailbox, std::int64_t turn, const RowSum<float, W>& state) {
+  const auto bits = Kokkos::bit_cast<std::uint64_t>(static_cast<double>(state.sum));
+  write_fresh(&mailbox.letter[turn & 1], (bits & ~std::uint64_t(1)) | SumMailbox::tag(turn));
+}
+
+template <class State>
+KOKKOS_INLINE_FUNCTION State await(const SumMailbox& mailbox, std::int64_t turn) {
+  for (;;) {
+    const std::uint64_t word = read_fresh(&mailbox.letter[turn & 1]);
+    if ((word & 1) == SumMailbox::tag(turn)) {
+      return {static_cast<decltype(State::sum)>(Kokkos::bit_cast<double>(word & ~std::uint64_t(1)))};
+    }
+    wait_a_little();
+  }
+}
+
+/// A row's sum as two words of A. A second word next to an infinite sum is the NaN that two-sums leave there, and says
+/// nothing.
+template <class A, class W>
+KOKKOS_INLINE_FUNCTION TwoWords<A> words_of(const RowSum<A, W>& state) {
+  if constexpr (std::is_same_v<A, W>) {
+    return {state.sum, A(0)};
+  } else if constexpr (std::is_same_v<W, double>) {
+    const A high = static_cast<A>(state.sum);
+    const A low  = static_cast<A>(state.sum - W(high));
+    return {high, low == low ? low : A(0)};
+  } else {
+    return state.sum.low == state.sum.low ? split_sum<A>(state.sum) : TwoWords<A>{state.sum.high, A(0)};
+  }
+}
+
+template <class W>
+KOKKOS_INLINE_FUNCTION void publish(Mailbox<double>& mailbox, std::int64_t turn, const RowSum<double, W>& state) {
+  const TwoWords<double> words = words_of(state);
+  mailbox.publish(turn, {words.high, words.low});
+}
+
+template <class State>
+requires std::is_same_v<State, RowSum<double, decltype(State::sum)>> KOKKOS_INLINE_FUNCTION State
+await(const Mailbox<double>& mailbox, std::int64_t turn) {
+  using W           = decltype(State::sum);
+  const auto letter = mailbox.await(turn);
+  return {static_cast<W>(TwoWords<double>{letter.reference, letter.sum})};
+}
+
+/// What all rows of a gradient share.
+template <RowOperator op, class A, ExpAccuracy exp_accuracy>
+struct GradientMath {
+  using accumulator                     = A;
+  static constexpr ExpAccuracy accuracy = exp_accuracy;
+  using wide_sum                        = typename RowMath<A, exp_accuracy>::wide_sum;
+  using State = std::conditional_t<op == RowOperator::logsumexp_backward, RowScalars<A>, RowSum<A, wide_sum>>;
+  /// The sum is of products y dy, or else of dy alone.
+  static constexpr bool sums_products = op == RowOperator::softmax_backward;
+
+  ScaledExp<A, accuracy> exp;  ///< of |scale| x, or of y, which is scaled already
+  A scale;
+  A sign;                  ///< of the scale
+  A masked_value;          ///< NaN or 0: the gradient of a row whose log-sum-exp is -inf
+  std::uint32_t zero = 0;  ///< which compilers do not know to be one, see HeldPack
+
+  GradientMath(double s, MaskedRowPolicy policy)
+      : exp(op != RowOperator::logsumexp_backward ? 1 : (s < 0 ? -s : s)),
+        scale(A(s)),
+        sign(s < 0 ? A(-1) : A(1)),
+        masked_value(policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>) {}
+
+  /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
+  KOKKOS_INLINE_FUNCTION A exp_of_any(A x, const ExpReference<A>& reference) const {
+    const A highest = (reference.exponent + A(Exp2Constants<A>::bias + 1)) * exp.inverse;
+    return exp.of_difference(at_most(x - reference.base, highest), reference);
+  }
+};
+
+/// Nothing that a gradient's thread keeps is relative to a state of its own.
+template <class FinishRow, class Math, class State>
+KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const State&, const State& total) {
+  return FinishRow(math, total);
+}
+
+/// dx = scale y (dy - sum), the sum being that of y dy. Both words of it: where dy is near the sum the second one is
+/// what is left.
+template <>
+struct Finish<RowOperator::softmax_backward> {
+  static constexpr bool one_value_a_row = false;
+
+  template <class Math, class A>
+  struct Row {
+    TwoWords<A> sum;
+
+    KOKKOS_DEFAULTED_FUNCTION Row() = default;
+    KOKKOS_INLINE_FUNCTION Row(const Math&, const typename Math::State& total) : sum(words_of(total)) {}
+    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A y, A dy) const {
+      const A difference = Math::accuracy == ExpAccuracy::fast ? dy - sum.high : (dy - sum.high) - sum.low;
+      return math.scale * (y * difference);
+    }
+  };
+};
+
+/// dx = scale (dy - exp(y) sum), the sum being that of dy.
+template <>
+struct Finish<RowOperator::log_softmax_backward> {
+  static constexpr bool one_value_a_row = false;
+
+  template <class Math, class A>
+  struct Row {
+    TwoWords<A> sum;
+    ExpReference<A> reference;
+
+    KOKKOS_DEFAULTED_FUNCTION Row() = default;
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
+        : sum(words_of(total)), reference(math.exp.at(A(0))) {}
+    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A y, A dy) const {
+      const A e    = math.exp_of_any(y, reference);
+      const A high = dy - e * sum.high;
+      return math.scale * (Math::accuracy == ExpAccuracy::fast ? high : high - e * sum.low);
+    }
+  };
+};
+
+/// dx = scale dlse exp(scale x - lse): the exponential relative to the power of two below exp(lse), times what is left.
+template <>
+struct Finish<RowOperator::logsumexp_backward> {
+  static constexpr bool one_value_a_row = false;
+
+  template <class Math, class A>
+  struct Row {
+    A factor;
+    ExpReference<A> reference;
+
+    KOKKOS_DEFAULTED_FUNCTION Row() = default;
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& row) {
+      const bool is_finite = Kokkos::isfinite(row.lse);
+      reference            = math.exp.at(is_finite ? math.exp.reference_of(row.lse / math.exp.scale) : A(0));
+      // One of the first two terms is 0; the other is so near that the difference is all but exact.
+      const A base = fused_multiply_add(math.exp.scale, reference.base,
+                                        fused_multiply_add(reference.exponent, log_of_2<A>, -row.lse));
+      const A rest = base + (math.exp.scale_low * reference.base + reference.exponent * log_of_2_low<A>);
+      factor       = is_finite ? math.scale * row.dlse * Kokkos::exp(rest)
+                               : (row.lse < A(0) ? math.masked_value : Kokkos::Experimental::quiet_NaN_v<A>);
+    }
+    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A x) const {
+      return math.exp_of_any(math.sign * x, reference) * factor;
+    }
+  };
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_PRIMITIVES_GRADIENT_HPP

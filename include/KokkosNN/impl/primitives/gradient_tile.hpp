@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_PRIMITIVES_GRADIENT_TILE_HPP
+#define KOKKOSNN_IMPL_PRIMITIVES_GRADIENT_TILE_HPP
+
+#include <KokkosNN/impl/primitives/gradient.hpp>
+#include <KokkosNN/impl/primitives/rows.hpp>
+#include <KokkosNN/impl/primitives/tile.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Where the rows of a gradient come from, what a thread holds of them, and the sums it makes. Elements stay as they
+// were loaded until they are used: nothing is computed from them that would be worth keeping.
+
+namespace KokkosNN::Impl {
+
+/// A pack as it was loaded. A GPU's compilers would give each 16-bit element a register of its own, and keep it
+/// converted from the first time it is used to the last; so they are loaded and kept in words, and what is shown again
+/// is, as far as compilers know, another number: xor a zero that comes at run time. (16384 elements of 16 bits: 124
+/// bytes spilled without, none with it.)
+template <class T, int V>
+class HeldPack {
+  static constexpr bool in_words = native_lanes() > 1 && sizeof(T) == 2 && V > 1;
+  using Held                     = std::conditional_t<in_words, Pack<std::uint32_t, (V + 1) / 2>, Pack<T, V>>;
+
+ public:
+  /// From memory, where a GPU's must be aligned. A host's compiler would copy a pack as a whole in narrower moves than
+  /// those that read it then, which stalls them.
+  KOKKOS_INLINE_FUNCTION void load(const T* from) {
+    KOKKOS_IF_ON_DEVICE((m_held = *reinterpret_cast<const Held*>(from);))
+    KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
+  }
+  KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
+  KOKKOS_INLINE_FUNCTION void hold(const Pack<T, V>& pack) { m_held = Kokkos::bit_cast<Held>(pack); }
+
+  /// f(the pack), where it was used before.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void show_again([[maybe_unused]] std::uint32_t zero, const F& f) const {
+    if constexpr (in_words) {
+      Held words;
+      for (int i = 0; i < Held::size; ++i) words[i] = m_held[i] ^ zero;
+      f(Kokkos::bit_cast<Pack<T, V>>(words));
+    } else {
+      f(m_held);
+    }
+  }
+
+  /// f(the pack)
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void show(const F& f) const {
+    if constexpr (in_words) {
+      f(Kokkos::bit_cast<Pack<T, V>>(m_held));
+    } else {
+      f(m_held);
+    }
+  }
+
+ private:
+  Held m_held;
+};
+
+/// K packs as they were loaded.
+template <class T, int V, int K>
+struct HeldTile {
+  HeldPack<T, V> pack[K];
+
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+    KOKKOS_IF_ON_DEVICE((load_on_device(stretch, walk, window);))
+    KOKKOS_IF_ON_HOST((load_on_host(stretch, walk, window);))
+  }
+
+ private:
+  /// One decision for the tile instead of one a pack, where rows allow: almost always.
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load_on_device(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+    if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        pack[k].clear();
+        if (walk.place(k) < window.end) pack[k].load(stretch.base + walk.place(k));
+      }
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) pack[k].hold(stretch.template load_pack<V>(walk.place(k), window, T(0)));
+    }
+  }
+
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load_on_host(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+    for (int k = 0; k < K; ++k) {
+      const int c = walk.place(k);
+      if (stretch.whole_packs && window.template has_pack<V>(c)) {
+        pack[k].load(stretch.base + c);
+      } else {
+        pack[k].hold(stretch.template load_pack<V>(c, window, T(0)));
+      }
+    }
+  }
+};
+
+/// Rows of y and of dy side by side.
+template <class YRows, class DyRows>
+struct PairRows {
+  static_assert(YRows::form == DyRows::form && YRows::form != RowForm::shifted);
+  static constexpr RowForm form = YRows::form;
+
+  template <class YRow, class DyRow>
+  struct Row {
+    using y_type                   = typename YRow::value_type;
+    using dy_type                  = typename DyRow::value_type;
+    static constexpr bool has_rims = false;
+
+    YRow y;
+    DyRow dy;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION int head() const {
+      return 0;
+    }
+  };
+
+  YRows y;
+  DyRows dy;
+
+  KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
+    return Row<decltype(y.row(r)), decltype(dy.row(r))>{y.row(r), dy.row(r)};
+  }
+};
+
+/// Rows of x, each with its log-sum-exp and that one's gradient.
+template <class XRows, class L, class A>
+struct ScalarRows {
+  static_assert(XRows::form != RowForm::shifted);
+  static constexpr RowForm form = XRows::form;
+
+  template <class XRow>
+  struct Row {
+    static constexpr bool has_rims = false;
+
+    XRow x;
+    RowScalars<A> scalars;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION int head() const {
+      return 0;
+    }
+  };
+
+  XRows x;
+  const L* lse;
+  const L* dlse;
+  RowMap lse_map;
+  RowMap dlse_map;
+
+  KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
+    return Row<decltype(x.row(r))>{x.row(r), {static_cast<A>(lse[lse_map(r)]), static_cast<A>(dlse[dlse_map(r)])}};
+  }
+};
+
+/// Lanes of sums of numbers of either sign. In `full` no rounding is lost: two-sums, and the errors of products from a
+/// fused instruction. A host adds floats in double instead, where their products are exact.
+template <class Math, int lanes>
+struct TermSums {
+  using A                         = typename Math::accumulator;
+  using W                         = typename Math::wide_sum;
+  static constexpr bool is_full   = Math::accuracy == ExpAccuracy::full;
+  static constexpr bool in_double = is_full && std::is_same_v<A, float> && native_lanes() == 1;
+  static constexpr bool two_words = is_full && !in_double;
+  using Term                      = std::conditional_t<in_double, double, A>;
+
+  Pack<Term, lanes> sum = filled<Term, lanes>(Term(0));
+  Pack<Term, lanes> low = filled<Term, lanes>(Term(0));  // stays 0 without two words
+
+  KOKKOS_INLINE_FUNCTION void add(int l, Term term) {
+    const Term s = sum[l] + term;
+    if constexpr (two_words) {
+      const Term back = s - sum[l];
+      low[l] += (sum[l] - (s - back)) + (term - back);
+    }
+    sum[l] = s;
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_product(int l, Term a, Term b) {
+    const Term product = a * b;
+    if constexpr (two_words) low[l] += fused_multiply_add(a, b, -product);
+    add(l, product);
+  }
+
+  /// Next to an infinite sum the second word is NaN, which the sum itself is not.
+  KOKKOS_INLINE_FUNCTION W lane(int l) const { return W{sum[l]} + (low[l] == low[l] ? W{low[l]} : W{}); }
+
+  KOKKOS_INLINE_FUNCTION W all_lanes() const {
+    Pack<W, lanes> all;
+    for (int l = 0; l < lanes; ++l) all[l] = lane(l);
+    return folded<1>(all)[0];
+  }
+};
+
+/// Adds a pack of products a b, or of terms b alone. Where no two words are kept, some terms at a time: loops that
+/// a host's compiler vectorises.
+template <int lanes, class Math, class A, class B, int V>
+KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Math, lanes>& sums, const Pack<A, V>& a, const Pack<B, V>& b) {
+  using Wide = typename Math::accumulator;
+  using Term = typename TermSums<Math, lanes>::Term;
+  if constexpr (TermSums<Math, lanes>::two_words) {
+    for (int v = 0; v < V; ++v) {
+      if constexpr (Math::sums_products) {
+        sums.add_product(v % lanes, static_cast<Wide>(a[v]), static_cast<Wide>(b[v]));
+      } else {
+        sums.add(v % lanes, static_cast<Wide>(b[v]));
+      }
+    }
+  } else {
+    Pack<Term, V> terms;
+    for (int v = 0; v < V; ++v) terms[v] = static_cast<Term>(static_cast<Wide>(b[v]));
+    if constexpr (Math::sums_products) {
+      for (int v = 0; v < V; ++v) terms[v] *= static_cast<Term>(static_cast<Wide>(a[v]));
+    }
+    const auto parts = folded<lanes>(terms);
+    for (int l = 0; l < lanes; ++l) sums.add(l, parts[l]);
+  }
+}
+
+/// Adds the terms of a pair of packs; y only where they need it.
+template <int lanes, class Math, class Y, class D, int V>
+KOKKOS_INLINE_FUNCTION void add_terms(TermSums<Math, lanes>& sums, const HeldPack<Y, V>& y, const HeldPack<D, V>& dy) {
+  dy.show([&](const Pack<D, V>& gradient) {
+    if constexpr (Math::sums_products) {
+      y.show([&](const Pack<Y, V>& value) { add_pack(sums, value, gradient); });
+    } else {
+      add_pack(sums, gradient, gradient);
+    }
+  });
+}
+
+/// Stores K packs, `result<T>(k)` being the k-th.
+template <int V, int K, class Stretch, class Result>
+KOKKOS_INLINE_FUNCTION void store_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                       const Result& result) {
+  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      if (walk.place(k) < window.end) stretch.store_whole_pack(result(k), walk.place(k));
+    }
+  } else {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) stretch.template store_pack<V>(result(k), walk.place(k), window);
+  }
+}
+
+/// K packs of y and of dy.
+template <class Y, class D, int V, int K>
+struct PairTile {
+  HeldTile<Y, V, K> y;
+  HeldTile<D, V, K> dy;
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackWalk& walk, const Window& window) {
+    y.load(row.y.template from<V>(start), walk, window);
+    dy.load(row.dy.template from<V>(start), walk, window);
+  }
+
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::wide_sum sum() const {
+    TermSums<Math, sum_lanes_of<V>> sums;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) add_terms(sums, y.pack[k], dy.pack[k]);
+    return sums.all_lanes();
+  }
+
+  template <class Stretch, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                    const Math& math, const FinishRow& finish) const {
+    using A = typename Math::accumulator;
+    using T = typename Stretch::value_type;
+    store_tile<V, K>(stretch, walk, window, [&](int k) {
+      Pack<T, V> result;
+      y.pack[k].show_again(math.zero, [&](const Pack<Y, V>& value) {
+        dy.pack[k].show_again(math.zero, [&](const Pack<D, V>& gradient) {
+          for (int v = 0; v < V; ++v) {
+            result[v] = static_cast<T>(finish(math, static_cast<A>(value[v]), static_cast<A>(gradient[v])));
+          }
+        });
+      });
+      return result;
+    });
+  }
+};
+
+/// A row's sum over many tiles: wider than float, as there may be very many.
+template <class Math>
+using RunningTerms = typename RunningSum<Math>::Sum;
+
+/// The sum of a span, loaded tile by tile; y only where the terms need it.
+template <class Y, class D, int V, int K, class Row, class Math>
+KOKKOS_INLINE_FUNCTION typename Math::State sum_tiles(const Row& row, const Span& span, const PackWalk& walk,
+                                                      const Math&) {
+  const int tile_size    = K * walk.step;
+  RunningTerms<Math> sum = {};
+  for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
+    PairTile<Y, D, V, K> tile;
+    const std::int64_t start = span.start(t, tile_size);
+    const Window window      = span.window(t, tile_size);
+    if constexpr (Math::sums_products) {
+      tile.load(row, start, walk, window);
+    } else {
+      tile.dy.load(row.dy.template from<V>(start), walk, window);
+    }
+    sum = sum + RunningTerms<Math>(tile.template sum<Math>());
+  }
+  return {static_cast<typename Math::wide_sum>(sum)};
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_PRIMITIVES_GRADIENT_TILE_HPP

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/gradient_instantiations.hpp>
+
+namespace KokkosNN::Impl {
+KOKKOSNN_IMPL_GRADIENT_CALLS(, double)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, double, double)
+}  // namespace KokkosNN::Impl

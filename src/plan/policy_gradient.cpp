@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy.hpp"
+
+#include <cstdint>
+
+// What the gradients change of the backends' policies. On GPUs by rule, not measured yet: a thread holds half as many
+// packs, of two tensors, so the loads in flight are those of the forward operators.
+
+namespace KokkosNN::Impl {
+namespace {
+
+constexpr RegisterPolicy registers_gpu[] = {
+    {4, 1, 128},
+    {64, 2, 128},
+    {4096, 4, 128},
+};
+
+constexpr RegisterPolicy registers_host[] = {
+    {1, 1, 1},
+    {2, 2, 1},
+    {4, 4, 1},
+};
+
+template <int n>
+void set_registers(Policy& policy, const RegisterPolicy (&table)[n]) {
+  policy.registers        = table;
+  policy.register_entries = n;
+}
+
+}  // namespace
+
+void tune_for_gradient(Policy& policy, Backend backend) {
+  if (backend == Backend::host) {
+    set_registers(policy, registers_host);
+  } else {
+    set_registers(policy, registers_gpu);
+    policy.scratch_packs_per_thread /= 2;
+  }
+  // Nothing is computed on the way to the sum that a second read of a cached row would have to compute again.
+  policy.max_scratch_row_bytes = 0;
+}
+
+}  // namespace KokkosNN::Impl
