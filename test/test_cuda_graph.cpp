@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/gradient.hpp"
 #include "support/strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -80,6 +81,30 @@ TEST_P(CudaGraph, ACapturedPlanGivesTheRightResultForNewInputAtEveryLaunch) {
       EXPECT_TRUE(trial.correct(options)) << to_string(recipe);
     }
   }
+}
+
+TEST(CudaGraphs, GradientsCanBeCaptured) {
+  const Stream stream;
+  for_each_gradient([&](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    for (const RowStrategy strategy : strategies_of(Op)) {
+      const Kokkos::Cuda exec(stream);
+      const SoftmaxOptions options{.plan = {.strategy = strategy}};
+      GradientTrial<Op, float> trial(20, 60);
+      const auto plan = trial.plan_object(options, exec);
+      plan.run();
+      exec.fence();
+      const Graph graph(stream, [&] { plan.run(); });
+      for (int launch = 0; launch < 3; ++launch) {
+        trial.dx().poison_all();
+        graph.launch(stream);
+        exec.fence();
+        trial.dx().download();
+
+        EXPECT_TRUE(trial.correct(options)) << KokkosNN::to_string(Op) << ", launch " << launch;
+      }
+    }
+  });
 }
 
 TEST(CudaGraphs, ALongRowThatIsSplitByDefaultCanBeCaptured) {

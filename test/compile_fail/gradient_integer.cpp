@@ -1,0 +1,5 @@
+// expect: KokkosNN::softmax_backward: all Views must hold double, float, half_t or bhalf_t
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> y, Kokkos::View<int**> dy) { KokkosNN::softmax_backward(y, dy, y); }
