@@ -26,10 +26,24 @@ KOKKOS_INLINE_FUNCTION float scattered(std::uint64_t place) {
 }
 
 template <class T>
-void fill_scattered(const Exec& exec, T* data, std::int64_t count) {
+void fill_scattered(const Exec& exec, T* data, std::int64_t count, std::int64_t from = 0) {
   Kokkos::parallel_for(
       "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
-      KOKKOS_LAMBDA(const std::int64_t i) { data[i] = static_cast<T>(scattered(static_cast<std::uint64_t>(i))); });
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        data[i] = static_cast<T>(scattered(static_cast<std::uint64_t>(from + i)));
+      });
+}
+
+/// Values as a softmax of `cols` columns gives them, all of one size, or their logarithms.
+template <class T>
+void fill_probabilities(const Exec& exec, T* data, std::int64_t count, std::int64_t cols, bool logarithms) {
+  const float mean = 1.0f / static_cast<float>(cols);
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        const float value = mean * (1.0f + 0.125f * scattered(static_cast<std::uint64_t>(i)));
+        data[i]           = static_cast<T>(logarithms ? Kokkos::log(value) : value);
+      });
 }
 
 template <class T>
@@ -75,8 +89,53 @@ std::vector<double> reference(RowOperator op, const std::vector<double>& x) {
   return y;
 }
 
+/// The same for the gradients. `size` is what errors are measured against: dy - sum cancels.
+struct Gradient {
+  double dx;
+  double size;
+};
+
+std::vector<Gradient> reference_gradient(RowOperator op, const std::vector<double>& y, const std::vector<double>& dy) {
+  const bool is_log = op == RowOperator::log_softmax_backward;
+  long double sum   = 0;
+  double sizes      = 0;
+  for (std::size_t col = 0; col < y.size(); ++col) {
+    const double term = is_log ? dy[col] : y[col] * dy[col];
+    sum += term;
+    sizes += std::abs(term);
+  }
+  std::vector<Gradient> result;
+  for (std::size_t col = 0; col < y.size(); ++col) {
+    const double factor = is_log ? 1 : y[col];
+    const double share  = is_log ? std::exp(y[col]) : 1;
+    result.push_back(
+        {factor * (dy[col] - share * static_cast<double>(sum)), factor * (std::abs(dy[col]) + share * sizes)});
+  }
+  return result;
+}
+
+bool agrees(double got, const Gradient& want, const Tolerance& tolerance, double slack) {
+  return std::abs(got - want.dx) <= slack * (tolerance.relative * want.size + tolerance.absolute);
+}
+
 bool agrees(double got, double want, const Tolerance& tolerance, double slack) {
-  return std::abs(got - want) <= slack * (tolerance.relative * std::abs(want) + tolerance.absolute);
+  return agrees(got, Gradient{want, std::abs(want)}, tolerance, slack);
+}
+
+double value_of(double want) { return want; }
+double value_of(const Gradient& want) { return want.dx; }
+
+/// Nothing where the row agrees, else the first column that differs.
+template <class Want>
+std::string difference(std::int64_t row, const std::vector<double>& got, const std::vector<Want>& want,
+                       const Tolerance& tolerance, double slack) {
+  for (std::size_t col = 0; col < want.size(); ++col) {
+    if (agrees(got[col], want[col], tolerance, slack)) continue;
+    std::ostringstream text;
+    text << "row " << row << ", column " << col << ": " << got[col] << ", expected " << value_of(want[col]);
+    return text.str();
+  }
+  return {};
 }
 
 }  // namespace
@@ -91,9 +150,13 @@ Problem::Problem(const Exec& exec, const Case& shape)
     : m_exec(exec),
       m_case(shape),
       m_x(allocate(exec, "KokkosNN::Perf::x", shape.x_elements() * size_of(shape.x_type))),
+      m_dy(allocate(exec, "KokkosNN::Perf::dy", shape.dy_elements() * size_of(shape.x_type))),
       m_y(allocate(exec, "KokkosNN::Perf::y", shape.y_elements() * size_of(shape.y_type))) {
   with_type(shape.x_type, [&]<class T>(std::type_identity<T>) {
-    fill_scattered(m_exec, reinterpret_cast<T*>(m_x.data()), m_case.x_elements());
+    auto* const x = reinterpret_cast<T*>(m_x.data());
+    if (!is_gradient(shape.op)) return fill_scattered(m_exec, x, shape.x_elements());
+    fill_probabilities(m_exec, x, shape.x_elements(), shape.cols, shape.op == RowOperator::log_softmax_backward);
+    fill_scattered(m_exec, reinterpret_cast<T*>(m_dy.data()), shape.dy_elements(), shape.x_elements());
   });
 }
 
@@ -109,16 +172,18 @@ std::string Problem::check(double slack) const {
   const std::int64_t col_stride = right ? 1 : m_case.rows;
   const std::int64_t row_stride = right ? m_case.cols : 1;
   for (const std::int64_t row : std::set<std::int64_t>{0, m_case.rows / 2, m_case.rows - 1}) {
-    const auto x    = gathered(m_exec, m_x, m_case.x_type, row * row_stride, m_case.cols, col_stride);
-    const auto want = reference(m_case.op, x);
-    const auto got  = one_value_a_row ? gathered(m_exec, m_y, m_case.y_type, row, 1, 1)
-                                      : gathered(m_exec, m_y, m_case.y_type, row * row_stride, m_case.cols, col_stride);
-    for (std::size_t col = 0; col < want.size(); ++col) {
-      if (agrees(got[col], want[col], tolerance(m_case.y_type), slack)) continue;
-      std::ostringstream text;
-      text << "row " << row << ", column " << col << ": " << got[col] << ", expected " << want[col];
-      return text.str();
+    const auto x       = gathered(m_exec, m_x, m_case.x_type, row * row_stride, m_case.cols, col_stride);
+    const auto got     = one_value_a_row ? gathered(m_exec, m_y, m_case.y_type, row, 1, 1)
+                                         : gathered(m_exec, m_y, m_case.y_type, row * row_stride, m_case.cols, col_stride);
+    const auto differs = [&](const auto& want) { return difference(row, got, want, tolerance(m_case.y_type), slack); };
+    std::string text;
+    if (is_gradient(m_case.op)) {
+      const auto dy = gathered(m_exec, m_dy, m_case.x_type, row * row_stride, m_case.cols, col_stride);
+      text          = differs(reference_gradient(m_case.op, x, dy));
+    } else {
+      text = differs(reference(m_case.op, x));
     }
+    if (!text.empty()) return text;
   }
   return {};
 }

@@ -62,6 +62,28 @@ Contender logsumexp_call(const Problem& problem, const SoftmaxOptions& options) 
           .plan = to_string(make_plan(RowOperator::logsumexp, exec, x, lse, options))};
 }
 
+template <class T>
+Contender gradient_call(const Problem& problem, RowOperator op, const SoftmaxOptions& options) {
+  const Exec exec = problem.exec();
+  const auto y    = problem.x<const T>();
+  const auto dy   = problem.dy<const T>();
+  const auto dx   = problem.y<T>();
+  const auto plan = to_string(make_plan(op, exec, y, dy, dx, options));
+  if (op == RowOperator::softmax_backward) {
+    return {.call = [=] { KokkosNN::softmax_backward(exec, y, dy, dx, options); }, .plan = plan};
+  }
+  return {.call = [=] { KokkosNN::log_softmax_backward(exec, y, dy, dx, options); }, .plan = plan};
+}
+
+Contender gradient_call(const Problem& problem, const SoftmaxOptions& options) {
+  const Case& shape = problem.shape();
+  if (shape.x_type == ElementType::f32) return gradient_call<float>(problem, shape.op, options);
+  if constexpr (with_16_bit_types) {
+    if (shape.x_type == ElementType::bf16) return gradient_call<bhalf_t>(problem, shape.op, options);
+  }
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no gradient of " + shape.name());
+}
+
 }  // namespace
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
@@ -73,6 +95,11 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
       return log_softmax_call(problem, options);
     case RowOperator::logsumexp:
       return logsumexp_call(problem, options);
+    case RowOperator::softmax_backward:
+    case RowOperator::log_softmax_backward:
+      return gradient_call(problem, options);
+    default:
+      break;
   }
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no " + problem.shape().name());
 }

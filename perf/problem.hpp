@@ -71,11 +71,12 @@ constexpr Tolerance tolerance(ElementType type) {
   return {0, 0};
 }
 
-/// x and y of a case in device memory. The element types are known to the providers only: each instantiates what it
-/// needs.
+/// x and y of a case in device memory; in a gradient x is the forward call's result, y is dx, and there is dy. The
+/// element types are known to the providers only: each instantiates what it needs.
 class Problem {
  public:
-  /// Allocates, and fills x with reproducible values in [-4, 4).
+  /// Allocates, and fills the inputs with reproducible values: in [-4, 4); y of a gradient with what softmax and
+  /// log-softmax give.
   Problem(const Exec& exec, const Case& shape);
 
   const Exec& exec() const { return m_exec; }
@@ -88,6 +89,10 @@ class Problem {
   template <class T, class ViewLayout = Kokkos::LayoutRight>
   auto y() const {
     return matrix<T, ViewLayout>(m_y);
+  }
+  template <class T>
+  auto dy() const {
+    return matrix<T, Kokkos::LayoutRight>(m_dy);
   }
   /// y of an operator that gives one value a row.
   template <class T>
@@ -114,6 +119,7 @@ class Problem {
   Exec m_exec;
   Case m_case;
   Bytes m_x;
+  Bytes m_dy;
   Bytes m_y;
 };
 

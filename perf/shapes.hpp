@@ -95,6 +95,16 @@ constexpr auto cliffs_quick = around_powers_of_two<7, 16, 3>();
 constexpr Array<9> layouts{16, 64, 128, 256, 1024, 2048, 4096, 8192, 16384};
 constexpr Array<3> layouts_quick{128, 1024, 8192};
 
+/// The gradients' shapes, one number of rows each.
+constexpr Array<3> rows_4096{1024, 4096, 12672};
+constexpr Array<1> rows_4096_quick{4096};
+constexpr Array<1> rows_32768{1024};
+constexpr Array<1> rows_16384{8192};
+constexpr Array<1> rows_1024{50257};
+constexpr Array<1> rows_512{131072};
+constexpr Array<1> rows_2048{128256};
+constexpr Array<0> none{};
+
 constexpr Array<7> types{64, 256, 1024, 4096, 8192, 16384, 32768};
 constexpr Array<3> types_quick{256, 1024, 8192};
 
@@ -129,6 +139,17 @@ constexpr Sweep types(ElementType x, ElementType y) {
 constexpr Sweep operators(RowOperator op) {
   return {
       .name = "operators", .rows = {.fixed = 8192}, .quick = Columns::types_quick, .full = Columns::types, .op = op};
+}
+/// A gradient of all tensors of one type.
+constexpr Sweep gradients(RowOperator op, ElementType type, std::int64_t rows, std::span<const std::int64_t> full,
+                          std::span<const std::int64_t> quick) {
+  return {.name   = "gradients",
+          .rows   = {.fixed = rows},
+          .quick  = quick,
+          .full   = full,
+          .op     = op,
+          .x_type = type,
+          .y_type = type};
 }
 /// The last axis of a LayoutLeft View, which is Kokkos' default on GPUs.
 constexpr Sweep layouts() {
@@ -202,6 +223,18 @@ constexpr std::array sweeps{
     marks(ElementType::f16, 16384, Columns::short_rows),
     marks(ElementType::f16, 16384, Columns::long_rows),
     marks(ElementType::f64, 4096, Columns::long_rows),
+    gradients(RowOperator::softmax_backward, ElementType::f32, 4096, Columns::rows_4096, Columns::rows_4096_quick),
+    gradients(RowOperator::softmax_backward, ElementType::f32, 1024, Columns::rows_1024, Columns::rows_1024),
+    gradients(RowOperator::softmax_backward, ElementType::f32, 512, Columns::rows_512, Columns::none),
+    gradients(RowOperator::softmax_backward, ElementType::bf16, 32768, Columns::rows_32768, Columns::rows_32768),
+    gradients(RowOperator::softmax_backward, ElementType::bf16, 16384, Columns::rows_16384, Columns::none),
+    gradients(RowOperator::softmax_backward, ElementType::bf16, 2048, Columns::rows_2048, Columns::rows_2048),
+    gradients(RowOperator::log_softmax_backward, ElementType::f32, 4096, Columns::rows_4096, Columns::rows_4096_quick),
+    gradients(RowOperator::log_softmax_backward, ElementType::f32, 1024, Columns::rows_1024, Columns::rows_1024),
+    gradients(RowOperator::log_softmax_backward, ElementType::f32, 512, Columns::rows_512, Columns::none),
+    gradients(RowOperator::log_softmax_backward, ElementType::bf16, 32768, Columns::rows_32768, Columns::rows_32768),
+    gradients(RowOperator::log_softmax_backward, ElementType::bf16, 16384, Columns::rows_16384, Columns::none),
+    gradients(RowOperator::log_softmax_backward, ElementType::bf16, 2048, Columns::rows_2048, Columns::rows_2048),
 };
 
 /// One shape as it will run on this machine.
@@ -219,8 +252,12 @@ struct Case {
 
   std::int64_t x_elements() const { return rows * cols; }
   std::int64_t y_elements() const { return op == RowOperator::logsumexp ? rows : rows * cols; }
-  /// Bytes that any implementation must move: x once, y once.
-  std::int64_t bytes() const { return x_elements() * size_of(x_type) + y_elements() * size_of(y_type); }
+  /// Elements of dy, of x's type: gradients have a second input.
+  std::int64_t dy_elements() const { return row_tensors(op) == 2 ? rows * cols : 0; }
+  /// Bytes that any implementation must move: inputs once, y once.
+  std::int64_t bytes() const {
+    return (x_elements() + dy_elements()) * size_of(x_type) + y_elements() * size_of(y_type);
+  }
 
   /// "f32", or "f32>bf16" where x and y differ.
   std::string type() const {
