@@ -351,6 +351,7 @@ TEST(GradientPlanner, HoldsBothInputsOnChipOnAGpuAsLongAsTheyFit) {
   EXPECT_EQ(plan_on_gpu(op, 4096, 12672, 4).strategy, RowStrategy::team_registers);
   EXPECT_EQ(plan_on_gpu(op, 16384, 8192, 2).strategy, RowStrategy::team_registers);
   EXPECT_EQ(plan_on_gpu(op, 1024, 50257, 4).strategy, RowStrategy::split_row);
+  EXPECT_EQ(plan_on_gpu(op, 4, 8192, 4).strategy, RowStrategy::team_registers);
   EXPECT_EQ(plan_on_gpu(op, 4, 16384, 4).strategy, RowStrategy::split_row);
   for (const std::int64_t cols : {1024, 4096, 12672}) {
     const RowPlan plan = plan_on_gpu(op, 4096, cols, 4);
