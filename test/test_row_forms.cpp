@@ -42,8 +42,37 @@ RowPlan plan_for(std::int64_t rows) {
   return plan;
 }
 
-/// Softmax of `rows` x `cols` elements that begin `offset` behind a pack boundary, by one storage of the row kernel.
-template <class T, class Storage, RowForm form>
+/// One storage of the row kernel.
+template <class Storage>
+struct ByTeam {
+  static constexpr std::int64_t most_cols = threads * packs * pack;
+
+  template <class Source, class Sink, class Math>
+  static void run(const Source& source, const Sink& sink, const Math& math, std::int64_t rows, std::int64_t cols) {
+    KokkosNN::Impl::launch<1>(Host(), plan_for(rows),
+                              KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Storage, Math, Source, Sink>{
+                                  source, sink, math, rows, cols, threads, 1, 1, 0, 1024});
+  }
+};
+
+/// split_row by two kernels: three teams a row, however short it is.
+struct BySplitTwice {
+  static constexpr std::int64_t most_cols = 3 * threads * pack;
+
+  template <class Source, class Sink, class Math>
+  static void run(const Source& source, const Sink& sink, const Math& math, std::int64_t rows, std::int64_t cols) {
+    RowPlan plan       = plan_for(3 * rows);
+    plan.strategy      = RowStrategy::split_row;
+    plan.launches      = 2;
+    plan.teams_per_row = 3;
+    KokkosNN::Impl::RowsCall<Host, RowOperator::softmax, Math, Source, Sink, pack>{Host(), plan, math, source,
+                                                                                   sink,   rows, cols}
+        .run(nullptr);
+  }
+};
+
+/// Softmax of `rows` x `cols` elements that begin `offset` behind a pack boundary.
+template <class T, class Kernel, RowForm form>
 ::testing::AssertionResult matches(std::int64_t rows, std::int64_t cols, int offset, double scale) {
   using Math   = KokkosNN::Impl::RowMath<float, KokkosNN::Impl::exp_accuracy_for<T>>;
   using Source = KokkosNN::Impl::MemoryRows<const T, form>;
@@ -57,10 +86,7 @@ template <class T, class Storage, RowForm form>
   map.extent[0] = rows;
   map.stride[0] = cols;
   const Math math(scale, MaskedRowPolicy::nan);
-  KokkosNN::Impl::launch<1>(Host(), plan_for(rows),
-                            KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Storage, Math, Source, Sink>{
-                                Source{x.data() + offset, 1, map}, Sink{y.data() + offset, 1, map}, math, rows, cols,
-                                threads, 1, 1, 0, 1024});
+  Kernel::run(Source{x.data() + offset, 1, map}, Sink{y.data() + offset, 1, map}, math, rows, cols);
   Host().fence();
 
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -84,16 +110,15 @@ template <class T, class Storage, RowForm form>
   return ::testing::AssertionSuccess();
 }
 
-template <class T, class Storage, RowForm form>
+template <class T, class Kernel, RowForm form>
 void every_width_matches() {
   if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
-  const std::int64_t most = threads * packs * pack;
-  for (std::int64_t cols = form == RowForm::aligned ? pack : 1; cols <= most;
+  for (std::int64_t cols = form == RowForm::aligned ? pack : 1; cols <= Kernel::most_cols;
        cols += form == RowForm::aligned ? pack : 1) {
     for (const int offset : {0, 1}) {
       if (form == RowForm::aligned && offset != 0) continue;
       for (const double scale : {1.0, -0.5}) {
-        const auto result = matches<T, Storage, form>(5, cols, offset, scale);
+        const auto result = matches<T, Kernel, form>(5, cols, offset, scale);
         ASSERT_TRUE(result) << "scale " << scale;
       }
     }
@@ -103,24 +128,29 @@ void every_width_matches() {
 template <bool has_rims>
 using InRegisters = KokkosNN::Impl::RegisterStorage<RowOperator::softmax, float, pack, packs, has_rims>;
 
-TEST(RowForms, AlignedRowsMatch) { every_width_matches<float, InRegisters<false>, RowForm::aligned>(); }
+TEST(RowForms, AlignedRowsMatch) { every_width_matches<float, ByTeam<InRegisters<false>>, RowForm::aligned>(); }
 
 TEST(RowForms, RowsWithRimsMatchWhereverTheyBegin) {
-  every_width_matches<float, InRegisters<true>, RowForm::shifted>();
+  every_width_matches<float, ByTeam<InRegisters<true>>, RowForm::shifted>();
 }
 
 TEST(RowForms, RowsWithRimsThatAreReadTwiceMatchWhereverTheyBegin) {
   using Storage = KokkosNN::Impl::OnlineStorage<RowOperator::softmax, float, pack, 1>;
-  every_width_matches<float, Storage, RowForm::shifted>();
+  every_width_matches<float, ByTeam<Storage>, RowForm::shifted>();
+}
+
+TEST(RowForms, SplitRowsWithRimsMatchHoweverShortTheyAre) {
+  every_width_matches<float, BySplitTwice, RowForm::shifted>();
+  every_width_matches<float, BySplitTwice, RowForm::aligned>();
 }
 
 template <bool has_rims>
 using AsLoaded = KokkosNN::Impl::PackedStorage<RowOperator::softmax, UpperHalf, float, pack, packs, has_rims>;
 
 TEST(RowForms, RowsKeptAsTheyWereLoadedMatch) {
-  every_width_matches<UpperHalf, AsLoaded<false>, RowForm::any>();
-  every_width_matches<UpperHalf, AsLoaded<false>, RowForm::aligned>();
-  every_width_matches<UpperHalf, AsLoaded<true>, RowForm::shifted>();
+  every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::any>();
+  every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::aligned>();
+  every_width_matches<UpperHalf, ByTeam<AsLoaded<true>>, RowForm::shifted>();
 }
 
 }  // namespace KokkosNNTest

@@ -12,6 +12,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -145,7 +146,7 @@ struct RowsCall {
 
   /// Elements of a team's part of a row: whole packs.
   std::int64_t share() const {
-    const std::int64_t packs = has_rims ? cols / V : (cols + V - 1) / V;
+    const std::int64_t packs = std::max<std::int64_t>(1, has_rims ? cols / V : (cols + V - 1) / V);
     return (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
   }
 
