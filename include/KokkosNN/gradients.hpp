@@ -14,26 +14,22 @@
 // from what the forward call left. What holds for all three:
 //
 // Options    the forward call's: axis, scale, masked_row (logsumexp_backward only), determinism; any plan.
-// Views      as in softmax.hpp: rank 1 to 8, any layout, any strides (a stride may be 0 in inputs, which is a gradient
-// that
-//            was broadcast), any alignment; double, float, half_t and bhalf_t, each View independently (lse and dlse
+// Views      as in softmax.hpp: rank 1 to 8, any layout, any strides (a stride may be 0 in inputs: a gradient that was
+//            broadcast), any alignment; double, float, half_t and bhalf_t, each View independently (lse and dlse
 //            alike); all of one type are compiled in the library, others where they are used. 64-bit offsets.
 // In place   dx may be y (of logsumexp_backward x) or dy (the same View twice); any other overlap of dx is an error.
-// Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its kind
-// on
-//            `exec`, allocates nothing.
-// Arithmetic in the widest of the types' accumulators, float for the 16-bit types. Sums of float and double are kept in
-// two
-//            words, so that dy - sum is accurate where it cancels; sums for 16-bit results are in float.
+// Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its
+//            kind on `exec`, allocates nothing.
+// Arithmetic in the widest of the types' accumulators, float for the 16-bit types. Sums of float and double are kept
+//            in two words, so that dy - sum is accurate where it cancels; sums for 16-bit results are in float.
 // Values     as IEEE arithmetic evaluates the formulas: a NaN in a sum makes the whole row NaN, an infinite dy makes
-// the sum
-//            infinite, and 0 times infinity is NaN. Not for -ffast-math.
-// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
-//            differ, axis out of range, scale zero, not finite or beyond 2^+-100, overlap, a forced plan that cannot
-//            serve.
+//            the sum infinite, and 0 times infinity is NaN. Not for -ffast-math.
+// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents
+//            that differ, axis out of range, scale zero, not finite or beyond 2^+-100, overlap, a forced plan that
+//            cannot serve.
 // Cost       each element of y, dy and dx is moved once, but for team_online and parts of rows that fit no chip, where
-// y and
-//            dy are read twice (from a cache, where one holds the row). No product is stored on the way.
+//            y and dy are read twice (from a cache, where one holds the row). No product is stored on the way. On a
+//            GPU rows that are not aligned to 16 bytes are slower than others.
 // Source     the formulas are the chain rule's, with sum_j dy_j y_j in place of the Jacobian's product.
 
 namespace KokkosNN {
