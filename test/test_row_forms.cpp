@@ -22,10 +22,10 @@ using Host = Kokkos::DefaultHostExecutionSpace;
 struct UpperHalf {
   std::uint16_t bits;
 
-  UpperHalf() = default;
-  explicit UpperHalf(float value)
+  KOKKOS_DEFAULTED_FUNCTION UpperHalf() = default;
+  KOKKOS_FUNCTION explicit UpperHalf(float value)
       : bits(static_cast<std::uint16_t>((Kokkos::bit_cast<std::uint32_t>(value) + 0x8000u) >> 16)) {}
-  operator float() const { return Kokkos::bit_cast<float>(std::uint32_t(bits) << 16); }
+  KOKKOS_FUNCTION operator float() const { return Kokkos::bit_cast<float>(std::uint32_t(bits) << 16); }
 };
 
 constexpr int pack    = 2;
