@@ -83,27 +83,16 @@ struct GradientInnerLanes {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::int64_t width  = std::int64_t(lanes) * V;
-    const std::int64_t blocks = (inner + width - 1) / width;
-    void* const slots         = team_scratch(team, scratch_level, scratch_bytes);
-    for (std::int64_t b = team.league_rank(); b < outer * blocks; b += team.league_size()) {
-      const std::int64_t o = b / blocks;
-      do_block(team, o, (b - o * blocks) * width, slots);
-    }
+    void* const slots      = team_scratch(team, scratch_level, scratch_bytes);
+    const InnerPlace place = InnerPlace::of(team, lanes);
+    for_inner_blocks(team, outer, inner, std::int64_t(lanes) * V,
+                     [&](std::int64_t o, std::int64_t begin) { do_block(team, place, o, begin, slots); });
   }
 
  private:
-  /// This thread's place: pack column `lane`, and every `depth`-th position of the reduced axis from `first` on.
-  struct Place {
-    int lane;
-    int first;
-    int depth;
-  };
-
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_block(const Member& team, std::int64_t o, std::int64_t inner_begin,
-                                       void* slots) const {
-    const Place place{team.team_rank() % lanes, team.team_rank() / lanes, team.team_size() / lanes};
+  KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
+                                       std::int64_t inner_begin, void* slots) const {
     const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
     const Window window  = {inner - i < V ? static_cast<int>(inner - i) : V};
     if constexpr (is_joined<State>) {
@@ -115,7 +104,7 @@ struct GradientInnerLanes {
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_pairs(const Member& team, std::int64_t o, std::int64_t i, const Window& window,
-                                       const Place& place, void* slots) const {
+                                       const InnerPlace& place, void* slots) const {
     const auto y            = source.y.template column<V>(o, i);
     const auto dy           = source.dy.template column<V>(o, i);
     const std::int64_t step = std::int64_t(K) * place.depth;
@@ -136,7 +125,8 @@ struct GradientInnerLanes {
     }
     Pack<typename Math::wide_sum, V> own;
     for (int v = 0; v < V; ++v) own[v] = static_cast<typename Math::wide_sum>(running[v]);
-    const auto all = join(team, place, own, slots);
+    if (place.speakers() > 1) team.team_barrier();  // the slots may still be read
+    const auto all = join_inner(team, place, own, static_cast<decltype(own)*>(slots), SumJoin{});
 
     FinishRow finish[V];
     for (int v = 0; v < V; ++v) finish[v] = FinishRow(math, State{all[v]});
@@ -158,7 +148,7 @@ struct GradientInnerLanes {
   }
 
   KOKKOS_INLINE_FUNCTION void do_scalars(std::int64_t o, std::int64_t i, const Window& window,
-                                         const Place& place) const {
+                                         const InnerPlace& place) const {
     FinishRow finish[V];
     for (int v = 0; v < V; ++v) {
       finish[v] = FinishRow(math, source.template scalars<A>(o * inner + (v < window.end ? i + v : 0)));
@@ -187,25 +177,6 @@ struct GradientInnerLanes {
       const std::int64_t c = first + k * std::int64_t(step);
       if (c < cols) output.at(c).template store_pack<V>(result(k), 0, window);
     }
-  }
-
-  /// Adds up a pack over the threads that hold the same rows: by shuffles within a warp, of whose lanes that agree then
-  /// one speaks, and through scratch.
-  template <class Member, class W>
-  KOKKOS_INLINE_FUNCTION Pack<W, V> join(const Member& team, const Place& place, Pack<W, V> pack, void* scratch) const {
-    auto* const slots = static_cast<Pack<W, V>*>(scratch);
-    for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], lanes, native_lanes(), SumJoin{});
-    const int warp_depth = native_lanes() > lanes ? native_lanes() / lanes : 1;
-    const int speakers   = (place.depth + warp_depth - 1) / warp_depth;
-    if (speakers == 1) return pack;
-    team.team_barrier();  // the slots may still be read
-    if (place.first % warp_depth == 0) slots[(place.first / warp_depth) * lanes + place.lane] = pack;
-    team.team_barrier();
-    pack = slots[place.lane];
-    for (int s = 1; s < speakers; ++s) {
-      for (int v = 0; v < V; ++v) pack[v] = pack[v] + slots[s * lanes + place.lane][v];
-    }
-    return pack;
   }
 };
 

@@ -113,9 +113,7 @@ struct PairScratchStorage {
   }
 };
 
-/// Rows that are nowhere but in memory: read once for the sum, again to write. On a GPU last tile first, as what was
-/// read last may still be in a cache; a host's prefetching wants to go forward (4096 x 4096 f32 on two cores: backward
-/// half as fast).
+/// Rows that are nowhere but in memory: read once for the sum, again to write.
 template <class Y, class D, class A, int V, int K>
 struct PairOnlineStorage {
   static constexpr bool has_own_reference = false;
@@ -132,17 +130,11 @@ struct PairOnlineStorage {
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
-    const Span& span         = part.packs;
-    const int tile_size      = K * walk.step;
-    const std::int64_t tiles = span.tiles(tile_size);
-    for (std::int64_t i = 0; i < tiles; ++i) {
-      const std::int64_t t     = native_lanes() > 1 ? tiles - 1 - i : i;
-      const std::int64_t start = span.start(t, tile_size);
-      const Window window      = span.window(t, tile_size);
+    for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
       PairTile<Y, D, V, K> tile;
       tile.load(row, start, walk, window);
       tile.store(sink.template from<V>(start), walk, window, math, finish);
-    }
+    });
   }
 
   template <class Row>

@@ -51,6 +51,56 @@ struct InnerRows {
   }
 };
 
+/// A thread's place in a team of inner_lanes: pack column `lane`, and every `depth`-th position of the reduced axis
+/// from `first` on.
+struct InnerPlace {
+  int lanes;  // packs side by side, a power of two
+  int lane;
+  int first;
+  int depth;
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION static InnerPlace of(const Member& team, int lanes) {
+    const int shift = log2_of(lanes);
+    return {lanes, team.team_rank() & (lanes - 1), team.team_rank() >> shift, team.team_size() >> shift};
+  }
+
+  /// Positions of the reduced axis that the lanes of one warp have at a time.
+  KOKKOS_INLINE_FUNCTION int warp_depth() const { return native_lanes() > lanes ? native_lanes() / lanes : 1; }
+  /// Warps, or parts of one, that hold the same rows.
+  KOKKOS_INLINE_FUNCTION int speakers() const { return (depth + warp_depth() - 1) / warp_depth(); }
+};
+
+/// f(outer index, first row of a block) for this team's blocks of `width` rows side by side.
+template <class Member, class F>
+KOKKOS_INLINE_FUNCTION void for_inner_blocks(const Member& team, std::int64_t outer, std::int64_t inner,
+                                             std::int64_t width, const F& f) {
+  const std::int64_t blocks = (inner + width - 1) / width;
+  for (std::int64_t b = team.league_rank(); b < outer * blocks; b += team.league_size()) {
+    const std::int64_t o = b / blocks;
+    f(o, (b - o * blocks) * width);
+  }
+}
+
+/// Joins a pack over the threads that hold the same rows: by shuffles within a warp, of whose lanes that agree then one
+/// speaks, and through the slots, which nobody may be reading.
+template <class Member, class X, int V, class Join>
+KOKKOS_INLINE_FUNCTION Pack<X, V> join_inner(const Member& team, const InnerPlace& place, Pack<X, V> pack,
+                                             Pack<X, V>* slots, const Join& join_values) {
+  for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], place.lanes, native_lanes(), join_values);
+  const int n = place.speakers();
+  if (n == 1) return pack;
+  const int warp_depth = place.warp_depth();
+  if (place.first % warp_depth == 0) slots[(place.first / warp_depth) * place.lanes + place.lane] = pack;
+  team.team_barrier();
+  pack = slots[place.lane];
+  for (int s = 1; s < n; ++s) {
+    const Pack<X, V> other = slots[s * place.lanes + place.lane];
+    for (int v = 0; v < V; ++v) pack[v] = join_values(pack[v], other[v]);
+  }
+  return pack;
+}
+
 /// One pack of rows: what RowState is to one row.
 template <class Math, int V>
 struct PackState {
@@ -80,45 +130,33 @@ struct InnerLanes {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::int64_t width  = std::int64_t(lanes) * V;
-    const std::int64_t blocks = (inner + width - 1) / width;
-    void* const slots         = team_scratch(team, scratch_level, scratch_bytes);
-    for (std::int64_t b = team.league_rank(); b < outer * blocks; b += team.league_size()) {
-      const std::int64_t o = b / blocks;
-      do_block(team, o, (b - o * blocks) * width, slots);
-    }
+    void* const slots      = team_scratch(team, scratch_level, scratch_bytes);
+    const InnerPlace place = InnerPlace::of(team, lanes);
+    for_inner_blocks(team, outer, inner, std::int64_t(lanes) * V,
+                     [&](std::int64_t o, std::int64_t begin) { do_block(team, place, o, begin, slots); });
   }
 
  private:
-  /// This thread's place: pack column `lane`, and every `depth`-th position of the reduced axis from `first` on.
-  struct Place {
-    int lane;
-    int first;
-    int depth;
-  };
-
   struct Column {
     Pack<A, V> pack[K];
   };
 
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_block(const Member& team, std::int64_t o, std::int64_t inner_begin,
-                                       void* slots) const {
-    const int shift = log2_of(lanes);
-    const Place place{team.team_rank() & (lanes - 1), team.team_rank() >> shift, team.team_size() >> shift};
+  KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
+                                       std::int64_t inner_begin, void* slots) const {
     const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
     const Window window  = {inner - i < V ? static_cast<int>(inner - i) : V};
     const auto input     = source.template column<V>(o, i);
 
     // Two sets of slots: whoever writes one again has passed the barrier behind the other.
     auto* const sums   = static_cast<Pack<W, V>*>(slots);
-    auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + speakers(place) * lanes);
+    auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + place.speakers() * lanes);
     Column column;
     PackState<Math, V> all;
     if constexpr (keeps) {
       load(column, input, window, place, 0);
-      all.reference = join(team, place, references_of(column), maxima, MaxJoin{});
-      all.sum       = join(team, place, sum_of_exponentials(column, all.reference), sums, SumJoin{});
+      all.reference = join_inner(team, place, references_of(column), maxima, MaxJoin{});
+      all.sum       = join_inner(team, place, sum_of_exponentials(column, all.reference), sums, SumJoin{});
     } else {
       RunningSum<Math> running[V];
       for (std::int64_t c = 0; c < cols; c += std::int64_t(K) * place.depth) {
@@ -127,9 +165,9 @@ struct InnerLanes {
       }
       Pack<A, V> own;
       for (int v = 0; v < V; ++v) own[v] = running[v].reference;
-      all.reference = join(team, place, own, maxima, MaxJoin{});
+      all.reference = join_inner(team, place, own, maxima, MaxJoin{});
       for (int v = 0; v < V; ++v) all.sum[v] = rescaled(math, running[v].state().sum, own[v], all.reference[v]);
-      all.sum = join(team, place, all.sum, sums, SumJoin{});
+      all.sum = join_inner(team, place, all.sum, sums, SumJoin{});
     }
 
     if constexpr (Finisher::one_value_a_row) {
@@ -144,8 +182,8 @@ struct InnerLanes {
   /// f(where the pack is, whether it is in the tensor, k) for K positions of the reduced axis from c on. One address
   /// after the other: nvcc would compute all of them ahead, and spill.
   template <class Side, class F>
-  KOKKOS_INLINE_FUNCTION void for_places(const Side& side, const Window& window, const Place& place, std::int64_t c,
-                                         const F& f) const {
+  KOKKOS_INLINE_FUNCTION void for_places(const Side& side, const Window& window, const InnerPlace& place,
+                                         std::int64_t c, const F& f) const {
     auto at                 = side.at(c + place.first);
     const std::int64_t step = side.col_stride * place.depth;
     const std::int64_t rest = window.end > 0 ? cols - c - place.first : 0;
@@ -161,7 +199,8 @@ struct InnerLanes {
 
   /// The same where all of them are in the tensor.
   template <class Side, class F>
-  KOKKOS_INLINE_FUNCTION void for_all_places(const Side& side, const Place& place, std::int64_t c, const F& f) const {
+  KOKKOS_INLINE_FUNCTION void for_all_places(const Side& side, const InnerPlace& place, std::int64_t c,
+                                             const F& f) const {
     auto at                 = side.at(c + place.first);
     const std::int64_t step = side.col_stride * place.depth;
     KOKKOSNN_IMPL_UNROLL
@@ -172,8 +211,8 @@ struct InnerLanes {
   }
 
   /// Whether all places from c on are in the tensor, for all lanes of a warp but for those past the inner axis.
-  KOKKOS_INLINE_FUNCTION bool has_all_places(const Window& window, const Place& place, std::int64_t c) const {
-    const int last = (place.first | (warp_depth() - 1)) + (K - 1) * place.depth;
+  KOKKOS_INLINE_FUNCTION bool has_all_places(const Window& window, const InnerPlace& place, std::int64_t c) const {
+    const int last = (place.first | (place.warp_depth() - 1)) + (K - 1) * place.depth;
     return window.end > 0 && c + last < cols;
   }
 
@@ -185,7 +224,7 @@ struct InnerLanes {
 
   /// K packs at positions c, c + depth, ... of the reduced axis.
   template <class Input>
-  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const Window& window, const Place& place,
+  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const Window& window, const InnerPlace& place,
                                    std::int64_t c) const {
     const T pad = math.template pad<T>();
     Pack<T, V> raw[K];
@@ -255,33 +294,9 @@ struct InnerLanes {
     for (int v = 0; v < V; ++v) running[v].add(total[v]);
   }
 
-  /// Positions of the reduced axis that the lanes of one warp have at a time.
-  KOKKOS_INLINE_FUNCTION int warp_depth() const { return native_lanes() > lanes ? native_lanes() / lanes : 1; }
-  KOKKOS_INLINE_FUNCTION int speakers(const Place& place) const {
-    return (place.depth + warp_depth() - 1) / warp_depth();
-  }
-
-  /// Joins a pack over the threads that hold the same rows: by shuffles within a warp, then through scratch.
-  template <class Member, class X, class Join>
-  KOKKOS_INLINE_FUNCTION Pack<X, V> join(const Member& team, const Place& place, Pack<X, V> pack, Pack<X, V>* slots,
-                                         const Join& join_values) const {
-    for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], lanes, native_lanes(), join_values);
-    // Lanes of one warp that hold the same rows now agree; one of them a warp speaks.
-    const int n = speakers(place);
-    if (n == 1) return pack;
-    if (place.first % warp_depth() == 0) slots[(place.first / warp_depth()) * lanes + place.lane] = pack;
-    team.team_barrier();
-    pack = slots[place.lane];
-    for (int s = 1; s < n; ++s) {
-      const Pack<X, V> other = slots[s * lanes + place.lane];
-      for (int v = 0; v < V; ++v) pack[v] = join_values(pack[v], other[v]);
-    }
-    return pack;
-  }
-
   template <class Input, class Output>
   KOKKOS_INLINE_FUNCTION void write(Column& column, const Input& input, const Output& output, const Window& window,
-                                    const Place& place, const PackState<Math, V>& all) const {
+                                    const InnerPlace& place, const PackState<Math, V>& all) const {
     typename Finisher::template Row<Math, A> finish[V];
     for (int v = 0; v < V; ++v) finish[v] = {math, all.reference[v], all.of(v)};
     if constexpr (keeps) {
@@ -296,7 +311,7 @@ struct InnerLanes {
 
   template <class Output, class F>
   KOKKOS_INLINE_FUNCTION void store(const Column& column, const Output& output, const Window& window,
-                                    const Place& place, std::int64_t c, const F& value) const {
+                                    const InnerPlace& place, std::int64_t c, const F& value) const {
     using Y         = typename Sink::value_type;
     const auto pack = [&](int k) {
       Pack<Y, V> y;

@@ -21,22 +21,38 @@
 
 namespace KokkosNN::Impl {
 
-/// A row, or a part of one, in the registers of its group: K packs a thread.
-template <RowOperator op, class A, int V, int K, bool has_rims>
-struct RegisterStorage {
-  static constexpr bool has_own_reference = true;
-
-  Tile<A, V, K> tile;
+/// A row, or a part of one, in the registers of its group: a Tile of K packs a thread, and its element of the rims.
+template <class Tile, class A, int V, int K, bool has_rims>
+struct HeldRow {
+  Tile tile;
   RimElement<A, has_rims> rim;
   PackWalk walk;
 
-  KOKKOS_INLINE_FUNCTION RegisterStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION explicit HeldRow(const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
     tile.load(row.template from<V>(part.packs.begin), walk, part.packs.window(), math);
     rim.load(row, part, math);
   }
+
+  /// Asks for what `load` of that row will load.
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
+    const auto stretch = row.template from<V>(part.packs.begin);
+    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), part.packs.window());
+  }
+};
+
+/// In the accumulator type.
+template <RowOperator op, class A, int V, int K, bool has_rims>
+struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
+  static constexpr bool has_own_reference = true;
+
+  using Held = HeldRow<Tile<A, V, K>, A, V, K, has_rims>;
+  using Held::load, Held::rim, Held::tile, Held::walk;
+
+  KOKKOS_INLINE_FUNCTION RegisterStorage(A*, const RowGroup& group) : Held(group) {}
 
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
@@ -65,32 +81,18 @@ struct RegisterStorage {
     tile.store(sink.template from<V>(part.packs.begin), walk, part.packs.window(), value);
     rim.store(sink, part, value);
   }
-
-  /// Asks for what `reduce` of that row will load.
-  template <class Row>
-  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
-    const auto stretch = row.template from<V>(part.packs.begin);
-    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), part.packs.window());
-  }
 };
 
-/// The same for types narrower than the accumulator: packs stay as they were loaded, which takes half of the registers
-/// or less, and the exponentials are computed once more to write.
+/// For types narrower than the accumulator: packs stay as they were loaded, which takes half of the registers or less,
+/// and the exponentials are computed once more to write.
 template <RowOperator op, class T, class A, int V, int K, bool has_rims>
-struct PackedStorage {
+struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
   static constexpr bool has_own_reference = false;
 
-  PackedTile<T, V, K> tile;
-  RimElement<A, has_rims> rim;
-  PackWalk walk;
+  using Held = HeldRow<PackedTile<T, V, K>, A, V, K, has_rims>;
+  using Held::load, Held::rim, Held::tile, Held::walk;
 
-  KOKKOS_INLINE_FUNCTION PackedStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
-
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
-    tile.load(row.template from<V>(part.packs.begin), walk, part.packs.window(), math);
-    rim.load(row, part, math);
-  }
+  KOKKOS_INLINE_FUNCTION PackedStorage(A*, const RowGroup& group) : Held(group) {}
 
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
@@ -99,15 +101,15 @@ struct PackedStorage {
     const auto at_warp = math.exp.at(finite_reference(reference));
     PackSums<Math, V> sums;
     if (at_warp.base == A(0)) {  // nearly always, and saves a subtraction
-      for_packs<1>([&](Pack<A, V>& pack, int) { add_exponentials<true>(math, pack, at_warp, sums); });
+      for_packs<1>([&](Pack<A, V>& pack) { add_exponentials<true>(math, pack, at_warp, sums); });
     } else {
       const A base = opaque(at_warp.base);  // keeps nvcc from unpacking all packs ahead of both branches
-      for_packs<1>([&](Pack<A, V>& pack, int) {
+      for_packs<1>([&](Pack<A, V>& pack) {
         subtract(pack, base);
         add_exponentials<true>(math, pack, at_warp, sums);
       });
     }
-    RimElement<A, has_rims>(rim).template add_exponential<false>(math, at_warp, sums);
+    rim.template add_exponential<false>(math, at_warp, sums);
     return {reference, sums.all_lanes()};
   }
 
@@ -131,35 +133,30 @@ struct PackedStorage {
     store(sink, part, value);
   }
 
-  /// Asks for what `reduce` of that row will load.
-  template <class Row>
-  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
-    const auto stretch = row.template from<V>(part.packs.begin);
-    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), part.packs.window());
-  }
-
  private:
   template <class SinkRow, class F>
   KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& value) const {
-    const auto stretch = sink.template from<V>(part.packs.begin);
-    const auto window  = part.packs.window();
-    for_packs<2>([&](Pack<A, V>& pack, int k) { store_pack(stretch, pack, walk.place(k), window, value); });
+    store_tile<V, K>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), [&](int k) {
+      Pack<A, V> pack;
+      tile.template unpack<2>(pack, k);
+      return narrowed<typename SinkRow::value_type>(pack, value);
+    });
   }
 
   KOKKOS_INLINE_FUNCTION A max() const {
     Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-    for_packs<0>([&](Pack<A, V>& pack, int) { raise_maxima(maxima, pack); });
+    for_packs<0>([&](Pack<A, V>& pack) { raise_maxima(maxima, pack); });
     return largest(maxima);
   }
 
-  /// f(pack widened, its number)
+  /// f(pack widened)
   template <int pass, class F>
   KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       Pack<A, V> pack;
       tile.template unpack<pass>(pack, k);
-      f(pack, k);
+      f(pack);
     }
   }
 };

@@ -52,8 +52,7 @@ struct ReduceParts {
     const auto part  = shares.template part<V>(input, group.rank, number);
     Storage storage(nullptr, group);
     const State mine  = storage.reduce(input, part, math, group.lanes());
-    const State warp  = {mine.reference, reduce_lanes(mine.sum, 1, group.lanes(), SumJoin{})};
-    const State whole = exchange(math, team, group, pairs, 0, warp);
+    const State whole = exchange(math, team, group, pairs, 0, merge_warp(math, mine, group.lanes()));
     if (group.rank == 0) states[team.league_rank()] = whole;
   }
 };
@@ -92,7 +91,8 @@ struct WriteParts {
       Storage storage(nullptr, group);
       storage.load(input, part, math);
       const State all = join_parts(team, group, own, pairs);
-      storage.write_from_input(output, part, math, typename Finisher::template Row<Math, A>(math, all.reference, all));
+      using FinishRow = typename Finisher::template Row<Math, A>;
+      storage.write_from_input(output, part, math, finish_row<FinishRow>(math, all, all));
     }
   }
 

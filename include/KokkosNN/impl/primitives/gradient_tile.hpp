@@ -116,11 +116,6 @@ struct PairRows {
 
     YRow y;
     DyRow dy;
-
-    template <int V>
-    KOKKOS_INLINE_FUNCTION int head() const {
-      return 0;
-    }
   };
 
   YRows y;
@@ -143,11 +138,6 @@ struct ScalarRows {
 
     XRow x;
     RowScalars<A> scalars;
-
-    template <int V>
-    KOKKOS_INLINE_FUNCTION int head() const {
-      return 0;
-    }
   };
 
   XRows x;
@@ -235,21 +225,6 @@ KOKKOS_INLINE_FUNCTION void add_terms(TermSums<Math, lanes>& sums, const HeldPac
       add_pack(sums, gradient, gradient);
     }
   });
-}
-
-/// Stores K packs, `result<T>(k)` being the k-th.
-template <int V, int K, class Stretch, class Result>
-KOKKOS_INLINE_FUNCTION void store_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
-                                       const Result& result) {
-  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      if (walk.place(k) < window.end) stretch.store_whole_pack(result(k), walk.place(k));
-    }
-  } else {
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) stretch.template store_pack<V>(result(k), walk.place(k), window);
-  }
 }
 
 /// K packs of y and of dy.

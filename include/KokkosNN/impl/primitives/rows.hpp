@@ -224,10 +224,10 @@ struct MemoryRow {
   T* base;
   std::int64_t stride;
 
-  /// Elements in front of the first pack boundary, where the row's packs begin.
+  /// Elements in front of the first pack boundary, where the packs of a row with rims begin.
   template <int V>
   KOKKOS_INLINE_FUNCTION int head() const {
-    return has_rims ? (V - pack_phase<T, V>(base)) % V : 0;
+    return (V - pack_phase<T, V>(base)) % V;
   }
   /// The stretch from column `start` on.
   template <int V>
@@ -328,10 +328,6 @@ struct FunctorRows {
     const Load& load;
     std::int64_t r;
 
-    template <int V>
-    KOKKOS_INLINE_FUNCTION int head() const {
-      return 0;
-    }
     template <int V>
     KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
       return {load, r, start};

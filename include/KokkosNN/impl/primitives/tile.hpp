@@ -168,11 +168,15 @@ struct RowPart {
   /// A whole row of `cols` columns. A group has at least as many threads as rims can have elements, 2V - 2.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart whole(const Row& row, std::int64_t cols, int rank) {
-    if constexpr (!Row::has_rims) return {{0, cols}, 0, false};
-    const std::int64_t head = head_of<V>(row, cols);
-    const std::int64_t body = (cols - head) & -std::int64_t(V);
-    const std::int64_t rim  = rank < head ? rank : rank + body;
-    return {{head, head + body}, rim, rim < cols};
+    if constexpr (Row::has_rims) {
+      const std::int64_t first = row.template head<V>();
+      const std::int64_t head  = first < cols ? first : cols;
+      const std::int64_t body  = (cols - head) & -std::int64_t(V);
+      const std::int64_t rim   = rank < head ? rank : rank + body;
+      return {{head, head + body}, rim, rim < cols};
+    } else {
+      return {{0, cols}, 0, false};
+    }
   }
 
   /// So many elements of its packs, from `first` on; the group with the first pack has the rims.
@@ -185,13 +189,6 @@ struct RowPart {
     part.packs               = {begin < end ? begin : end, begin + elements < end ? begin + elements : end};
     part.has_rim             = part.has_rim && first == 0;
     return part;
-  }
-
- private:
-  template <int V, class Row>
-  KOKKOS_INLINE_FUNCTION static std::int64_t head_of(const Row& row, std::int64_t cols) {
-    const std::int64_t head = row.template head<V>();
-    return head < cols ? head : cols;
   }
 };
 
@@ -253,15 +250,36 @@ struct PackWalk {
   }
 };
 
-/// finish(value) of one pack, to its place if that lies in the window.
-template <class Stretch, class A, int V, class F>
-KOKKOS_INLINE_FUNCTION void store_pack(const Stretch& stretch, const Pack<A, V>& pack, int place, const Window& window,
-                                       const F& finish) {
-  using T = typename Stretch::value_type;
-  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
-    if (place < window.end) stretch.store_whole_pack(narrowed<T>(pack, finish), place);
+/// Loads K packs: inner(k, place) where all lie in the row, whole(k, place) where each lies in the row or outside of
+/// it, part(k, place) otherwise. One decision for the tile instead of one a pack, where rows allow: almost always.
+template <int V, int K, class Stretch, class Inner, class Whole, class Part>
+KOKKOS_INLINE_FUNCTION void load_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                      const Inner& inner, const Whole& whole, const Part& part) {
+  const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
+  if (is_whole && walk.template fills<K>(window)) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) inner(k, walk.place(k));
+  } else if (is_whole) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) whole(k, walk.place(k));
   } else {
-    stretch.template store_pack<V>(narrowed<T>(pack, finish), place, window);
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) part(k, walk.place(k));
+  }
+}
+
+/// Stores K packs, `result(k)` being the k-th.
+template <int V, int K, class Stretch, class Result>
+KOKKOS_INLINE_FUNCTION void store_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                       const Result& result) {
+  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      if (walk.place(k) < window.end) stretch.store_whole_pack(result(k), walk.place(k));
+    }
+  } else {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) stretch.template store_pack<V>(result(k), walk.place(k), window);
   }
 }
 
@@ -272,18 +290,11 @@ struct RawTile {
 
   template <class Stretch>
   KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window, T pad) {
-    // One decision for the tile instead of one a pack, where rows allow: almost always.
-    const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
-    if (is_whole && walk.template fills<K>(window)) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) pack[k] = stretch.template load_inner_pack<V>(walk.place(k));
-    } else if (is_whole) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) pack[k] = stretch.template load_whole_pack<V>(walk.place(k), window, pad);
-    } else {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) pack[k] = stretch.template load_pack<V>(walk.place(k), window, pad);
-    }
+    load_tile<V, K>(
+        stretch, walk, window,  //
+        [&](int k, int place) { pack[k] = stretch.template load_inner_pack<V>(place); },
+        [&](int k, int place) { pack[k] = stretch.template load_whole_pack<V>(place, window, pad); },
+        [&](int k, int place) { pack[k] = stretch.template load_pack<V>(place, window, pad); });
   }
 };
 
@@ -299,21 +310,15 @@ struct PackedTile {
   template <class Stretch, class Math>
   KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
                                    const Math& math) {
-    const T pad         = math.template pad<T>();
-    const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
-    if (is_whole && walk.template fills<K>(window)) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) word[k] = stretch.template load_inner_words<V>(walk.place(k));
-    } else if (is_whole) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) {
-        word[k] = words_of(filled<T, V>(pad));
-        if (walk.place(k) < window.end) word[k] = stretch.template load_inner_words<V>(walk.place(k));
-      }
-    } else {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) word[k] = words_of(stretch.template load_pack<V>(walk.place(k), window, pad));
-    }
+    const T pad = math.template pad<T>();
+    load_tile<V, K>(
+        stretch, walk, window,  //
+        [&](int k, int place) { word[k] = stretch.template load_inner_words<V>(place); },
+        [&](int k, int place) {
+          word[k] = words_of(filled<T, V>(pad));
+          if (place < window.end) word[k] = stretch.template load_inner_words<V>(place);
+        },
+        [&](int k, int place) { word[k] = words_of(stretch.template load_pack<V>(place, window, pad)); });
     const std::uint32_t flip = math.sign < 0 ? 0x80008000u : 0u;  // of the sign bits
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
@@ -403,15 +408,7 @@ struct Tile {
   KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
                                     const F& finish) const {
     using T = typename Stretch::value_type;
-    if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) {
-        if (walk.place(k) < window.end) stretch.store_whole_pack(narrowed<T>(pack[k], finish), walk.place(k));
-      }
-    } else {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) stretch.template store_pack<V>(narrowed<T>(pack[k], finish), walk.place(k), window);
-    }
+    store_tile<V, K>(stretch, walk, window, [&](int k) { return narrowed<T>(pack[k], finish); });
   }
 };
 
@@ -467,25 +464,30 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
   return running.state();
 }
 
-/// finish(x) of a span, loaded again: on a GPU last tile first, as what was read last may still be in a cache; a host's
-/// caches fetch ahead in one direction.
+/// f(start, window) for each tile of a span that is read a second time: on a GPU last tile first, as what was read last
+/// may still be in a cache; a host's prefetching wants to go forward (4096 x 4096 f32 on two cores: backward half as
+/// fast).
+template <class F>
+KOKKOS_INLINE_FUNCTION void for_tiles_again(const Span& span, int tile_size, const F& f) {
+  const std::int64_t tiles = span.tiles(tile_size);
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const std::int64_t t = native_lanes() > 1 ? tiles - 1 - i : i;
+    f(span.start(t, tile_size), span.window(t, tile_size));
+  }
+}
+
+/// finish(x) of a part, loaded again.
 template <int V, int K, class A, class Row, class SinkRow, class Math, class F>
 KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, const RowPart& part,
                                           const PackWalk& walk, const Math& math, const F& finish) {
   RimElement<A, Row::has_rims> rim;
   rim.load(row, part, math);
   rim.store(sink, part, finish);
-  const Span& span    = part.packs;
-  const int tile_size = K * walk.step;
-  const std::int64_t tiles = span.tiles(tile_size);
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t t     = native_lanes() > 1 ? tiles - 1 - i : i;
-    const std::int64_t start = span.start(t, tile_size);
-    const Window window      = span.window(t, tile_size);
+  for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
     Tile<A, V, K> tile;
     tile.load(row.template from<V>(start), walk, window, math);
     tile.store(sink.template from<V>(start), walk, window, finish);
-  }
+  });
 }
 
 }  // namespace KokkosNN::Impl
