@@ -59,9 +59,6 @@ constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
 }
 
-/// Instead of all the packs that a thread can hold, where those would leave much of a team idle.
-constexpr int fewer_packs(bool gradient = false) { return gradient ? 3 : 6; }
-
 /// Whether a kernel is compiled for k packs a thread.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
