@@ -29,6 +29,7 @@ DeviceTraits h200() {
   traits.resident_threads = 768;
   traits.scratch[0]       = 48 * 1024;
   traits.cache            = 50 * 1024 * 1024;
+  traits.prefetches       = true;
   return traits;
 }
 
@@ -113,6 +114,33 @@ TEST(Planner, RowsOfSomeThousandStayInRegistersOnAGpu) {
     }
     EXPECT_EQ(make_plan(problem(4096, 8192), traits).strategy, RowStrategy::team_registers);
   }
+}
+
+TEST(Planner, TeamsAskForTheRowsOfALaterWaveAsFarAsTheCacheKeepsThem) {
+  for (const std::int64_t cols : {16, 32, 197, 256, 1024, 4096, 32768}) {
+    const RowPlan plan = make_plan(problem(1 << 20, cols), h200());
+
+    EXPECT_GT(plan.rows_ahead, 0) << to_string(plan);
+    EXPECT_EQ(plan.rows_ahead % plan.rows_per_team, 0) << to_string(plan);
+    EXPECT_LE(plan.rows_ahead * cols * 4, h200().cache / 4) << to_string(plan);
+  }
+}
+
+TEST(Planner, NobodyAsksForRowsWhereThatIsNoUse) {
+  RowProblem strided   = problem(1 << 20, 4096);
+  strided.form         = RowForm::any;
+  RowProblem gradient  = problem(1 << 20, 4096);
+  gradient.op          = RowOperator::softmax_backward;
+  DeviceTraits older   = h200();
+  older.prefetches     = false;
+  const auto is_asking = [](const RowPlan& plan) { return plan.rows_ahead != 0; };
+
+  EXPECT_TRUE(is_asking(make_plan(problem(1 << 20, 4096), h200())));
+  EXPECT_FALSE(is_asking(make_plan(problem(4096, 1024), h200()))) << "all rows are loaded at once";
+  EXPECT_FALSE(is_asking(make_plan(strided, h200())));
+  EXPECT_FALSE(is_asking(make_plan(gradient, h200())));
+  EXPECT_FALSE(is_asking(make_plan(problem(1 << 20, 4096), older)));
+  EXPECT_FALSE(is_asking(make_plan(problem(1 << 20, 4096), host(2))));
 }
 
 TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {

@@ -51,7 +51,7 @@ struct ByTeam {
   static void run(const Source& source, const Sink& sink, const Math& math, std::int64_t rows, std::int64_t cols) {
     KokkosNN::Impl::launch<1>(Host(), plan_for(rows),
                               KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Storage, Math, Source, Sink>{
-                                  source, sink, math, rows, cols, threads, 1, 1, 0, 1024});
+                                  source, sink, math, rows, cols, threads, 1, 1, 0, 0, 1024});
   }
 };
 

@@ -64,6 +64,7 @@ struct DeviceTraits {
   int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
   std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
   std::size_t cache        = 0;    ///< bytes of a GPU's last-level cache
+  bool prefetches          = false;  ///< a thread can ask for a row to be brought into that cache
 };
 
 /// How one call will run: a plain value, printable, comparable, reusable.
@@ -78,6 +79,7 @@ struct RowPlan {
   int lanes              = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)
   int team_size          = 1;
   int rows_per_team      = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
+  std::int64_t rows_ahead = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
   int teams_per_row      = 1;  ///< split_row: teams that share a row
   int launches           = 1;  ///< split_row: 2 where teams do not wait for each other, but a second kernel reads again
   std::int64_t league_size  = 1;

@@ -77,6 +77,7 @@ class Planner {
         inner_lanes();
         break;
     }
+    if (prefetches_rows()) prefetch_later_rows();
     validate_plan();
     return m_plan;
   }
@@ -273,6 +274,28 @@ class Planner {
     if (held < m_packs) {
       refuse(std::to_string(lanes) + " threads hold " + std::to_string(held * m_pack) + " elements in registers");
     }
+  }
+
+  /// Whether teams ask for rows that later ones load: where a team has its rows on chip, and rests from loading while
+  /// it computes and writes. Gradients, with three tensors on the way, gain nothing by it; a log-sum-exp, which never
+  /// stops to write, only where its threads hold little.
+  bool prefetches_rows() const {
+    const bool is_on_chip = m_plan.strategy == RowStrategy::vector_lanes ||
+                            m_plan.strategy == RowStrategy::team_registers ||
+                            m_plan.strategy == RowStrategy::team_scratch;
+    const bool is_held_long = m_problem.op != RowOperator::logsumexp || m_plan.packs_per_thread <= 4;
+    return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient();
+  }
+
+  /// The rows of teams that come a wave later, or as many bytes later as the cache keeps; only if there is a second
+  /// wave. By rule a multiprocessor holds as many threads as the largest team has.
+  void prefetch_later_rows() {
+    const std::int64_t teams = std::int64_t(m_traits.multiprocessors) * (m_traits.max_team_size / m_plan.team_size);
+    const std::int64_t wave  = teams * m_plan.rows_per_team;
+    if (m_problem.rows <= wave) return;
+    const double row_bytes = static_cast<double>(m_problem.cols) * m_problem.x_bytes;
+    const double kept      = m_policy.prefetch_caches * static_cast<double>(m_traits.cache) / row_bytes;
+    m_plan.rows_ahead = std::min(wave, static_cast<std::int64_t>(kept) / m_plan.rows_per_team * m_plan.rows_per_team);
   }
 
   void vector_lanes() {

@@ -24,6 +24,7 @@ struct Policy {
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
   int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
+  double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
   int online_team_size;
   std::int64_t reduce_min_packs;  ///< log-sum-exps of rows from here on go to team_online, which then reads once
   int reduce_team_size;           ///< in such teams

@@ -6,39 +6,39 @@
 // Measured on one NVIDIA H200, 2026-11-21, cold L2: share of a device copy of the same bytes in the same run.
 //
 // What falls short of the copy, and what ncu says of it:
-// - rows of few packs, 1048576 x 16: 0.91 (16-bit types 0.83). Two of three issue slots are taken, most of them by what a
-//   row costs besides its elements.
-// - 1024 to 4096 columns of few thousand rows: 0.93 to 0.97. Two or three waves of teams, of which each waits for its loads,
-//   its shuffles and one barrier in turn; a kernel of one wave takes 3 us where the shortest takes 1.7.
-// - doubles beyond 8192 columns: 0.70 to 0.76. One team of up to 1024 threads fills a multiprocessor, so nothing runs while it
-//   waits, and 64 registers a thread are some too few.
-// - split_row, 0.75 to 0.85: a turn lasts as long as its slowest team; stalls at the barrier behind the letters.
+// - 16-bit rows of 16 columns: 0.85. Two of three issue slots are taken, most of them by what a row costs besides its
+//   elements. So do odd rows of less than 64 columns, 0.6, and odd 16-bit rows of less than 256, 0.6 to 0.7.
+// - 4096 rows of 1152 to 2560 columns: 0.90 to 0.95. Two waves of teams, and the first has nobody to ask for its rows.
+//   A kernel of one wave takes 3 us where the shortest takes 1.7.
+// - doubles beyond 8192 columns: 0.71 to 0.77; odd 16-bit rows of 50257: 0.74. One team of up to 1024 threads fills a
+//   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
+// - split_row, 0.77 to 0.88: a turn lasts as long as its slowest team; stalls at the barrier behind the letters.
 // - one row of 16777216: 0.56. 111 MB are read for 67: the cache does not keep them until the second read.
-// - LayoutLeft with 1024 columns: 0.68 (16-bit types 0.52). A column needs a whole multiprocessor's registers, two teams of
-//   them at most; loads and arithmetic do not overlap.
+// - LayoutLeft with 1024 columns: 0.68 (16-bit types 0.52). A column needs a whole multiprocessor's registers, two
+//   teams of them at most; loads and arithmetic do not overlap.
 
 namespace KokkosNN::Impl {
 namespace {
 
 // double: 2 elements a pack
 constexpr RegisterPolicy registers_v2[] = {
-    {8, 2, 128},
-    {16, 4, 128},    // 1048576 x 32: 0.96, with 8 packs 0.87
+    {4, 2, 128},
+    {16, 4, 128},    // 1048576 x 16: 0.90, with 2 packs 0.80; x 32: 0.95, with 8 packs 0.82
     {8192, 8, 128},  // 4096 x 1024: 0.90, with 4 packs 0.79; 4096 x 8192: 0.90; 4096 x 16384: 0.76, by split_row 0.51
 };
 
 // float, and mixed with 16 bits: 4 elements a pack
 constexpr RegisterPolicy registers_v4[] = {
-    {4, 2, 128},     // 1048576 x 16: 0.91, with 1 pack 0.60
-    {32, 4, 128},    // 1048576 x 64: 0.97, with 8 packs 0.82; x 128: 0.98
-    {8192, 8, 128},  // 32768 x 256: 0.93, with 4 packs 0.91; 4096 x 2048: 0.95, with 4 packs 0.90; 4096 x 32768: 0.97
+    {8, 2, 128},     // 1048576 x 16: 0.97, with 1 pack 0.72, with 4 0.65; x 32: 0.97, with 4 packs 0.87
+    {128, 4, 128},   // 1048576 x 64: 0.99, with 8 packs 0.75; 32768 x 256: 0.96, with 8 packs 0.95, with 2 0.96
+    {8192, 8, 128},  // 4096 x 2048: 0.95, with 4 packs 0.90; 4096 x 32768: 0.99
 };
 
 // 16-bit types: 8 elements a pack; up to 4 packs a thread are kept in float, more as they were loaded
 constexpr RegisterPolicy registers_v8[] = {
-    {4, 2, 128},     // 1048576 x 32: 0.92, with 4 packs 0.70
-    {512, 4, 128},   // 32768 x 256: 0.91, with 8 packs 0.82; 16384 x 4096: 0.97, with 8 packs 0.95
-    {8192, 8, 128},  // 16384 x 8192: 0.96, with 4 packs 0.87; 4096 x 32768: 0.95, by split_row 0.80; 2048 x 65536: 0.85
+    {8, 2, 128},     // 1048576 x 32: 0.96, with 4 packs 0.65; x 64: 0.97, with 4 packs 0.86
+    {512, 4, 128},   // 32768 x 256: 0.96, with 2 packs 0.93; 16384 x 4096: 0.99, with 8 packs 0.95
+    {8192, 8, 128},  // 16384 x 8192: 0.98, with 4 packs 0.87; 4096 x 32768: 0.97, by split_row 0.80; 2048 x 65536: 0.89
 };
 
 template <int n>
@@ -61,6 +61,7 @@ Policy policy_cuda(int pack) {
   policy.scratch_packs_per_thread  = 4;
   policy.scratch_team_size         = 256;  // 4096 x 8192 f32: 0.77, with 512 0.67
   policy.max_scratch_row_bytes     = 0;    // never faster than registers
+  policy.prefetch_caches           = 0.2;  // 4096 x 8192 f32: 0.97, without 0.95, with 0.25 0.93
   policy.online_team_size          = 384;  // two teams a multiprocessor
   policy.reduce_min_packs          = 4096;
   policy.reduce_team_size          = 128;  // logsumexp of 8192 x 32768 f32: 1.00, in registers 0.81; with 256 0.99

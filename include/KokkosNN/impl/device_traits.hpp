@@ -108,6 +108,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     const auto& properties = exec.cuda_device_prop();
     // split_row is compiled for teams of 768, so the registers suffice for 768 threads in teams of any size.
     on_gpu(properties, properties.warpSize, Impl::max_threads_when_looping);
+    traits.prefetches = properties.major >= 9;
   }
 #endif
 #if defined(KOKKOS_ENABLE_HIP)

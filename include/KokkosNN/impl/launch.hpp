@@ -138,10 +138,22 @@ struct RowsCall {
 
   template <int max_threads, class Storage>
   void run_in_team() const {
+    Source reader                       = source;
+    const std::int64_t prefetching_rows = look_ahead(reader);
     launch<max_threads>(exec, plan,
                         RowInTeam<op, V, Storage, Math, Source, Sink>{
-                            source, sink, math, rows, cols, plan.lanes, plan.team_size / plan.lanes, plan.rows_per_team,
-                            plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+                            reader, sink, math, rows, cols, plan.lanes, plan.team_size / plan.lanes, plan.rows_per_team,
+                            prefetching_rows, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+  }
+
+  /// Makes a source look ahead as planned, if it can. Returns up to which row teams do.
+  std::int64_t look_ahead([[maybe_unused]] Source& reader) const {
+    if constexpr (requires { reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols); }) {
+      if (plan.rows_ahead > 0 && reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols)) {
+        return std::max<std::int64_t>(0, rows - plan.rows_ahead - plan.rows_per_team + 1);
+      }
+    }
+    return 0;
   }
 
   /// Elements of a team's part of a row: whole packs.

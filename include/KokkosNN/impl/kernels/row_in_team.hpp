@@ -39,8 +39,14 @@ struct HeldRow {
   /// Asks for what `load` of that row will load.
   template <class Row>
   KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
-    const auto stretch = row.template from<V>(part.packs.begin);
-    for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), part.packs.window());
+    const auto stretch  = row.template from<V>(part.packs.begin);
+    const Window window = part.packs.window();
+    if constexpr (has_bulk_prefetch && decltype(stretch)::always_whole) {
+      const int bytes = window.end * static_cast<int>(sizeof(typename Row::value_type));
+      if (walk.first == 0 && bytes > 0) prefetch_bytes(stretch.base, bytes);
+    } else {
+      for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), window);
+    }
   }
 };
 
@@ -287,9 +293,10 @@ struct RowInTeam {
   Math math;
   std::int64_t rows;
   std::int64_t cols;
-  int lanes;          // threads of a group
-  int groups;         // in a team
-  int rows_per_team;  // on a GPU the groups in a team, on a host a multiple
+  int lanes;                      // threads of a group
+  int groups;                     // in a team
+  int rows_per_team;              // on a GPU the groups in a team, on a host a multiple
+  std::int64_t prefetching_rows;  // teams of the rows up to here ask for those of later teams
   int scratch_level;
   int scratch_bytes;
 
@@ -324,6 +331,10 @@ struct RowInTeam {
 
     Storage storage(row_scratch, group);
     const State mine = storage.reduce(input, part, math, group.lanes());
+    // Memory would rest while a wave of teams computes: what a later one loads moves towards it meanwhile.
+    if constexpr (requires { source.prefetch(input); }) {
+      if (row < prefetching_rows && team.team_rank() == 0) source.prefetch(input);
+    }
     const State warp = merge_warp(math, mine, group.lanes());
     const State all  = exchange(math, team, group, pairs, round, warp);
     if (!is_row) return;

@@ -8,6 +8,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -95,6 +96,31 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
 #endif
   *to = pack;
 }
+
+/// Whether one instruction asks for many bytes to be brought into the last-level cache: on NVIDIA GPUs from Hopper on.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool has_bulk_prefetch = true;
+#else
+inline constexpr bool has_bulk_prefetch = false;
+#endif
+
+/// That instruction, for about `bytes` bytes from about `begin` on; waits for nothing. Touches no 16 bytes of which
+/// [begin, begin + bytes) has none.
+KOKKOS_INLINE_FUNCTION void prefetch_bytes([[maybe_unused]] const void* begin, [[maybe_unused]] int bytes) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (has_bulk_prefetch) {
+    const auto first = reinterpret_cast<std::uintptr_t>(begin) & ~std::uintptr_t(15);
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first), "r"(bytes & ~15));
+  }
+#endif
+}
+
+/// How far behind its own rows a team looks for rows to bring near that another one will load, and how many bytes of
+/// them.
+struct RowPrefetch {
+  std::int64_t elements = 0;
+  int bytes             = 0;
+};
 
 /// The value itself, but unknown to the optimiser. nvcc would otherwise multiply row by stride again for every pack,
 /// and compute the addresses of all elements of all packs, which only rows without whole packs need, ahead of the loop
@@ -251,10 +277,24 @@ struct MemoryRows {
   T* data;
   std::int64_t col_stride;
   RowMap map;
+  RowPrefetch ahead = {};
 
   KOKKOS_INLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
     if constexpr (form == RowForm::aligned) return {opaque(data + r * map.stride[0]), 1};
     return {opaque(data + map(r)), form == RowForm::any ? col_stride : 1};
+  }
+
+  /// Sets up `prefetch` to bring near the `rows` rows that lie `rows_ahead` behind a row, if that is one piece of
+  /// memory.
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) {
+    const std::int64_t bytes = rows * cols * std::int64_t(sizeof(T));
+    const bool is_one_piece  = map.n <= 1 && (rows == 1 || map.stride[0] == cols);
+    if (form == RowForm::any || !is_one_piece || bytes < 16 || bytes > INT_MAX) return false;
+    ahead = {rows_ahead * map.stride[0], static_cast<int>(bytes)};
+    return true;
+  }
+  KOKKOS_INLINE_FUNCTION void prefetch(const MemoryRow<T, form>& row) const {
+    prefetch_bytes(row.base + ahead.elements, ahead.bytes);
   }
 };
 
