@@ -183,7 +183,7 @@ class Planner {
     if (reduces_long_rows()) return RowStrategy::team_online;
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
-    if (needed_lanes(register_entry()->packs_per_thread) <= m_traits.lanes) return RowStrategy::vector_lanes;
+    if (needed_lanes(held_packs(*register_entry())) <= m_traits.lanes) return RowStrategy::vector_lanes;
     return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
   }
 
@@ -216,6 +216,12 @@ class Planner {
     const auto* end   = m_policy.registers + m_policy.register_entries;
     const auto* entry = std::find_if(m_policy.registers, end, [&](const auto& e) { return m_packs <= e.max_packs; });
     return entry == end ? nullptr : entry;
+  }
+
+  /// Packs a thread of rows that an entry is for. What only reads a row has nothing to keep beside it.
+  int held_packs(const Impl::RegisterPolicy& entry) const {
+    const bool holds_more = m_problem.op == RowOperator::logsumexp && m_packs >= m_policy.reduce_full_packs;
+    return is_gpu() && holds_more ? max_packs_per_thread() : entry.packs_per_thread;
   }
 
   /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.
@@ -302,7 +308,7 @@ class Planner {
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
     if (k == 0) {
-      k                    = entry != nullptr ? entry->packs_per_thread : max_packs_per_thread();
+      k                    = entry != nullptr ? held_packs(*entry) : max_packs_per_thread();
       const int most_lanes = m_request.lanes != 0 ? m_request.lanes : m_traits.lanes;
       while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
       while (k > 1 && least_lanes() * (k / 2) >= m_packs) k /= 2;
@@ -329,7 +335,7 @@ class Planner {
     refuse_to_keep();
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
-    if (k == 0) k = fitting_packs(entry != nullptr ? entry->packs_per_thread : max_packs_per_thread());
+    if (k == 0) k = fitting_packs(entry != nullptr ? held_packs(*entry) : max_packs_per_thread());
     m_plan.packs_per_thread   = k;
     const std::int64_t needed = round_up(ceil_div(m_packs, k), m_traits.lanes);
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
@@ -371,10 +377,28 @@ class Planner {
 
   int online_team_size() const {
     if (has_few_rows()) return max_team_size();
-    if (!reduces_long_rows()) return m_policy.online_team_size;
-    // Where these small teams would leave the device half empty, larger ones: 1024 x 131072 f32, 256 threads 0.93.
-    const std::int64_t threads = rows_that_count() / m_traits.multiprocessors * m_policy.reduce_team_size;
-    return m_policy.reduce_team_size * (threads < m_traits.max_team_size ? 2 : 1);
+    return reduces_long_rows() ? reducing_team_size() : m_policy.online_team_size;
+  }
+
+  /// The smallest team, from one that leaves its threads a good many packs on, of which the last wave does not leave
+  /// much of the device empty.
+  int reducing_team_size() const {
+    const std::int64_t least = m_packs / m_policy.reduce_packs_per_thread;
+    const int first =
+        std::clamp(static_cast<int>(std::bit_floor(std::uint64_t(least))), m_traits.lanes, m_policy.reduce_team_size);
+    int best         = first;
+    double best_fill = 0;
+    for (int team = first; team <= 2 * m_policy.reduce_team_size && best_fill < m_policy.reduce_fill;
+         team += m_traits.lanes) {
+      const double at_once = double(m_traits.multiprocessors) * std::max(1, Impl::max_threads_when_looping / team);
+      const double waves   = static_cast<double>(rows_that_count()) / at_once;
+      const double fill    = waves / std::ceil(waves);
+      if (fill >= best_fill) {
+        best      = team;
+        best_fill = fill;
+      }
+    }
+    return best;
   }
 
   /// A team of at most `most` threads that takes a row in tiles of k packs a thread: in as few as it can, filled

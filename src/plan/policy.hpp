@@ -26,8 +26,11 @@ struct Policy {
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
   int online_team_size;
-  std::int64_t reduce_min_packs;  ///< log-sum-exps of rows from here on go to team_online, which then reads once
-  int reduce_team_size;           ///< in such teams
+  std::int64_t reduce_min_packs;   ///< log-sum-exps of rows from here on go to team_online, which then reads once
+  int reduce_packs_per_thread;     ///< in teams whose threads have at least so many packs
+  int reduce_team_size;            ///< but that need not have more threads, or twice as many
+  double reduce_fill;              ///< for a last wave that fills so much of the device
+  std::int64_t reduce_full_packs;  ///< and those of rows from here on hold as many packs a thread as fit
   int split_team_size;
   double split_twice_caches;    ///< few rows of together up to so many last-level caches are split by two kernels,
   int split_twice_teams;        ///< if each takes so many teams

@@ -59,15 +59,18 @@ Policy policy_cuda(int pack) {
     set_registers(policy, registers_v8);
   }
   policy.scratch_packs_per_thread  = 4;
-  policy.scratch_team_size         = 256;  // 4096 x 8192 f32: 0.77, with 512 0.67
-  policy.max_scratch_row_bytes     = 0;    // never faster than registers
-  policy.prefetch_caches           = 0.2;  // 4096 x 8192 f32: 0.97, without 0.95, with 0.25 0.93
-  policy.online_team_size          = 384;  // two teams a multiprocessor
-  policy.reduce_min_packs          = 4096;
-  policy.reduce_team_size          = 128;  // logsumexp of 8192 x 32768 f32: 1.00, in registers 0.81; with 256 0.99
-  policy.split_team_size           = 256;  // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76
-  policy.split_twice_caches        = 3;    // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
-  policy.split_twice_teams         = 64;   // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
+  policy.scratch_team_size         = 256;   // 4096 x 8192 f32: 0.77, with 512 0.67
+  policy.max_scratch_row_bytes     = 0;     // never faster than registers
+  policy.prefetch_caches           = 0.2;   // 4096 x 8192 f32: 0.97, without 0.95, with 0.25 0.93
+  policy.online_team_size          = 384;   // two teams a multiprocessor
+  policy.reduce_min_packs          = 2049;  // logsumexp of 16384 x 12672 f32: 0.98, in registers 0.79
+  policy.reduce_packs_per_thread   = 64;    // that by 32 threads, with 64 0.96, with 128 0.90
+  policy.reduce_team_size          = 128;   // 8192 x 32768: 1.02, with 32 0.98
+  policy.reduce_fill               = 0.8;   // 4096 x 12672: 64 threads, 2.6 waves, 0.80; 32 threads, 1.3 waves, 0.71
+  policy.reduce_full_packs         = 256;   // 16384 x 4096 bf16: 0.82, with 4 packs 0.74
+  policy.split_team_size           = 256;   // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76
+  policy.split_twice_caches        = 3;     // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
+  policy.split_twice_teams         = 64;    // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
   policy.split_min_cols            = 16384;
   policy.split_few_rows_packs      = 4096;  // 8 x 16384 f32 in registers: 0.54, by split_row 0.40
   policy.inner_lanes               = 32;    // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82
