@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine.hpp"
 
+#include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/version.hpp>
 
 #include <algorithm>
@@ -27,17 +28,6 @@ constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
     return begin == std::string::npos ? "" : line.substr(begin);
   }
   return {};
-}
-
-std::string device_name([[maybe_unused]] const Exec& exec) {
-#if defined(KOKKOS_ENABLE_CUDA)
-  return exec.cuda_device_prop().name;
-#elif defined(KOKKOS_ENABLE_HIP)
-  return exec.hip_device_prop().name;
-#else
-  const std::string name = proc_value("/proc/cpuinfo", "model name");
-  return name.empty() ? "unknown CPU" : name;
-#endif
 }
 
 std::int64_t free_memory() {

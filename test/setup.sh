@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by test/run, perf/run and .ci/run: their arguments, and the packages that they need.
+# Sourced by test/run, perf/run, perf/tune and .ci/run: their arguments, and the packages that they need.
 
 preset=
 full=
@@ -20,6 +20,17 @@ parse() {
     esac
     shift
   done
+}
+
+# The best backend that the machine has.
+best_preset() {
+  if command -v nvcc > /dev/null && nvidia-smi -L > /dev/null 2>&1; then
+    echo cuda
+  elif command -v hipcc > /dev/null && rocminfo > /dev/null 2>&1; then
+    echo hip
+  else
+    echo openmp
+  fi
 }
 
 # packages [<command that succeeds if it is there> <Debian package>]...

@@ -11,6 +11,7 @@
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/softmax.hpp>
 #include <KokkosNN/team.hpp>
+#include <KokkosNN/tuning.hpp>
 #include <KokkosNN/version.hpp>
 
 #endif  // KOKKOSNN_KOKKOSNN_HPP

@@ -36,6 +36,8 @@ struct PlanRequest {
   int team_size        = 0;  ///< threads a team
   int teams_per_row    = 0;  ///< teams that share a row (split_row)
   int launches         = 0;  ///< split_row: 1, a row's teams wait for each other; 2, a second kernel reads the row again
+
+  bool operator==(const PlanRequest&) const = default;
 };
 
 /// Options of the softmax family; an aggregate for designated initialisers: `{.axis = 1, .scale = 0.125}`.

@@ -55,6 +55,8 @@ struct RowProblem {
   RowForm form        = RowForm::any;  ///< as addresses have it; whether columns fill their packs, the planner sees
 };
 
+struct TuningTable;
+
 /// What the planner knows of the machine.
 struct DeviceTraits {
   Backend backend          = Backend::host;
@@ -65,6 +67,7 @@ struct DeviceTraits {
   std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
   std::size_t cache        = 0;    ///< bytes of a GPU's last-level cache
   bool prefetches          = false;  ///< a thread can ask for a row to be brought into that cache
+  const TuningTable* tuning = nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table
 };
 
 /// How one call will run: a plain value, printable, comparable, reusable.

@@ -4,12 +4,14 @@
 #include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/primitives/exp.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/tuning.hpp>
 
 #include "policy.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <climits>
+#include <cmath>
 #include <cstdint>
 #include <sstream>
 #include <stdexcept>
@@ -575,7 +577,26 @@ class Planner {
 
 }  // namespace
 
+namespace {
+
+/// What was measured for a problem on this machine, where the caller leaves all to the planner. Not with batch
+/// invariance: an entry is for many rows.
+const TuningEntry* tuned(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  const bool is_free = options.plan == PlanRequest{} && options.determinism != Determinism::batch_invariant;
+  return is_free && traits.tuning != nullptr ? traits.tuning->find(problem) : nullptr;
+}
+
+}  // namespace
+
 RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  if (const TuningEntry* entry = tuned(problem, traits, options)) {
+    SoftmaxOptions with_entry = options;
+    with_entry.plan           = entry->plan;
+    try {
+      return Planner(problem, traits, with_entry).plan();
+    } catch (const std::invalid_argument&) {  // it serves most rows of the entry's lengths, but not these
+    }
+  }
   return Planner(problem, traits, options).plan();
 }
 

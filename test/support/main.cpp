@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ std::vector<std::string> untested() {
 }  // namespace
 
 int main(int argc, char* argv[]) {
+  setenv("KOKKOSNN_TUNING_FILE", "", 1);  // plans are to be the library's own, whoever has tuned this machine
   ::testing::InitGoogleTest(&argc, argv);
   Kokkos::ScopeGuard kokkos(argc, argv);
   std::printf("KokkosNN %s on Kokkos %d, backend %s, %d threads\n", std::string(KokkosNN::version()).c_str(),

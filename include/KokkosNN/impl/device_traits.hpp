@@ -3,11 +3,13 @@
 #define KOKKOSNN_IMPL_DEVICE_TRAITS_HPP
 
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/tuning.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 namespace KokkosNN {
@@ -89,11 +91,24 @@ constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per
 
 }  // namespace Impl
 
+/// The name of the device behind an execution-space instance, which a tuning file knows it by.
+template <class ExecutionSpace>
+std::string_view device_name([[maybe_unused]] const ExecutionSpace& exec) {
+#if defined(KOKKOS_ENABLE_CUDA)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::Cuda>) return exec.cuda_device_prop().name;
+#endif
+#if defined(KOKKOS_ENABLE_HIP)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::HIP>) return exec.hip_device_prop().name;
+#endif
+  return Impl::host_name();
+}
+
 /// What the planner needs to know of the machine behind an execution-space instance; no launch, no fence.
 template <class ExecutionSpace>
 DeviceTraits device_traits(const ExecutionSpace& exec) {
   DeviceTraits traits;
   traits.backend                     = Impl::backend_of<ExecutionSpace>();
+  traits.tuning                      = Impl::loaded_tuning(device_name(exec));
   [[maybe_unused]] const auto on_gpu = [&](const auto& properties, int warp, int resident) {
     traits.lanes            = warp;
     traits.multiprocessors  = properties.multiProcessorCount;

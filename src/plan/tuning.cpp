@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/tuning.hpp>
+
+#include <KokkosNN/version.hpp>
+
+#include "tuning_json.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <stdexcept>
+
+namespace KokkosNN {
+namespace {
+
+constexpr const char* format = "KokkosNN tuning 1";
+
+/// The value of an enumeration by its name.
+template <class Enum, std::size_t n>
+Enum named(const std::string& name, const std::array<Enum, n>& all) {
+  for (const Enum value : all) {
+    if (name == to_string(value)) return value;
+  }
+  throw std::runtime_error("'" + name + "' is not known");
+}
+
+constexpr std::array operators{RowOperator::softmax, RowOperator::log_softmax, RowOperator::logsumexp};
+constexpr std::array types{ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16};
+constexpr std::array strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                RowStrategy::team_online, RowStrategy::split_row};
+
+TuningEntry entry_of(const Impl::Json& json) {
+  TuningEntry entry;
+  entry.op                    = named(json["op"].text(), operators);
+  entry.x_type                = named(json["x"].text(), types);
+  entry.y_type                = named(json["y"].text(), types);
+  entry.min_rows              = json["min_rows"].number();
+  entry.min_cols              = json["min_cols"].number();
+  entry.max_cols              = json["max_cols"].number();
+  entry.plan.strategy         = named(json["strategy"].text(), strategies);
+  entry.plan.packs_per_thread = static_cast<int>(json["packs_per_thread"].number());
+  entry.plan.team_size        = static_cast<int>(json["team_size"].number());
+  return entry;
+}
+
+Impl::Json json_of(const TuningEntry& entry) {
+  using Impl::Json;
+  return Json::object({{"op", Json(to_string(entry.op))},
+                       {"x", Json(to_string(entry.x_type))},
+                       {"y", Json(to_string(entry.y_type))},
+                       {"min_rows", Json(entry.min_rows)},
+                       {"min_cols", Json(entry.min_cols)},
+                       {"max_cols", Json(entry.max_cols)},
+                       {"strategy", Json(to_string(entry.plan.strategy))},
+                       {"packs_per_thread", Json(std::int64_t(entry.plan.packs_per_thread))},
+                       {"team_size", Json(std::int64_t(entry.plan.team_size))}});
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A tuning file as it is; throws where it is none.
+Impl::Json parsed(const std::string& path) {
+  Impl::Json file = Impl::Json::parse(contents(path));
+  if (file["format"].text() != format) throw std::runtime_error("its format is '" + file["format"].text() + "'");
+  return file;
+}
+
+/// Holds the lock of a file that several processes may write, for as long as it lives.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path) : m_file(::open((path + ".lock").c_str(), O_CREAT | O_RDWR, 0666)) {
+    if (m_file < 0 || ::flock(m_file, LOCK_EX) != 0) throw std::runtime_error("KokkosNN: cannot lock " + path);
+  }
+  ~FileLock() { ::close(m_file); }
+  FileLock(const FileLock&)            = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int m_file;
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+const TuningEntry* TuningTable::find(const RowProblem& problem) const {
+  const RowOperator op = problem.op == RowOperator::log_softmax ? RowOperator::softmax : problem.op;
+  if (problem.x_col_stride != 1 || problem.y_col_stride != 1) return nullptr;
+  const auto fits = [&](const TuningEntry& e) {
+    return e.op == op && e.x_type == problem.x_type && e.y_type == problem.y_type && e.min_rows <= problem.rows &&
+           e.min_cols <= problem.cols && problem.cols <= e.max_cols;
+  };
+  const auto found = std::find_if(entries.begin(), entries.end(), fits);
+  return found == entries.end() ? nullptr : &*found;
+}
+
+std::string tuning_file() {
+  if (const char* named = std::getenv("KOKKOSNN_TUNING_FILE")) return named;
+  const std::string cache = variable("XDG_CACHE_HOME");
+  const std::string home  = variable("HOME");
+  if (!cache.empty()) return cache + "/KokkosNN/tuning.json";
+  return home.empty() ? "" : home + "/.cache/KokkosNN/tuning.json";
+}
+
+TuningTable read_tuning(const std::string& path, std::string_view device, std::string& warning) {
+  warning.clear();
+  if (!std::filesystem::is_regular_file(path)) return {};
+  try {
+    const Impl::Json file = parsed(path);
+    TuningTable table;
+    bool is_old = false;
+    for (const Impl::Json& tuning : file["tunings"].items()) {
+      if (tuning["device"].text() != device) continue;
+      is_old = tuning["library"].text() != version();
+      if (is_old) continue;
+      for (const Impl::Json& entry : tuning["entries"].items()) table.entries.push_back(entry_of(entry));
+      return table;
+    }
+    if (is_old)
+      throw std::runtime_error(std::string("it was made by another version than ") + version() + "; run perf/tune");
+  } catch (const std::exception& error) {
+    warning = "KokkosNN: the tuning file " + path + " is ignored: " + error.what();
+  }
+  return {};
+}
+
+void write_tuning(const std::string& path, std::string_view device, const TuningTable& table) {
+  using Impl::Json;
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code no_matter;  // what can't be made can't be locked
+  if (!folder.empty()) std::filesystem::create_directories(folder, no_matter);
+  const FileLock lock(path);
+
+  std::vector<Json> tunings;
+  try {
+    const Json file = parsed(path);
+    for (const Json& tuning : file["tunings"].items()) {
+      const bool is_replaced = tuning["device"].text() == device && tuning["library"].text() == version();
+      if (!is_replaced) tunings.push_back(tuning);
+    }
+  } catch (const std::exception&) {
+    tunings.clear();  // none, or broken
+  }
+  std::vector<Json> entries;
+  for (const TuningEntry& entry : table.entries) entries.push_back(json_of(entry));
+  tunings.push_back(
+      Json::object({{"device", Json(std::string(device))}, {"library", Json(version())}, {"entries", Json(entries)}}));
+
+  // Readers see the old file or the new one, never a part.
+  const std::string next = path + "." + std::to_string(::getpid());
+  {
+    std::ofstream file(next);
+    file << Json::object({{"format", Json(format)}, {"tunings", Json(tunings)}}).text_of() << '\n';
+    if (!file.flush()) throw std::runtime_error("KokkosNN: cannot write " + next);
+  }
+  std::filesystem::rename(next, path);
+}
+
+namespace Impl {
+
+const TuningTable* loaded_tuning(std::string_view device) {
+  static std::mutex mutex;
+  static std::map<std::string, TuningTable, std::less<>> tables;  // a node stays where it is
+  const std::lock_guard guard(mutex);
+  auto found = tables.find(device);
+  if (found == tables.end()) {
+    const std::string path = tuning_file();
+    std::string warning;
+    TuningTable table = path.empty() ? TuningTable{} : read_tuning(path, device, warning);
+    if (!warning.empty() && Kokkos::show_warnings()) std::cerr << warning << std::endl;
+    found = tables.emplace(device, std::move(table)).first;
+  }
+  return found->second.entries.empty() ? nullptr : &found->second;
+}
+
+const std::string& host_name() {
+  static const std::string name = [] {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t colon = line.find(": ");
+      if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return std::string("host");
+  }();
+  return name;
+}
+
+}  // namespace Impl
+}  // namespace KokkosNN
