@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -251,6 +252,34 @@ TEST(SemanticsScale, TheScaleActsOnTheDifferenceSoThatLargeLogitsDoNotOverflow) 
   trial.x().upload();
 
   EXPECT_TRUE(trial.run_correct({.scale = 8}));
+}
+
+TEST(MaskedWarps, AWarpThatSawOnlyMinusInfinityDoesNotSpoilTheRow) {
+  // Each thread of a host's team is a warp of its own. From some logits on the exponential of 0 relative to them is not
+  // finite.
+  const int team_size = on_gpu ? 128 : 2;
+  if (!on_gpu && Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row has one warp here";
+  for (const float logit : {-88.0f, -88.6f, -266.1f, -1e5f, -1e30f, 88.6f}) {
+    const Placement place = right({3, 4096});
+    Trial<RowOperator::softmax, float> trial(place, place, -1);
+    std::fill_n(trial.x().host(), place.count(), logit);
+    for (int row = 0; row < 3; ++row) std::fill_n(trial.x().host() + 4096 * row, 64, -infinity);
+    trial.x().upload();
+    for (const RowStrategy strategy : {RowStrategy::team_scratch, RowStrategy::team_online, RowStrategy::split_row}) {
+      SoftmaxOptions options = forced(strategy);
+      options.plan.team_size = team_size;
+
+      EXPECT_TRUE(trial.run_correct(options)) << logit << ", " << to_string(strategy);
+    }
+  }
+  Trial<RowOperator::softmax, float> trial(3, 64);
+  std::fill_n(trial.x().host(), trial.x().count(), -88.6f);
+  std::fill_n(trial.x().host(), 32, -infinity);
+  trial.x().upload();
+  SoftmaxOptions options = forced(RowStrategy::team_registers);
+  options.plan.team_size = team_size;
+
+  EXPECT_TRUE(trial.run_correct(options));
 }
 
 }  // namespace KokkosNNTest

@@ -192,9 +192,10 @@ struct ScaledExp {
     return fused_multiply_add(f, exp2_series<A, accuracy>(f), A(1)) * power;
   }
 
-  /// exp(scale (from - to)) of two references: what makes a sum relative to `from` one relative to `to`.
+  /// exp(scale (from - to)) of two references: what makes a sum relative to `from` one relative to `to`, which is not below
+  /// it. Where 0 stands for the reference of nothing it may be, and any finite number will do.
   KOKKOS_INLINE_FUNCTION A rescaling(A from, A to) const {
-    if (from == to) return A(1);
+    if (from >= to) return A(1);
     const Reference a = at(from);
     const Reference b = at(to);
     return (*this)(a.base, reference(b.base, b.exponent - a.exponent));
