@@ -1,48 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/layout.hpp>
 
+#include "complaint.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <initializer_list>
 #include <iterator>
-#include <sstream>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace KokkosNN::Impl {
 namespace {
-
-/// Starts an error message with the public function's name.
-class Complaint {
- public:
-  explicit Complaint(const char* function) { m_text << "KokkosNN::" << function << ": "; }
-
-  template <class T>
-  Complaint& operator<<(const T& part) {
-    m_text << part;
-    return *this;
-  }
-  [[noreturn]] void raise() const { throw std::invalid_argument(m_text.str()); }
-
- private:
-  std::ostringstream m_text;
-};
-
-std::string shape_of(const Tensor& t) {
-  std::ostringstream text;
-  text << '(';
-  for (int k = 0; k < t.rank; ++k) text << (k > 0 ? ", " : "") << t.extent[k];
-  text << ')';
-  return text.str();
-}
-
-std::string strides_of(const Tensor& t) {
-  Tensor strides = t;
-  std::copy_n(t.stride, t.rank, strides.extent);
-  return shape_of(strides);
-}
 
 int resolve_axis(const char* function, int axis, int rank) {
   const int resolved = axis < 0 ? axis + rank : axis;
@@ -180,6 +149,7 @@ void validate_memory(const char* function, const Tensor& x, const Tensor& y) {
 struct Axis {
   std::int64_t extent;
   std::int64_t stride[GradientLayout::tensors];  ///< 0 for tensors that there are not
+  int number = 0;                                ///< of the tensors' axis
 
   std::int64_t reach() const {
     std::int64_t farthest = 0;
@@ -193,19 +163,24 @@ struct Axis {
   }
 };
 
-/// The axes of the tensors, all of the same extents, slowest first, neighbours merged where all tensors allow.
-std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) {
+/// The axes of the tensors, all of the same extents, slowest first: rows are numbered in this order.
+std::vector<Axis> sorted_axes(std::initializer_list<Tensor> all) {
   const Tensor& first = *all.begin();
   std::vector<Axis> axes;
   for (int k = 0; k < first.rank; ++k) {
     if (first.extent[k] == 1) continue;
-    Axis axis{first.extent[k], {}};
+    Axis axis{first.extent[k], {}, k};
     std::transform(all.begin(), all.end(), axis.stride, [&](const Tensor& t) { return t.stride[k]; });
     axes.push_back(axis);
   }
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
+  return axes;
+}
+
+/// The same with neighbours merged where all tensors allow.
+std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) {
   std::vector<Axis> merged;
-  for (Axis axis : axes) {
+  for (Axis axis : sorted_axes(all)) {
     if (!merged.empty() && merged.back().continues_in(axis)) {
       axis.extent *= merged.back().extent;
       merged.back() = axis;
@@ -244,15 +219,6 @@ RowForm form_of(const RowLayout& layout, const Tensor& x, const Tensor& y, const
   return is_lse || do_packs_agree(x, y, axes) ? RowForm::shifted : RowForm::any;
 }
 
-RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims) {
-  RowMap result;
-  result.n = dims;
-  std::copy_n(extent, std::max(dims, 0), result.extent);
-  std::copy_n(stride, std::max(dims, 0), result.stride);
-  for (int k = 0; k < dims; ++k) result.inverse[k] = 1.0 / static_cast<double>(extent[k]);
-  return result;
-}
-
 /// A tensor of one value a row as one of the rows' extents: stride 0 along the axis.
 Tensor with_axis(const Tensor& t, int axis, std::int64_t extent) {
   Tensor result = t;
@@ -281,6 +247,21 @@ void require_same_extents(const char* function, const char* x_name, const Tensor
 }
 
 }  // namespace
+
+RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims) {
+  RowMap result;
+  result.n = dims;
+  std::copy_n(extent, std::max(dims, 0), result.extent);
+  std::copy_n(stride, std::max(dims, 0), result.stride);
+  for (int k = 0; k < dims; ++k) result.inverse[k] = 1.0 / static_cast<double>(extent[k]);
+  return result;
+}
+
+std::vector<int> row_axes(const Tensor& x, const Tensor& y) {
+  std::vector<int> numbers;
+  for (const Axis& axis : sorted_axes({x, y})) numbers.push_back(axis.number);
+  return numbers;
+}
 
 RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) const {
   return row_map(extent, stride, dims);

@@ -5,6 +5,8 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
+#include <KokkosNN/mask.hpp>
+#include <KokkosNN/masked_softmax.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>

@@ -11,7 +11,15 @@
 namespace KokkosNN {
 
 /// The operators of the softmax family, and their gradients.
-enum class RowOperator { softmax, log_softmax, logsumexp, softmax_backward, log_softmax_backward, logsumexp_backward };
+enum class RowOperator {
+  softmax,
+  log_softmax,
+  logsumexp,
+  softmax_backward,
+  log_softmax_backward,
+  logsumexp_backward,
+  masked_softmax
+};
 
 /// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, one in all others.
 constexpr int row_tensors(RowOperator op) {
@@ -22,6 +30,9 @@ constexpr int row_tensors(RowOperator op) {
 constexpr bool is_elementwise(RowOperator op) { return op == RowOperator::logsumexp_backward; }
 
 constexpr bool is_gradient(RowOperator op) { return row_tensors(op) == 2 || is_elementwise(op); }
+
+/// Whether each row says which of its columns take part.
+constexpr bool is_masked(RowOperator op) { return op == RowOperator::masked_softmax; }
 
 /// Element types by their short names; `other` is a type that only a user's functor knows.
 enum class ElementType { f64, f32, f16, bf16, other };

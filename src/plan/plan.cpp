@@ -94,12 +94,13 @@ class Planner {
 
   /// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
   /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance. No gradient
-  /// has a kernel for rims.
+  /// and no mask has a kernel for rims.
   RowForm form() const {
     if (!is_gpu() || m_problem.form == RowForm::any) return RowForm::any;
     if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
     const bool too_few_lanes = m_request.lanes != 0 && m_request.lanes < lanes_for_rims();
-    return is_gradient() || m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
+    const bool has_no_rims   = is_gradient() || is_masked(m_problem.op);
+    return has_no_rims || m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
   }
 
   bool has_rims() const { return m_plan.form == RowForm::shifted; }
@@ -122,7 +123,7 @@ class Planner {
                         m_traits.max_team_size);
       case RowStrategy::team_online:
       case RowStrategy::split_row:
-        return std::min(Impl::max_threads_when_looping, m_traits.max_team_size);
+        return std::min(Impl::most_threads_when_looping(m_problem.op), m_traits.max_team_size);
       default:
         return m_traits.max_team_size;
     }
@@ -177,7 +178,8 @@ class Planner {
   /// Neighbouring rows are neighbours in memory, neighbouring columns are not. Another order of additions than where a
   /// row lies alone, so not with batch invariance.
   bool prefers_inner_lanes() const {
-    return !m_is_batch_invariant && m_problem.x_col_stride != 1 && m_problem.inner_contiguous && m_problem.inner > 1;
+    return !m_is_batch_invariant && !is_masked(m_problem.op) && m_problem.x_col_stride != 1 &&
+           m_problem.inner_contiguous && m_problem.inner > 1;
   }
 
   RowStrategy choose_on_gpu() const {
@@ -367,7 +369,8 @@ class Planner {
   }
 
   void team_online() {
-    const int k   = is_gradient() ? max_packs_per_thread() : Impl::packs_at_a_time(m_traits.backend, m_pack);
+    const int k =
+        is_gradient() ? max_packs_per_thread() : Impl::packs_when_looping(m_traits.backend, m_pack, m_problem.op);
     int team_size = m_request.team_size;
     if (team_size == 0) {
       team_size = is_gpu() ? even_team(k, online_team_size()) : host_threads_a_row();
@@ -473,10 +476,12 @@ class Planner {
   /// Teams that are sure to run at the same time.
   std::int64_t resident_teams(int team_size) const {
     if (!is_gpu()) return std::max(1, m_traits.multiprocessors / team_size);
-    return std::int64_t(m_traits.multiprocessors) * std::max(1, m_traits.resident_threads / team_size);
+    const int threads = std::min(m_traits.resident_threads, Impl::most_threads_when_looping(m_problem.op));
+    return std::int64_t(m_traits.multiprocessors) * std::max(1, threads / team_size);
   }
 
   void inner_lanes() {
+    if (is_masked(m_problem.op)) refuse("rows side by side do not all have the same columns in a mask");
     if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
     m_plan.form             = RowForm::any;
     const bool keeps        = !is_gradient() && finds_lanes_that_keep();
@@ -625,6 +630,8 @@ const char* to_string(RowOperator op) {
       return "softmax_backward";
     case RowOperator::log_softmax_backward:
       return "log_softmax_backward";
+    case RowOperator::masked_softmax:
+      return "masked_softmax";
     default:
       return "logsumexp_backward";
   }

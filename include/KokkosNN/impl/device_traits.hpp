@@ -56,6 +56,12 @@ constexpr int packs_at_a_time(Backend backend, int pack) {
   return backend == Backend::host ? 8 : std::min(8, 32 / pack);
 }
 
+/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them.
+constexpr int packs_when_looping(Backend backend, int pack, RowOperator op) {
+  const int packs = packs_at_a_time(backend, pack);
+  return is_masked(op) && backend != Backend::host ? std::max(1, packs / 2) : packs;
+}
+
 /// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
 constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
@@ -88,6 +94,12 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
 
 /// Whether k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
+
+/// Threads that a team may have whose threads loop over a row, or over rows. What a mask needs besides would be spilled
+/// in 80 registers.
+constexpr int most_threads_when_looping(RowOperator op) {
+  return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
+}
 
 }  // namespace Impl
 

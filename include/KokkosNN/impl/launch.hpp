@@ -58,7 +58,7 @@ struct Storages {
     using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
   };
   using Scratch = ScratchStorage<op, A, V, (tile_packs + 1) / 2, has_rims>;
-  using Online  = OnlineStorage<op, A, V, tile_packs>;
+  using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op)>;
 };
 
 /// One call on rows that a Source gives and a Sink takes.
@@ -89,7 +89,7 @@ struct RowsCall {
         if constexpr (!is_elementwise(op)) run_in_team<max_threads_per_team, typename Kept::Scratch>();
         break;
       case RowStrategy::team_online:
-        run_in_team<max_threads_when_looping, typename Kept::Online>();
+        run_in_team<most_threads_when_looping(op), typename Kept::Online>();
         break;
       case RowStrategy::split_row:
         if constexpr (!is_gradient(op)) {
@@ -125,10 +125,16 @@ struct RowsCall {
   void run_with_packs() const {
     if constexpr (is_packs_per_thread(backend, K, op)) {
       using Storage = typename Registers<K>::type;
-      // Rows of any form, or of doubles, need more registers; in small teams they are worth more than resident
-      // teams.
-      if constexpr (backend != Backend::host && is_wide(V, K * row_tensors(op)) &&
-                    (Source::form == RowForm::any || sizeof(A) == 8)) {
+      // Rows of any form, or of doubles, and masks need more registers; in small teams they are worth more than
+      // resident teams. What masks would spill is so much that it counts in larger teams too.
+      if constexpr (backend != Backend::host && is_masked(op)) {
+        constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
+        constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
+        if constexpr (is_wide(V, is_busy ? 2 * K : K)) {
+          if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
+        }
+      } else if constexpr (backend != Backend::host && is_wide(V, K * row_tensors(op)) &&
+                           (Source::form == RowForm::any || sizeof(A) == 8)) {
         constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
         if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
       }
@@ -166,10 +172,11 @@ struct RowsCall {
     const auto workspace = workspace_of<WorkspaceUse::mailboxes>(own_workspace);
     const auto start     = [&](auto storage) {
       using Storage = typename decltype(storage)::type;
-      launch<max_threads_when_looping>(exec, plan,
-                                       SplitRow<op, V, Storage, Math, Source, Sink>{
-                                           source, sink, math, rows, cols, plan.teams_per_row, share(),
-                                           plan.scratch_level, static_cast<int>(plan.scratch_bytes), workspace.data()});
+      launch<most_threads_when_looping(op)>(
+          exec, plan,
+          SplitRow<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.teams_per_row, share(),
+                                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes),
+                                                       workspace.data()});
     };
     if (share() <= std::int64_t(most_packs(op)) * V * plan.team_size) {
       start(Registers<most_packs(op)>{});
@@ -184,15 +191,15 @@ struct RowsCall {
     const auto workspace = workspace_of<WorkspaceUse::states>(own_workspace);
     auto* const states   = reinterpret_cast<State*>(workspace.data());
     const RowShares shares{cols, plan.teams_per_row, share()};
-    launch<max_threads_per_team>(exec, plan,
-                                 ReduceParts<V, Storage, Math, Source>{source, math, shares, plan.scratch_level,
-                                                                       static_cast<int>(plan.scratch_bytes), states});
+    constexpr int max_threads = is_masked(op) ? max_threads_when_wide : max_threads_per_team;
+    launch<max_threads>(exec, plan,
+                        ReduceParts<V, Storage, Math, Source>{source, math, shares, plan.scratch_level,
+                                                              static_cast<int>(plan.scratch_bytes), states});
     RowPlan second = plan;
     if (Finish<op>::one_value_a_row) second.league_size = rows;
-    launch<max_threads_per_team>(
-        exec, second,
-        WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
-                                                       static_cast<int>(plan.scratch_bytes), states});
+    launch<max_threads>(exec, second,
+                        WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
+                                                                       static_cast<int>(plan.scratch_bytes), states});
   }
 
   template <WorkspaceUse use>

@@ -8,6 +8,7 @@
 #include <KokkosNN/plan.hpp>
 
 #include <cstdint>
+#include <vector>
 
 // From a View of any rank, layout and axis to rows: validation and normalisation, on the host, without a template.
 
@@ -106,6 +107,13 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
 /// x or dy.
 GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
                                   const SoftmaxOptions& options);
+
+/// The axes of x and y, which lack the reduced one, in the order in which `normalise` numbers rows: slowest first,
+/// those of one element left out.
+std::vector<int> row_axes(const Tensor& x, const Tensor& y);
+
+/// Rows of these extents, the last fastest, as a map to a tensor of these strides.
+RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims);
 
 /// Throws std::invalid_argument unless the operator is one of those with so many Views.
 void require_operator(const char* function, RowOperator op, bool is_served);

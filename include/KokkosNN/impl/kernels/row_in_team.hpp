@@ -336,7 +336,7 @@ struct RowInTeam {
       if (row < prefetching_rows && team.team_rank() == 0) source.prefetch(input);
     }
     const State warp = merge_warp(math, mine, group.lanes());
-    const State all  = exchange(math, team, group, pairs, round, warp);
+    const State all  = completed(math, input, exchange(math, team, group, pairs, round, warp));
     if (!is_row) return;
 
     if constexpr (Finisher::one_value_a_row) {
@@ -345,6 +345,7 @@ struct RowInTeam {
       using FinishRow   = typename Finisher::template Row<Math, A>;
       const auto finish = finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all);
       storage.write(input, output, part, math, finish);
+      write_others<V>(input, output, cols, group.rank, group.size, math, finish);
     }
   }
 };

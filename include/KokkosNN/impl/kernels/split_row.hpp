@@ -111,6 +111,7 @@ struct SplitRow {
       }
       State all = whole;
       if constexpr (is_joined<State>) all = await_siblings(team, group, mailboxes, turn, totals + (turn & 1));
+      all = completed(math, input, all);
 
       if constexpr (Finisher::one_value_a_row) {
         if (number == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
@@ -118,6 +119,8 @@ struct SplitRow {
         using FinishRow   = typename Finisher::template Row<Math, A>;
         const auto finish = finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all);
         storage.write(input, output, part, math, finish);
+        write_others<V>(input, output, cols, std::int64_t(number) * group.size + group.rank,
+                        std::int64_t(teams_per_row) * group.size, math, finish);
       }
     }
   }

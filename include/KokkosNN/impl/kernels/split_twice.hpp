@@ -87,12 +87,16 @@ struct WriteParts {
       if (group.rank == 0) sink.store(Finisher::value(math, all), output);
     } else {
       const auto input = source.row(row);
-      const auto part  = shares.template part<V>(input, group.rank, index - row * shares.parts);
+      const int number = index - row * shares.parts;
+      const auto part  = shares.template part<V>(input, group.rank, number);
       Storage storage(nullptr, group);
       storage.load(input, part, math);
-      const State all = join_parts(team, group, own, pairs);
-      using FinishRow = typename Finisher::template Row<Math, A>;
-      storage.write_from_input(output, part, math, finish_row<FinishRow>(math, all, all));
+      const State all   = completed(math, input, join_parts(team, group, own, pairs));
+      using FinishRow   = typename Finisher::template Row<Math, A>;
+      const auto finish = finish_row<FinishRow>(math, all, all);
+      storage.write_from_input(output, part, math, finish);
+      write_others<V>(input, output, shares.cols, std::int64_t(number) * group.size + group.rank,
+                      std::int64_t(shares.parts) * group.size, math, finish);
     }
   }
 

@@ -77,7 +77,7 @@ struct Finish<RowOperator::softmax> {
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Math& math, A own_reference, const typename Math::State& total)
         : reference(math.exp.at(finite_reference(total.reference))) {
-      // Where the thread's lanes saw nothing but -inf, the kept exponentials are 0 and any finite factor will do.
+      // 0 where the thread's lanes saw nothing but -inf: relative to a reference of 0 instead it could be infinite.
       const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
       const auto sum    = split_sum<A>(total.sum);
       const A inverse   = sum.high == A(0) ? math.masked_value : A(1) / sum.high;
@@ -92,8 +92,14 @@ struct Finish<RowOperator::softmax> {
     }
     /// From the input itself, where own_reference was the total's.
     KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const { return (*this)(math, math.exp(x, reference)); }
+    /// From an element of -inf.
+    KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0)); }
   };
 };
+
+/// A mask is the source's business.
+template <>
+struct Finish<RowOperator::masked_softmax> : Finish<RowOperator::softmax> {};
 
 /// y = scale (x - reference) - log(sum); never above 0, whatever the roundings
 template <>

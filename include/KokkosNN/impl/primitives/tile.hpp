@@ -159,6 +159,12 @@ struct Span {
   }
 };
 
+/// Whether a row says itself which of its packs are to be loaded; the others are only written.
+template <class Row, int V>
+concept GivesItsPacks = requires(const Row& row, std::int64_t cols) {
+  row.template packs<V>(cols);
+};
+
 /// What of a row the threads of a group have: packs, and this thread's element of the row's rims, if it has one.
 struct RowPart {
   Span packs;
@@ -168,7 +174,9 @@ struct RowPart {
   /// A whole row of `cols` columns. A group has at least as many threads as rims can have elements, 2V - 2.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart whole(const Row& row, std::int64_t cols, int rank) {
-    if constexpr (Row::has_rims) {
+    if constexpr (GivesItsPacks<Row, V>) {
+      return {row.template packs<V>(cols), 0, false};
+    } else if constexpr (Row::has_rims) {
       const std::int64_t first = row.template head<V>();
       const std::int64_t head  = first < cols ? first : cols;
       const std::int64_t body  = (cols - head) & -std::int64_t(V);
@@ -191,6 +199,52 @@ struct RowPart {
     return part;
   }
 };
+
+/// Writes `value` to the columns of a span, which begins at a pack; threads are numbered by `rank` of `threads`.
+template <int V, class SinkRow>
+KOKKOS_INLINE_FUNCTION void fill_span(const SinkRow& sink, const Span& span, std::int64_t rank, std::int64_t threads,
+                                      typename SinkRow::value_type value) {
+  const auto pack = filled<typename SinkRow::value_type, V>(value);
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (std::int64_t c = span.begin + rank * V; c < span.end; c += threads * V) {
+    const Window window{span.end - c < V ? static_cast<int>(span.end - c) : V};
+    sink.template from<V>(c).template store_pack<V>(pack, 0, window);
+  }
+}
+
+/// Writes the columns of which nothing was loaded: what the row's finish makes of a masked element.
+template <int V, class Row, class SinkRow, class Math, class FinishRow>
+KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const SinkRow& sink, std::int64_t cols, std::int64_t rank,
+                                         std::int64_t threads, const Math& math, const FinishRow& finish) {
+  if constexpr (GivesItsPacks<Row, V>) {
+    const auto value = static_cast<typename SinkRow::value_type>(finish.of_masked(math));
+    const Span packs = row.template packs<V>(cols);
+    fill_span<V>(sink, {0, packs.begin}, rank, threads, value);
+    fill_span<V>(sink, {packs.end, cols}, rank, threads, value);
+  }
+}
+
+/// A row's state once what is no column of it has joined: a sink.
+template <class Math, class Row, class State>
+KOKKOS_INLINE_FUNCTION State completed(const Math& math, const Row& row, const State& state) {
+  if constexpr (requires { row.completed(math, state); }) {
+    return row.completed(math, state);
+  } else {
+    return state;
+  }
+}
+
+/// Makes logits of a pack that was loaded and widened, where rows ask for it.
+template <int V, class Stretch, class A>
+KOKKOS_INLINE_FUNCTION void adjust(const Stretch& stretch, Pack<A, V>& pack, int place) {
+  if constexpr (requires { stretch.template adjust<V>(pack, place); }) stretch.template adjust<V>(pack, place);
+}
+
+/// Whether packs of 16-bit elements are masked as they were loaded.
+template <class Stretch>
+inline constexpr bool masks_words = false;
+template <class Stretch>
+requires(Stretch::masks_words) inline constexpr bool masks_words<Stretch> = true;
 
 /// This thread's element of a row's rims.
 template <class A, bool exists>
@@ -319,6 +373,10 @@ struct PackedTile {
           if (place < window.end) word[k] = stretch.template load_inner_words<V>(place);
         },
         [&](int k, int place) { word[k] = words_of(stretch.template load_pack<V>(place, window, pad)); });
+    if constexpr (masks_words<Stretch>) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) stretch.template mask_words<V>(word[k], walk.place(k), pad);
+    }
     const std::uint32_t flip = math.sign < 0 ? 0x80008000u : 0u;  // of the sign bits
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
@@ -371,11 +429,14 @@ struct Tile {
       packed.load(stretch, walk, window, math);
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) packed.template unpack<0>(pack[k], k);
+      if constexpr (masks_words<Stretch>) return;
     } else {
       RawTile<T, V, K> raw;
       raw.load(stretch, walk, window, math.template pad<T>());
       widen(raw, math.sign);
     }
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
   }
 
   KOKKOS_INLINE_FUNCTION A max() const {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_MASKED_SOFTMAX_HPP
+#define KOKKOSNN_MASKED_SOFTMAX_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/masked_call.hpp>
+#include <KokkosNN/mask.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+// Softmax of logits of which a mask lets only some take part, along the last axis of a View: attention's.
+
+namespace KokkosNN {
+
+/// Softmax over the columns that a mask allows. With z = scale x, or softcap tanh(scale x / softcap), plus the bias,
+/// less the ALiBi slope times the distance, in this order (so a bias is not capped), m the largest allowed z of the row
+/// and its sink, and s the sink's logit:
+///
+///     y_k = exp(z_k - m) / (sum over the allowed j of exp(z_j - m) + exp(s - m)), and 0 where k is not allowed.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param x        input of rank 2 to 8, axes (..., head, query, key); any layout, strides (also 0) and alignment;
+/// double,
+///                 float, half_t or bhalf_t
+/// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); how
+///                 their Views broadcast stands in mask.hpp
+/// \param y        output, the extents of x; may be x
+/// \param options  scale, softcap, sinks (one logit a head, neither scaled nor capped), masked rows, determinism
+///
+/// Ordering   asynchronous on `exec`: one kernel, no fence and, after the first call of its kind on `exec`, no
+/// allocation. Arithmetic in the wider of x's and y's accumulators, float for the 16-bit types. Columns ruled out by
+/// their numbers, and
+///            boolean masks, leave softmax's accuracy (4 ulp); a softcap, a bias and slopes round z to the accumulator
+///            type, which adds |z| ulp to float and double.
+/// Values     a masked x is never looked at: a NaN there is ignored. A NaN or +inf among the allowed z, or as sink,
+/// makes
+///            the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of no
+///            allowed column, follows options.masked_row (NaN or 0 in every column), but with a sink it is 0: all
+///            weight is the sink's. Under a softcap an infinite x is z = +-softcap. Masking is by predicate, never by a
+///            number.
+/// Errors     std::invalid_argument with the offending values, and nothing written: extents that differ or do not
+///            broadcast, scale zero, not finite or beyond 2^+-100, softcap negative or not finite, a negative window,
+///            overlap of y with a mask's View or with x other than in place, a forced plan that cannot serve
+///            (inner_lanes never does).
+/// Cost       y is written once; of x, and of a mask's Views, whole packs (16 bytes on a GPU) that hold an allowed
+/// column
+///            are read once, but for team_online and parts of rows that fit no chip (twice). Columns that a causal
+///            mask, a window or a length rules out are not computed. On a GPU rows that are not aligned to 16 bytes are
+///            slower.
+/// Source     softcap: Gemma Team, "Gemma 2", 2024; sinks: Xiao et al., "Efficient streaming language models with
+/// attention
+///            sinks", 2023; zeros as sinks: Miller, "Attention is off by one", 2023.
+template <ExecutionSpace Exec, View XView, Mask M, View YView>
+void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView& y,
+                    const MaskedSoftmaxOptions& options = {}) {
+  Impl::check_masked<Exec, XView, M, YView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::masked_softmax");
+  const Impl::PreparedMask<Exec, XView, YView> call("masked_softmax", x, mask, y, options);
+  if (!call.is_empty()) call.run(exec, call.plan(exec), x.data(), y.data(), nullptr);
+}
+
+/// Masked softmax on the default instance of y's execution space.
+template <View XView, Mask M, View YView>
+void masked_softmax(const XView& x, const M& mask, const YView& y, const MaskedSoftmaxOptions& options = {}) {
+  masked_softmax(typename YView::execution_space{}, x, mask, y, options);
+}
+
+/// The plan that masked_softmax with these arguments follows; checks them as the call does, launches nothing.
+template <ExecutionSpace Exec, View XView, Mask M, View YView>
+RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& y,
+                  const MaskedSoftmaxOptions& options = {}) {
+  Impl::check_masked<Exec, XView, M, YView>();
+  return Impl::PreparedMask<Exec, XView, YView>("masked_softmax", x, mask, y, options).plan(exec);
+}
+
+/// A masked_softmax call that is planned once and run often, as SoftmaxPlan: `run()` only enqueues kernels on `exec`,
+/// so it may be captured in a CUDA or HIP graph. The mask's Views must outlive it. One run at a time.
+template <class Exec, class XView, class YView>
+class MaskedSoftmaxPlan {
+ public:
+  template <Mask M>
+  MaskedSoftmaxPlan(const Exec& exec, const XView& x, const M& mask, const YView& y,
+                    const MaskedSoftmaxOptions& options = {})
+      : m_exec(exec), m_x(x), m_y(y), m_call("masked_softmax", x, mask, y, options), m_plan(m_call.plan(exec)) {
+    Impl::check_masked<Exec, XView, M, YView>();
+    m_call.reserve_workspace(exec, m_plan, m_workspace);
+  }
+
+  /// Enqueues the call on the Views of the constructor: no check, no planning, no allocation.
+  void run() const {
+    if (!m_call.is_empty()) m_call.run(m_exec, m_plan, m_x.data(), m_y.data(), &m_workspace);
+  }
+
+  const RowPlan& row_plan() const { return m_plan; }
+
+ private:
+  Exec m_exec;
+  XView m_x;
+  YView m_y;
+  Impl::PreparedMask<Exec, XView, YView> m_call;
+  RowPlan m_plan;
+  mutable Impl::WorkspaceView<Exec> m_workspace;
+};
+template <class Exec, class XView, class M, class YView>
+MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&) -> MaskedSoftmaxPlan<Exec, XView, YView>;
+template <class Exec, class XView, class M, class YView>
+MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const MaskedSoftmaxOptions&)
+    -> MaskedSoftmaxPlan<Exec, XView, YView>;
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_MASKED_SOFTMAX_HPP
