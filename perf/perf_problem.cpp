@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -66,6 +67,28 @@ std::vector<double> gathered(const Exec& exec, const T* data, std::int64_t count
   return {host.data(), host.data() + count};
 }
 
+std::int64_t mask_bytes(const Case& shape) {
+  switch (shape.mask) {
+    case MaskKind::lengths:
+      return shape.heads() * static_cast<std::int64_t>(sizeof(std::int32_t));
+    case MaskKind::bias:
+      return shape.cols * shape.cols * static_cast<std::int64_t>(sizeof(float));
+    default:
+      return 0;
+  }
+}
+
+KOKKOS_INLINE_FUNCTION std::int64_t length_of(std::int64_t head, std::int64_t cols) {
+  return cols * (1 + head % 4) / 4;
+}
+
+void fill_lengths(const Exec& exec, std::int32_t* data, const Case& shape) {
+  const std::int64_t cols = shape.cols;
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, shape.heads()),
+      KOKKOS_LAMBDA(const std::int64_t h) { data[h] = static_cast<std::int32_t>(length_of(h, cols)); });
+}
+
 std::vector<double> gathered(const Exec& exec, const Bytes& bytes, ElementType type, std::int64_t first,
                              std::int64_t count, std::int64_t stride) {
   std::vector<double> result;
@@ -85,7 +108,8 @@ std::vector<double> reference(RowOperator op, const std::vector<double>& x) {
   const double log_sum = static_cast<double>(std::log(sum));
   if (op == RowOperator::logsumexp) return {max + log_sum};
   for (std::size_t col = 0; col < x.size(); ++col)
-    y[col] = op == RowOperator::softmax ? static_cast<double>(y[col] / sum) : x[col] - max - log_sum;
+    y[col] = op == RowOperator::softmax || op == RowOperator::masked_softmax ? static_cast<double>(y[col] / sum)
+                                                                             : x[col] - max - log_sum;
   return y;
 }
 
@@ -151,7 +175,12 @@ Problem::Problem(const Exec& exec, const Case& shape)
       m_case(shape),
       m_x(allocate(exec, "KokkosNN::Perf::x", shape.x_elements() * size_of(shape.x_type))),
       m_dy(allocate(exec, "KokkosNN::Perf::dy", shape.dy_elements() * size_of(shape.x_type))),
-      m_y(allocate(exec, "KokkosNN::Perf::y", shape.y_elements() * size_of(shape.y_type))) {
+      m_y(allocate(exec, "KokkosNN::Perf::y", shape.y_elements() * size_of(shape.y_type))),
+      m_mask(allocate(exec, "KokkosNN::Perf::mask", mask_bytes(shape))) {
+  if (shape.mask == MaskKind::lengths) fill_lengths(m_exec, reinterpret_cast<std::int32_t*>(m_mask.data()), shape);
+  if (shape.mask == MaskKind::bias) {
+    fill_scattered(m_exec, reinterpret_cast<float*>(m_mask.data()), shape.cols * shape.cols, shape.x_elements());
+  }
   with_type(shape.x_type, [&]<class T>(std::type_identity<T>) {
     auto* const x = reinterpret_cast<T*>(m_x.data());
     if (!is_gradient(shape.op)) return fill_scattered(m_exec, x, shape.x_elements());
@@ -164,6 +193,21 @@ void Problem::poison_y() const {
   with_type(m_case.y_type, [&]<class T>(std::type_identity<T>) {
     fill_nan(m_exec, reinterpret_cast<T*>(m_y.data()), m_case.y_elements());
   });
+}
+
+std::vector<double> Problem::masked(std::vector<double> x, std::int64_t row) const {
+  if (m_case.mask == MaskKind::none) return x;
+  const std::int64_t query = row % m_case.cols;
+  const std::int64_t end   = m_case.mask == MaskKind::causal    ? query + 1
+                             : m_case.mask == MaskKind::lengths ? length_of(row / m_case.cols, m_case.cols)
+                                                                : m_case.cols;
+  for (double& value : x) value *= mask_scale;
+  std::fill(x.begin() + end, x.end(), -std::numeric_limits<double>::infinity());
+  if (m_case.mask == MaskKind::bias) {
+    const auto bias = gathered(m_exec, m_mask, ElementType::f32, query * m_case.cols, m_case.cols, 1);
+    std::transform(x.begin(), x.end(), bias.begin(), x.begin(), std::plus<>());
+  }
+  return x;
 }
 
 std::string Problem::check(double slack) const {
@@ -181,7 +225,7 @@ std::string Problem::check(double slack) const {
       const auto dy = gathered(m_exec, m_dy, m_case.x_type, row * row_stride, m_case.cols, col_stride);
       text          = differs(reference_gradient(m_case.op, x, dy));
     } else {
-      text = differs(reference(m_case.op, x));
+      text = differs(reference(m_case.op, masked(x, row)));
     }
     if (!text.empty()) return text;
   }

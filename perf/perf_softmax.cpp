@@ -84,6 +84,37 @@ Contender gradient_call(const Problem& problem, const SoftmaxOptions& options) {
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no gradient of " + shape.name());
 }
 
+template <class T, class M>
+Contender masked_call(const Problem& problem, const M& mask, RowStrategy strategy) {
+  const Exec exec = problem.exec();
+  const auto x    = problem.by_head(problem.x<const T>());
+  const auto y    = problem.by_head(problem.y<T>());
+  const MaskedSoftmaxOptions options{.scale = mask_scale, .plan = {.strategy = strategy}};
+  return {.call = [=] { KokkosNN::masked_softmax(exec, x, mask, y, options); },
+          .plan = to_string(make_plan(exec, x, mask, y, options))};
+}
+
+template <class T>
+Contender masked_call(const Problem& problem, RowStrategy strategy) {
+  switch (problem.shape().mask) {
+    case MaskKind::lengths:
+      return masked_call<T>(problem, RowLengths{problem.lengths()}, strategy);
+    case MaskKind::bias:
+      return masked_call<T>(problem, AdditiveBias{problem.bias()}, strategy);
+    default:
+      return masked_call<T>(problem, CausalMask{}, strategy);
+  }
+}
+
+Contender masked_call(const Problem& problem, RowStrategy strategy) {
+  if (problem.shape().x_type == ElementType::f32) return masked_call<float>(problem, strategy);
+  if constexpr (with_16_bit_types) {
+    if (problem.shape().x_type == ElementType::bf16) return masked_call<bhalf_t>(problem, strategy);
+  }
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no masked softmax of " +
+                         problem.shape().name());
+}
+
 }  // namespace
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
@@ -98,6 +129,8 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
     case RowOperator::softmax_backward:
     case RowOperator::log_softmax_backward:
       return gradient_call(problem, options);
+    case RowOperator::masked_softmax:
+      return masked_call(problem, strategy);
     default:
       break;
   }

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace KokkosNN::Perf {
 
@@ -90,6 +91,22 @@ class Problem {
   auto y() const {
     return matrix<T, ViewLayout>(m_y);
   }
+  /// x or y as (heads, queries, keys).
+  template <class View>
+  auto by_head(const View& matrix) const {
+    using Heads = Kokkos::View<typename View::value_type***, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>;
+    return Heads(matrix.data(), m_case.heads(), m_case.cols, m_case.cols);
+  }
+  /// A length a head: one to four quarters of the keys.
+  auto lengths() const {
+    return Kokkos::View<const std::int32_t*, Exec, Kokkos::MemoryUnmanaged>(
+        reinterpret_cast<const std::int32_t*>(m_mask.data()), m_case.heads());
+  }
+  /// A bias for each query and key, the same for all heads.
+  auto bias() const {
+    return Kokkos::View<const float**, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>(
+        reinterpret_cast<const float*>(m_mask.data()), m_case.cols, m_case.cols);
+  }
   template <class T>
   auto dy() const {
     return matrix<T, Kokkos::LayoutRight>(m_dy);
@@ -110,6 +127,9 @@ class Problem {
   std::string check(double slack) const;
 
  private:
+  /// What a row's mask makes of its x: -inf where it is masked.
+  std::vector<double> masked(std::vector<double> x, std::int64_t row) const;
+
   template <class T, class ViewLayout>
   auto matrix(const Bytes& bytes) const {
     return Kokkos::View<T**, ViewLayout, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(bytes.data()), m_case.rows,
@@ -121,6 +141,7 @@ class Problem {
   Bytes m_x;
   Bytes m_dy;
   Bytes m_y;
+  Bytes m_mask;
 };
 
 }  // namespace KokkosNN::Perf

@@ -47,6 +47,10 @@ struct RowRule {
   }
 };
 
+/// The masks that are measured: of attention, with as many queries a head as keys.
+enum class MaskKind { none, causal, lengths, bias };
+constexpr double mask_scale = 0.125;  ///< of the logits under a mask
+
 /// One line of the table. Sweeps of the same name share a plot and a table of the report.
 struct Sweep {
   std::string_view name;
@@ -57,6 +61,7 @@ struct Sweep {
   ElementType x_type = ElementType::f32;
   ElementType y_type = ElementType::f32;
   Layout layout      = Layout::right;
+  MaskKind mask      = MaskKind::none;
 };
 
 /// The arrays of columns that the table refers to.
@@ -125,6 +130,9 @@ constexpr Array<1> left_short{64};
 constexpr Array<1> left_long{1024};
 constexpr Array<1> left_longer{8192};
 
+constexpr Array<1> keys_1024{1024};
+constexpr Array<1> keys_2048{2048};
+
 }  // namespace Columns
 
 /// The same shapes for other element types and for other operators.
@@ -158,6 +166,19 @@ constexpr Sweep layouts() {
           .quick  = Columns::layouts_quick,
           .full   = Columns::layouts,
           .layout = Layout::left};
+}
+
+/// Scale and a mask, on heads of as many queries as columns; the yardstick moves all of x and y.
+constexpr Sweep masked(MaskKind mask, std::string_view name, ElementType type, std::span<const std::int64_t> keys,
+                       std::span<const std::int64_t> quick = {}) {
+  return {.name   = name,
+          .rows   = {.fixed = 131072},
+          .quick  = quick,
+          .full   = keys,
+          .op     = RowOperator::masked_softmax,
+          .x_type = type,
+          .y_type = type,
+          .mask   = mask};
 }
 
 /// Some of the marks; they are in the full set only.
@@ -235,6 +256,14 @@ constexpr std::array sweeps{
     gradients(RowOperator::log_softmax_backward, ElementType::bf16, 32768, Columns::rows_32768, Columns::rows_32768),
     gradients(RowOperator::log_softmax_backward, ElementType::bf16, 16384, Columns::rows_16384, Columns::none),
     gradients(RowOperator::log_softmax_backward, ElementType::bf16, 2048, Columns::rows_2048, Columns::rows_2048),
+    masked(MaskKind::causal, "masked, causal", ElementType::f32, Columns::keys_2048, Columns::keys_2048),
+    masked(MaskKind::causal, "masked, causal", ElementType::f32, Columns::keys_1024),
+    masked(MaskKind::causal, "masked, causal", ElementType::bf16, Columns::keys_1024, Columns::keys_1024),
+    masked(MaskKind::causal, "masked, causal", ElementType::bf16, Columns::keys_2048),
+    masked(MaskKind::lengths, "masked, lengths", ElementType::f32, Columns::keys_2048, Columns::keys_2048),
+    masked(MaskKind::lengths, "masked, lengths", ElementType::bf16, Columns::keys_1024),
+    masked(MaskKind::bias, "masked, bias", ElementType::f32, Columns::keys_2048, Columns::keys_2048),
+    masked(MaskKind::bias, "masked, bias", ElementType::bf16, Columns::keys_1024),
 };
 
 /// One shape as it will run on this machine.
@@ -244,6 +273,7 @@ struct Case {
   ElementType x_type        = ElementType::f32;
   ElementType y_type        = ElementType::f32;
   Layout layout             = Layout::right;
+  MaskKind mask             = MaskKind::none;
   std::int64_t nominal_rows = 0;  ///< as the table has it
   std::int64_t rows         = 0;  ///< as it runs here
   std::int64_t cols         = 0;
@@ -252,6 +282,8 @@ struct Case {
 
   std::int64_t x_elements() const { return rows * cols; }
   std::int64_t y_elements() const { return op == RowOperator::logsumexp ? rows : rows * cols; }
+  /// Of a mask.
+  std::int64_t heads() const { return rows / cols; }
   /// Elements of dy, of x's type: gradients have a second input.
   std::int64_t dy_elements() const { return row_tensors(op) == 2 ? rows * cols : 0; }
   /// Bytes that any implementation must move: inputs once, y once.
@@ -270,10 +302,14 @@ struct Case {
   }
 };
 
-/// The case with so many rows that it moves at most `traffic` bytes; one row at least.
+/// The case with so many rows that it moves at most `traffic` bytes; one row, or of a mask one head, at least.
 inline Case scaled(Case shape, std::int64_t traffic) {
   const std::int64_t row_bytes = std::max<std::int64_t>(1, shape.bytes() / shape.rows);
   const std::int64_t rows      = std::max<std::int64_t>(1, traffic / row_bytes);
+  if (shape.mask != MaskKind::none) {
+    shape.rows = std::clamp(rows / shape.cols, std::int64_t(1), shape.rows / shape.cols) * shape.cols;
+    return shape;
+  }
   if (rows < shape.rows) shape.rows = rows > 64 ? rows / 64 * 64 : rows;
   return shape;
 }
@@ -283,8 +319,9 @@ inline bool has_16_bit_type(const Sweep& sweep) { return size_of(sweep.x_type) =
 /// One shape of the sweep, scaled so that it moves at most `traffic` bytes.
 inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic) {
   const std::int64_t rows = sweep.rows.rows(cols);
-  return scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, rows, rows, cols},
-                traffic);
+  return scaled(
+      Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, sweep.mask, rows, rows, cols},
+      traffic);
 }
 
 /// The table, expanded and scaled so that a shape moves at most `traffic` bytes.
