@@ -126,13 +126,6 @@ bool overlaps_itself(const Tensor& t) {
   return false;
 }
 
-void validate_output(const char* function, const Tensor& y) {
-  if (!overlaps_itself(y)) return;
-  (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
-                       << strides_of(y))
-      .raise();
-}
-
 void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
   if (!overlaps(x, y)) return;
   (Complaint(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
@@ -257,9 +250,16 @@ RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims)
   return result;
 }
 
-std::vector<int> row_axes(const Tensor& x, const Tensor& y) {
+void validate_output(const char* function, const Tensor& y) {
+  if (!overlaps_itself(y)) return;
+  (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
+                       << strides_of(y))
+      .raise();
+}
+
+std::vector<int> row_axes(std::initializer_list<Tensor> all) {
   std::vector<int> numbers;
-  for (const Axis& axis : sorted_axes({x, y})) numbers.push_back(axis.number);
+  for (const Axis& axis : sorted_axes(all)) numbers.push_back(axis.number);
   return numbers;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace KokkosNN::Impl {
@@ -127,9 +128,11 @@ void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   layout.high          = far;
   if (mask.is_causal) layout.high = clamped(mask.causal_offset);
   if (mask.has_window) {
+    // What is unbounded stays so wherever the diagonal is.
+    const auto reach          = [](std::int64_t columns) { return columns >= far ? 2 * far : columns; };
     const std::int64_t offset = clamped(mask.window_offset);
-    layout.low                = clamped(offset - clamped(mask.left));
-    layout.high               = std::min(layout.high, clamped(offset + clamped(mask.right)));
+    layout.low                = clamped(offset - reach(mask.left));
+    layout.high               = std::min(layout.high, clamped(offset + reach(mask.right)));
   }
 }
 
@@ -146,34 +149,135 @@ void require_sinks(const char* function, bool are_accessible, ElementType type, 
   }
 }
 
-RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y, const MaskTensors& mask,
-                           const SoftmaxOptions& options, MaskLayout& layout) {
-  validate_numbers(function, mask);
-  const RowLayout rows = normalise(function, RowOperator::masked_softmax, x, y, options);
-  const auto given     = [&](const MaskTensor& t, const auto& by_row) { return t.is_given ? by_row(t) : Tensor{}; };
-  const Tensor keep    = given(mask.keep, [&](const Tensor& t) { return broadcast(function, "BooleanMask", t, x, x); });
-  const Tensor bias = given(mask.bias, [&](const Tensor& t) { return broadcast(function, "AdditiveBias", t, x, x); });
-  const Tensor lengths = given(mask.lengths, [&](const Tensor& t) { return lengths_by_row(function, t, x); });
-  const Tensor slopes  = given(mask.slopes, [&](const Tensor& t) { return per_head(function, "Alibi", t, x); });
-  const Tensor sinks   = given(mask.sinks, [&](const Tensor& t) { return per_head(function, "options.sinks", t, x); });
-  if (rows.rows == 0 || rows.cols == 0) return rows;
+namespace {
+
+/// A mask's Views with the extents of x, or of its rows.
+struct BroadcastMask {
+  Tensor keep;
+  Tensor bias;
+  Tensor lengths;
+  Tensor slopes;
+  Tensor sinks;
+
+  BroadcastMask(const char* function, const MaskTensors& mask, const Tensor& x) {
+    if (mask.keep.is_given) keep = broadcast(function, "BooleanMask", mask.keep, x, x);
+    if (mask.bias.is_given) bias = broadcast(function, "AdditiveBias", mask.bias, x, x);
+    if (mask.lengths.is_given) lengths = lengths_by_row(function, mask.lengths, x);
+    if (mask.slopes.is_given) slopes = per_head(function, "Alibi", mask.slopes, x);
+    if (mask.sinks.is_given) sinks = per_head(function, "options.sinks", mask.sinks, x);
+  }
+};
+
+void validate_memory(const char* function, const MaskTensors& mask, const Tensor& y) {
   validate_apart_from_output(function, "BooleanMask", mask.keep, y);
   validate_apart_from_output(function, "AdditiveBias", mask.bias, y);
   validate_apart_from_output(function, "RowLengths", mask.lengths, y);
   validate_apart_from_output(function, "Alibi", mask.slopes, y);
   validate_apart_from_output(function, "options.sinks", mask.sinks, y);
+}
 
-  const std::vector<int> order = row_axes(rows_of(x), rows_of(y));
+void set_maps(const MaskTensors& mask, const BroadcastMask& views, const Tensor& x, const std::vector<int>& order,
+              MaskLayout& layout) {
   set_diagonals(mask, layout);
   layout.query = map_of(along(rows_of(x), AxisNames(x).query, 1), order);
-  if (mask.keep.is_given) layout.keep = map_of(keep, order);
-  if (mask.bias.is_given) layout.bias = map_of(bias, order);
-  if (mask.lengths.is_given) layout.lengths = map_of(lengths, order);
-  if (mask.slopes.is_given) layout.slopes = map_of(slopes, order);
-  if (mask.sinks.is_given) layout.sinks = map_of(sinks, order);
-  layout.keep_col_stride = mask.keep.is_given ? keep.stride[x.rank - 1] : 0;
-  layout.bias_col_stride = mask.bias.is_given ? bias.stride[x.rank - 1] : 0;
+  if (mask.keep.is_given) layout.keep = map_of(views.keep, order);
+  if (mask.bias.is_given) layout.bias = map_of(views.bias, order);
+  if (mask.lengths.is_given) layout.lengths = map_of(views.lengths, order);
+  if (mask.slopes.is_given) layout.slopes = map_of(views.slopes, order);
+  if (mask.sinks.is_given) layout.sinks = map_of(views.sinks, order);
+  layout.keep_col_stride = mask.keep.is_given ? views.keep.stride[x.rank - 1] : 0;
+  layout.bias_col_stride = mask.bias.is_given ? views.bias.stride[x.rank - 1] : 0;
+}
+
+}  // namespace
+
+RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y, const MaskTensors& mask,
+                           const SoftmaxOptions& options, MaskLayout& layout) {
+  validate_numbers(function, mask);
+  const RowLayout rows = normalise(function, RowOperator::masked_softmax, x, y, options);
+  const BroadcastMask views(function, mask, x);
+  if (rows.rows == 0 || rows.cols == 0) return rows;
+  validate_memory(function, mask, y);
+  set_maps(mask, views, x, row_axes({rows_of(x), rows_of(y)}), layout);
   return rows;
+}
+
+GradientLayout normalise_masked_gradient(const char* function, const Tensor& x, const GradientTensors& tensors,
+                                         const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout) {
+  validate_numbers(function, mask);
+  const GradientLayout rows = normalise_gradient(function, RowOperator::masked_softmax_backward, tensors, options);
+  const BroadcastMask views(function, mask, tensors.x);
+  if (!std::equal(x.extent, x.extent + x.rank, tensors.x.extent)) {
+    (Complaint(function) << "x and y must have the same extents, but x is " << shape_of(x) << " and y is "
+                         << shape_of(tensors.x))
+        .raise();
+  }
+  if (rows.rows == 0 || rows.cols == 0) return rows;
+  validate_memory(function, mask, tensors.dx);
+  if (mask.softcap != 0) validate_apart_from_output(function, "x", {x, true}, tensors.dx);
+  const std::vector<int> order =
+      row_axes({rows_of(tensors.x), rows_of(tensors.dx), rows_of(tensors.dy), rows_of(tensors.dy)});
+  set_maps(mask, views, tensors.x, order, layout);
+  layout.x            = map_of(x, order);
+  layout.x_col_stride = x.stride[x.rank - 1];
+  return rows;
+}
+
+MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy, const MaskTensors& mask,
+                             const MaskTensor& result, bool to_heads, MaskSums& whole) {
+  validate_numbers(function, mask);
+  if (!std::equal(y.extent, y.extent + y.rank, dy.extent)) {
+    (Complaint(function) << "y and dy must have the same extents, but y is " << shape_of(y) << " and dy is "
+                         << shape_of(dy))
+        .raise();
+  }
+  const BroadcastMask views(function, mask, y);
+  const char* const name = to_heads ? "dsinks" : "dbias";
+  Tensor out             = to_heads ? per_head(function, name, result, y) : broadcast(function, name, result, y, y);
+  validate_output(function, result);
+  for (const auto& [input, input_name] : {std::pair{&y, "y"}, {&dy, "dy"}}) {
+    validate_apart_from_output(function, input_name, {*input, true}, result);
+  }
+  validate_memory(function, mask, result);
+
+  const Tensor rows = rows_of(y);
+  Tensor number     = rows;
+  std::int64_t next = 1;
+  for (int k = rows.rank - 1; k >= 0; next *= rows.extent[k--]) number.stride[k] = next;
+  // An axis that the result has is told from one that is added up by its stride: no element of it is another's.
+  std::vector<int> kept, reduced, all;
+  for (int k = 0; k < rows.rank; ++k) {
+    if (rows.extent[k] == 1) continue;
+    (out.stride[k] != 0 ? kept : reduced).push_back(k);
+    all.push_back(k);
+  }
+  MaskLayout diagonals;
+  set_diagonals(mask, diagonals);
+  const auto sums_over = [&](const std::vector<int>& keeps, const std::vector<int>& reduces) {
+    const auto split = [&](const Tensor& t) { return SplitMap{map_of(t, keeps), map_of(t, reduces)}; };
+    MaskSums sums;
+    for (const int k : keeps) sums.kept *= rows.extent[k];
+    for (const int k : reduces) sums.reduced *= rows.extent[k];
+    sums.cols          = y.extent[y.rank - 1];
+    sums.sums_columns  = to_heads || out.stride[y.rank - 1] == 0;
+    sums.has_diagonals = diagonals.has_diagonals;
+    sums.low           = diagonals.low;
+    sums.high          = diagonals.high;
+    sums.y             = split(y);
+    sums.dy            = split(dy);
+    sums.row           = split(number);
+    sums.query         = split(along(rows, AxisNames(y).query, 1));
+    if (mask.keep.is_given) sums.keep = split(views.keep);
+    if (mask.lengths.is_given) sums.lengths = split(views.lengths);
+    sums.result            = map_of(out, keeps);
+    sums.y_col_stride      = y.stride[y.rank - 1];
+    sums.dy_col_stride     = dy.stride[y.rank - 1];
+    sums.keep_col_stride   = mask.keep.is_given ? views.keep.stride[y.rank - 1] : 0;
+    sums.result_col_stride = to_heads ? 0 : out.stride[y.rank - 1];
+    return sums;
+  };
+  whole = sums_over(all, {});
+  return sums_over(kept, reduced);
 }
 
 }  // namespace KokkosNN::Impl

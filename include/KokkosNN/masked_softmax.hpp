@@ -110,6 +110,96 @@ template <class Exec, class XView, class M, class YView>
 MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const MaskedSoftmaxOptions&)
     -> MaskedSoftmaxPlan<Exec, XView, YView>;
 
+/// Gradient of masked_softmax with respect to x: dx_k = scale y_k (dy_k - sum_j y_j dy_j), times 1 - tanh^2(scale x_k /
+/// softcap) under a softcap, and 0 where k is not allowed. The sum is over the allowed columns; bias, slopes and sinks
+/// are in y already.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param x        the forward call's input; read only with a softcap (otherwise y can stand in)
+/// \param y        masked_softmax's result
+/// \param dy       gradient with respect to y
+/// \param mask     the forward call's
+/// \param dx       output, the extents of y; may be dy or y
+/// \param options  the forward call's; any plan but inner_lanes
+///
+/// Views, accuracy, ordering and errors as in gradients.hpp. What is masked is ignored in y and dy, whatever it is, and
+/// gives 0; so does a row without an allowed column. A NaN among the allowed y or dy makes the whole row of dx NaN.
+/// Reads 2 MN elements (allowed ones; with a softcap x besides), writes MN.
+template <ExecutionSpace Exec, View XView, View YView, View DyView, Mask M, View DxView>
+void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
+                             const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
+  Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::masked_softmax_backward");
+  const Impl::PreparedMaskGradient<Exec, XView, YView, DyView, M, DxView> call("masked_softmax_backward", x, y, dy,
+                                                                               mask, dx, options);
+  if (!call.is_empty()) call.run(exec, call.plan(exec), x.data(), y.data(), dy.data(), dx.data());
+}
+
+/// Gradient of masked_softmax on the default instance of dx's execution space.
+template <View XView, View YView, View DyView, Mask M, View DxView>
+void masked_softmax_backward(const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
+                             const MaskedSoftmaxOptions& options = {}) {
+  masked_softmax_backward(typename DxView::execution_space{}, x, y, dy, mask, dx, options);
+}
+
+/// The plan that masked_softmax_backward with these arguments follows; checks them as the call does, launches nothing.
+template <ExecutionSpace Exec, View XView, View YView, View DyView, Mask M, View DxView>
+RowPlan make_plan(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
+                  const MaskedSoftmaxOptions& options = {}) {
+  Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
+  return Impl::PreparedMaskGradient<Exec, XView, YView, DyView, M, DxView>("masked_softmax_backward", x, y, dy, mask,
+                                                                           dx, options)
+      .plan(exec);
+}
+
+/// Gradient of masked_softmax with respect to an additive bias: dbias = sum of dz_k = y_k (dy_k - sum_j y_j dy_j) over
+/// the axes along which dbias is broadcast (those of extent 1, or that it lacks).
+///
+/// \param exec   execution-space instance; the call is asynchronous on it
+/// \param y      masked_softmax's result
+/// \param dy     gradient with respect to y
+/// \param mask   the forward call's
+/// \param dbias  output of y's type or float, broadcast as AdditiveBias's View; every element is written
+///
+/// Sums are taken in double and in one order, which depends on the shapes alone: equal input gives equal bits on every
+/// device of a kind. Masked elements add nothing. Two or three kernels; after the first calls no allocation (the
+/// workspace holds two doubles a row, and partial sums). Errors as masked_softmax_backward. Reads 4 MN elements.
+template <ExecutionSpace Exec, View YView, View DyView, Mask M, View BiasView>
+void masked_softmax_bias_backward(const Exec& exec, const YView& y, const DyView& dy, const M& mask,
+                                  const BiasView& dbias) {
+  Impl::check_mask_sums<Exec, YView, DyView, M, BiasView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::masked_softmax_bias_backward");
+  Impl::mask_sums_call("masked_softmax_bias_backward", exec, y, dy, mask, dbias, false);
+}
+
+/// Gradient of a bias on the default instance of dbias' execution space.
+template <View YView, View DyView, Mask M, View BiasView>
+void masked_softmax_bias_backward(const YView& y, const DyView& dy, const M& mask, const BiasView& dbias) {
+  masked_softmax_bias_backward(typename BiasView::execution_space{}, y, dy, mask, dbias);
+}
+
+/// Gradient of masked_softmax with respect to its sinks: dsinks_h = - sum over the rows of head h of p sum_j y_j dy_j,
+/// where p = 1 - sum_j y_j is the sink's own weight.
+///
+/// \param dsinks  output of y's type or float, rank 1: one value a head, or one for all; every element is written
+///
+/// Other parameters, sums, ordering and errors as masked_softmax_bias_backward. p is what y's rounding leaves of it:
+/// good to some 2^-24 for float, 2^-9 for bhalf_t. Reads 2 MN elements.
+template <ExecutionSpace Exec, View YView, View DyView, Mask M, View SinksView>
+void masked_softmax_sinks_backward(const Exec& exec, const YView& y, const DyView& dy, const M& mask,
+                                   const SinksView& dsinks) {
+  Impl::check_mask_sums<Exec, YView, DyView, M, SinksView>();
+  static_assert(SinksView::rank() == 1, "KokkosNN::masked_softmax_sinks_backward: dsinks must have rank 1");
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::masked_softmax_sinks_backward");
+  Impl::mask_sums_call("masked_softmax_sinks_backward", exec, y, dy, mask, dsinks, true);
+}
+
+/// Gradient of sinks on the default instance of dsinks' execution space.
+template <View YView, View DyView, Mask M, View SinksView>
+void masked_softmax_sinks_backward(const YView& y, const DyView& dy, const M& mask, const SinksView& dsinks) {
+  masked_softmax_sinks_backward(typename SinksView::execution_space{}, y, dy, mask, dsinks);
+}
+
 }  // namespace KokkosNN
 
 #endif  // KOKKOSNN_MASKED_SOFTMAX_HPP

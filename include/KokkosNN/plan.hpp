@@ -18,12 +18,16 @@ enum class RowOperator {
   softmax_backward,
   log_softmax_backward,
   logsumexp_backward,
-  masked_softmax
+  masked_softmax,
+  masked_softmax_backward
 };
 
 /// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, one in all others.
 constexpr int row_tensors(RowOperator op) {
-  return op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward ? 2 : 1;
+  return op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward ||
+                 op == RowOperator::masked_softmax_backward
+             ? 2
+             : 1;
 }
 
 /// Whether each result depends on one element and on values a row, so that nothing of a row is kept.
@@ -32,7 +36,9 @@ constexpr bool is_elementwise(RowOperator op) { return op == RowOperator::logsum
 constexpr bool is_gradient(RowOperator op) { return row_tensors(op) == 2 || is_elementwise(op); }
 
 /// Whether each row says which of its columns take part.
-constexpr bool is_masked(RowOperator op) { return op == RowOperator::masked_softmax; }
+constexpr bool is_masked(RowOperator op) {
+  return op == RowOperator::masked_softmax || op == RowOperator::masked_softmax_backward;
+}
 
 /// Element types by their short names; `other` is a type that only a user's functor knows.
 enum class ElementType { f64, f32, f16, bf16, other };

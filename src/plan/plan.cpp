@@ -632,6 +632,8 @@ const char* to_string(RowOperator op) {
       return "log_softmax_backward";
     case RowOperator::masked_softmax:
       return "masked_softmax";
+    case RowOperator::masked_softmax_backward:
+      return "masked_softmax_backward";
     default:
       return "logsumexp_backward";
   }

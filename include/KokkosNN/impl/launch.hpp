@@ -130,7 +130,7 @@ struct RowsCall {
       if constexpr (backend != Backend::host && is_masked(op)) {
         constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
         constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
-        if constexpr (is_wide(V, is_busy ? 2 * K : K)) {
+        if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
           if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
         }
       } else if constexpr (backend != Backend::host && is_wide(V, K * row_tensors(op)) &&

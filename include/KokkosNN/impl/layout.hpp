@@ -8,6 +8,7 @@
 #include <KokkosNN/plan.hpp>
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 // From a View of any rank, layout and axis to rows: validation and normalisation, on the host, without a template.
@@ -108,9 +109,9 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
 GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
                                   const SoftmaxOptions& options);
 
-/// The axes of x and y, which lack the reduced one, in the order in which `normalise` numbers rows: slowest first,
-/// those of one element left out.
-std::vector<int> row_axes(const Tensor& x, const Tensor& y);
+/// The axes of tensors of the same extents, without the reduced one, in the order in which rows are numbered: slowest
+/// first, those of one element left out.
+std::vector<int> row_axes(std::initializer_list<Tensor> all);
 
 /// Rows of these extents, the last fastest, as a map to a tensor of these strides.
 RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims);
@@ -131,6 +132,9 @@ void validate_fused_axis(const char* function, int axis);
 void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout);
 
 void require_same_layout(const char* function, const GradientLayout& planned, const GradientLayout& layout);
+
+/// Throws std::invalid_argument if elements of an output share memory.
+void validate_output(const char* function, const Tensor& y);
 
 /// Whether any element of x shares a byte with an element of y.
 bool overlaps(const Tensor& x, const Tensor& y);

@@ -50,8 +50,43 @@ struct MaskLayout {
   RowMap lengths;
   RowMap slopes;
   RowMap sinks;
+  RowMap x;  ///< of a gradient
   std::int64_t keep_col_stride = 0;
   std::int64_t bias_col_stride = 0;
+  std::int64_t x_col_stride    = 0;
+};
+
+/// Rows as two numbers, (kept, reduced), for a sum over the latter: where each finds its part of a tensor.
+struct SplitMap {
+  RowMap kept;
+  RowMap reduced;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t k, std::int64_t r) const { return kept(k) + reduced(r); }
+};
+
+/// A sum of logits' gradients over some of their axes, to a tensor that broadcasts to them.
+struct MaskSums {
+  std::int64_t kept    = 1;  ///< rows of the result
+  std::int64_t reduced = 1;  ///< rows that are added to each
+  std::int64_t cols    = 0;
+  bool sums_columns    = false;
+  bool has_diagonals   = false;
+  std::int64_t low     = 0;
+  std::int64_t high    = 0;
+  SplitMap y;
+  SplitMap dy;
+  SplitMap row;  ///< its number, x's last axis but one fastest
+  SplitMap query;
+  SplitMap keep;
+  SplitMap lengths;
+  RowMap result;
+  std::int64_t y_col_stride      = 0;
+  std::int64_t dy_col_stride     = 0;
+  std::int64_t keep_col_stride   = 0;
+  std::int64_t result_col_stride = 0;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t rows() const { return kept * reduced; }
+  std::int64_t results() const { return sums_columns ? kept : kept * cols; }
 };
 
 /// Checks a masked call and describes it as rows; the last axis is reduced. Throws std::invalid_argument as `normalise`
@@ -59,6 +94,15 @@ struct MaskLayout {
 /// negative or not finite, and for masks that overlap y.
 RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y, const MaskTensors& mask,
                            const SoftmaxOptions& options, MaskLayout& layout);
+
+/// The same for the gradient; x is looked at if there is a softcap.
+GradientLayout normalise_masked_gradient(const char* function, const Tensor& x, const GradientTensors& tensors,
+                                         const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout);
+
+/// The sum of the logits' gradients to the shape of a bias, or, `to_heads`, to a value a head. `whole` is the same sum
+/// with every row kept, for what is known of rows.
+MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy, const MaskTensors& mask,
+                             const MaskTensor& result, bool to_heads, MaskSums& whole);
 
 /// Throws std::invalid_argument unless sinks are accessible and of x's type or of float.
 void require_sinks(const char* function, bool are_accessible, ElementType type, ElementType x_type);

@@ -5,6 +5,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/gradient_call.hpp>
 #include <KokkosNN/impl/mask_layout.hpp>
 #include <KokkosNN/impl/masked_instantiations.hpp>
 #include <KokkosNN/mask.hpp>
@@ -199,6 +200,100 @@ class PreparedMask {
   MaskLayout m_layout;
   RowLayout m_rows;
 };
+
+/// The same for the gradient with respect to x.
+template <class Exec, class XView, class YView, class DyView, class M, class DxView>
+constexpr void check_masked_gradient() {
+  static_assert(YView::rank() >= 2 && XView::rank() == YView::rank() && DyView::rank() == YView::rank() &&
+                    DxView::rank() == YView::rank(),
+                "KokkosNN::masked_softmax_backward: x, y, dy and dx must have the same rank, 2 to 8");
+  static_assert(std::same_as<typename XView::non_const_value_type, typename YView::non_const_value_type>,
+                "KokkosNN::masked_softmax_backward: x and y must hold the same type");
+  static_assert(Element<typename YView::non_const_value_type> && Element<typename DyView::non_const_value_type> &&
+                    Element<typename DxView::non_const_value_type>,
+                "KokkosNN::masked_softmax_backward: all Views must hold double, float, half_t or bhalf_t");
+  static_assert(!std::is_const_v<typename DxView::value_type>,
+                "KokkosNN::masked_softmax_backward: dx must not be const");
+  static_assert(
+      Kokkos::SpaceAccessibility<Exec, typename XView::memory_space>::accessible &&
+          Kokkos::SpaceAccessibility<Exec, typename YView::memory_space>::accessible &&
+          Kokkos::SpaceAccessibility<Exec, typename DyView::memory_space>::accessible &&
+          Kokkos::SpaceAccessibility<Exec, typename DxView::memory_space>::accessible,
+      "KokkosNN::masked_softmax_backward: the execution space must be able to access the memory of all Views");
+  MaskChecks<Exec, YView>::check(static_cast<const M*>(nullptr));
+}
+
+/// And for those with respect to a bias and to sinks.
+template <class Exec, class YView, class DyView, class M, class ResultView>
+constexpr void check_mask_sums() {
+  static_assert(YView::rank() >= 2 && DyView::rank() == YView::rank() && ResultView::rank() <= YView::rank(),
+                "KokkosNN::masked_softmax_backward: y and dy must have the same rank, and a bias not more axes");
+  static_assert(Element<typename YView::non_const_value_type> && Element<typename DyView::non_const_value_type>,
+                "KokkosNN::masked_softmax_backward: y and dy must hold double, float, half_t or bhalf_t");
+  static_assert(std::same_as<typename ResultView::value_type, float> ||
+                    std::same_as<typename ResultView::value_type, typename YView::non_const_value_type>,
+                "KokkosNN::masked_softmax_backward: dbias and dsinks must hold y's type or float");
+  static_assert(
+      Kokkos::SpaceAccessibility<Exec, typename YView::memory_space>::accessible &&
+          Kokkos::SpaceAccessibility<Exec, typename DyView::memory_space>::accessible &&
+          Kokkos::SpaceAccessibility<Exec, typename ResultView::memory_space>::accessible,
+      "KokkosNN::masked_softmax_backward: the execution space must be able to access the memory of all Views");
+  MaskChecks<Exec, YView>::check(static_cast<const M*>(nullptr));
+}
+
+template <class Exec, class XView, class YView, class DyView, Mask M, class DxView>
+class PreparedMaskGradient {
+  using X  = typename YView::non_const_value_type;
+  using D  = typename DyView::non_const_value_type;
+  using Dx = typename DxView::non_const_value_type;
+
+ public:
+  PreparedMaskGradient(const char* function, const XView& x, const YView& y, const DyView& dy, const M& mask,
+                       const DxView& dx, const MaskedSoftmaxOptions& options)
+      : m_mask(erased(mask, options)),
+        m_options{-1, options.scale, options.masked_row, options.determinism, options.plan},
+        m_rows(normalise_masked_gradient(function, tensor_of(x), {tensor_of(y), tensor_of(dx), tensor_of(dy)}, m_mask,
+                                         m_options, m_layout)) {}
+
+  bool is_empty() const { return m_rows.rows == 0 || m_rows.cols == 0; }
+
+  RowPlan plan(const Exec& exec) const {
+    using Views = GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
+    return plan_gradient<Views>(RowOperator::masked_softmax_backward, exec, m_rows, m_options);
+  }
+
+  void run(const Exec& exec, const RowPlan& plan, const X* x, const X* y, const D* dy, Dx* dx) const {
+    const bool looks_at_elements = m_mask.keep.is_given || m_mask.softcap != 0;
+    looks_at_elements ? run<true>(exec, plan, x, y, dy, dx) : run<false>(exec, plan, x, y, dy, dx);
+  }
+
+ private:
+  template <bool has_element_mask>
+  void run(const Exec& exec, const RowPlan& plan, const X* x, const X* y, const D* dy, Dx* dx) const {
+    MaskedGradientCall<Exec, X, D, Dx, has_element_mask>::run(
+        exec, {plan, m_rows, m_layout, m_mask, m_options, x, y, dy, dx}, nullptr);
+  }
+
+  MaskTensors m_mask;
+  SoftmaxOptions m_options;
+  MaskLayout m_layout;
+  GradientLayout m_rows;
+};
+
+/// The gradient with respect to a bias, or, `to_heads`, to sinks.
+template <class Exec, class YView, class DyView, Mask M, class ResultView>
+void mask_sums_call(const char* function, const Exec& exec, const YView& y, const DyView& dy, const M& mask,
+                    const ResultView& result, bool to_heads) {
+  using Y                  = typename YView::non_const_value_type;
+  using D                  = typename DyView::non_const_value_type;
+  const MaskTensors erased = Impl::erased(mask, {});
+  MaskSums whole;
+  const MaskSums sums =
+      normalise_mask_sums(function, tensor_of(y), tensor_of(dy), erased, mask_tensor(result), to_heads, whole);
+  const bool is_float = std::is_same_v<typename ResultView::value_type, float>;
+  MaskSumsCall<Exec, Y, D>::run(
+      exec, {sums, whole, erased, y.data(), dy.data(), result.data(), is_float, to_heads ? -1.0 : 1.0});
+}
 
 }  // namespace KokkosNN::Impl
 

@@ -2,16 +2,22 @@
 #ifndef KOKKOSNN_IMPL_MASKED_INSTANTIATIONS_HPP
 #define KOKKOSNN_IMPL_MASKED_INSTANTIATIONS_HPP
 
+#include <KokkosNN/impl/masked_gradient_launch.hpp>
 #include <KokkosNN/impl/masked_launch.hpp>
 
 #include <Kokkos_Core.hpp>
 
-// The masked calls that the library holds compiled: x and y of one type, every mask. src/instantiate/masked_*.cpp
+// The masked calls that the library holds compiled: all tensors of one type, every mask. src/instantiate/masked_*.cpp
 // define them.
 
 #define KOKKOSNN_IMPL_MASKED_CALLS(KEYWORD, T)                                    \
   KEYWORD template struct MaskedCall<Kokkos::DefaultExecutionSpace, T, T, false>; \
   KEYWORD template struct MaskedCall<Kokkos::DefaultExecutionSpace, T, T, true>;
+
+#define KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(KEYWORD, T)                                      \
+  KEYWORD template struct MaskedGradientCall<Kokkos::DefaultExecutionSpace, T, T, T, false>; \
+  KEYWORD template struct MaskedGradientCall<Kokkos::DefaultExecutionSpace, T, T, T, true>;  \
+  KEYWORD template struct MaskSumsCall<Kokkos::DefaultExecutionSpace, T, T>;
 
 namespace KokkosNN::Impl {
 
@@ -19,12 +25,16 @@ using Kokkos::Experimental::bhalf_t;
 using Kokkos::Experimental::half_t;
 
 KOKKOSNN_IMPL_MASKED_CALLS(extern, double)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, double)
 KOKKOSNN_IMPL_MASKED_CALLS(extern, float)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, float)
 #if !KOKKOS_HALF_T_IS_FLOAT
 KOKKOSNN_IMPL_MASKED_CALLS(extern, half_t)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, half_t)
 #endif
 #if !KOKKOS_BHALF_T_IS_FLOAT
 KOKKOSNN_IMPL_MASKED_CALLS(extern, bhalf_t)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, bhalf_t)
 #endif
 
 }  // namespace KokkosNN::Impl

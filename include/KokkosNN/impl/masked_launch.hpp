@@ -26,6 +26,24 @@ constexpr int masked_x_bytes() {
   return has_element_mask ? sizeof(common_accumulator_t<X, Y>) : sizeof(X);
 }
 
+/// The half of a mask that rules out columns by their numbers.
+inline ColumnRange range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
+  ColumnRange range;
+  range.cols               = cols;
+  range.has_diagonals      = layout.has_diagonals;
+  range.low                = layout.low;
+  range.high               = layout.high;
+  range.query              = layout.query;
+  range.lengths            = mask.lengths.is_given ? mask.lengths.data : nullptr;
+  range.has_64_bit_lengths = mask.lengths.element_bytes == 8;
+  range.length             = layout.lengths;
+  return range;
+}
+
+inline const std::uint8_t* kept_bytes(const MaskTensors& mask) {
+  return mask.keep.is_given ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
+}
+
 /// One masked call on Views, erased.
 template <class ExecutionSpace, class X, class Y, bool has_element_mask>
 struct MaskedCall {
@@ -57,7 +75,10 @@ struct MaskedCall {
     const RowLayout& rows = call.rows;
     using Source          = MaskedRows<const X, form, A, Elements>;
     using Sink            = MemoryRows<Y, form>;
-    const Source source{{call.x, rows.x_col_stride, rows.x_map()}, range_of(call), sinks_of(call), elements_of(call)};
+    const Source source{{call.x, rows.x_col_stride, rows.x_map()},
+                        range_of(call.mask, call.layout, rows.cols),
+                        sinks_of(call),
+                        elements_of(call)};
     const Sink sink{call.y, rows.y_col_stride, rows.y_map()};
     const Math math(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
     RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{exec, call.plan, math, source, sink, rows.rows, rows.cols}.run(
@@ -68,20 +89,6 @@ struct MaskedCall {
 
   static TypedPointer<X> pointer_to(const MaskTensor& t) {
     return t.is_given ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
-  }
-
-  static ColumnRange range_of(const Arguments& call) {
-    const MaskLayout& layout = call.layout;
-    ColumnRange range;
-    range.cols               = call.rows.cols;
-    range.has_diagonals      = layout.has_diagonals;
-    range.low                = layout.low;
-    range.high               = layout.high;
-    range.query              = layout.query;
-    range.lengths            = call.mask.lengths.is_given ? call.mask.lengths.data : nullptr;
-    range.has_64_bit_lengths = call.mask.lengths.element_bytes == 8;
-    range.length             = layout.lengths;
-    return range;
   }
 
   static RowSinks<X> sinks_of(const Arguments& call) { return {pointer_to(call.mask.sinks), call.layout.sinks}; }
@@ -99,7 +106,7 @@ struct MaskedCall {
       elements.bias            = pointer_to(mask.bias);
       elements.bias_stride     = layout.bias_col_stride;
       elements.bias_place      = layout.bias;
-      elements.keep            = mask.keep.is_given ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
+      elements.keep            = kept_bytes(mask);
       elements.keep_stride     = layout.keep_col_stride;
       elements.keep_place      = layout.keep;
       elements.slopes          = pointer_to(mask.slopes);

@@ -34,9 +34,9 @@ std::uintptr_t instance_key(const ExecutionSpace& exec) {
   }
 }
 
-/// What a workspace is for: counters and mailboxes are zero between calls, parts' states are whatever the last call
-/// left.
-enum class WorkspaceUse { mailboxes, states };
+/// What a workspace is for: counters and mailboxes are zero between calls, parts' states and sums are whatever the last
+/// call left.
+enum class WorkspaceUse { mailboxes, states, sums };
 
 /// Workspaces of the plain calls, one for each execution-space instance; freed when Kokkos finalises.
 template <class ExecutionSpace, WorkspaceUse use>

@@ -35,9 +35,9 @@ struct PairRegisterStorage {
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
-    tile.store(sink.template from<V>(part.packs.begin), walk, part.packs.window(), math, finish);
+    tile.store(row, sink, part.packs.begin, walk, part.packs.window(), math, finish);
   }
 
   /// Asks for what `reduce` of that row will load.
@@ -81,7 +81,7 @@ struct PairScratchStorage {
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
     const Span& span = part.packs;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
@@ -90,7 +90,7 @@ struct PairScratchStorage {
         tile.y.pack[k]  = y;
         tile.dy.pack[k] = dy;
       });
-      tile.store(sink.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math, finish);
+      tile.store(row, sink, span.start(t, tile_size()), walk, span.window(t, tile_size()), math, finish);
     }
   }
 
@@ -100,7 +100,8 @@ struct PairScratchStorage {
   /// f(pack of y, pack of dy, their number in the tile) for this thread's packs of the t-th tile.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const Span& span, const F& f) const {
-    const int packs     = static_cast<int>((span.end + V - 1) / V);
+    const int elements  = static_cast<int>(span.end - span.begin);
+    const int packs     = (elements + V - 1) / V;
     auto* const y_packs = reinterpret_cast<HeldPack<Y, V>*>(scratch);
     // 16-byte boundaries; the planner counts with them.
     auto* const dy_packs = reinterpret_cast<HeldPack<D, V>*>(scratch + (packs * sizeof(Pack<Y, V>) + 15) / 16 * 16);
@@ -108,7 +109,7 @@ struct PairScratchStorage {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       const int place = first + k * walk.step;
-      if (place < span.end) f(y_packs[place / V], dy_packs[place / V], k);
+      if (place < elements) f(y_packs[place / V], dy_packs[place / V], k);
     }
   }
 };
@@ -133,7 +134,7 @@ struct PairOnlineStorage {
     for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
       PairTile<Y, D, V, K> tile;
       tile.load(row, start, walk, window);
-      tile.store(sink.template from<V>(start), walk, window, math, finish);
+      tile.store(row, sink, start, walk, window, math, finish);
     });
   }
 

@@ -64,10 +64,11 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
     constexpr bool keep = Finish<op>::keeps_exponentials;
     load(row, part, math);
-    const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max()), 1, lanes, MaxJoin{}));
+    const auto used    = packs_in_use<V, Row>(walk, part.packs.window(), lanes);
+    const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
     const auto at_warp = math.exp.at(finite_reference(reference));
     PackSums<Math, V> sums;
-    tile.template add_exponentials<keep>(math, at_warp, sums);
+    tile.template add_exponentials<keep>(math, at_warp, sums, used);
     rim.template add_exponential<keep>(math, at_warp, sums);
     return {reference, sums.all_lanes()};
   }

@@ -140,7 +140,8 @@ struct GradientMath {
   using wide_sum                        = typename RowMath<A, exp_accuracy>::wide_sum;
   using State = std::conditional_t<op == RowOperator::logsumexp_backward, RowScalars<A>, RowSum<A, wide_sum>>;
   /// The sum is of products y dy, or else of dy alone.
-  static constexpr bool sums_products = op == RowOperator::softmax_backward;
+  static constexpr bool sums_products =
+      op == RowOperator::softmax_backward || op == RowOperator::masked_softmax_backward;
 
   ScaledExp<A, accuracy> exp;  ///< of |scale| x, or of y, which is scaled already
   A scale;
@@ -183,8 +184,14 @@ struct Finish<RowOperator::softmax_backward> {
       const A difference = Math::accuracy == ExpAccuracy::fast ? dy - sum.high : (dy - sum.high) - sum.low;
       return math.scale * (y * difference);
     }
+    /// From an element that is masked.
+    KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0), A(0)); }
   };
 };
+
+/// A mask is the source's business.
+template <>
+struct Finish<RowOperator::masked_softmax_backward> : Finish<RowOperator::softmax_backward> {};
 
 /// dx = scale (dy - exp(y) sum), the sum being that of dy.
 template <>

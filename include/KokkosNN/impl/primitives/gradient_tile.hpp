@@ -34,6 +34,19 @@ class HeldPack {
     KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
   }
   KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
+  /// Makes 0 of the elements that a mask does not allow.
+  KOKKOS_INLINE_FUNCTION void keep_where(const bool (&allows)[V]) {
+    if constexpr (in_words) {
+      for (int w = 0; w < V / 2; ++w) {
+        if (!allows[2 * w]) m_held[w] &= 0xffff0000u;
+        if (!allows[2 * w + 1]) m_held[w] &= 0x0000ffffu;
+      }
+    } else {
+      for (int v = 0; v < V; ++v) {
+        if (!allows[v]) m_held[v] = T(0);
+      }
+    }
+  }
   KOKKOS_INLINE_FUNCTION void hold(const Pack<T, V>& pack) { m_held = Kokkos::bit_cast<Held>(pack); }
 
   /// f(the pack), where it was used before.
@@ -237,6 +250,10 @@ struct PairTile {
   KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackWalk& walk, const Window& window) {
     y.load(row.y.template from<V>(start), walk, window);
     dy.load(row.dy.template from<V>(start), walk, window);
+    if constexpr (requires { row.mask(y.pack[0], dy.pack[0], start, 0); }) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) row.mask(y.pack[k], dy.pack[k], start, walk.place(k));
+    }
   }
 
   template <class Math>
@@ -247,21 +264,21 @@ struct PairTile {
     return sums.all_lanes();
   }
 
-  template <class Stretch, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
-                                    const Math& math, const FinishRow& finish) const {
+  /// `row` is what was loaded, from column `start` on.
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const Row& row, const SinkRow& sink, std::int64_t start, const PackWalk& walk,
+                                    const Window& window, const Math& math, const FinishRow& finish) const {
     using A = typename Math::accumulator;
-    using T = typename Stretch::value_type;
-    store_tile<V, K>(stretch, walk, window, [&](int k) {
-      Pack<T, V> result;
+    using T = typename SinkRow::value_type;
+    store_tile<V, K>(sink.template from<V>(start), walk, window, [&](int k) {
+      Pack<A, V> wide;
       y.pack[k].show_again(math.zero, [&](const Pack<Y, V>& value) {
         dy.pack[k].show_again(math.zero, [&](const Pack<D, V>& gradient) {
-          for (int v = 0; v < V; ++v) {
-            result[v] = static_cast<T>(finish(math, static_cast<A>(value[v]), static_cast<A>(gradient[v])));
-          }
+          for (int v = 0; v < V; ++v) wide[v] = finish(math, static_cast<A>(value[v]), static_cast<A>(gradient[v]));
         });
       });
-      return result;
+      if constexpr (requires { row.chain(wide, start, 0); }) row.chain(wide, start, walk.place(k));
+      return narrowed<T>(wide, [](A value) { return value; });
     });
   }
 };

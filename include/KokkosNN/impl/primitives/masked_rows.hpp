@@ -81,6 +81,14 @@ struct ColumnRange {
   }
 };
 
+/// The packs that a row's allowed columns touch; none if there are none.
+template <int V>
+KOKKOS_INLINE_FUNCTION Span packs_of(const Span& allowed, std::int64_t cols) {
+  const std::int64_t begin = allowed.begin & -std::int64_t(V);
+  const std::int64_t end   = (allowed.end + V - 1) & -std::int64_t(V);
+  return cols == 0 ? Span{0, 0} : Span{begin, end < cols ? end : cols};
+}
+
 /// Each row's sink.
 template <class T>
 struct RowSinks {
@@ -243,6 +251,10 @@ struct MaskedStretch : MemoryStretch<T, form> {
   /// Makes logits of a pack that was loaded and widened.
   template <int V>
   KOKKOS_INLINE_FUNCTION void adjust(Pack<A, V>& pack, int place) const {
+    if (has_element_mask && place >= last) {  // whatever single elements are, they are out of range
+      pack = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
+      return;
+    }
     const bool is_inner = place >= first && place + V <= last;
     if constexpr (has_element_mask) elements.to_logits(pack, place, first, last, is_inner);
     if (is_inner) return;
@@ -276,12 +288,9 @@ struct MaskedRow {
   A sink;
   Elements elements;
 
-  /// The packs that the allowed columns touch; none if there are none.
   template <int V>
   KOKKOS_INLINE_FUNCTION Span packs(std::int64_t cols) const {
-    const std::int64_t begin = allowed.begin & -std::int64_t(V);
-    const std::int64_t end   = (allowed.end + V - 1) & -std::int64_t(V);
-    return cols == 0 ? Span{0, 0} : Span{begin, end < cols ? end : cols};
+    return packs_of<V>(allowed, cols);
   }
 
   template <int V>

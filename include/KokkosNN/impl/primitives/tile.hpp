@@ -304,6 +304,30 @@ struct PackWalk {
   }
 };
 
+/// Which of a thread's packs to compute: all, what a row lacks of them being -inf.
+struct AllPacks {
+  KOKKOS_INLINE_FUNCTION constexpr bool operator()(int) const { return true; }
+};
+
+/// Of a masked row those of which its warp has any: of most rows it lacks many.
+struct PacksInUse {
+  int step;
+  int end;  ///< from the warp's first place on
+
+  KOKKOS_INLINE_FUNCTION PacksInUse(const PackWalk& walk, const Window& window, int warp)
+      : step(walk.step), end(window.end - (walk.first + walk.ahead - warp)) {}
+  KOKKOS_INLINE_FUNCTION bool operator()(int k) const { return k * step < end; }
+};
+
+template <int V, class Row>
+KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackWalk& walk, const Window& window, int lanes) {
+  if constexpr (GivesItsPacks<Row, V> && native_lanes() > 1) {
+    return PacksInUse(walk, window, (lanes - 1) * V);
+  } else {
+    return AllPacks{};
+  }
+}
+
 /// Loads K packs: inner(k, place) where all lie in the row, whole(k, place) where each lies in the row or outside of
 /// it, part(k, place) otherwise. One decision for the tile instead of one a pack, where rows allow: almost always.
 template <int V, int K, class Stretch, class Inner, class Whole, class Part>
@@ -423,39 +447,47 @@ struct Tile {
   template <class Stretch, class Math>
   KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
                                    const Math& math) {
-    using T = typename Stretch::value_type;
-    if constexpr (native_lanes() > 1 && sizeof(T) == 2 && V > 1) {  // a GPU's registers are words
+    using T                  = typename Stretch::value_type;
+    constexpr bool in_words  = native_lanes() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
+    constexpr bool is_masked = in_words && masks_words<Stretch>;
+    if constexpr (in_words) {
       PackedTile<T, V, K> packed;
       packed.load(stretch, walk, window, math);
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) packed.template unpack<0>(pack[k], k);
-      if constexpr (masks_words<Stretch>) return;
     } else {
       RawTile<T, V, K> raw;
       raw.load(stretch, walk, window, math.template pad<T>());
       widen(raw, math.sign);
     }
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
+    if constexpr (!is_masked) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
+    }
   }
 
-  KOKKOS_INLINE_FUNCTION A max() const {
+  template <class Used = AllPacks>
+  KOKKOS_INLINE_FUNCTION A max(const Used& used = {}) const {
     Pack<A, V> m = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) raise_maxima(m, pack[k]);
+    for (int k = 0; k < K; ++k) {
+      if (used(k)) raise_maxima(m, pack[k]);
+    }
     return largest(m);
   }
 
   /// Adds exp(pack - reference); `keep` leaves the exponentials in the tile.
-  template <bool keep, class Math>
+  template <bool keep, class Math, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
-                                               PackSums<Math, V>& sums) {
+                                               PackSums<Math, V>& sums, const Used& used = {}) {
     if (keep && reference.base != A(0)) {  // hardly ever, so not in the loop below
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) subtract(pack[k], reference.base);
     }
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) Impl::add_exponentials<keep>(math, pack[k], reference, sums);
+    for (int k = 0; k < K; ++k) {
+      if (used(k)) Impl::add_exponentials<keep>(math, pack[k], reference, sums);
+    }
   }
 
   /// Stores what a row's finish makes of the kept values.

@@ -1,0 +1,7 @@
+// expect: KokkosNN::BooleanMask: the View must hold bool or integers of one byte
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> x, Kokkos::View<float**> mask, Kokkos::View<float**> y) {
+  KokkosNN::masked_softmax(x, KokkosNN::BooleanMask{mask}, y);
+}
