@@ -655,6 +655,35 @@ TEST(MaskedKokkosBehaviour, APlanObjectRunsAsOftenAsItIsAskedTo) {
   }
 }
 
+TEST(MaskedReadme, ItsExamplesAreWhatTheySay) {
+  using namespace KokkosNN;
+  MaskedTrial<float> trial({2, 3, 5, 40});
+  const MaskData<std::int32_t, 1> lengths_data(right({2}),
+                                               [](const Index& i) { return static_cast<std::int32_t>(9 + 20 * i[0]); });
+  const MaskData<float, 3> bias_data(right({3, 5, 40}), bias_at<float>);
+  const MaskData<float, 1> sinks_data(right({3}), [](const Index& i) { return static_cast<float>(i[0]); });
+  const auto x       = trial.x_view();
+  const auto y       = trial.y_view();
+  const auto lengths = lengths_data.view();
+  const auto bias    = bias_data.view();
+  const auto sinks   = sinks_data.view();
+
+  masked_softmax(x, CausalMask{}, y, {.scale = 0.125});
+  Kokkos::fence();
+  trial.y().download();
+  EXPECT_TRUE(trial.correct({[](const At& at) { return at.key <= at.query; }}, {.scale = 0.125}));
+
+  masked_softmax(x, masks(RowLengths{lengths}, AdditiveBias{bias}), y, {.softcap = 30, .sinks = sinks});
+  Kokkos::fence();
+  trial.y().download();
+  EXPECT_TRUE(trial.correct({[&](const At& at) { return at.key < lengths_data({at.batch}); },
+                             [&](const At& at) {
+                               return exact(bias_data({at.head, at.query, at.key}));
+                             },
+                             {0, 1, 2}},
+                            {.softcap = 30}));
+}
+
 // --- errors ---
 
 /// Expects a complaint of that text, y untouched and nothing launched.
