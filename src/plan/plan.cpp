@@ -288,13 +288,14 @@ class Planner {
 
   /// Whether teams ask for rows that later ones load: where a team has its rows on chip, and rests from loading while
   /// it computes and writes. Gradients, with three tensors on the way, gain nothing by it; a log-sum-exp, which never
-  /// stops to write, only where its threads hold little.
+  /// stops to write, only where its threads hold little. Of masked rows nobody else knows what will be loaded.
   bool prefetches_rows() const {
     const bool is_on_chip = m_plan.strategy == RowStrategy::vector_lanes ||
                             m_plan.strategy == RowStrategy::team_registers ||
                             m_plan.strategy == RowStrategy::team_scratch;
     const bool is_held_long = m_problem.op != RowOperator::logsumexp || m_plan.packs_per_thread <= 4;
-    return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient();
+    return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient() &&
+           !is_masked(m_problem.op);
   }
 
   /// The rows of teams that come a wave later, or as many bytes later as the cache keeps; only if there is a second

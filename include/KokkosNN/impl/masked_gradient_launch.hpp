@@ -138,7 +138,13 @@ struct MaskSumsCall {
     if (TeamSum<threads>::scratch_bytes > 0) {
       policy.set_scratch_size(0, Kokkos::PerTeam(TeamSum<threads>::scratch_bytes));
     }
-    Kokkos::parallel_for(label, policy, kernel);
+    Kokkos::parallel_for(label, light(policy), kernel);
+  }
+
+  /// As in `launch`: the functor travels with the launch.
+  template <class Policy>
+  static auto light(const Policy& policy) {
+    return Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight);
   }
 };
 
@@ -168,7 +174,7 @@ void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const A
                SumChunks<threads, columns, Terms, Y>{terms_of(call, sums), dots, totals, result, parts, chunks, tiles});
   if (chunks > 1) {
     using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-    Kokkos::parallel_for("KokkosNN::masked_softmax_backward[chunks]", Policy(exec, 0, sums.results()),
+    Kokkos::parallel_for("KokkosNN::masked_softmax_backward[chunks]", light(Policy(exec, 0, sums.results())),
                          JoinChunks<Y>{sums, parts, chunks, result});
   }
 }
