@@ -11,6 +11,7 @@
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>
 #include <KokkosNN/team.hpp>
 #include <KokkosNN/tuning.hpp>

@@ -13,26 +13,42 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 // From a plan to a launch: picks the kernel that the plan names. No threshold lives here.
 
 namespace KokkosNN::Impl {
 
+/// Teams of one kernel launch.
+struct Teams {
+  std::int64_t league_size;
+  int team_size;
+  int scratch_level;
+  std::size_t scratch_bytes;
+};
+
+/// Launches a kernel functor, compiled for `Bounds`, a Kokkos::LaunchBounds.
+template <class Bounds, class ExecutionSpace, class Kernel>
+void launch(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
+  Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
+  constexpr int alignment = 16;  // the kernels ask for aligned scratch
+  if (teams.scratch_bytes > 0) {
+    policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(static_cast<int>(teams.scratch_bytes) + alignment));
+  }
+  // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
+  Kokkos::parallel_for(label,
+                       Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
+                       kernel);
+}
+
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
 template <int max_threads, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kernel) {
-  using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::LaunchBounds<max_threads, 1>>;
-  Policy policy(exec, static_cast<int>(plan.league_size), plan.team_size, 1);
-  constexpr int alignment = 16;  // the kernels ask for aligned scratch
-  if (plan.scratch_bytes > 0) {
-    policy.set_scratch_size(plan.scratch_level, Kokkos::PerTeam(static_cast<int>(plan.scratch_bytes) + alignment));
-  }
-  // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
-  Kokkos::parallel_for(to_string(plan),
-                       Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
-                       kernel);
+  launch<Kokkos::LaunchBounds<max_threads, 1>>(
+      exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
 }
 
 /// The workspace of a split_row plan.

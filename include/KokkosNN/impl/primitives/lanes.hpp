@@ -43,6 +43,17 @@ KOKKOS_INLINE_FUNCTION TwoWords<T> shuffle_xor(const TwoWords<T>& value, int mas
   return {shuffle_xor(value.high, mask), shuffle_xor(value.low, mask)};
 }
 
+/// How many lanes of the warp say yes; all must call.
+KOKKOS_INLINE_FUNCTION int count_lanes(bool yes) {
+#if defined(__CUDA_ARCH__)
+  return __popc(__ballot_sync(0xffffffffu, yes));
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return __popcll(__ballot(yes));
+#else
+  return yes ? 1 : 0;
+#endif
+}
+
 /// Joins the values of neighbouring lanes at distances `from`, 2 `from`, ... below `lanes` (a power of two, at most a
 /// warp); every lane gets the result, bit for bit the same if `join` is commutative.
 template <class T, class Join>

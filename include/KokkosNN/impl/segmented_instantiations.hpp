@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_SEGMENTED_INSTANTIATIONS_HPP
+#define KOKKOSNN_IMPL_SEGMENTED_INSTANTIATIONS_HPP
+
+#include <KokkosNN/impl/segmented_launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+// The calls on ragged rows that the library holds compiled: all tensors of one type; src/instantiate/segmented_*.cpp
+// define them.
+
+#define KOKKOSNN_IMPL_SEGMENTED_CALLS(KEYWORD, T)                                                                 \
+  KEYWORD template struct SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax, T, T>;               \
+  KEYWORD template struct SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax, T, T>;           \
+  KEYWORD template struct SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::logsumexp, T, T>;             \
+  KEYWORD template struct SegmentedGradientCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax_backward, T>; \
+  KEYWORD template struct SegmentedGradientCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax_backward, T>;
+
+namespace KokkosNN::Impl {
+
+using Kokkos::Experimental::bhalf_t;
+using Kokkos::Experimental::half_t;
+
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, double)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, float)
+#if !KOKKOS_HALF_T_IS_FLOAT
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, half_t)
+#endif
+#if !KOKKOS_BHALF_T_IS_FLOAT
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, bhalf_t)
+#endif
+
+extern template struct OffsetsCheck<Kokkos::DefaultExecutionSpace>;
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_SEGMENTED_INSTANTIATIONS_HPP

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_SEGMENTED_HPP
+#define KOKKOSNN_SEGMENTED_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/segmented_call.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <type_traits>
+
+// The softmax family on ragged rows: row r is the elements row_offsets(r) to row_offsets(r + 1) - 1 of one vector, as
+// in a matrix in compressed-row storage: the edges of a graph by target, a batch of sequences of different lengths.
+// What holds for all functions here:
+//
+// Offsets    rows + 1 of any integral type, ascending, the first at least 0, the last at most the number of values.
+// They are
+//            read on the device only. With options.check_offsets they are looked at first, which waits for `exec`;
+//            otherwise, where they do not ascend or leave the values, the content of the output is undefined, but no
+//            memory outside the Views is touched. An empty row writes nothing. Elements in no row are not written.
+// Views      rank 1, any stride (0 in inputs too), any alignment; double, float, half_t and bhalf_t. 64-bit offsets.
+// In place   the output may be an input (the same View twice); any other overlap is an error.
+// Ordering   asynchronous on `exec`: the call enqueues one to three kernels, fences nothing and, after the first call
+// of
+//            its kind and size on `exec`, allocates nothing.
+// Balance    a team's work is a part of the values, however the rows cut them: one row of 10^6 among rows of 10 costs
+// what
+//            its elements cost. Equal calls give equal bits, on a host for any number of threads.
+// Arithmetic and values (NaN, infinities, masked elements) as in softmax.hpp and gradients.hpp.
+// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
+// do
+//            not fit, scale zero, not finite or beyond 2^+-100, overlap; with check_offsets, the first bad row.
+// Cost       each element is read once and written once, each offset is read once or twice. Rows much longer than a few
+//            thousand elements are read twice, the second time from a cache where they fit.
+// Source     row by row the one of softmax.hpp; cutting rows where it suits the machine and joining their (max, sum) is
+//            Merrill and Garland's merge-based idea, "Merge-based parallel sparse matrix-vector multiplication", SC
+//            2016, on the values alone.
+
+namespace KokkosNN {
+
+/// Options of the functions on ragged rows: `{.scale = 0.125}`.
+struct SegmentedOptions {
+  double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); 2^-100 to 2^100, or negative
+  MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< of rows that have elements, but only masked ones
+  bool check_offsets         = false;                 ///< look at all offsets first, and wait for the answer
+};
+
+/// Softmax of ragged rows: y_i = exp(scale (x_i - max_j x_j)) / sum_k exp(scale (x_k - max_j x_j)), j and k of i's row.
+///
+/// \param exec         execution-space instance; the call is asynchronous on it
+/// \param values       x, the elements of all rows, one row after the other
+/// \param row_offsets  rows + 1 integers: where each row begins in values, and where the last one ends
+/// \param y            output, as many elements as values; may be values
+/// \param options      scale, masked rows, check_offsets; see SegmentedOptions
+///
+/// See the head of this file for offsets, ordering, values and errors. Reads n + rows, writes n elements.
+template <ExecutionSpace Exec, View XView, View OffsetsView, View YView>
+void segmented_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
+                       const SegmentedOptions& options = {}) {
+  Impl::check_segmented<RowOperator::softmax, Exec, XView, OffsetsView, YView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_softmax");
+  Impl::segmented_call<RowOperator::softmax>(exec, "segmented_softmax", values, row_offsets, y, options);
+}
+
+/// Softmax of ragged rows on the default instance of y's execution space.
+template <View XView, View OffsetsView, View YView>
+void segmented_softmax(const XView& values, const OffsetsView& row_offsets, const YView& y,
+                       const SegmentedOptions& options = {}) {
+  segmented_softmax(typename YView::execution_space{}, values, row_offsets, y, options);
+}
+
+/// Log-softmax of ragged rows: y_i = scale (x_i - max_j x_j) - log(sum_k exp(scale (x_k - max_j x_j))).
+///
+/// Parameters as for segmented_softmax. Results are within 4 ulp of max(1, |y|). Reads n + rows, writes n elements.
+template <ExecutionSpace Exec, View XView, View OffsetsView, View YView>
+void segmented_log_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
+                           const SegmentedOptions& options = {}) {
+  Impl::check_segmented<RowOperator::log_softmax, Exec, XView, OffsetsView, YView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_log_softmax");
+  Impl::segmented_call<RowOperator::log_softmax>(exec, "segmented_log_softmax", values, row_offsets, y, options);
+}
+
+/// Log-softmax of ragged rows on the default instance of y's execution space.
+template <View XView, View OffsetsView, View YView>
+void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, const YView& y,
+                           const SegmentedOptions& options = {}) {
+  segmented_log_softmax(typename YView::execution_space{}, values, row_offsets, y, options);
+}
+
+/// Logarithm (natural) of the sum of exponentials of each ragged row: lse = scale max_j x_j + log(sum_k exp(...)).
+///
+/// \param exec         execution-space instance; the call is asynchronous on it
+/// \param values       x, the elements of all rows
+/// \param row_offsets  rows + 1 integers, as for segmented_softmax
+/// \param lse          output, an element a row
+/// \param options      as for segmented_softmax; a row of only -inf, or an empty one, gives -inf
+///
+/// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads n + 2 rows, writes rows elements.
+template <ExecutionSpace Exec, View XView, View OffsetsView, View LseView>
+void segmented_logsumexp(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const LseView& lse,
+                         const SegmentedOptions& options = {}) {
+  Impl::check_segmented<RowOperator::logsumexp, Exec, XView, OffsetsView, LseView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_logsumexp");
+  Impl::segmented_call<RowOperator::logsumexp>(exec, "segmented_logsumexp", values, row_offsets, lse, options);
+}
+
+/// Log-sum-exp of ragged rows on the default instance of lse's execution space.
+template <View XView, View OffsetsView, View LseView>
+void segmented_logsumexp(const XView& values, const OffsetsView& row_offsets, const LseView& lse,
+                         const SegmentedOptions& options = {}) {
+  segmented_logsumexp(typename LseView::execution_space{}, values, row_offsets, lse, options);
+}
+
+/// Gradient of segmented_softmax: dx_i = scale y_i (dy_i - sum_j y_j dy_j), j of i's row, y being its result.
+///
+/// \param exec         execution-space instance; the call is asynchronous on it
+/// \param y            segmented_softmax's result
+/// \param dy           gradient with respect to y, as many elements, of y's type
+/// \param row_offsets  as in the forward call
+/// \param dx           output, as many elements, of y's type; may be y or dy
+/// \param options      as in the forward call
+///
+/// Accuracy and values as softmax_backward's. Reads 2 n + rows, writes n elements.
+template <ExecutionSpace Exec, View YView, View DyView, View OffsetsView, View DxView>
+void segmented_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const OffsetsView& row_offsets,
+                                const DxView& dx, const SegmentedOptions& options = {}) {
+  Impl::check_segmented_gradient<RowOperator::softmax_backward, Exec, YView, DyView, OffsetsView, DxView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_softmax_backward");
+  Impl::segmented_gradient_call<RowOperator::softmax_backward>(exec, "segmented_softmax_backward", y, dy, row_offsets,
+                                                               dx, options);
+}
+
+/// Gradient of segmented_softmax on the default instance of dx's execution space.
+template <View YView, View DyView, View OffsetsView, View DxView>
+void segmented_softmax_backward(const YView& y, const DyView& dy, const OffsetsView& row_offsets, const DxView& dx,
+                                const SegmentedOptions& options = {}) {
+  segmented_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);
+}
+
+/// Gradient of segmented_log_softmax: dx_i = scale (dy_i - exp(y_i) sum_j dy_j), j of i's row, y being its result.
+///
+/// Parameters as for segmented_softmax_backward. Accuracy and values as log_softmax_backward's. Reads 2 n + rows,
+/// writes n elements.
+template <ExecutionSpace Exec, View YView, View DyView, View OffsetsView, View DxView>
+void segmented_log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const OffsetsView& row_offsets,
+                                    const DxView& dx, const SegmentedOptions& options = {}) {
+  Impl::check_segmented_gradient<RowOperator::log_softmax_backward, Exec, YView, DyView, OffsetsView, DxView>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_log_softmax_backward");
+  Impl::segmented_gradient_call<RowOperator::log_softmax_backward>(exec, "segmented_log_softmax_backward", y, dy,
+                                                                   row_offsets, dx, options);
+}
+
+/// Gradient of segmented_log_softmax on the default instance of dx's execution space.
+template <View YView, View DyView, View OffsetsView, View DxView>
+void segmented_log_softmax_backward(const YView& y, const DyView& dy, const OffsetsView& row_offsets, const DxView& dx,
+                                    const SegmentedOptions& options = {}) {
+  segmented_log_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);
+}
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_SEGMENTED_HPP

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/segmented_instantiations.hpp>
+
+namespace KokkosNN::Impl {
+KOKKOSNN_IMPL_SEGMENTED_CALLS(, float)
+template struct OffsetsCheck<Kokkos::DefaultExecutionSpace>;
+}  // namespace KokkosNN::Impl

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/segmented_instantiations.hpp>
+
+namespace KokkosNN::Impl {
+KOKKOSNN_IMPL_SEGMENTED_CALLS(, double)
+}  // namespace KokkosNN::Impl

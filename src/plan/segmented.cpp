@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/segmented_plan.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+// Ragged rows on the host: what is checked, and the plan.
+
+namespace KokkosNN::Impl {
+namespace {
+
+/// A host's chunk. Rows of up to twice as many elements are done in one go, in a cache of the second level; enough
+/// chunks for the threads from some 10^5 values on. The same for any number of threads, so that results do not depend
+/// on it.
+constexpr int host_chunk_size = 8192;
+
+/// A GPU's teams are made smaller, down to this, until there are so many a multiprocessor.
+constexpr int least_team_size            = 64;
+constexpr int wanted_teams_per_processor = 8;
+
+/// Teams of the last kernel a multiprocessor: each looks at many chunks, as most calls have no long rows.
+constexpr int writers_per_processor = 8;
+
+template <class... Parts>
+[[noreturn]] void fail(const char* function, const Parts&... parts) {
+  std::ostringstream text;
+  text << "KokkosNN::" << function << ": ";
+  (text << ... << parts);
+  throw std::invalid_argument(text.str());
+}
+
+bool is_same(const Tensor& a, const Tensor& b) {
+  return a.data == b.data && a.element_bytes == b.element_bytes && a.extent[0] == b.extent[0] &&
+         (a.extent[0] <= 1 || a.stride[0] == b.stride[0]);
+}
+
+void require_extent(const char* function, const char* name, const Tensor& tensor, const char* of, std::int64_t extent) {
+  if (tensor.extent[0] != extent) {
+    fail(function, name, " must have ", extent, " elements as ", of, ", but has ", tensor.extent[0]);
+  }
+}
+
+void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
+                   const Tensor& output, bool may_be_same) {
+  if ((may_be_same && is_same(input, output)) || !overlaps(input, output)) return;
+  fail(function, name, " at ", input.data, ", ", input.extent[0], " elements, and ", output_name, " at ", output.data,
+       ", ", output.extent[0], " elements, overlap", may_be_same ? "; only in place (the same View twice) may" : "");
+}
+
+}  // namespace
+
+void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors, double scale) {
+  const bool is_lse      = op == RowOperator::logsumexp;
+  const char* input_name = is_gradient(op) ? "y" : "values";
+  const char* output     = is_gradient(op) ? "dx" : (is_lse ? "lse" : "y");
+  validate_scale(function, scale);
+  if (tensors.offsets.extent[0] < 1) {
+    fail(function, "row_offsets must have an element more than there are rows, but has none");
+  }
+  if (is_lse) {
+    require_extent(function, output, tensors.y, "there are rows", tensors.offsets.extent[0] - 1);
+  } else {
+    require_extent(function, output, tensors.y, input_name, tensors.x.extent[0]);
+  }
+  if (is_gradient(op)) require_extent(function, "dy", tensors.dy, input_name, tensors.x.extent[0]);
+  if (tensors.y.extent[0] == 0) return;
+  if (tensors.y.extent[0] > 1 && tensors.y.stride[0] == 0) {
+    fail(function, "elements of ", output, " share memory: ", tensors.y.extent[0], " elements of stride 0");
+  }
+  if (tensors.x.extent[0] > 0) require_apart(function, input_name, tensors.x, output, tensors.y, !is_lse);
+  if (is_gradient(op)) require_apart(function, "dy", tensors.dy, output, tensors.y, true);
+  require_apart(function, "row_offsets", tensors.offsets, output, tensors.y, false);
+}
+
+void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin, std::int64_t end,
+                       std::int64_t elements) {
+  fail(function, "row_offsets must ascend from 0 or more to ", elements, ", the number of values, at most; row ", row,
+       " has the offsets ", begin, " and ", end);
+}
+
+SegmentedScratch segmented_scratch(int team_size, int lanes, int span, int tensors, int accumulator_bytes,
+                                   int state_bytes) {
+  const auto in_16_bytes = [](int bytes) { return (bytes + 15) / 16 * 16; };
+  const int rows         = team_size * segment_rows_per_thread;
+  const int warps        = (team_size + lanes - 1) / lanes;
+  SegmentedScratch s;
+  s.plane  = span + span / padded_every(accumulator_bytes) + 1;
+  s.pairs  = in_16_bytes(s.plane * tensors * accumulator_bytes);
+  s.starts = s.pairs + in_16_bytes(2 * warps * state_bytes);
+  s.order  = s.starts + in_16_bytes((rows + 1) * static_cast<int>(sizeof(int)));
+  s.facts  = s.order + in_16_bytes(rows * static_cast<int>(sizeof(std::uint16_t)));
+  s.counts = s.facts + chunk_facts_bytes;
+  s.bytes  = s.counts + 2 * max_length_classes * static_cast<int>(sizeof(int));
+  return s;
+}
+
+SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits) {
+  SegmentedPlan plan;
+  plan.op              = problem.op;
+  plan.type            = problem.type;
+  plan.chunks.elements = problem.elements;
+  plan.chunks.rows     = problem.rows;
+  Chunks& chunks       = plan.chunks;
+  const auto cut       = [&](std::int64_t size) {
+    chunks.log2_size = std::countr_zero(static_cast<std::uint64_t>(size));
+    chunks.count     = std::max<std::int64_t>(1, (problem.elements + size - 1) / size);
+  };
+  if (traits.backend == Backend::host) {
+    cut(host_chunk_size);
+    chunks.overhang    = host_chunk_size;
+    plan.scratch_bytes = std::size_t(2) * host_chunk_size * problem.accumulator_bytes;
+    plan.scratch_level = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
+  } else {
+    const int per_thread  = segment_bytes_per_thread(problem.tensors) / problem.accumulator_bytes;
+    const auto is_too_few = [&] { return chunks.count < wanted_teams_per_processor * traits.multiprocessors; };
+    plan.team_size        = segment_team_size;
+    cut(std::int64_t(plan.team_size) * per_thread);
+    while (is_too_few() && plan.team_size > std::max(least_team_size, 2 * traits.lanes)) {
+      plan.team_size /= 2;
+      cut(std::int64_t(plan.team_size) * per_thread);
+    }
+    chunks.overhang = chunks.size() / 2;
+    plan.scratch    = segmented_scratch(plan.team_size, traits.lanes, chunks.size() + chunks.overhang, problem.tensors,
+                                        problem.accumulator_bytes, problem.state_bytes);
+    plan.scratch_bytes = plan.scratch.bytes;
+  }
+  plan.has_long_rows         = problem.elements > chunks.size() + chunks.overhang;
+  const std::int64_t writers = std::int64_t(traits.multiprocessors) * writers_per_processor;
+  plan.chunks_per_writer     = static_cast<int>(std::max<std::int64_t>(1, (chunks.count + writers - 1) / writers));
+  return plan;
+}
+
+std::string to_string(const SegmentedPlan& plan, const char* kernel) {
+  return std::string("KokkosNN::segmented_") + to_string(plan.op) + '[' + kernel + ',' + to_string(plan.type) + ",c" +
+         std::to_string(plan.chunks.size()) + ",ts" + std::to_string(plan.team_size) + ']';
+}
+
+}  // namespace KokkosNN::Impl
