@@ -170,7 +170,7 @@ Contender five_pass(const Problem& problem) {
 }  // namespace
 
 bool five_pass_serves(const Case& shape) {
-  return shape.op == RowOperator::softmax && shape.x_type == shape.y_type &&
+  return shape.op == RowOperator::softmax && shape.x_type == shape.y_type && !is_ragged(shape.layout) &&
          (shape.layout == Layout::right || shape.x_type == ElementType::f32);
 }
 

@@ -47,6 +47,27 @@ void fill_probabilities(const Exec& exec, T* data, std::int64_t count, std::int6
       });
 }
 
+/// Where row number `row` of ragged rows begins; of the last row plus one, where that ends. Two neighbours of `ragged`
+/// have 2 N elements together.
+KOKKOS_INLINE_FUNCTION std::int64_t row_begin(Layout layout, std::int64_t rows, std::int64_t cols, std::int64_t row) {
+  const std::int64_t regular = row * cols;
+  if (layout == Layout::skewed) return regular + (row > rows / 2 ? rows : 0);
+  if (layout == Layout::even || row % 2 == 0 || row == rows) return regular;
+  const auto length = static_cast<std::int64_t>(noise(static_cast<std::uint64_t>(row)) >> 33) % (2 * cols + 1);
+  return regular - cols + length;
+}
+
+void fill_offsets(const Exec& exec, const Kokkos::View<std::int32_t*, Exec>& offsets, const Case& shape) {
+  const Layout layout     = shape.layout;
+  const std::int64_t rows = shape.rows, cols = shape.cols;
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::offsets",
+      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, static_cast<std::int64_t>(offsets.extent(0))),
+      KOKKOS_LAMBDA(const std::int64_t row) {
+        offsets(row) = static_cast<std::int32_t>(row_begin(layout, rows, cols, row));
+      });
+}
+
 template <class T>
 void fill_nan(const Exec& exec, T* data, std::int64_t count) {
   const T nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
@@ -176,7 +197,9 @@ Problem::Problem(const Exec& exec, const Case& shape)
       m_x(allocate(exec, "KokkosNN::Perf::x", shape.x_elements() * size_of(shape.x_type))),
       m_dy(allocate(exec, "KokkosNN::Perf::dy", shape.dy_elements() * size_of(shape.x_type))),
       m_y(allocate(exec, "KokkosNN::Perf::y", shape.y_elements() * size_of(shape.y_type))),
-      m_mask(allocate(exec, "KokkosNN::Perf::mask", mask_bytes(shape))) {
+      m_mask(allocate(exec, "KokkosNN::Perf::mask", mask_bytes(shape))),
+      m_offsets(Kokkos::view_alloc(Kokkos::WithoutInitializing, exec, "KokkosNN::Perf::offsets"), shape.offsets()) {
+  fill_offsets(exec, m_offsets, shape);
   if (shape.mask == MaskKind::lengths) fill_lengths(m_exec, reinterpret_cast<std::int32_t*>(m_mask.data()), shape);
   if (shape.mask == MaskKind::bias) {
     fill_scattered(m_exec, reinterpret_cast<float*>(m_mask.data()), shape.cols * shape.cols, shape.x_elements());
@@ -212,17 +235,24 @@ std::vector<double> Problem::masked(std::vector<double> x, std::int64_t row) con
 
 std::string Problem::check(double slack) const {
   const bool one_value_a_row    = m_case.op == RowOperator::logsumexp;
-  const bool right              = m_case.layout == Layout::right;
+  const bool right              = m_case.layout != Layout::left;
   const std::int64_t col_stride = right ? 1 : m_case.rows;
   const std::int64_t row_stride = right ? m_case.cols : 1;
   for (const std::int64_t row : std::set<std::int64_t>{0, m_case.rows / 2, m_case.rows - 1}) {
-    const auto x       = gathered(m_exec, m_x, m_case.x_type, row * row_stride, m_case.cols, col_stride);
+    std::int64_t first = row * row_stride;
+    std::int64_t cols  = m_case.cols;
+    if (is_ragged(m_case.layout)) {
+      first = row_begin(m_case.layout, m_case.rows, m_case.cols, row);
+      cols  = row_begin(m_case.layout, m_case.rows, m_case.cols, row + 1) - first;
+      if (cols == 0) continue;
+    }
+    const auto x       = gathered(m_exec, m_x, m_case.x_type, first, cols, col_stride);
     const auto got     = one_value_a_row ? gathered(m_exec, m_y, m_case.y_type, row, 1, 1)
-                                         : gathered(m_exec, m_y, m_case.y_type, row * row_stride, m_case.cols, col_stride);
+                                         : gathered(m_exec, m_y, m_case.y_type, first, cols, col_stride);
     const auto differs = [&](const auto& want) { return difference(row, got, want, tolerance(m_case.y_type), slack); };
     std::string text;
     if (is_gradient(m_case.op)) {
-      const auto dy = gathered(m_exec, m_dy, m_case.x_type, row * row_stride, m_case.cols, col_stride);
+      const auto dy = gathered(m_exec, m_dy, m_case.x_type, first, cols, col_stride);
       text          = differs(reference_gradient(m_case.op, x, dy));
     } else {
       text = differs(reference(m_case.op, masked(x, row)));

@@ -118,6 +118,7 @@ Contender masked_call(const Problem& problem, RowStrategy strategy) {
 }  // namespace
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
+  if (is_ragged(problem.shape().layout)) return make_segmented(problem, strategy);
   const SoftmaxOptions options{.plan = {.strategy = strategy}};
   switch (problem.shape().op) {
     case RowOperator::softmax:

@@ -111,10 +111,25 @@ class Problem {
   auto dy() const {
     return matrix<T, Kokkos::LayoutRight>(m_dy);
   }
+  /// Ragged rows: the elements of all, as one vector, and where rows begin.
+  template <class T>
+  auto x_values() const {
+    return vector<T>(m_x, m_case.x_elements());
+  }
+  template <class T>
+  auto dy_values() const {
+    return vector<T>(m_dy, m_case.dy_elements());
+  }
+  template <class T>
+  auto y_values() const {
+    return vector<T>(m_y, m_case.y_elements());
+  }
+  Kokkos::View<const std::int32_t*, Exec> offsets() const { return m_offsets; }
+
   /// y of an operator that gives one value a row.
   template <class T>
   auto y_vector() const {
-    return Kokkos::View<T*, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(m_y.data()), m_case.rows);
+    return vector<T>(m_y, m_case.rows);
   }
 
   /// Overwrites y with NaN: a kernel that writes nothing must not inherit the result of the one before.
@@ -130,6 +145,10 @@ class Problem {
   /// What a row's mask makes of its x: -inf where it is masked.
   std::vector<double> masked(std::vector<double> x, std::int64_t row) const;
 
+  template <class T>
+  static auto vector(const Bytes& bytes, std::int64_t elements) {
+    return Kokkos::View<T*, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(bytes.data()), elements);
+  }
   template <class T, class ViewLayout>
   auto matrix(const Bytes& bytes) const {
     return Kokkos::View<T**, ViewLayout, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(bytes.data()), m_case.rows,
@@ -142,6 +161,7 @@ class Problem {
   Bytes m_dy;
   Bytes m_y;
   Bytes m_mask;
+  Kokkos::View<std::int32_t*, Exec> m_offsets;
 };
 
 }  // namespace KokkosNN::Perf

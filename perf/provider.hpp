@@ -36,6 +36,9 @@ bool cudnn_serves(const Case& shape);
 /// \throws std::invalid_argument where the strategy can't serve
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy);
 
+/// KokkosNN on ragged rows, where there are no strategies to force; make_kokkosnn calls it.
+Contender make_segmented(const Problem& problem, RowStrategy strategy);
+
 }  // namespace KokkosNN::Perf
 
 #endif  // KOKKOSNN_PERF_PROVIDER_HPP

@@ -40,6 +40,11 @@ CLIFF = 0.08  # a size is a cliff if its share of copy is further than this belo
 NOISE = 0.03  # a speed ratio within 1 +- this is no change, however tight the ranges are
 
 
+def layout_name(layout: str) -> str:
+    """A matrix has a Kokkos layout; `ragged`, `even` and `skewed` are kinds of ragged rows."""
+    return f"Layout{layout.capitalize()}" if layout in ("right", "left") else f"{layout} rows"
+
+
 class Shape(NamedTuple):
     """What was measured, whoever ran it."""
 
@@ -51,7 +56,7 @@ class Shape(NamedTuple):
     cols: int
 
     def text(self) -> str:
-        layout = "" if self.layout == "right" else f" Layout{self.layout.capitalize()}"
+        layout = "" if self.layout == "right" else f" {layout_name(self.layout)}"
         return f"{self.sweep}: {self.op} {self.type}{layout} {self.rows} x {self.cols}"
 
 
@@ -223,7 +228,7 @@ def groups(run: Run) -> List[Tuple[str, List[Shape]]]:
     """The shapes under a heading each: sweep, operator, types, layout."""
     result: Dict[str, List[Shape]] = {}
     for shape in run.shapes():
-        heading = f"{shape.sweep}: {shape.op}, {shape.type}, Layout{shape.layout.capitalize()}"
+        heading = f"{shape.sweep}: {shape.op}, {shape.type}, {layout_name(shape.layout)}"
         result.setdefault(heading, []).append(shape)
     return list(result.items())
 
@@ -693,7 +698,7 @@ def spreads(records: Sequence[Record]) -> Tuple[List[float], List[float], List[f
 def title(run: Run, plot: Plot) -> str:
     """The sweep and what all its shapes have in common."""
     sweep, shapes = plot.sweep, plot.shapes
-    kinds = [{s.op for s in shapes}, {s.type for s in shapes}, {f"Layout{s.layout.capitalize()}" for s in shapes}]
+    kinds = [{s.op for s in shapes}, {s.type for s in shapes}, {layout_name(s.layout) for s in shapes}]
     if "rows" not in sweep:
         kinds += [{f"{s.rows} rows" for s in shapes}]
     common = [kind.pop() for kind in kinds if len(kind) == 1]

@@ -16,9 +16,32 @@
 
 namespace KokkosNN::Perf {
 
-enum class Layout { right, left };
+/// How rows lie in memory: a matrix, or ragged rows one after the other, of N columns in the mean.
+enum class Layout {
+  right,
+  left,
+  ragged,  ///< rows of 0 to 2 N elements, scattered
+  even,    ///< ragged rows that happen to have N elements each
+  skewed   ///< rows of N elements, but one in the middle that has as many more as there are rows
+};
 
-inline const char* to_string(Layout layout) { return layout == Layout::right ? "right" : "left"; }
+constexpr bool is_ragged(Layout layout) { return layout != Layout::right && layout != Layout::left; }
+
+inline const char* to_string(Layout layout) {
+  switch (layout) {
+    case Layout::right:
+      return "right";
+    case Layout::left:
+      return "left";
+    case Layout::ragged:
+      return "ragged";
+    case Layout::even:
+      return "even";
+    case Layout::skewed:
+      break;
+  }
+  return "skewed";
+}
 
 constexpr int size_of(ElementType type) {
   switch (type) {
@@ -126,6 +149,11 @@ constexpr Array<5> vocabularies{50257, 65536, 128256, 151936, 262144};
 constexpr Array<4> vocabularies_16_bit{50257, 65536, 128256, 262144};
 constexpr Array<1> million{1 << 20};
 constexpr Array<1> sixteen_million{1 << 24};
+/// Ragged rows.
+constexpr Array<1> mean_32{32};
+constexpr Array<1> mean_10{10};
+constexpr Array<6> even{4, 10, 32, 100, 512, 4096};
+constexpr Array<2> even_quick{32, 512};
 constexpr Array<1> left_short{64};
 constexpr Array<1> left_long{1024};
 constexpr Array<1> left_longer{8192};
@@ -179,6 +207,19 @@ constexpr Sweep masked(MaskKind mask, std::string_view name, ElementType type, s
           .x_type = type,
           .y_type = type,
           .mask   = mask};
+}
+
+/// segmented_softmax and its kin: 2^20 rows, like the edges of a graph's nodes; the skewed case has 10^6.
+constexpr Sweep segmented(RowOperator op, ElementType type, Layout layout, std::span<const std::int64_t> full,
+                          std::span<const std::int64_t> quick) {
+  return {.name   = "segmented",
+          .rows   = {.fixed = layout == Layout::skewed ? 1000000 : 1 << 20},
+          .quick  = quick,
+          .full   = full,
+          .op     = op,
+          .x_type = type,
+          .y_type = type,
+          .layout = layout};
 }
 
 /// Some of the marks; they are in the full set only.
@@ -264,6 +305,16 @@ constexpr std::array sweeps{
     masked(MaskKind::lengths, "masked, lengths", ElementType::bf16, Columns::keys_1024),
     masked(MaskKind::bias, "masked, bias", ElementType::f32, Columns::keys_2048, Columns::keys_2048),
     masked(MaskKind::bias, "masked, bias", ElementType::bf16, Columns::keys_1024),
+    segmented(RowOperator::softmax, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::mean_32),
+    segmented(RowOperator::softmax, ElementType::f32, Layout::skewed, Columns::mean_10, Columns::mean_10),
+    segmented(RowOperator::softmax, ElementType::f32, Layout::even, Columns::even, Columns::even_quick),
+    segmented(RowOperator::softmax, ElementType::bf16, Layout::ragged, Columns::mean_32, Columns::mean_32),
+    segmented(RowOperator::softmax, ElementType::bf16, Layout::skewed, Columns::mean_10, Columns::none),
+    segmented(RowOperator::log_softmax, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::none),
+    segmented(RowOperator::logsumexp, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::none),
+    segmented(RowOperator::softmax_backward, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::mean_32),
+    segmented(RowOperator::softmax_backward, ElementType::f32, Layout::skewed, Columns::mean_10, Columns::none),
+    segmented(RowOperator::log_softmax_backward, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::none),
 };
 
 /// One shape as it will run on this machine.
@@ -280,15 +331,17 @@ struct Case {
 
   bool operator==(const Case&) const = default;
 
-  std::int64_t x_elements() const { return rows * cols; }
-  std::int64_t y_elements() const { return op == RowOperator::logsumexp ? rows : rows * cols; }
+  std::int64_t x_elements() const { return rows * cols + (layout == Layout::skewed ? rows : 0); }
+  std::int64_t y_elements() const { return op == RowOperator::logsumexp ? rows : x_elements(); }
   /// Of a mask.
   std::int64_t heads() const { return rows / cols; }
   /// Elements of dy, of x's type: gradients have a second input.
-  std::int64_t dy_elements() const { return row_tensors(op) == 2 ? rows * cols : 0; }
+  std::int64_t dy_elements() const { return row_tensors(op) == 2 ? x_elements() : 0; }
+  /// Row offsets, 32-bit integers.
+  std::int64_t offsets() const { return is_ragged(layout) ? rows + 1 : 0; }
   /// Bytes that any implementation must move: inputs once, y once.
   std::int64_t bytes() const {
-    return (x_elements() + dy_elements()) * size_of(x_type) + y_elements() * size_of(y_type);
+    return (x_elements() + dy_elements()) * size_of(x_type) + y_elements() * size_of(y_type) + 4 * offsets();
   }
 
   /// "f32", or "f32>bf16" where x and y differ.

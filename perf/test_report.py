@@ -72,6 +72,12 @@ class Table(unittest.TestCase):
         self.assertEqual(len(widths), 1)
 
 
+    def test_ragged_rows_are_no_layout(self):
+        run = run_of(entry(), entry(sweep="segmented", layout="skewed"))
+        self.assertEqual([heading for heading, _ in report.groups(run)],
+                         ["fused: softmax, f32, LayoutRight", "segmented: softmax, f32, skewed rows"])
+
+
 class Verdict(unittest.TestCase):
     def test_names_median_naive_and_worst(self):
         run = run_of(*three_providers(512, 100.0), *three_providers(1024, 160.0), *three_providers(2048, 80.0))
