@@ -29,6 +29,13 @@
 // What a Load reads, the Store may overwrite at the same (row, col), provided that the plan is not split_row or team_online
 // or each element is written only after it was read by the same thread, which holds for elementwise functors.
 // Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
+//
+// Three examples stand in the README, and in full in test/test_fusion_examples.cpp:
+//
+// Residual   a Load that adds two matrices: y = softmax(x + residual), without the sum in memory.
+// Dropout    a Store that keeps or drops each element by a counter-based random number (Philox), a function of seed, row
+//            and column: packs and threads do not matter, and backward makes the same mask from the same seed.
+// Quantised  a Store that writes int8: value_type stays float, so that results come in float and are rounded once.
 
 namespace KokkosNN {
 namespace Impl {
