@@ -39,9 +39,9 @@ struct SegmentedArguments {
 template <class ExecutionSpace, class Operation>
 void launch_segmented(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
                       const RowOffsets& offsets) {
-  using State              = typename Operation::State;
-  using Workspace          = SegmentedWorkspace<State>;
-  using Bounds             = Kokkos::LaunchBounds<segment_team_size, segment_teams_multiprocessor>;
+  using State     = typename Operation::State;
+  using Workspace = SegmentedWorkspace<State>;
+  using Bounds    = Kokkos::LaunchBounds<segment_team_size, segment_teams_resident(sizeof(typename Operation::A))>;
   const std::int64_t count = plan.chunks.count;
   const int scratch_bytes  = static_cast<int>(plan.scratch_bytes);
   Workspace workspace{};

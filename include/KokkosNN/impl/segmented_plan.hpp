@@ -72,9 +72,10 @@ inline constexpr int chunks_per_join = 256;
 /// Rows of more chunks than this are joined by a whole team instead of a thread.
 inline constexpr int chunks_joined_by_thread = 32;
 
-/// Teams are compiled for this size at most, so many a multiprocessor (of 65536 registers: 64 a thread).
-inline constexpr int segment_team_size            = 256;
-inline constexpr int segment_teams_multiprocessor = 4;
+/// Teams are compiled for this size at most, so many a multiprocessor: of 65536 registers 64 a thread; a double's
+/// exponential, with its constants, needs more than 80.
+inline constexpr int segment_team_size = 256;
+constexpr int segment_teams_resident(int accumulator_bytes) { return accumulator_bytes == 8 ? 2 : 4; }
 
 /// What planning needs to know of a call.
 struct SegmentedProblem {

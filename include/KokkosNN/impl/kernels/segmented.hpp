@@ -405,7 +405,7 @@ struct JoinLongRows {
   }
 };
 
-/// A team writes the parts of long rows in so many chunks.
+/// A team writes the parts of long rows in so many chunks; most calls have none.
 template <class Operation>
 struct WriteLongRows {
   using State = typename Operation::State;
@@ -420,14 +420,31 @@ struct WriteLongRows {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
     const std::int64_t begin = std::int64_t(team.league_rank()) * chunks_per_team;
     const std::int64_t end   = begin + chunks_per_team < chunks.count ? begin + chunks_per_team : chunks.count;
+    if (!is_any_long(begin, end, group.rank & (native_lanes() - 1))) return;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t c = begin; c < end; ++c) {
       const ChunkNote note = workspace.notes[c];
-      if (chunks.begin(c) < note.head.end) {
-        op.write_part(chunks.begin(c), note.head.end, workspace.tails[note.head.chunk], group);
-      }
-      if (note.tail.begin < chunks.end(c)) op.write_part(note.tail.begin, chunks.end(c), workspace.tails[c], group);
+      if (has_head(c, note)) op.write_part(chunks.begin(c), note.head.end, workspace.tails[note.head.chunk], group);
+      if (has_tail(c, note)) op.write_part(note.tail.begin, chunks.end(c), workspace.tails[c], group);
     }
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION bool has_head(std::int64_t c, const ChunkNote& note) const {
+    return chunks.begin(c) < note.head.end;
+  }
+  KOKKOS_INLINE_FUNCTION bool has_tail(std::int64_t c, const ChunkNote& note) const {
+    return note.tail.begin < chunks.end(c);
+  }
+
+  /// The lanes of each warp look at all chunks together, in the time of one look.
+  KOKKOS_INLINE_FUNCTION bool is_any_long(std::int64_t begin, std::int64_t end, int lane) const {
+    bool is_long = false;
+    for (std::int64_t c = begin + lane; c < end; c += native_lanes()) {
+      const ChunkNote& note = workspace.notes[c];
+      is_long               = is_long || has_head(c, note) || has_tail(c, note);
+    }
+    return count_lanes(is_long) > 0;
   }
 };
 

@@ -36,6 +36,11 @@ constexpr int segment_packs(int tensors, int accumulator_bytes) {
 template <class T>
 inline constexpr int native_pack = 16 / (sizeof(T) < 2 ? 2 : sizeof(T));
 
+/// Packs of each tensor that a thread has at a time of a part of a long row; a GPU's 16 elements at most.
+constexpr int packs_of_parts(Backend backend, int pack) {
+  return backend == Backend::host ? packs_at_a_time(backend, pack) : std::min(4, 16 / pack);
+}
+
 /// Loads that a GPU's thread needs for its share of a chunk.
 template <class T, class A>
 constexpr int loads_per_thread(int tensors) {
@@ -190,7 +195,7 @@ struct SegmentedForward {
  private:
   using FinishRow =
       typename std::conditional_t<one_value_a_row, Finish<RowOperator::softmax>, Finisher>::template Row<Math, A>;
-  using Parts = OnlineStorage<operation, A, V, backend == Backend::host ? packs_at_a_time(backend, V) : 4>;
+  using Parts = OnlineStorage<operation, A, V, packs_of_parts(backend, V)>;
 
   template <class Storage, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, std::int64_t row, A* scratch) const {
@@ -321,7 +326,7 @@ struct SegmentedBackward {
 
  private:
   using FinishRow = typename Finisher::template Row<Math, A>;
-  using Parts     = PairOnlineStorage<T, T, A, V, 4>;
+  using Parts     = PairOnlineStorage<T, T, A, V, packs_of_parts(backend, V)>;
   using MemRows   = MemoryRows<const T, RowForm::any>;
   using PairRow   = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::any>,
                                                                     MemoryRow<const T, RowForm::any>>;
