@@ -132,7 +132,7 @@ class Trial {
   static Case shape_of(ElementType type, std::int64_t cols) {
     constexpr std::int64_t elements = std::int64_t{1} << 27;
     const std::int64_t rows         = RowRule{.elements = elements}.rows(cols);
-    return Case{"tune", RowOperator::softmax, type, type, Layout::right, rows, rows, cols};
+    return {.sweep = "tune", .x_type = type, .y_type = type, .nominal_rows = rows, .rows = rows, .cols = cols};
   }
 
   ColdCache& m_cold;
