@@ -159,6 +159,24 @@ std::vector<Gradient> reference_gradient(RowOperator op, const std::vector<doubl
   return result;
 }
 
+/// The class of a row, scattered over all of them.
+KOKKOS_INLINE_FUNCTION std::int64_t label_of(std::int64_t row, std::int64_t cols) { return row * 7919 % cols; }
+
+/// A row's loss, or its part of the gradient of the mean of so many rows' losses.
+std::vector<Gradient> reference_cross_entropy(RowOperator op, const std::vector<double>& x, std::int64_t label,
+                                              std::int64_t rows) {
+  if (op == RowOperator::cross_entropy) {
+    const double lse = reference(RowOperator::logsumexp, x)[0];
+    return {{lse - x[label], std::abs(lse) + std::abs(x[label])}};
+  }
+  const double share = 1.0 / static_cast<double>(rows);
+  std::vector<Gradient> result;
+  for (const double p : reference(RowOperator::softmax, x)) result.push_back({share * p, share * p});
+  result[label].dx -= share;
+  result[label].size += share;
+  return result;
+}
+
 bool agrees(double got, const Gradient& want, const Tolerance& tolerance, double slack) {
   return std::abs(got - want.dx) <= slack * (tolerance.relative * want.size + tolerance.absolute);
 }
@@ -206,13 +224,26 @@ Problem::Problem(const Exec& exec, const Case& shape)
   }
   with_type(shape.x_type, [&]<class T>(std::type_identity<T>) {
     auto* const x = reinterpret_cast<T*>(m_x.data());
+    if (is_cross_entropy(shape.op)) fill_labels();
     if (!is_gradient(shape.op)) return fill_scattered(m_exec, x, shape.x_elements());
     fill_probabilities(m_exec, x, shape.x_elements(), shape.cols, shape.op == RowOperator::log_softmax_backward);
     fill_scattered(m_exec, reinterpret_cast<T*>(m_dy.data()), shape.dy_elements(), shape.x_elements());
   });
 }
 
+void Problem::fill_labels() {
+  m_labels = Kokkos::View<std::int32_t*, Exec>(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, m_exec, "KokkosNN::Perf::labels"), m_case.rows);
+  m_loss                  = Kokkos::View<float, Exec>(Kokkos::view_alloc(m_exec, "KokkosNN::Perf::loss"));
+  const auto labels       = m_labels;
+  const std::int64_t cols = m_case.cols;
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(m_exec, 0, m_case.rows),
+      KOKKOS_LAMBDA(const std::int64_t row) { labels(row) = static_cast<std::int32_t>(label_of(row, cols)); });
+}
+
 void Problem::poison_y() const {
+  if (m_case.op == RowOperator::cross_entropy_with_gradient) return Kokkos::deep_copy(m_exec, m_y, m_x);
   with_type(m_case.y_type, [&]<class T>(std::type_identity<T>) {
     fill_nan(m_exec, reinterpret_cast<T*>(m_y.data()), m_case.y_elements());
   });
@@ -234,7 +265,7 @@ std::vector<double> Problem::masked(std::vector<double> x, std::int64_t row) con
 }
 
 std::string Problem::check(double slack) const {
-  const bool one_value_a_row    = m_case.op == RowOperator::logsumexp;
+  const bool one_value_a_row    = is_reduction(m_case.op);
   const bool right              = m_case.layout != Layout::left;
   const std::int64_t col_stride = right ? 1 : m_case.rows;
   const std::int64_t row_stride = right ? m_case.cols : 1;
@@ -254,6 +285,8 @@ std::string Problem::check(double slack) const {
     if (is_gradient(m_case.op)) {
       const auto dy = gathered(m_exec, m_dy, m_case.x_type, first, cols, col_stride);
       text          = differs(reference_gradient(m_case.op, x, dy));
+    } else if (is_cross_entropy(m_case.op)) {
+      text = differs(reference_cross_entropy(m_case.op, x, label_of(row, m_case.cols), m_case.rows));
     } else {
       text = differs(reference(m_case.op, masked(x, row)));
     }

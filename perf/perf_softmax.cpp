@@ -115,6 +115,34 @@ Contender masked_call(const Problem& problem, RowStrategy strategy) {
                          problem.shape().name());
 }
 
+/// Each row's loss; or the mean, and its gradient over the logits.
+template <class T>
+Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
+  const Exec exec   = problem.exec();
+  const auto labels = problem.labels();
+  if (problem.shape().op == RowOperator::cross_entropy) {
+    const CrossEntropyOptions options{.reduction = Reduction::none, .plan = {.strategy = strategy}};
+    const auto x    = problem.x<const T>();
+    const auto loss = problem.y_vector<float>();
+    return {.call = [=] { KokkosNN::cross_entropy(exec, x, labels, loss, options); },
+            .plan = to_string(make_cross_entropy_plan(problem.shape().op, exec, x, labels, loss, no_view, options))};
+  }
+  const CrossEntropyOptions options{.plan = {.strategy = strategy}};
+  const auto x    = problem.y<T>();
+  const auto loss = problem.loss();
+  return {.call = [=] { KokkosNN::cross_entropy_with_gradient(exec, x, labels, loss, x, options); },
+          .plan = to_string(make_cross_entropy_plan(problem.shape().op, exec, x, labels, loss, x, options))};
+}
+
+Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
+  const Case& shape = problem.shape();
+  if (shape.x_type == ElementType::f32) return cross_entropy_call<float>(problem, strategy);
+  if constexpr (with_16_bit_types) {
+    if (shape.x_type == ElementType::bf16) return cross_entropy_call<bhalf_t>(problem, strategy);
+  }
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no cross entropy of " + shape.name());
+}
+
 }  // namespace
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
@@ -132,6 +160,9 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
       return gradient_call(problem, options);
     case RowOperator::masked_softmax:
       return masked_call(problem, strategy);
+    case RowOperator::cross_entropy:
+    case RowOperator::cross_entropy_with_gradient:
+      return cross_entropy_call(problem, strategy);
     default:
       break;
   }

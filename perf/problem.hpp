@@ -72,7 +72,8 @@ constexpr Tolerance tolerance(ElementType type) {
   return {0, 0};
 }
 
-/// x and y of a case in device memory; in a gradient x is the forward call's result, y is dx, and there is dy. The
+/// x and y of a case in device memory; in a gradient x is the forward call's result, y is dx, and there is dy. In a
+/// cross entropy there are labels; one with its gradient finds the logits in y and leaves the gradient there. The
 /// element types are known to the providers only: each instantiates what it needs.
 class Problem {
  public:
@@ -82,6 +83,9 @@ class Problem {
 
   const Exec& exec() const { return m_exec; }
   const Case& shape() const { return m_case; }
+
+  /// Allocates and fills the labels, and allocates the loss. Public as it holds a device lambda.
+  void fill_labels();
 
   template <class T, class ViewLayout = Kokkos::LayoutRight>
   auto x() const {
@@ -132,7 +136,11 @@ class Problem {
     return vector<T>(m_y, m_case.rows);
   }
 
-  /// Overwrites y with NaN: a kernel that writes nothing must not inherit the result of the one before.
+  auto labels() const { return m_labels; }
+  auto loss() const { return m_loss; }
+
+  /// Overwrites y with NaN, or with the logits where it is an input too: a kernel that writes nothing must not inherit
+  /// the result of the one before.
   void poison_y() const;
 
   /// Compares a few rows of y with the plain formula in long double.
@@ -162,6 +170,8 @@ class Problem {
   Bytes m_y;
   Bytes m_mask;
   Kokkos::View<std::int32_t*, Exec> m_offsets;
+  Kokkos::View<std::int32_t*, Exec> m_labels;
+  Kokkos::View<float, Exec> m_loss;
 };
 
 }  // namespace KokkosNN::Perf

@@ -553,7 +553,7 @@ def variant_of(sweep: str) -> Callable[[Shape], str]:
     """What distinguishes the lines of a sweep that compares shapes rather than providers."""
     if sweep == CLIFF_SWEEP:
         return cliff_variant
-    if sweep == "gradients":
+    if sweep in ("gradients", "cross_entropy"):
         return lambda shape: f"{shape.op} {shape.type}"
     return lambda shape: shape.op if sweep == "operators" else shape.type
 

@@ -133,6 +133,12 @@ constexpr Array<1> rows_512{131072};
 constexpr Array<1> rows_2048{128256};
 constexpr Array<0> none{};
 
+/// The cross entropies': classes of image and language models, and the marks.
+constexpr Array<1> classes{1000};
+constexpr Array<1> vocabulary_32000{32000};
+constexpr Array<1> vocabulary_50257{50257};
+constexpr Array<1> vocabulary_128256{128256};
+
 constexpr Array<7> types{64, 256, 1024, 4096, 8192, 16384, 32768};
 constexpr Array<3> types_quick{256, 1024, 8192};
 
@@ -186,6 +192,17 @@ constexpr Sweep gradients(RowOperator op, ElementType type, std::int64_t rows, s
           .op     = op,
           .x_type = type,
           .y_type = type};
+}
+/// A cross entropy. Losses are float; a gradient goes over the logits.
+constexpr Sweep cross_entropies(RowOperator op, ElementType type, std::int64_t rows,
+                                std::span<const std::int64_t> cols) {
+  return {.name   = "cross_entropy",
+          .rows   = {.fixed = rows},
+          .quick  = cols,
+          .full   = cols,
+          .op     = op,
+          .x_type = type,
+          .y_type = op == RowOperator::cross_entropy ? ElementType::f32 : type};
 }
 /// The last axis of a LayoutLeft View, which is Kokkos' default on GPUs.
 constexpr Sweep layouts() {
@@ -315,6 +332,15 @@ constexpr std::array sweeps{
     segmented(RowOperator::softmax_backward, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::mean_32),
     segmented(RowOperator::softmax_backward, ElementType::f32, Layout::skewed, Columns::mean_10, Columns::none),
     segmented(RowOperator::log_softmax_backward, ElementType::f32, Layout::ragged, Columns::mean_32, Columns::none),
+    cross_entropies(RowOperator::cross_entropy_with_gradient, ElementType::f32, 65536, Columns::classes),
+    cross_entropies(RowOperator::cross_entropy_with_gradient, ElementType::f32, 4096, Columns::vocabulary_50257),
+    cross_entropies(RowOperator::cross_entropy_with_gradient, ElementType::bf16, 8192, Columns::vocabulary_32000),
+    cross_entropies(RowOperator::cross_entropy_with_gradient, ElementType::bf16, 4096, Columns::vocabulary_50257),
+    cross_entropies(RowOperator::cross_entropy_with_gradient, ElementType::bf16, 4096, Columns::vocabulary_128256),
+    cross_entropies(RowOperator::cross_entropy, ElementType::f32, 65536, Columns::classes),
+    cross_entropies(RowOperator::cross_entropy, ElementType::f32, 4096, Columns::vocabulary_50257),
+    cross_entropies(RowOperator::cross_entropy, ElementType::bf16, 8192, Columns::vocabulary_32000),
+    cross_entropies(RowOperator::cross_entropy, ElementType::bf16, 4096, Columns::vocabulary_128256),
 };
 
 /// One shape as it will run on this machine.
@@ -332,14 +358,14 @@ struct Case {
   bool operator==(const Case&) const = default;
 
   std::int64_t x_elements() const { return rows * cols + (layout == Layout::skewed ? rows : 0); }
-  std::int64_t y_elements() const { return op == RowOperator::logsumexp ? rows : x_elements(); }
+  std::int64_t y_elements() const { return is_reduction(op) ? rows : x_elements(); }
   /// Of a mask.
   std::int64_t heads() const { return rows / cols; }
   /// Elements of dy, of x's type: gradients have a second input.
   std::int64_t dy_elements() const { return row_tensors(op) == 2 ? x_elements() : 0; }
   /// Row offsets, 32-bit integers.
   std::int64_t offsets() const { return is_ragged(layout) ? rows + 1 : 0; }
-  /// Bytes that any implementation must move: inputs once, y once.
+  /// Bytes that any implementation must move: inputs once, y once. Labels don't count.
   std::int64_t bytes() const {
     return (x_elements() + dy_elements()) * size_of(x_type) + y_elements() * size_of(y_type) + 4 * offsets();
   }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 namespace KokkosNN::Impl {
@@ -141,8 +142,8 @@ void validate_memory(const char* function, const Tensor& x, const Tensor& y) {
 /// An axis of several tensors.
 struct Axis {
   std::int64_t extent;
-  std::int64_t stride[GradientLayout::tensors];  ///< 0 for tensors that there are not
-  int number = 0;                                ///< of the tensors' axis
+  std::int64_t stride[CrossEntropyLayout::tensors];  ///< 0 for tensors that there are not
+  int number = 0;                                    ///< of the tensors' axis
 
   std::int64_t reach() const {
     std::int64_t farthest = 0;
@@ -204,12 +205,12 @@ bool do_packs_agree(const Tensor& x, const Tensor& y, const std::vector<Axis>& a
                      [&](const Axis& axis) { return (axis.stride[0] - axis.stride[1]) % pack == 0; });
 }
 
-RowForm form_of(const RowLayout& layout, const Tensor& x, const Tensor& y, const std::vector<Axis>& axes, bool is_lse) {
-  if (layout.x_col_stride != 1 || layout.y_col_stride != 1) return RowForm::any;
-  if (layout.n <= 1 && are_rows_aligned(x, axes, 0) && (is_lse || are_rows_aligned(y, axes, 1))) {
+/// Of rows whose columns have stride 1; `reads_only` if y has no rows.
+RowForm form_of(const Tensor& x, const Tensor& y, const std::vector<Axis>& axes, bool reads_only) {
+  if (axes.size() <= 1 && are_rows_aligned(x, axes, 0) && (reads_only || are_rows_aligned(y, axes, 1))) {
     return RowForm::aligned;
   }
-  return is_lse || do_packs_agree(x, y, axes) ? RowForm::shifted : RowForm::any;
+  return reads_only || do_packs_agree(x, y, axes) ? RowForm::shifted : RowForm::any;
 }
 
 /// A tensor of one value a row as one of the rows' extents: stride 0 along the axis.
@@ -346,7 +347,7 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
   }
   if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
   validate_memory(function, x, y);
-  layout.form = form_of(layout, x, y, axes, is_lse);
+  if (layout.x_col_stride == 1 && layout.y_col_stride == 1) layout.form = form_of(x, y, axes, is_lse);
   return layout;
 }
 
@@ -402,6 +403,129 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
                           });
   layout.form           = is_aligned ? RowForm::aligned : RowForm::any;
   return layout;
+}
+
+namespace {
+
+bool exists(const Tensor& t) { return t.element_bytes != 0; }
+
+void validate_cross_entropy_options(const char* function, const CrossEntropyOptions& options) {
+  const auto require = [&](bool holds, const char* what, double value) {
+    if (!holds) (Complaint(function) << what << ", but is " << value).raise();
+  };
+  const double cap = options.softcap;
+  require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "label_smoothing must be within 0 to 1",
+          options.label_smoothing);
+  require(std::isfinite(options.z_loss), "z_loss must be finite", options.z_loss);
+  require(cap == 0 || (cap >= 0x1p-100 && cap <= 0x1p100), "softcap must be 0 or within 2^-100 to 2^100", cap);
+  require(std::isfinite(options.gradient_scale), "gradient_scale must be finite", options.gradient_scale);
+}
+
+/// The loss, or its gradient: one a row, or a scalar.
+void validate_loss(const char* function, const char* name, const CrossEntropyTensors& given, const Tensor& rest,
+                   Reduction reduction) {
+  if (!exists(given.loss)) return;
+  if (reduction == Reduction::none) {
+    if (given.loss.rank == rest.rank)
+      return require_same_extents(function, "logits", given.logits, name, given.loss, rest);
+    (Complaint(function) << name << " must have one axis less than logits with Reduction::none, but has rank "
+                         << given.loss.rank << " and logits rank " << given.logits.rank)
+        .raise();
+  }
+  if (given.loss.rank != 0) {
+    (Complaint(function) << name << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
+                         << given.loss.rank)
+        .raise();
+  }
+}
+
+/// Of a loss that is reduced, the rows' are one after the other, in the order in which kernels count rows; of its
+/// gradient there is one for all.
+void set_strides_of_scalar(CrossEntropyLayout& layout, bool has_loss) {
+  std::int64_t stride = has_loss ? 1 : 0;
+  for (int k = layout.n - 1; k >= 0; --k) {
+    layout.stride[CrossEntropyLayout::loss][k] = stride;
+    stride *= layout.extent[k];
+  }
+}
+
+/// Outputs share memory with nothing, but for a gradient written over the logits.
+void validate_cross_entropy_memory(RowOperator op, const CrossEntropyTensors& given) {
+  const char* function    = to_string(op);
+  const bool has_loss     = op != RowOperator::cross_entropy_backward;
+  const Tensor* outputs[] = {&given.dlogits, has_loss ? &given.loss : nullptr, has_loss ? &given.lse : nullptr};
+  const std::pair<const char*, const Tensor*> all[] = {
+      {"logits", &given.logits}, {"dlogits", &given.dlogits},
+      {"labels", &given.labels}, {has_loss ? "loss" : "dloss", &given.loss},
+      {"lse", &given.lse},       {"weights", &given.weights}};
+  for (const Tensor* output : outputs) {
+    if (output == nullptr || !exists(*output)) continue;
+    validate_output(function, *output);
+    for (const auto& [name, tensor] : all) {
+      const bool is_in_place = tensor == &given.logits && output == &given.dlogits && is_same_view(*tensor, *output);
+      if (tensor != output && exists(*tensor) && !is_in_place) validate_apart(function, name, *tensor, *output);
+    }
+  }
+}
+
+}  // namespace
+
+RowMap CrossEntropyLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
+
+CrossEntropyLayout normalise_cross_entropy(RowOperator op, const CrossEntropyTensors& given,
+                                           const CrossEntropyOptions& options) {
+  const char* function = to_string(op);
+  const bool has_loss  = op != RowOperator::cross_entropy_backward;
+  validate_cross_entropy_options(function, options);
+  const int axis    = given.logits.rank - 1;
+  const Tensor rest = without_axis(given.logits, axis);
+  require_same_extents(function, "logits", given.logits, "labels", given.labels, rest);
+  if (exists(given.dlogits)) {
+    require_same_extents(function, "logits", given.logits, "dlogits", given.dlogits, given.logits);
+  }
+  if (exists(given.lse)) require_same_extents(function, "logits", given.logits, "lse", given.lse, rest);
+  validate_loss(function, has_loss ? "loss" : "dloss", given, rest, options.reduction);
+
+  CrossEntropyLayout layout;
+  layout.rows = element_count(rest);
+  layout.cols = given.logits.extent[axis];
+  if (exists(given.weights) && given.weights.extent[0] != layout.cols) {
+    (Complaint(function) << "weights must have one element for each of the " << layout.cols << " classes, but has "
+                         << given.weights.extent[0])
+        .raise();
+  }
+  if (layout.rows > 0 && layout.cols == 0) (Complaint(function) << "logits have no classes").raise();
+  if (layout.rows > 0) validate_cross_entropy_memory(op, given);
+
+  // In the order of the layout's names; labels stand in for what there is not.
+  const bool is_reduced        = options.reduction != Reduction::none;
+  const Tensor dlogits         = exists(given.dlogits) ? without_axis(given.dlogits, axis) : rest;
+  const Tensor loss            = exists(given.loss) && !is_reduced ? given.loss : given.labels;
+  const Tensor lse             = exists(given.lse) ? given.lse : given.labels;
+  const std::vector<Axis> axes = merged_axes({rest, dlogits, given.labels, loss, lse});
+  layout.n                     = static_cast<int>(axes.size());
+  for (int k = 0; k < layout.n; ++k) {
+    layout.extent[k] = axes[k].extent;
+    for (int t = 0; t < CrossEntropyLayout::tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
+  }
+  if (is_reduced) set_strides_of_scalar(layout, has_loss);
+  if (layout.rows == 0) return layout;
+  if (layout.cols > 1) {
+    layout.col_stride[0] = given.logits.stride[axis];
+    layout.col_stride[1] = exists(given.dlogits) ? given.dlogits.stride[axis] : 1;
+  }
+  const Tensor& out = exists(given.dlogits) ? given.dlogits : given.logits;
+  if (layout.col_stride[0] == 1 && layout.col_stride[1] == 1) {
+    layout.form = form_of(given.logits, out, axes, !exists(given.dlogits));
+  }
+  return layout;
+}
+
+void complain_of_label(const char* function, std::int64_t row, std::int64_t label, std::int64_t classes,
+                       std::int64_t ignore_index) {
+  (Complaint(function) << "the label of row " << row << " is " << label << ", neither one of the " << classes
+                       << " classes, 0 to " << classes - 1 << ", nor ignore_index " << ignore_index)
+      .raise();
 }
 
 }  // namespace KokkosNN::Impl

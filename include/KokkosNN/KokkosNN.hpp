@@ -3,6 +3,7 @@
 #define KOKKOSNN_KOKKOSNN_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/mask.hpp>

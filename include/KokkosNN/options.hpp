@@ -2,6 +2,8 @@
 #ifndef KOKKOSNN_OPTIONS_HPP
 #define KOKKOSNN_OPTIONS_HPP
 
+#include <cstdint>
+
 namespace KokkosNN {
 
 /// What a row gives when every one of its scaled logits is -inf (a fully masked row).
@@ -47,6 +49,26 @@ struct SoftmaxOptions {
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
   Determinism determinism    = Determinism::run_to_run;
   PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+/// What becomes of the losses of the rows.
+enum class Reduction {
+  none,  ///< each row's is written
+  mean,  ///< their sum over the sum of their labels' weights, rows that are ignored left out
+  sum    ///< their sum
+};
+
+/// Options of the cross entropies; an aggregate for designated initialisers: `{.label_smoothing = 0.1}`.
+struct CrossEntropyOptions {
+  std::int64_t ignore_index = -100;  ///< rows with this label give loss 0 and gradient 0
+  Reduction reduction       = Reduction::mean;
+  double label_smoothing    = 0;      ///< share of the target that goes to all classes alike: 0 to 1
+  double z_loss             = 0;      ///< factor of lse^2, which is added to a row's loss
+  double softcap            = 0;      ///< logits z = softcap tanh(x / softcap); 0: z = x; else 2^-100 to 2^100
+  double gradient_scale     = 1;      ///< cross_entropy_with_gradient: dL/dloss, of the loss that it computes
+  bool check_labels         = false;  ///< throw where a label is out of range; waits for `exec`
+  Determinism determinism   = Determinism::run_to_run;
+  PlanRequest plan          = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
 }  // namespace KokkosNN

@@ -19,8 +19,17 @@ enum class RowOperator {
   log_softmax_backward,
   logsumexp_backward,
   masked_softmax,
-  masked_softmax_backward
+  masked_softmax_backward,
+  cross_entropy,
+  cross_entropy_backward,
+  cross_entropy_with_gradient
 };
+
+/// The operators of rows of logits that have a label each.
+constexpr bool is_cross_entropy(RowOperator op) {
+  return op == RowOperator::cross_entropy || op == RowOperator::cross_entropy_backward ||
+         op == RowOperator::cross_entropy_with_gradient;
+}
 
 /// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, one in all others.
 constexpr int row_tensors(RowOperator op) {
@@ -31,9 +40,15 @@ constexpr int row_tensors(RowOperator op) {
 }
 
 /// Whether each result depends on one element and on values a row, so that nothing of a row is kept.
-constexpr bool is_elementwise(RowOperator op) { return op == RowOperator::logsumexp_backward; }
+constexpr bool is_elementwise(RowOperator op) {
+  return op == RowOperator::logsumexp_backward || op == RowOperator::cross_entropy_backward;
+}
 
-constexpr bool is_gradient(RowOperator op) { return row_tensors(op) == 2 || is_elementwise(op); }
+/// The gradients of softmax, log-softmax and log-sum-exp.
+constexpr bool is_gradient(RowOperator op) { return row_tensors(op) == 2 || op == RowOperator::logsumexp_backward; }
+
+/// Whether all that an operator writes of a row is a few values of the whole row.
+constexpr bool is_reduction(RowOperator op) { return op == RowOperator::logsumexp || op == RowOperator::cross_entropy; }
 
 /// Whether each row says which of its columns take part.
 constexpr bool is_masked(RowOperator op) {

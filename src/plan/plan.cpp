@@ -111,6 +111,7 @@ class Planner {
 
   bool is_gpu() const { return m_traits.backend != Backend::host; }
   bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
+  bool has_second_kernel() const { return !is_gradient() && !is_cross_entropy(m_problem.op); }
   int max_packs_per_thread() const { return Impl::most_packs(m_problem.op); }
   bool is_packs_per_thread(int k) const { return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op); }
 
@@ -197,14 +198,14 @@ class Planner {
   /// What only reads a row has no second read to save: a small team that loops over it has loads in flight all the
   /// time.
   bool reduces_long_rows() const {
-    return is_gpu() && m_problem.op == RowOperator::logsumexp && m_packs >= m_policy.reduce_min_packs &&
-           !has_few_rows();
+    return is_gpu() && is_reduction(m_problem.op) && m_packs >= m_policy.reduce_min_packs && !has_few_rows();
   }
 
   RowStrategy choose_on_host() const {
     if (register_entry() != nullptr) return RowStrategy::vector_lanes;
     const std::size_t row_bytes = kept_row_bytes();
     const bool is_on_chip =
+        !is_elementwise(m_problem.op) &&
         row_bytes <= std::min(m_policy.max_scratch_row_bytes * host_threads_a_row(), scratch_limit(1));
     return is_on_chip ? RowStrategy::team_scratch : RowStrategy::team_online;
   }
@@ -224,7 +225,7 @@ class Planner {
 
   /// Packs a thread of rows that an entry is for. What only reads a row has nothing to keep beside it.
   int held_packs(const Impl::RegisterPolicy& entry) const {
-    const bool holds_more = m_problem.op == RowOperator::logsumexp && m_packs >= m_policy.reduce_full_packs;
+    const bool holds_more = is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
     return is_gpu() && holds_more ? max_packs_per_thread() : entry.packs_per_thread;
   }
 
@@ -247,8 +248,11 @@ class Planner {
     return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
   }
 
-  /// A reference and a sum, which may be wider than the accumulator, of any row.
-  static constexpr std::size_t pair_bytes() { return sizeof(Impl::RowState<double, Impl::TwoWords<double>>); }
+  /// A reference and a sum, which may be wider than the accumulator, of any row; of a cross entropy a second sum.
+  std::size_t pair_bytes() const {
+    return sizeof(Impl::RowState<double, Impl::TwoWords<double>>) +
+           (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
+  }
 
   std::size_t exchange_bytes(int threads) const {
     const int warps = static_cast<int>(ceil_div(threads, m_traits.lanes));
@@ -293,7 +297,7 @@ class Planner {
     const bool is_on_chip = m_plan.strategy == RowStrategy::vector_lanes ||
                             m_plan.strategy == RowStrategy::team_registers ||
                             m_plan.strategy == RowStrategy::team_scratch;
-    const bool is_held_long = m_problem.op != RowOperator::logsumexp || m_plan.packs_per_thread <= 4;
+    const bool is_held_long = !is_reduction(m_problem.op) || m_plan.packs_per_thread <= 4;
     return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient() &&
            !is_masked(m_problem.op);
   }
@@ -316,7 +320,7 @@ class Planner {
       k                    = entry != nullptr ? held_packs(*entry) : max_packs_per_thread();
       const int most_lanes = m_request.lanes != 0 ? m_request.lanes : m_traits.lanes;
       while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
-      while (k > 1 && least_lanes() * (k / 2) >= m_packs) k /= 2;
+      while (is_packs_per_thread(k / 2) && least_lanes() * (k / 2) >= m_packs) k /= 2;
     }
     m_plan.packs_per_thread = k;
     m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes
@@ -425,7 +429,9 @@ class Planner {
     m_plan.team_size =
         m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, max_team_size());
     m_plan.lanes = m_plan.team_size;
-    if (is_gradient() && m_request.launches == 2) refuse("gradients have no second kernel to split a row with");
+    if (!has_second_kernel() && m_request.launches == 2) {
+      refuse("gradients and cross entropies have no second kernel to split a row with");
+    }
     m_plan.launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
     if (m_plan.launches == 2) {
       split_by_two_kernels();
@@ -444,7 +450,7 @@ class Planner {
   /// them again costs less than that their teams wait for each other.
   bool is_read_twice_from_cache() const {
     const double bytes = static_cast<double>(m_problem.rows) * m_problem.cols * m_problem.x_bytes;
-    return is_gpu() && !is_gradient() && m_request.teams_per_row == 0 && has_few_rows() &&
+    return is_gpu() && has_second_kernel() && m_request.teams_per_row == 0 && has_few_rows() &&
            bytes <= m_policy.split_twice_caches * static_cast<double>(m_traits.cache) &&
            teams_that_hold() >= m_policy.split_twice_teams;
   }
@@ -483,6 +489,8 @@ class Planner {
 
   void inner_lanes() {
     if (is_masked(m_problem.op)) refuse("rows side by side do not all have the same columns in a mask");
+    if (is_cross_entropy(m_problem.op))
+      refuse("no cross entropy runs its lanes over another axis than that of the classes");
     if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
     m_plan.form             = RowForm::any;
     const bool keeps        = !is_gradient() && finds_lanes_that_keep();
@@ -635,8 +643,14 @@ const char* to_string(RowOperator op) {
       return "masked_softmax";
     case RowOperator::masked_softmax_backward:
       return "masked_softmax_backward";
-    default:
+    case RowOperator::logsumexp_backward:
       return "logsumexp_backward";
+    case RowOperator::cross_entropy:
+      return "cross_entropy";
+    case RowOperator::cross_entropy_backward:
+      return "cross_entropy_backward";
+    default:
+      return "cross_entropy_with_gradient";
   }
 }
 

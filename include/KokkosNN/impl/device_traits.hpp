@@ -67,9 +67,10 @@ constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
 }
 
-/// Whether a kernel is compiled for k packs a thread.
+/// Whether a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
+  if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
   return k <= most_packs(op) && (is_power || (k == fewer_packs(op) && backend != Backend::host));
 }
 

@@ -55,7 +55,7 @@ void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kerne
 template <class Math>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
   if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Math::State);
-  return split_row_workspace_bytes<typename Math::accumulator>(plan.league_size);
+  return split_row_workspace_bytes<typename Math::State>(plan.league_size);
 }
 
 /// Where an operator keeps rows.
@@ -108,7 +108,7 @@ struct RowsCall {
         run_in_team<most_threads_when_looping(op), typename Kept::Online>();
         break;
       case RowStrategy::split_row:
-        if constexpr (!is_gradient(op)) {
+        if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
           if (plan.launches == 2) return run_split_twice(own_workspace);
         }
         run_split(own_workspace);
@@ -141,8 +141,9 @@ struct RowsCall {
   void run_with_packs() const {
     if constexpr (is_packs_per_thread(backend, K, op)) {
       using Storage = typename Registers<K>::type;
-      // Rows of any form, or of doubles, and masks need more registers; in small teams they are worth more than
-      // resident teams. What masks would spill is so much that it counts in larger teams too.
+      // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
+      // worth more than resident teams. What masks would spill is so much that it counts in larger teams too.
+      constexpr bool has_rims_and_label = has_rims && is_cross_entropy(op);
       if constexpr (backend != Backend::host && is_masked(op)) {
         constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
         constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
@@ -150,7 +151,7 @@ struct RowsCall {
           if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
         }
       } else if constexpr (backend != Backend::host && is_wide(V, K * row_tensors(op)) &&
-                           (Source::form == RowForm::any || sizeof(A) == 8)) {
+                           (Source::form == RowForm::any || sizeof(A) == 8 || has_rims_and_label)) {
         constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
         if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
       }

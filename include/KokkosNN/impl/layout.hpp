@@ -96,6 +96,33 @@ struct GradientLayout {
   bool operator==(const GradientLayout&) const = default;
 };
 
+/// The tensors of a cross entropy; those that a call does not have are of no bytes. All but the logits, their gradient
+/// and the weights lack the classes' axis.
+struct CrossEntropyTensors {
+  Tensor logits;
+  Tensor dlogits = {};
+  Tensor labels;
+  Tensor loss    = {};  ///< or its gradient
+  Tensor lse     = {};
+  Tensor weights = {};
+};
+
+/// The tensors of a cross entropy as rows, as RowLayout.
+struct CrossEntropyLayout {
+  enum Number { logits, dlogits, labels, loss, lse };
+  static constexpr int tensors = 5;
+
+  std::int64_t rows                          = 0;
+  std::int64_t cols                          = 0;
+  std::int64_t col_stride[2]                 = {1, 1};  ///< of the logits and of their gradient
+  int n                                      = 0;
+  std::int64_t extent[max_row_dims]          = {};
+  std::int64_t stride[tensors][max_row_dims] = {};
+  RowForm form                               = RowForm::any;
+
+  RowMap map(int tensor) const;
+};
+
 /// Checks a call and describes it as rows. `function` is the public function's name, for messages.
 ///
 /// y has x's extents; for logsumexp it lacks the reduced axis. Throws std::invalid_argument for an axis out of range,
@@ -108,6 +135,15 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
 /// x or dy.
 GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
                                   const SoftmaxOptions& options);
+
+/// The same for a cross entropy: dlogits may be the logits. A loss that is reduced, or the gradient of one, is a
+/// scalar; the rows' own are one after the other then.
+CrossEntropyLayout normalise_cross_entropy(RowOperator op, const CrossEntropyTensors& tensors,
+                                           const CrossEntropyOptions& options);
+
+/// Throws std::invalid_argument for a label that is out of range.
+[[noreturn]] void complain_of_label(const char* function, std::int64_t row, std::int64_t label, std::int64_t classes,
+                                    std::int64_t ignore_index);
 
 /// The axes of tensors of the same extents, without the reduced one, in the order in which rows are numbered: slowest
 /// first, those of one element left out.

@@ -15,9 +15,10 @@
 // what differs is where the group keeps the row, the Storage:
 //
 //   storage.reduce(row, part, math, lanes)        -> the thread's state: (reference, sum), the reference being its
-//                                                    warp's; of a gradient a sum
+//                                                    warp's; of a gradient a sum. May show an observer the logits
 //   storage.write(row, sink, part, math, finish)  -> finished values, from what is relative to the warp's reference if
 //                                                    has_own_reference, else from the input itself
+//   storage.write_columns(row, sink, part, math, value)   the same by value(logit, column), where logits are kept
 
 namespace KokkosNN::Impl {
 
@@ -60,10 +61,13 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
 
   KOKKOS_INLINE_FUNCTION RegisterStorage(A*, const RowGroup& group) : Held(group) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+  template <class Row, class Math, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
+                                                     Observer& observer = NoObserver{}) {
     constexpr bool keep = Finish<op>::keeps_exponentials;
     load(row, part, math);
+    show_tile<V, K>(tile, part.packs.begin, walk, part.packs.window(), observer);
+    rim.show(part, observer);
     const auto used    = packs_in_use<V, Row>(walk, part.packs.window(), lanes);
     const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
     const auto at_warp = math.exp.at(finite_reference(reference));
@@ -80,6 +84,14 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
     rim.store(sink, part, [&](A kept) { return finish(math, kept); });
   }
 
+  template <class Row, class SinkRow, class Math, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const SinkRow& sink, const RowPart& part, const Math&,
+                                            const F& value) const {
+    const auto stretch = sink.template from<V>(part.packs.begin);
+    tile.store_columns(stretch, part.packs.begin, walk, part.packs.window(), value);
+    rim.store(sink, part, [&](A x) { return value(x, part.rim); });
+  }
+
   /// What was loaded, but not reduced.
   template <class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write_from_input(const SinkRow& sink, const RowPart& part, const Math& math,
@@ -91,7 +103,7 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
 };
 
 /// For types narrower than the accumulator: packs stay as they were loaded, which takes half of the registers or less,
-/// and the exponentials are computed once more to write.
+/// and the exponentials are computed once more to write. Not for an operator that makes other logits of them.
 template <RowOperator op, class T, class A, int V, int K, bool has_rims>
 struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
   static constexpr bool has_own_reference = false;
@@ -124,6 +136,20 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
   KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
     write_from_input(sink, part, math, finish);
+  }
+
+  template <class Row, class SinkRow, class Math, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const SinkRow& sink, const RowPart& part, const Math&,
+                                            const F& value) const {
+    using Y = typename SinkRow::value_type;
+    store_tile<V, K>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), [&](int k) {
+      Pack<A, V> pack;
+      tile.template unpack<2>(pack, k);
+      Pack<Y, V> result;
+      for (int v = 0; v < V; ++v) result[v] = static_cast<Y>(value(pack[v], part.packs.begin + walk.place(k) + v));
+      return result;
+    });
+    rim.store(sink, part, [&](A x) { return value(x, part.rim); });
   }
 
   template <class SinkRow, class Math, class FinishRow>
@@ -183,14 +209,17 @@ struct ScratchStorage {
   KOKKOS_INLINE_FUNCTION ScratchStorage(A* scratch, const RowGroup& group)
       : elements(scratch), walk(PackWalk::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+  template <class Row, class Math, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
+                                                     Observer& observer = NoObserver{}) {
     const Span& span = part.packs;
     rim.load(row, part, math);
+    rim.show(part, observer);
     A max = rim.larger(-Kokkos::Experimental::infinity_v<A>);
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile<A, V, K> tile;
       tile.load(row.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math);
+      show_tile<V, K>(tile, span.start(t, tile_size()), walk, span.window(t, tile_size()), observer);
       max = max_ignoring_nan(max, tile.max());
       for_own_packs<false, true>(t, span, [&](Pack<A, V>& pack, int k) { pack = tile.pack[k]; });
     }
@@ -209,6 +238,19 @@ struct ScratchStorage {
                       finish);
     }
     rim.store(sink, part, [&](A kept) { return finish(math, kept); });
+  }
+
+  template <class Row, class SinkRow, class Math, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const SinkRow& sink, const RowPart& part, const Math&,
+                                            const F& value) const {
+    const Span& span = part.packs;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      Tile<A, V, K> tile;
+      for_own_packs<true, false>(t, span, [&](Pack<A, V>& pack, int k) { tile.pack[k] = pack; });
+      const std::int64_t start = span.start(t, tile_size());
+      tile.store_columns(sink.template from<V>(start), start, walk, span.window(t, tile_size()), value);
+    }
+    rim.store(sink, part, [&](A x) { return value(x, part.rim); });
   }
 
  private:
@@ -265,9 +307,10 @@ struct OnlineStorage {
 
   KOKKOS_INLINE_FUNCTION OnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
-    const auto mine   = reduce_tiles<V, K, A>(row, part, walk, math);
+  template <class Row, class Math, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
+                                                     Observer& observer = NoObserver{}) {
+    const auto mine   = reduce_tiles<V, K, A>(row, part, walk, math, observer);
     const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
     return {reference, rescaled(math, mine.sum, mine.reference, reference)};
   }
@@ -275,7 +318,13 @@ struct OnlineStorage {
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
-    rewrite_tiles<V, K, A>(row, sink, part, walk, math, [&](A x) { return finish.from_input(math, x); });
+    write_columns(row, sink, part, math, [&](A x, std::int64_t) { return finish.from_input(math, x); });
+  }
+
+  template <class Row, class SinkRow, class Math, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                            const F& value) const {
+    rewrite_columns<V, K, A>(row, sink, part, walk, math, value);
   }
 
   template <class Row>

@@ -26,9 +26,9 @@ struct alignas(64) TeamCounters {
   int finished;
 };
 
-template <class A>
+template <class State>
 KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int64_t league_size) {
-  return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(Mailbox<A>);
+  return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(typename MailboxFor<State>::type);
 }
 
 /// The Storage is RegisterStorage or PackedStorage where a team's part of a row fits, OnlineStorage where it does not.
@@ -62,7 +62,7 @@ struct SplitRow {
     // Whoever ends last has no sibling left that reads, and leaves zeros for the next launch.
     if (count_teams(team, &counters().finished, number) == team.league_size() - 1) {
       auto* words  = reinterpret_cast<int*>(workspace);
-      const auto n = static_cast<int>(split_row_workspace_bytes<A>(team.league_size()) / sizeof(int));
+      const auto n = static_cast<int>(split_row_workspace_bytes<State>(team.league_size()) / sizeof(int));
       for (int i = group.rank; i < n; i += group.size) words[i] = 0;
     }
   }

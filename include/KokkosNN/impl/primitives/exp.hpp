@@ -120,6 +120,20 @@ KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
 #endif
 }
 
+/// tanh to a few 2^-24, absolute. Overflows nowhere: exp(2 x) may be infinite. A GPU's instructions for 2^t and the
+/// reciprocal need no branch, around which a kernel would spill.
+KOKKOS_INLINE_FUNCTION float bounded_tanh(float x) {
+#if defined(__CUDA_ARCH__)
+  constexpr float two_log2_e = 2.8853900817779268f;
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(exp2_native(x * two_log2_e) + 1));
+  return Kokkos::fma(-2.0f, inverse, 1.0f);
+#else
+  return Kokkos::tanh(x);
+#endif
+}
+KOKKOS_INLINE_FUNCTION double bounded_tanh(double x) { return Kokkos::tanh(x); }
+
 /// What exponentials are taken relative to: exp(scale (x - R)) is 2^(scale2 (x - base) - exponent), exponent an
 /// integer.
 template <class A>
@@ -190,6 +204,12 @@ struct ScaledExp {
       KOKKOS_IF_ON_DEVICE((return exp2_native(f) * power;))
     }
     return fused_multiply_add(f, exp2_series<A, accuracy>(f), A(1)) * power;
+  }
+
+  /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
+  KOKKOS_INLINE_FUNCTION A of_any(A x, const Reference& r) const {
+    const A highest = (r.exponent + A(C::bias + 1)) * inverse;
+    return of_difference(at_most(x - r.base, highest), r);
   }
 
   /// exp(scale (from - to)) of two references: what makes a sum relative to `from` one relative to `to`, which is not below

@@ -84,7 +84,6 @@ template <class A>
 struct MailboxFor<RowScalars<A>> {
   using type = Mailbox<A>;
 };
-static_assert(sizeof(SumMailbox) == sizeof(Mailbox<float>), "what a workspace is made for");
 
 template <class W>
 KOKKOS_INLINE_FUNCTION void publish(SumMailbox& mailbox, std::int64_t turn, const RowSum<float, W>& state) {
@@ -154,12 +153,6 @@ struct GradientMath {
         scale(A(s)),
         sign(s < 0 ? A(-1) : A(1)),
         masked_value(policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>) {}
-
-  /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
-  KOKKOS_INLINE_FUNCTION A exp_of_any(A x, const ExpReference<A>& reference) const {
-    const A highest = (reference.exponent + A(Exp2Constants<A>::bias + 1)) * exp.inverse;
-    return exp.of_difference(at_most(x - reference.base, highest), reference);
-  }
 };
 
 /// Nothing that a gradient's thread keeps is relative to a state of its own.
@@ -207,7 +200,7 @@ struct Finish<RowOperator::log_softmax_backward> {
     KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
         : sum(words_of(total)), reference(math.exp.at(A(0))) {}
     KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A y, A dy) const {
-      const A e    = math.exp_of_any(y, reference);
+      const A e    = math.exp.of_any(y, reference);
       const A high = dy - e * sum.high;
       return math.scale * (Math::accuracy == ExpAccuracy::fast ? high : high - e * sum.low);
     }
@@ -236,7 +229,7 @@ struct Finish<RowOperator::logsumexp_backward> {
                                : (row.lse < A(0) ? math.masked_value : Kokkos::Experimental::quiet_NaN_v<A>);
     }
     KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A x) const {
-      return math.exp_of_any(math.sign * x, reference) * factor;
+      return math.exp.of_any(math.sign * x, reference) * factor;
     }
   };
 };

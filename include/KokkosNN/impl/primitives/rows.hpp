@@ -263,8 +263,10 @@ struct MemoryRow {
     return {first, stride, moves_whole_packs<T, V>(first, stride)};
   }
 
-  KOKKOS_INLINE_FUNCTION value_type load_one(std::int64_t c) const { return base[c]; }
-  KOKKOS_INLINE_FUNCTION void store_one(value_type value, std::int64_t c) const { base[c] = value; }
+  KOKKOS_INLINE_FUNCTION value_type load_one(std::int64_t c) const { return base[is_unit_stride ? c : c * stride]; }
+  KOKKOS_INLINE_FUNCTION void store_one(value_type value, std::int64_t c) const {
+    base[is_unit_stride ? c : c * stride] = value;
+  }
 };
 
 /// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the

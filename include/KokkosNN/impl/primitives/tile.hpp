@@ -82,6 +82,33 @@ KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& fini
   return result;
 }
 
+/// Whether an operator makes other logits of what was loaded, as a soft cap does: math.logit(x).
+template <class Math>
+concept ChangesLogits = requires(const Math& math, typename Math::accumulator x) {
+  math.logit(x);
+};
+
+template <class Math, class A>
+KOKKOS_INLINE_FUNCTION A logit_of(const Math& math, A x) {
+  if constexpr (ChangesLogits<Math>) {
+    return math.logit(x);
+  } else {
+    return x;
+  }
+}
+
+/// The same of a pack; -inf, which is what fills it outside of a row, stays.
+template <class Math, class A, int V>
+KOKKOS_INLINE_FUNCTION void make_logits(const Math& math, Pack<A, V>& pack) {
+  if constexpr (ChangesLogits<Math>) math.make_logits(pack);
+}
+
+/// For an operator that needs no more of a row's logits than (max, sum).
+struct NoObserver {
+  template <class A, int V>
+  KOKKOS_INLINE_FUNCTION void operator()(const Pack<A, V>&, std::int64_t, int) const {}
+};
+
 /// Exponentials that may be added together before their sum goes to ExponentialSums.
 inline constexpr int exponentials_at_once = 4;
 
@@ -251,6 +278,8 @@ template <class A, bool exists>
 struct RimElement {
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&, const Math&) {}
+  template <class Observer>
+  KOKKOS_INLINE_FUNCTION void show(const RowPart&, Observer&) const {}
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max; }
   template <bool keep, class Math, class Sums>
   KOKKOS_INLINE_FUNCTION void add_exponential(const Math&, const ExpReference<A>&, Sums&) {}
@@ -265,7 +294,12 @@ struct RimElement<A, true> {
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
     value = -Kokkos::Experimental::infinity_v<A>;
-    if (part.has_rim) value = math.sign * static_cast<A>(row.load_one(part.rim));
+    if (part.has_rim) value = logit_of(math, math.sign * static_cast<A>(row.load_one(part.rim)));
+  }
+
+  template <class Observer>
+  KOKKOS_INLINE_FUNCTION void show(const RowPart& part, Observer& observer) const {
+    if (part.has_rim) observer(Pack<A, 1>{{value}}, part.rim, 1);
   }
 
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max_ignoring_nan(max, value); }
@@ -285,6 +319,16 @@ struct RimElement<A, true> {
   }
 };
 
+/// n modulo d, d < 2^16, by divisions of 32 bits: those of 64 are subroutines on a GPU.
+KOKKOS_INLINE_FUNCTION std::uint32_t remainder(std::uint64_t n, std::uint32_t d) {
+  const auto low  = static_cast<std::uint32_t>(n);
+  const auto high = static_cast<std::uint32_t>(n >> 32);
+  if ((d & (d - 1)) == 0) return low & (d - 1);
+  if (high == 0) return low % d;
+  const std::uint32_t two_to_32 = (0xffffffffu % d + 1) % d;
+  return (high % d * two_to_32 + low % d) % d;
+}
+
 /// The packs of a tile that belong to a thread: at place `first`, then every `step`.
 struct PackWalk {
   int first;
@@ -297,6 +341,12 @@ struct PackWalk {
     return {rank * V, size * V, (lanes - 1 - (rank & (lanes - 1))) * V};
   }
   KOKKOS_INLINE_FUNCTION int place(int k) const { return first + k * step; }
+  /// Whether this thread has the element at a place, which may be in any tile.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool has(std::int64_t place) const {
+    return remainder(static_cast<std::uint64_t>(place) / V, static_cast<std::uint32_t>(step / V)) * V ==
+           static_cast<std::uint32_t>(first);
+  }
   /// Whether all K packs of this thread, and of those in step with it, lie in the window: a branch that no warp splits.
   template <int K>
   KOKKOS_INLINE_FUNCTION bool fills(const Window& window) const {
@@ -325,6 +375,19 @@ KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackWalk& walk, const Window& win
     return PacksInUse(walk, window, (lanes - 1) * V);
   } else {
     return AllPacks{};
+  }
+}
+
+/// observer(pack, its first column, how many of its elements lie in the row) for a tile that starts at column `start`.
+template <int V, int K, class Tile, class Observer>
+KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackWalk& walk, const Window& window,
+                                      Observer& observer) {
+  if constexpr (!std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int place = walk.place(k);
+      if (place < window.end) observer(tile.pack[k], start + place, window.end - place);
+    }
   }
 }
 
@@ -464,6 +527,8 @@ struct Tile {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
     }
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) make_logits(math, pack[k]);
   }
 
   template <class Used = AllPacks>
@@ -503,6 +568,18 @@ struct Tile {
     using T = typename Stretch::value_type;
     store_tile<V, K>(stretch, walk, window, [&](int k) { return narrowed<T>(pack[k], finish); });
   }
+
+  /// Stores value(x, its column) of a tile that starts at column `start`.
+  template <class Stretch, class F>
+  KOKKOS_INLINE_FUNCTION void store_columns(const Stretch& stretch, std::int64_t start, const PackWalk& walk,
+                                            const Window& window, const F& value) const {
+    using T = typename Stretch::value_type;
+    store_tile<V, K>(stretch, walk, window, [&](int k) {
+      Pack<T, V> result;
+      for (int v = 0; v < V; ++v) result[v] = static_cast<T>(value(pack[k][v], start + walk.place(k) + v));
+      return result;
+    });
+  }
 };
 
 /// A thread's state over many tiles; the sum wider than float, as there may be very many.
@@ -531,9 +608,9 @@ struct RunningSum {
 };
 
 /// (max, sum) of a span, loaded tile by tile.
-template <int V, int K, class A, class Row, class Math>
+template <int V, int K, class A, class Row, class Math, class Observer>
 KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
-                                                         const Math& math) {
+                                                         const Math& math, Observer& observer) {
   const Span& span    = part.packs;
   const int tile_size = K * walk.step;
   RunningSum<Math> running;
@@ -541,6 +618,7 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
     const Window window = span.window(t, tile_size);
     Tile<A, V, K> tile;
     tile.load(row.template from<V>(span.start(t, tile_size)), walk, window, math);
+    show_tile<V, K>(tile, span.start(t, tile_size), walk, window, observer);
     const auto reference = running.raise(math, tile.max());
     PackSums<Math, V> sums;
     tile.template add_exponentials<false>(math, reference, sums);
@@ -548,6 +626,7 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
   }
   RimElement<A, Row::has_rims> rim;
   rim.load(row, part, math);
+  rim.show(part, observer);
   if (part.has_rim) {
     const auto reference = running.raise(math, rim.larger(running.reference));
     PackSums<Math, V> sums;
@@ -569,17 +648,17 @@ KOKKOS_INLINE_FUNCTION void for_tiles_again(const Span& span, int tile_size, con
   }
 }
 
-/// finish(x) of a part, loaded again.
+/// Stores value(x, its column) of a part, loaded again.
 template <int V, int K, class A, class Row, class SinkRow, class Math, class F>
-KOKKOS_INLINE_FUNCTION void rewrite_tiles(const Row& row, const SinkRow& sink, const RowPart& part,
-                                          const PackWalk& walk, const Math& math, const F& finish) {
+KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const SinkRow& sink, const RowPart& part,
+                                            const PackWalk& walk, const Math& math, const F& value) {
   RimElement<A, Row::has_rims> rim;
   rim.load(row, part, math);
-  rim.store(sink, part, finish);
+  rim.store(sink, part, [&](A x) { return value(x, part.rim); });
   for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
     Tile<A, V, K> tile;
     tile.load(row.template from<V>(start), walk, window, math);
-    tile.store(sink.template from<V>(start), walk, window, finish);
+    tile.store_columns(sink.template from<V>(start), start, walk, window, value);
   });
 }
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_CROSS_ENTROPY_HPP
+#define KOKKOSNN_CROSS_ENTROPY_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/cross_entropy_call.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <type_traits>
+
+// Cross entropy of rows of logits with a label each: the loss, its gradient, and both at once. With z the logits (soft-
+// capped: z = softcap tanh(x / softcap)), y a row's label, w the weights of the C classes (1 without weights), e the
+// label smoothing and lse = log sum_c exp(z_c), the loss of a row is
+//
+//     loss = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss w_y lse^2
+//
+// and its gradient, with p_c = exp(z_c - lse) and times dz/dx = 1 - (z / softcap)^2 under a soft cap,
+//
+//     dz_c = dloss (p_c ((1 - e) w_y + e / C sum_k w_k + 2 z_loss w_y lse) - e / C w_c - [c = y] (1 - e) w_y)
+//
+// What holds for all three functions:
+//
+// Views      logits of rank 1 to 8 with the classes along the last axis; labels, lse and, with Reduction::none, the
+//            loss or its gradient have the other axes; a reduced loss or its gradient is a View of rank 0. Any layout,
+//            strides and alignment; fastest where classes have stride 1. Logits and dlogits are double, float, half_t
+//            or bhalf_t, labels any integers but bool; loss, lse and weights are double if the logits are, else float.
+//            Compiled in the library for logits and dlogits of one type. 64-bit offsets.
+// In place   dlogits may be the logits (the same View twice); any other overlap of what is written is an error.
+// Ordering   asynchronous on `exec`: the call enqueues one kernel for the rows and, for a mean, a sum or smoothing with
+//            weights, small ones that add; it fences nothing and, after the first call of its kind on `exec`,
+//            allocates nothing. With options.check_labels it waits for `exec`.
+// Reduction  as PyTorch's: the mean divides by the sum of w_y over all rows that are not ignored. Where all are, or
+//            where there are none, it is NaN, as in PyTorch; the gradient is 0. Sums over rows are in double.
+// Labels     a row whose label is options.ignore_index gives loss 0 and gradient 0, whatever its logits are, also if
+//            that is a class. Any other label that is no class gives NaN in its row's loss and gradient and in a
+//            reduced loss, and is no row of a mean; nothing is read out of bounds. With options.check_labels it is an
+//            error instead.
+// Values     of float and double as IEEE arithmetic evaluates the formulas: a NaN or +inf among a row's logits makes
+//            its loss and gradient NaN (under a soft cap +inf is the cap). A logit of -inf is masked: p = 0, also
+//            under a soft cap; its loss is infinite if it is the label's or if labels are smoothed. A row of nothing
+//            else gives NaN and an lse of -inf. Not for -ffast-math.
+// Arithmetic in double for double, else in float. The same call gives the same bits each time. A logit under a soft cap
+//            is as good as a number of the cap's size, so errors are up to 2 softcap times those that are named below.
+// Cost       each logit is read once, but twice in rows that no chip holds, and in the 16-bit rows of more than 4096
+//            classes whose labels are smoothed or logits capped; each element of the gradient is written once.
+// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents or
+//            ranks that do not agree, no classes, options out of range, overlap, a forced plan that cannot serve,
+//            and with check_labels the first label out of range.
+// Source     label smoothing: Szegedy et al., "Rethinking the Inception architecture for computer vision", 2016;
+//            z-loss: Chowdhery et al., "PaLM: scaling language modeling with pathways", 2022; soft cap: Gemma Team,
+//            "Gemma 2: improving open language models at a practical size", 2024.
+
+namespace KokkosNN {
+
+/// Cross entropy: each row's loss, or their mean (as options say if nothing is said) or sum.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param logits   rows of C logits, x in the formulas
+/// \param labels   a class, 0 to C - 1, for each row
+/// \param loss     output: of rank 0, or with Reduction::none one value a row
+/// \param options  reduction, ignore_index, label smoothing, z-loss, soft cap, checks; see CrossEntropyOptions
+/// \param lse      output: the log-sum-exp of each row, for the backward; no_view if it is not wanted
+/// \param weights  C weights of classes; no_view for 1
+///
+/// See the head of this file for views, ordering, labels, NaN and errors. The loss of a row is within 8 ulp of the
+/// largest of its terms. Reads MN logits, M labels and, for M losses that are reduced, writes and reads them.
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, OptionalView LseView = NoView,
+          OptionalView WeightsView = NoView>
+void cross_entropy(const Exec& exec, const LogitsView& logits, const LabelsView& labels, const LossView& loss,
+                   const CrossEntropyOptions& options = {}, const LseView& lse = {}, const WeightsView& weights = {}) {
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, LseView, NoView,
+                                        WeightsView>;
+  Views::template check<Exec>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::cross_entropy");
+  Impl::cross_entropy_call<RowOperator::cross_entropy>(exec, Views{logits, labels, loss, lse, no_view, weights},
+                                                       options);
+}
+
+/// Cross entropy on the default instance of the logits' execution space.
+template <View LogitsView, View LabelsView, View LossView, OptionalView LseView = NoView,
+          OptionalView WeightsView = NoView>
+void cross_entropy(const LogitsView& logits, const LabelsView& labels, const LossView& loss,
+                   const CrossEntropyOptions& options = {}, const LseView& lse = {}, const WeightsView& weights = {}) {
+  cross_entropy(typename LogitsView::execution_space{}, logits, labels, loss, options, lse, weights);
+}
+
+/// Gradient of cross entropy by the logits, from what the forward call left.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param logits   as in the forward call
+/// \param labels   as in the forward call
+/// \param lse      what the forward call wrote there
+/// \param dloss    gradient with respect to the loss: of rank 0, or with Reduction::none one value a row
+/// \param dlogits  output, the extents of logits; may be the logits
+/// \param options  as in the forward call
+/// \param weights  as in the forward call
+///
+/// Each result is within 8 ulp (16-bit types: 1 ulp) of the largest of its terms, for the lse that is given. An lse
+/// that is not finite gives NaN. Reads MN logits, writes MN elements; nothing is summed but a mean's weights.
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LseView, View DlossView, View DlogitsView,
+          OptionalView WeightsView = NoView>
+void cross_entropy_backward(const Exec& exec, const LogitsView& logits, const LabelsView& labels, const LseView& lse,
+                            const DlossView& dloss, const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
+                            const WeightsView& weights = {}) {
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy_backward, LogitsView, LabelsView, DlossView, LseView,
+                                        DlogitsView, WeightsView>;
+  Views::template check<Exec>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::cross_entropy_backward");
+  Impl::cross_entropy_call<RowOperator::cross_entropy_backward>(
+      exec, Views{logits, labels, dloss, lse, dlogits, weights}, options);
+}
+
+/// Gradient of cross entropy on the default instance of dlogits' execution space.
+template <View LogitsView, View LabelsView, View LseView, View DlossView, View DlogitsView,
+          OptionalView WeightsView = NoView>
+void cross_entropy_backward(const LogitsView& logits, const LabelsView& labels, const LseView& lse,
+                            const DlossView& dloss, const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
+                            const WeightsView& weights = {}) {
+  cross_entropy_backward(typename DlogitsView::execution_space{}, logits, labels, lse, dloss, dlogits, options,
+                         weights);
+}
+
+/// Cross entropy and its gradient by the logits in one pass: what cross_entropy and cross_entropy_backward give
+/// together, where the gradient of the loss is known beforehand, as that of a training step's last operator is.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param logits   rows of C logits
+/// \param labels   a class, 0 to C - 1, for each row
+/// \param loss     output: of rank 0, or with Reduction::none one value a row
+/// \param dlogits  output: the gradient of options.gradient_scale times the loss (with Reduction::none their sum); may
+/// be
+///                 the logits
+/// \param options  see CrossEntropyOptions
+/// \param lse      output: the log-sum-exp of each row; no_view if it is not wanted
+/// \param weights  C weights of classes; no_view for 1
+///
+/// Accuracy as of the two other functions, but beside a gradient in a 16-bit type loss and lse are within 2^-12 only.
+/// Reads MN logits, writes MN elements.
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, View DlogitsView,
+          OptionalView LseView = NoView, OptionalView WeightsView = NoView>
+void cross_entropy_with_gradient(const Exec& exec, const LogitsView& logits, const LabelsView& labels,
+                                 const LossView& loss, const DlogitsView& dlogits,
+                                 const CrossEntropyOptions& options = {}, const LseView& lse = {},
+                                 const WeightsView& weights = {}) {
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy_with_gradient, LogitsView, LabelsView, LossView,
+                                        LseView, DlogitsView, WeightsView>;
+  Views::template check<Exec>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::cross_entropy_with_gradient");
+  Impl::cross_entropy_call<RowOperator::cross_entropy_with_gradient>(
+      exec, Views{logits, labels, loss, lse, dlogits, weights}, options);
+}
+
+/// Cross entropy and its gradient on the default instance of dlogits' execution space.
+template <View LogitsView, View LabelsView, View LossView, View DlogitsView, OptionalView LseView = NoView,
+          OptionalView WeightsView = NoView>
+void cross_entropy_with_gradient(const LogitsView& logits, const LabelsView& labels, const LossView& loss,
+                                 const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
+                                 const LseView& lse = {}, const WeightsView& weights = {}) {
+  cross_entropy_with_gradient(typename DlogitsView::execution_space{}, logits, labels, loss, dlogits, options, lse,
+                              weights);
+}
+
+/// The plan of the rows' kernel of a cross entropy; checks the arguments as the call does, launches nothing.
+///
+/// \param op       RowOperator::cross_entropy, cross_entropy_backward or cross_entropy_with_gradient; another one is a
+///                 std::invalid_argument
+/// \param loss     the loss, or its gradient
+/// \param dlogits  where the gradient goes; no_view for cross_entropy
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, OptionalView DlogitsView>
+RowPlan make_cross_entropy_plan(RowOperator op, const Exec& exec, const LogitsView& logits, const LabelsView& labels,
+                                const LossView& loss, const DlogitsView& dlogits,
+                                const CrossEntropyOptions& options = {}) {
+  const bool has_gradient = !std::is_same_v<DlogitsView, NoView>;
+  Impl::require_operator("make_cross_entropy_plan", op,
+                         is_cross_entropy(op) && has_gradient == (op != RowOperator::cross_entropy));
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, NoView,
+                                        DlogitsView, NoView>;
+  const Views views{logits, labels, loss, no_view, dlogits, no_view};
+  return Impl::plan_cross_entropy<Views>(op, exec, Impl::normalise_cross_entropy(op, views.tensors(), options),
+                                         options);
+}
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_CROSS_ENTROPY_HPP

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CROSS_ENTROPY_INSTANTIATIONS_HPP
+#define KOKKOSNN_IMPL_CROSS_ENTROPY_INSTANTIATIONS_HPP
+
+#include <KokkosNN/impl/cross_entropy_launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+// The cross entropies that the library holds compiled: logits and their gradient of one type.
+// src/instantiate/cross_entropy_*.cpp define them, and in f32 and f64 the sums.
+
+#define KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(KEYWORD, T)                                                                  \
+  KEYWORD template struct CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy, T, T>;           \
+  KEYWORD template struct CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy_backward, T, T>;  \
+  KEYWORD template struct CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy_with_gradient, T, \
+                                           T>;
+
+#define KOKKOSNN_IMPL_LOSS_SUMS(KEYWORD, A) KEYWORD template struct LossSums<Kokkos::DefaultExecutionSpace, A>;
+
+namespace KokkosNN::Impl {
+
+using Kokkos::Experimental::bhalf_t;
+using Kokkos::Experimental::half_t;
+
+KOKKOSNN_IMPL_LOSS_SUMS(extern, double)
+KOKKOSNN_IMPL_LOSS_SUMS(extern, float)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, double)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, float)
+#if !KOKKOS_HALF_T_IS_FLOAT
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, half_t)
+#endif
+#if !KOKKOS_BHALF_T_IS_FLOAT
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, bhalf_t)
+#endif
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CROSS_ENTROPY_INSTANTIATIONS_HPP

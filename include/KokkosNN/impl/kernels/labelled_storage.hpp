@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_KERNELS_LABELLED_STORAGE_HPP
+#define KOKKOSNN_IMPL_KERNELS_LABELLED_STORAGE_HPP
+
+#include <KokkosNN/impl/primitives/cross_entropy.hpp>
+#include <KokkosNN/impl/primitives/tile.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// With this storage row_in_team and split_row are the kernels of the cross entropies: a storage of softmax or of
+// log-sum-exp, Held, whose threads know the row's label. The thread that has the label's element reads that logit by
+// itself, ahead of all writes, and in the end writes the loss, the log-sum-exp and the label's part of the gradient:
+// what is done for all elements needs to compare no column with the label. A row without a class in its label is its
+// first element's.
+
+namespace KokkosNN::Impl {
+
+/// What a row's gradient is multiplied by.
+template <class A>
+struct RowFactors {
+  A weight  = 0;  ///< of the label
+  A dloss   = 1;
+  A inverse = 1;  ///< of a mean's divisor
+
+  template <bool has_dloss, class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const Math& math, const Label& label) {
+    weight = math.weights(label.column);
+    if constexpr (has_dloss) dloss = row.rows.dloss.load(row.number);
+    if (math.inverse_divisor != nullptr) inverse = *math.inverse_divisor;
+  }
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION A upstream(const Math& math) const {
+    return dloss * math.upstream * inverse;
+  }
+};
+
+template <RowOperator op, class Held, class Source, class A, int V>
+struct LabelledStorage : Held {
+  static constexpr bool extended          = Source::is_extended;
+  static constexpr bool writes_gradient   = op != RowOperator::cross_entropy;
+  static constexpr bool writes_loss       = op != RowOperator::cross_entropy_backward;
+  static constexpr bool has_own_reference = writes_gradient && Held::has_own_reference && !extended;
+
+  bool has_label  = false;  ///< this thread has its element
+  bool is_class   = false;
+  bool is_ignored = false;
+  A label_logit   = 0;  ///< where this thread has the label's element
+  RowFactors<A> factors;
+
+  using Held::Held, Held::walk;
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    const auto state  = reduce_logits(row, part, math, lanes);
+    const Label label = math.label_of(row.label);
+    has_label         = has_column(part, label.column);
+    is_class          = label.is_class;
+    is_ignored        = label.is_ignored;
+    if (has_label) label_logit = logit_of(math, static_cast<A>(row.load_one(label.column)));
+    factors.template load<!writes_loss>(row, math, label);
+    return state;
+  }
+
+  template <class Row, class SinkRow, class Math, class Totals>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const Totals& totals) {
+    if constexpr (writes_gradient) {
+      if (is_class) {
+        write_row(row, sink, part, math, logit_gradient(math, totals, factors));
+      } else {
+        const A constant = is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+        Held::write_columns(row, sink, part, math, [&](A, std::int64_t) { return constant; });
+      }
+    }
+    // What the label leads to is read again: a thread had no register for it besides its elements.
+    if (has_label) {
+      const Label label = math.label_of(row.rows.labels(row.number));
+      RowFactors<A> of_row;
+      of_row.template load<!writes_loss>(row, math, label);
+      if constexpr (writes_gradient) {
+        if (label.is_class) store_label(sink, math, totals.total, of_row, label.column);
+      }
+      if constexpr (writes_loss) store_loss(row, sink, math, totals.total, of_row.weight, label);
+    }
+  }
+
+ private:
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce_logits(const Row& row, const RowPart& part, const Math& math,
+                                                            int lanes) {
+    if constexpr (!writes_loss) {
+      return {row.rows.lse.load(row.number), A(0)};
+    } else if constexpr (extended) {
+      LinearSum<typename Math::State, A> linear{math.weights, math.spread != A(0)};
+      auto state   = Held::reduce(row, part, math, lanes, linear);
+      state.linear = linear.sum;
+      return state;
+    } else {
+      return Held::reduce(row, part, math, lanes);
+    }
+  }
+
+  /// Whether this thread has that column's element.
+  KOKKOS_INLINE_FUNCTION bool has_column(const RowPart& part, std::int64_t column) const {
+    const std::int64_t place = column - part.packs.begin;
+    if (place >= 0 && column < part.packs.end) return walk.template has<V>(place);
+    return part.has_rim && part.rim == column;
+  }
+
+  /// The label's element, over what the row's factor left there; from the logit, and so relative to the total alone.
+  template <class SinkRow, class Math>
+  KOKKOS_INLINE_FUNCTION void store_label(const SinkRow& sink, const Math& math, const typename Math::State& total,
+                                          const RowFactors<A>& of_row, std::int64_t column) const {
+    using T        = typename SinkRow::value_type;
+    const A target = of_row.upstream(math) * math.kept * of_row.weight;
+    const typename Finish<op>::template Row<Math, A> of_total(math, total);
+    const A value = logit_gradient(math, of_total, of_row).of_logit(math, label_logit, of_row.weight, target);
+    sink.store_one(static_cast<T>(value), column);
+  }
+
+  template <class Row, class SinkRow, class Math>
+  KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const SinkRow& sink, const Math& math,
+                                         const typename Math::State& total, A weight, const Label& label) const {
+    const A lse = Finish<RowOperator::logsumexp>::value(math, total);
+    sink.sink.lse.store(lse, row.number);
+    A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+    if (label.is_class) value = loss(math, total, weight, lse);
+    sink.sink.loss.store(value, row.number);
+  }
+
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION A loss(const Math& math, const typename Math::State& total, A weight, A lse) const {
+    const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
+    A value = math.kept * weight * -row(math, label_logit);
+    if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
+    if constexpr (extended) {
+      using Linear = typename Math::State::Linear;
+      if (math.spread != A(0)) {
+        const Linear of_all = Linear(math.total_weight()) * (Linear(row.reference) + Linear(row.log_sum));
+        value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
+      }
+    }
+    return value;
+  }
+
+  /// All elements of the row, as if it had no label.
+  template <class Row, class SinkRow, class Math>
+  KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                        const LogitGradient<Math, A>& gradient) {
+    if constexpr (extended) {
+      Held::write_columns(row, sink, part, math, [&](A z, std::int64_t column) {
+        return gradient.of_logit(math, z, gradient.spread != A(0) ? math.weights(column) : A(0));
+      });
+    } else {
+      Held::write(row, sink, part, math, gradient);
+    }
+  }
+
+  template <class Math, class Totals>
+  KOKKOS_INLINE_FUNCTION static LogitGradient<Math, A> logit_gradient(const Math& math, const Totals& totals,
+                                                                      const RowFactors<A>& of_row) {
+    const A upstream = of_row.upstream(math);
+    if constexpr (writes_loss) {
+      const A lse = math.z_loss != A(0) ? Finish<RowOperator::logsumexp>::value(math, totals.total) : A(0);
+      return {math, totals.own_reference, totals.total, upstream * math.factor(of_row.weight, lse),
+              upstream * math.spread};
+    } else {
+      const A lse = totals.total.lse;
+      return {math, lse, upstream * math.factor(of_row.weight, lse), upstream * math.spread};
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_KERNELS_LABELLED_STORAGE_HPP

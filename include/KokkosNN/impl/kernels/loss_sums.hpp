@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_KERNELS_LOSS_SUMS_HPP
+#define KOKKOSNN_IMPL_KERNELS_LOSS_SUMS_HPP
+
+#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/primitives/cross_entropy.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+// What a cross entropy needs besides its rows: the sum of their losses, what a mean divides by, the weight of all
+// classes, and whether labels are in range. Sums are in double, in an order that only their number of terms sets, so
+// that they are the same bits every time; no atomics.
+
+namespace KokkosNN::Impl {
+
+/// Sums the terms of a team's share in one order.
+template <class Term, class Result>
+struct SumInOrder {
+  Term term;
+  Result result;
+  std::int64_t n;
+  std::int64_t share;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const std::int64_t begin = team.league_rank() * share;
+    const std::int64_t end   = begin + share < n ? begin + share : n;
+    double sum               = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, begin, end), [&](std::int64_t i, double& part) { part += term(i); }, sum);
+    Kokkos::single(Kokkos::PerTeam(team), [&] { result(team.league_rank(), sum); });
+  }
+};
+
+/// The weight of a row in a mean.
+template <class A>
+struct WeightOfRow {
+  Labels labels;
+  ClassWeights<A> weights;
+  std::int64_t ignore_index;
+  std::int64_t classes;
+
+  KOKKOS_INLINE_FUNCTION double operator()(std::int64_t row) const {
+    const Label label = Label::of(labels(row), ignore_index, classes);
+    return label.is_class ? static_cast<double>(weights(label.column)) : 0.0;
+  }
+};
+
+/// The rows' losses, or parts of a sum.
+template <class A>
+struct Listed {
+  const A* values;
+
+  KOKKOS_INLINE_FUNCTION double operator()(std::int64_t i) const { return static_cast<double>(values[i]); }
+};
+
+/// Where a team's sum goes.
+template <class A>
+struct ListedResult {
+  A* values;
+  const double* divisor = nullptr;
+
+  KOKKOS_INLINE_FUNCTION void operator()(int team, double sum) const {
+    values[team] = static_cast<A>(divisor == nullptr ? sum : sum / *divisor);
+  }
+};
+
+/// A mean's divisor: for the loss, and what rows multiply their gradients by.
+template <class A>
+struct DivisorResult {
+  double* divisor;
+  A* inverse;
+
+  KOKKOS_INLINE_FUNCTION void operator()(int, double sum) const {
+    *divisor = sum;
+    *inverse = static_cast<A>(1 / sum);
+  }
+};
+
+/// The first row whose label is neither ignored nor a class.
+struct FirstBadLabel {
+  Labels labels;
+  std::int64_t ignore_index;
+  std::int64_t classes;
+
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t row, std::int64_t& first) const {
+    const Label label = Label::of(labels(row), ignore_index, classes);
+    if (!label.is_ignored && !label.is_class && row < first) first = row;
+  }
+};
+
+struct OneLabel {
+  Labels labels;
+  std::int64_t wanted;
+
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t, std::int64_t& label) const { label = labels(wanted); }
+};
+
+/// Memory of a call that sums: zero or more of each.
+template <class A>
+struct LossWorkspace {
+  static constexpr int max_parts = 1024;
+
+  double* divisor;
+  A* inverse_divisor;
+  A* weight_of_classes;
+  double* parts;
+  A* row_losses;
+
+  static std::size_t bytes(std::int64_t row_losses) {
+    return (3 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
+  }
+  explicit LossWorkspace(char* memory)
+      : divisor(reinterpret_cast<double*>(memory)),
+        inverse_divisor(reinterpret_cast<A*>(memory + sizeof(double))),
+        weight_of_classes(reinterpret_cast<A*>(memory + 2 * sizeof(double))),
+        parts(reinterpret_cast<double*>(memory + 3 * sizeof(double))),
+        row_losses(reinterpret_cast<A*>(memory + (3 + max_parts) * sizeof(double))) {}
+};
+
+/// The sums of rows whose values are of type A.
+template <class ExecutionSpace, class A>
+struct LossSums {
+  static constexpr int team_size              = backend_of<ExecutionSpace>() == Backend::host ? 1 : 256;
+  static constexpr std::int64_t terms_of_team = 4096;
+
+  /// Not inline, as ViewCall's.
+  static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,
+                         std::int64_t classes, const LossWorkspace<A>& workspace);
+  static void of_rows(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& weight, std::int64_t rows,
+                      const LossWorkspace<A>& workspace);
+  static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
+                        const LossWorkspace<A>& workspace, A* loss);
+  /// The row with the first label out of range, -1 if there is none, and that label. Waits for `exec`.
+  static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                                     const FirstBadLabel& search, std::int64_t& label);
+
+ private:
+  template <class Term, class Result>
+  static void launch(const ExecutionSpace& exec, const std::string& label, const Term& term, const Result& result,
+                     std::int64_t n, std::int64_t teams) {
+    const std::int64_t share = (n + teams - 1) / teams;
+    const Kokkos::TeamPolicy<ExecutionSpace> policy(exec, static_cast<int>(teams), team_size, 1);
+    // As the rows' kernels: nothing waits for a copy of the functor.
+    Kokkos::parallel_for(label,
+                         Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
+                         SumInOrder<Term, Result>{term, result, n, share});
+  }
+
+  /// In one kernel, or by parts that a second one adds.
+  template <class Term, class Result>
+  static void sum(const ExecutionSpace& exec, const char* function, const char* what, const Term& term, std::int64_t n,
+                  double* parts, const Result& result) {
+    const std::string label  = std::string("KokkosNN::") + function + '[' + what + ']';
+    const std::int64_t most  = LossWorkspace<A>::max_parts;
+    const std::int64_t teams = std::clamp<std::int64_t>((n + terms_of_team - 1) / terms_of_team, 1, most);
+    if (teams == 1) return launch(exec, label, term, result, n, 1);
+    launch(exec, label, term, ListedResult<double>{parts}, n, teams);
+    launch(exec, label, Listed<double>{parts}, result, teams, 1);
+  }
+};
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_classes(const ExecutionSpace& exec, const char* function,
+                                             const ClassWeights<A>& weights, std::int64_t classes,
+                                             const LossWorkspace<A>& workspace) {
+  sum(exec, function, "weight_of_classes", weights, classes, workspace.parts,
+      ListedResult<A>{workspace.weight_of_classes});
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_rows(const ExecutionSpace& exec, const char* function,
+                                          const WeightOfRow<A>& weight, std::int64_t rows,
+                                          const LossWorkspace<A>& workspace) {
+  sum(exec, function, "divisor", weight, rows, workspace.parts,
+      DivisorResult<A>{workspace.divisor, workspace.inverse_divisor});
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                                            bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
+  sum(exec, function, "loss", Listed<A>{workspace.row_losses}, rows, workspace.parts,
+      ListedResult<A>{loss, is_mean ? workspace.divisor : nullptr});
+}
+
+template <class ExecutionSpace, class A>
+std::int64_t LossSums<ExecutionSpace, A>::find_bad_label(const ExecutionSpace& exec, const char* function,
+                                                         std::int64_t rows, const FirstBadLabel& search,
+                                                         std::int64_t& label) {
+  using Range             = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  const std::string check = std::string("KokkosNN::") + function + "[check_labels]";
+  std::int64_t first      = rows;
+  Kokkos::parallel_reduce(check, Range(exec, 0, rows), search, Kokkos::Min<std::int64_t>(first));
+  if (first >= rows) return -1;
+  Kokkos::parallel_reduce(check, Range(exec, 0, 1), OneLabel{search.labels, first}, label);
+  return first;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_KERNELS_LOSS_SUMS_HPP

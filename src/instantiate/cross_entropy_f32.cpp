@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/cross_entropy_instantiations.hpp>
+
+namespace KokkosNN::Impl {
+KOKKOSNN_IMPL_LOSS_SUMS(, float)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(, float)
+}  // namespace KokkosNN::Impl

@@ -1,0 +1,7 @@
+// expect: KokkosNN::cross_entropy: weights must have rank 1
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> logits, Kokkos::View<int*> labels, Kokkos::View<float> loss) {
+  KokkosNN::cross_entropy(logits, labels, loss, {}, KokkosNN::no_view, logits);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_TEST_REFERENCE_CROSS_ENTROPY_HPP
+#define KOKKOSNN_TEST_REFERENCE_CROSS_ENTROPY_HPP
+
+#include "softmax.hpp"
+
+#include <KokkosNN/options.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+// The cross entropy of one row and its gradient as plain loops in long double, each with the magnitude that its error
+// is measured against: the largest of its terms.
+//
+//     loss = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss w_y lse^2
+//     dz_c = p_c ((1 - e) w_y + e / C sum_k w_k + 2 z_loss w_y lse) - e / C w_c - [c = y] (1 - e) w_y
+
+namespace KokkosNNTest::Reference {
+
+struct Measured {
+  Real value;
+  Real magnitude;
+};
+
+/// What a row gives before its loss is reduced; the gradient is that of the row's loss.
+struct CrossEntropy {
+  Real weight;  ///< in a mean
+  Measured loss;
+  Measured lse;
+  std::vector<Measured> gradient;
+};
+
+/// A row's logits under a soft cap; -inf stays.
+template <class X>
+std::vector<Real> capped_logits(const Row<X>& row, Real cap) {
+  std::vector<Real> z(row.cols);
+  for (std::int64_t c = 0; c < row.cols; ++c) {
+    z[c] = cap == 0 || row[c] == -infinity ? row[c] : cap * std::tanh(row[c] / cap);
+  }
+  return z;
+}
+
+/// log sum_c exp(z_c), and what it is measured against.
+inline Measured lse_of(const std::vector<Real>& z) {
+  Real max = -infinity, sum = 0;
+  for (const Real value : z) {
+    if (std::isnan(value) || value == infinity) return {nan, 0};
+    max = std::max(max, value);
+  }
+  if (max == -infinity) return {-infinity, 0};
+  for (const Real value : z) sum += std::exp(value - max);
+  return {max + std::log(sum), std::max<Real>(1, std::fabs(max))};
+}
+
+/// `weights` has an element for each class, or none. `given_lse`: what the backward is told; its own if NaN.
+template <class X>
+CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN::CrossEntropyOptions& options,
+                           const std::vector<Real>& weights, Real given_lse = nan) {
+  const std::vector<Real> z = capped_logits(row, options.softcap);
+  CrossEntropy result{0, {0, 0}, lse_of(z), std::vector<Measured>(row.cols, {0, 0})};
+  if (label == options.ignore_index) return result;
+  if (label < 0 || label >= row.cols) {
+    result.loss = {nan, 0};
+    result.gradient.assign(row.cols, {nan, 0});
+    return result;
+  }
+  const auto weight = [&](std::int64_t c) { return weights.empty() ? Real(1) : weights[c]; };
+  const Real e = options.label_smoothing, spread = e / row.cols, w = weight(label), cap = options.softcap;
+  result.weight = w;
+
+  // Of a row without a maximum everything is NaN.
+  const Real lse  = result.lse.value == -infinity ? nan : result.lse.value;
+  Real all        = 0;
+  Real of_classes = 0;
+  Real sizes      = 0;
+  for (std::int64_t c = 0; c < row.cols; ++c) {
+    all += weight(c);
+    if (e != 0) of_classes += weight(c) * (lse - z[c]);
+    if (e != 0) sizes += std::fabs(weight(c)) * std::max(std::fabs(lse), std::fabs(z[c]));
+  }
+  const Real by_label   = (1 - e) * w * (lse - z[label]);
+  const Real by_lse     = options.z_loss == 0 ? 0 : options.z_loss * w * lse * lse;
+  result.loss.value     = by_label + (e != 0 ? spread * of_classes : 0) + by_lse;
+  result.loss.magnitude = std::max(
+      {Real(1), std::fabs((1 - e) * w) * std::max(Real(1), std::fabs(z[label])), spread * sizes, std::fabs(by_lse)});
+
+  // The backward's exponentials are as good as the lse that it is given.
+  const Real told = std::isnan(given_lse) ? lse : given_lse;
+  const Real by   = (1 - e) * w + spread * all + 2 * options.z_loss * w * told;
+  for (std::int64_t c = 0; c < row.cols; ++c) {
+    const Real p      = std::exp(z[c] - told);
+    const Real target = spread * weight(c) + (c == label ? (1 - e) * w : 0);
+    const Real slope  = cap == 0 ? 1 : (z[c] == -infinity ? 0 : 1 - z[c] / cap * (z[c] / cap));
+    const Real dz     = std::isfinite(told) ? (p * by - target) : nan;
+    const Real size   = std::max(
+          std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * told)),
+          std::fabs(target));
+    // What a soft cap leaves near its ends is a difference of numbers near 1.
+    result.gradient[c] = {dz * slope, size};
+  }
+  return result;
+}
+
+}  // namespace KokkosNNTest::Reference
+
+#endif  // KOKKOSNN_TEST_REFERENCE_CROSS_ENTROPY_HPP
