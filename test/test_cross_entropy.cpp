@@ -55,10 +55,10 @@ TYPED_TEST(CrossEntropy, WithEveryOptionReductionAndWeightsMatchesTheReference) 
   });
 }
 
-TYPED_TEST(CrossEntropy, OfEveryWidthUpTo300Matches) {
+TYPED_TEST(CrossEntropy, OfEveryWidthUpTo140Matches) {
   for_each_cross_entropy([](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
-    for (std::int64_t cols = 1; cols <= 300; ++cols) {
+    for (std::int64_t cols = 1; cols <= 140; ++cols) {
       LossTrial<Op, TypeParam> plain(9, cols), smoothed(9, cols, {.label_smoothing = 0.1});
 
       ASSERT_TRUE(plain.run_correct()) << KokkosNN::to_string(Op) << ", " << cols << " classes";
@@ -445,7 +445,7 @@ TEST(CrossEntropyBackward, OfAnLseThatIsNotFiniteIsNan) {
 // --- gradients against differences of the loss ---
 
 TEST(CrossEntropyGradients, AreThoseOfCentralDifferencesOfTheForwardCall) {
-  constexpr std::int64_t rows = 5, cols = 13;
+  constexpr std::int64_t rows = 4, cols = 7;
   constexpr double step = 1e-5;
   for (CrossEntropyOptions options : many_options()) {
     for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
