@@ -16,6 +16,11 @@
 #include <string>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 namespace KokkosNNTest {
 
 using KokkosNN::AdditiveBias;
@@ -579,6 +584,64 @@ TYPED_TEST(MaskedSoftmax, NothingIsWrittenWhereThereIsNothing) {
     EXPECT_TRUE(kernels.empty());
   }
 }
+
+#ifdef __linux__
+/// Rows of two pages each, of which the second may not be touched.
+class GuardedRows {
+ public:
+  explicit GuardedRows(std::int64_t rows)
+      : m_page(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+        m_bytes(2 * m_page * static_cast<std::size_t>(rows)),
+        m_memory(mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    for (std::size_t page = m_page; m_memory != MAP_FAILED && page < m_bytes; page += 2 * m_page) {
+      if (mprotect(static_cast<char*>(m_memory) + page, m_page, PROT_NONE) != 0) m_is_guarded = false;
+    }
+  }
+  ~GuardedRows() {
+    if (m_memory != MAP_FAILED) munmap(m_memory, m_bytes);
+  }
+  GuardedRows(const GuardedRows&)            = delete;
+  GuardedRows& operator=(const GuardedRows&) = delete;
+
+  bool exist() const { return m_memory != MAP_FAILED && m_is_guarded; }
+  const float* data() const { return static_cast<const float*>(m_memory); }
+  std::int64_t page() const { return static_cast<std::int64_t>(m_page / sizeof(float)); }
+
+ private:
+  std::size_t m_page;
+  std::size_t m_bytes;
+  void* m_memory;
+  bool m_is_guarded = true;
+};
+
+TEST(MaskedReads, ColumnsThatALengthRulesOutAreNotRead) {
+  if (on_gpu) GTEST_SKIP() << "a GPU's memory has no pages that must not be touched";
+  const GuardedRows x(4);
+  ASSERT_TRUE(x.exist());
+  for (const std::int64_t allowed : {std::int64_t(128), x.page()}) {
+    const Placement x_place{{4, 2 * allowed}, {2 * x.page(), 1}, x.page() - allowed};
+    const MaskData<std::int32_t, 1> lengths(right({4}),
+                                            [&](const Index&) { return static_cast<std::int32_t>(allowed); });
+    for (const RowStrategy strategy : row_strategies) {
+      Buffer<float> y(8 * allowed);
+      const auto y_view = strided_view<2>(y.device(), right({4, 2 * allowed}));
+      try {
+        KokkosNN::masked_softmax(Exec(), strided_view<2>(x.data(), x_place), RowLengths{lengths.view()}, y_view,
+                                 on(strategy));
+      } catch (const std::invalid_argument&) {
+        EXPECT_EQ(allowed, x.page()) << to_string(strategy);  // too long for a thread's registers
+        continue;
+      }
+      Exec().fence();
+
+      y.download();
+      for (std::int64_t i = 0; i < y.count(); ++i) {
+        ASSERT_EQ(y.host()[i], i % (2 * allowed) < allowed ? 1.0f / static_cast<float>(allowed) : 0.0f) << i;
+      }
+    }
+  }
+}
+#endif
 
 // --- behaviour towards Kokkos ---
 
