@@ -154,7 +154,8 @@ struct ExpReference {
 /// without an error. Where scale2 x is too large for that, R is an x itself and subtracted first, which is exact for
 /// all x whose exponential is not 0. R, in units of x, is the name that threads tell each other; `at` reads it.
 ///
-/// `full` is within 1.2 ulp by the polynomial; for float a GPU's own 2^f is used, which is within 2. `fast`, relative 1e-4,
+/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9, would be a little faster (softmax of 262144 x 197 by 3 %,
+/// logsumexp of 16384 x 4096 by 7), but meets itself in numerator and sum: 4.35 ulp were seen. `fast`, relative 1e-4,
 /// leaves all of 2^t to that instruction.
 template <class A, ExpAccuracy accuracy>
 struct ScaledExp {
@@ -200,9 +201,6 @@ struct ScaledExp {
     const A shifted = fused_multiply_add(d, scale2, C::round_magic);
     const A f       = fraction(d, shifted - C::round_magic);
     const A power   = Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits) + r.shift);
-    if constexpr (std::is_same_v<A, float>) {  // logsumexp of 8192 x 16384: 0.86 of copy, by the polynomial 0.78
-      KOKKOS_IF_ON_DEVICE((return exp2_native(f) * power;))
-    }
     return fused_multiply_add(f, exp2_series<A, accuracy>(f), A(1)) * power;
   }
 
