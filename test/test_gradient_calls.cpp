@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/devices.hpp"
 #include "support/gradient.hpp"
 #include "support/instances.hpp"
 
@@ -213,9 +214,7 @@ TEST(GradientCalls, FenceAndAllocateNothingFromTheSecondOn) {
       trial.call(options, Output::own, exec);
 
       EXPECT_EQ(recorder.kernels.size(), 2u);
-      for (const auto& fence : recorder.fences) ADD_FAILURE() << "fence: " << fence.label;
-      for (const auto& allocation : recorder.allocations) ADD_FAILURE() << "allocation: " << allocation;
-      for (const auto& deallocation : recorder.deallocations) ADD_FAILURE() << "deallocation: " << deallocation;
+      EXPECT_TRUE(recorder.neither_fenced_nor_allocated());
       exec.fence();
     }
   });
@@ -323,25 +322,13 @@ TEST(GradientCalls, WithoutAnInstanceRunOnTheDefaultOne) {
 
 // --- planner, for a GPU that need not be there ---
 
-KokkosNN::DeviceTraits some_gpu() {
-  KokkosNN::DeviceTraits traits;
-  traits.backend          = KokkosNN::Backend::cuda;
-  traits.lanes            = 32;
-  traits.multiprocessors  = 132;
-  traits.max_team_size    = 1024;
-  traits.resident_threads = 768;
-  traits.scratch[0]       = 220000;
-  traits.cache            = 50 * 1024 * 1024;
-  return traits;
-}
-
 RowPlan plan_on_gpu(RowOperator op, std::int64_t rows, std::int64_t cols, int bytes) {
   KokkosNN::RowProblem problem;
   problem.op      = op;
   problem.x_bytes = problem.y_bytes = bytes;
   problem.rows                      = rows;
   problem.cols                      = cols;
-  return KokkosNN::make_plan(problem, some_gpu());
+  return KokkosNN::make_plan(problem, h200());
 }
 
 TEST(GradientPlanner, HoldsBothInputsOnChipOnAGpuAsLongAsTheyFit) {
@@ -376,7 +363,7 @@ TEST(GradientPlanner, TakesRowsForAlignedOnlyWhereTheirColumnsFillPacksAndNeverS
       problem.rows = 4096;
       problem.cols = cols;
       problem.form = given;
-      return KokkosNN::make_plan(problem, some_gpu()).form;
+      return KokkosNN::make_plan(problem, h200()).form;
     };
     EXPECT_EQ(form(RowForm::aligned, 1024), RowForm::aligned);
     EXPECT_EQ(form(RowForm::aligned, 1026), RowForm::any);
@@ -402,7 +389,7 @@ TEST(GradientPlanner, GivesInnerLanesThePacksAndTheTeamsThatItsKernelIsCompiledF
     problem.inner            = 65536;
     problem.inner_contiguous = true;
     problem.x_col_stride = problem.y_col_stride = 65536;
-    const RowPlan plan                          = KokkosNN::make_plan(problem, some_gpu());
+    const RowPlan plan                          = KokkosNN::make_plan(problem, h200());
     EXPECT_EQ(plan.strategy, RowStrategy::inner_lanes);
     EXPECT_EQ(plan.pack, 4);
     EXPECT_EQ(plan.packs_per_thread, KokkosNN::Impl::gradient_inner_packs(KokkosNN::Backend::cuda, plan.pack));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/devices.hpp"
+
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -19,19 +21,6 @@
 namespace KokkosNNTest {
 
 using namespace KokkosNN;
-
-DeviceTraits h200() {
-  DeviceTraits traits;
-  traits.backend          = Backend::cuda;
-  traits.lanes            = 32;
-  traits.multiprocessors  = 132;
-  traits.max_team_size    = 1024;
-  traits.resident_threads = 768;
-  traits.scratch[0]       = 48 * 1024;
-  traits.cache            = 50 * 1024 * 1024;
-  traits.prefetches       = true;
-  return traits;
-}
 
 DeviceTraits wave64() {
   DeviceTraits traits;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/devices.hpp"
+
 #include <KokkosNN/KokkosNN.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
 
@@ -191,14 +193,8 @@ TEST(TuningPath, ComesFromTheVariableThenTheCacheFolderThenTheHome) {
 
 /// A GPU with a table.
 DeviceTraits tuned_gpu(const TuningTable& table) {
-  DeviceTraits traits;
-  traits.backend          = Backend::cuda;
-  traits.lanes            = 32;
-  traits.multiprocessors  = 132;
-  traits.max_team_size    = 1024;
-  traits.resident_threads = 768;
-  traits.scratch[0]       = 48 * 1024;
-  traits.tuning           = &table;
+  DeviceTraits traits = h200();
+  traits.tuning       = &table;
   return traits;
 }
 

@@ -188,7 +188,7 @@ class Planner {
     if (reduces_long_rows()) return RowStrategy::team_online;
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
-    if (needed_lanes(held_packs(*register_entry())) <= m_traits.lanes) return RowStrategy::vector_lanes;
+    if (needed_lanes(held_packs()) <= m_traits.lanes) return RowStrategy::vector_lanes;
     return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
   }
 
@@ -223,10 +223,11 @@ class Planner {
     return entry == end ? nullptr : entry;
   }
 
-  /// Packs a thread of rows that an entry is for. What only reads a row has nothing to keep beside it.
-  int held_packs(const Impl::RegisterPolicy& entry) const {
-    const bool holds_more = is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
-    return is_gpu() && holds_more ? max_packs_per_thread() : entry.packs_per_thread;
+  /// Packs that a thread holds of this row. What only reads a row has nothing to keep beside it.
+  int held_packs() const {
+    const auto* entry     = register_entry();
+    const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
+    return entry == nullptr || holds_more ? max_packs_per_thread() : entry->packs_per_thread;
   }
 
   /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.
@@ -317,7 +318,7 @@ class Planner {
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
     if (k == 0) {
-      k                    = entry != nullptr ? held_packs(*entry) : max_packs_per_thread();
+      k                    = held_packs();
       const int most_lanes = m_request.lanes != 0 ? m_request.lanes : m_traits.lanes;
       while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
       while (is_packs_per_thread(k / 2) && least_lanes() * (k / 2) >= m_packs) k /= 2;
@@ -342,10 +343,9 @@ class Planner {
 
   void team_registers() {
     refuse_to_keep();
-    const auto* entry = register_entry();
-    int k             = m_request.packs_per_thread;
-    if (k == 0) k = fitting_packs(entry != nullptr ? held_packs(*entry) : max_packs_per_thread());
-    m_plan.packs_per_thread   = k;
+    m_plan.packs_per_thread =
+        m_request.packs_per_thread != 0 ? m_request.packs_per_thread : fitting_packs(held_packs());
+    const int k               = m_plan.packs_per_thread;
     const std::int64_t needed = round_up(ceil_div(m_packs, k), m_traits.lanes);
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
                                             : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));

@@ -4,6 +4,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -51,6 +53,15 @@ class Recorder {
     std::vector<std::string> labels;
     for (const Event& event : kernels) labels.push_back(event.label);
     return labels;
+  }
+
+  /// What a call in a steady state must do without; each one that was seen is named.
+  ::testing::AssertionResult neither_fenced_nor_allocated() const {
+    std::string seen;
+    for (const Event& event : fences) seen += "fence: " + event.label + "; ";
+    for (const std::string& label : allocations) seen += "allocation: " + label + "; ";
+    for (const std::string& label : deallocations) seen += "deallocation: " + label + "; ";
+    return seen.empty() ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << seen;
   }
 
  private:
