@@ -223,10 +223,16 @@ class Planner {
     return entry == end ? nullptr : entry;
   }
 
-  /// Packs that a thread holds of this row. What only reads a row has nothing to keep beside it.
+  /// Packs that a thread holds of this row. What only reads a row has nothing to keep beside it; where there are few
+  /// rows, what a thread does by itself is what the call takes.
   int held_packs() const {
     const auto* entry     = register_entry();
     const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
+    if (is_gpu() && has_few_rows()) {
+      for (int k = 1; k < max_packs_per_thread(); k *= 2) {
+        if (m_packs <= std::int64_t(k) * m_policy.few_rows_team_size && is_packs_per_thread(k)) return k;
+      }
+    }
     return entry == nullptr || holds_more ? max_packs_per_thread() : entry->packs_per_thread;
   }
 
@@ -255,10 +261,8 @@ class Planner {
            (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
   }
 
-  std::size_t exchange_bytes(int threads) const {
-    const int warps = static_cast<int>(ceil_div(threads, m_traits.lanes));
-    return Impl::exchange_pairs(warps) * pair_bytes();
-  }
+  /// Of scratch that the launch asks for: a GPU's kernels have places of their own.
+  std::size_t exchange_bytes(int threads) const { return is_gpu() ? 0 : Impl::exchange_pairs(threads) * pair_bytes(); }
 
   /// Puts `bytes` of scratch at the lowest level that holds them.
   void set_scratch(std::size_t bytes) {
@@ -291,26 +295,31 @@ class Planner {
     }
   }
 
-  /// Whether teams ask for rows that later ones load: where a team has its rows on chip, and rests from loading while
-  /// it computes and writes. Gradients, with three tensors on the way, gain nothing by it; a log-sum-exp, which never
-  /// stops to write, only where its threads hold little. Of masked rows nobody else knows what will be loaded.
+  /// Whether teams ask for rows that later ones load: where a team has its rows on chip, or near, and rests from
+  /// loading while it computes and writes. Gradients, with three tensors on the way, gain nothing by it; a log-sum-exp,
+  /// which never stops to write, only where its threads hold little. Of masked rows nobody else knows what will be
+  /// loaded.
   bool prefetches_rows() const {
     const bool is_on_chip = m_plan.strategy == RowStrategy::vector_lanes ||
                             m_plan.strategy == RowStrategy::team_registers ||
-                            m_plan.strategy == RowStrategy::team_scratch;
+                            m_plan.strategy == RowStrategy::team_scratch || m_plan.strategy == RowStrategy::team_online;
     const bool is_held_long = !is_reduction(m_problem.op) || m_plan.packs_per_thread <= 4;
     return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient() &&
            !is_masked(m_problem.op);
   }
 
   /// The rows of teams that come a wave later, or as many bytes later as the cache keeps; only if there is a second
-  /// wave. By rule a multiprocessor holds as many threads as the largest team has.
+  /// wave. By rule a multiprocessor holds as many threads as the largest team of the strategy has.
   void prefetch_later_rows() {
-    const std::int64_t teams = std::int64_t(m_traits.multiprocessors) * (m_traits.max_team_size / m_plan.team_size);
+    const std::int64_t teams = std::int64_t(m_traits.multiprocessors) * (max_team_size() / m_plan.team_size);
     const std::int64_t wave  = teams * m_plan.rows_per_team;
     if (m_problem.rows <= wave) return;
     const double row_bytes = static_cast<double>(m_problem.cols) * m_problem.x_bytes;
-    const double kept      = m_policy.prefetch_caches * static_cast<double>(m_traits.cache) / row_bytes;
+    // Rows that are read twice must not be driven out of the cache in between.
+    const double in_use = 2 * row_bytes * static_cast<double>(wave);
+    const double room   = m_policy.prefetch_online_caches * static_cast<double>(m_traits.cache);
+    if (m_plan.strategy == RowStrategy::team_online && in_use > room) return;
+    const double kept = m_policy.prefetch_caches * static_cast<double>(m_traits.cache) / row_bytes;
     m_plan.rows_ahead = std::min(wave, static_cast<std::int64_t>(kept) / m_plan.rows_per_team * m_plan.rows_per_team);
   }
 

@@ -21,10 +21,12 @@ struct RegisterPolicy {
 struct Policy {
   const RegisterPolicy* registers;  ///< ascending max_packs; for the pack width at hand
   int register_entries;
+  int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
   int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
+  double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
   int online_team_size;
   std::int64_t reduce_min_packs;   ///< log-sum-exps of rows from here on go to team_online, which then reads once
   int reduce_packs_per_thread;     ///< in teams whose threads have at least so many packs

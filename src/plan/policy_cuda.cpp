@@ -9,7 +9,7 @@
 // - 16-bit rows of 16 columns: 0.85. Two of three issue slots are taken, most of them by what a row costs besides its
 //   elements. So do odd rows of less than 64 columns, 0.6, and odd 16-bit rows of less than 256, 0.6 to 0.7.
 // - 4096 rows of 1152 to 2560 columns: 0.90 to 0.95. Two waves of teams, and the first has nobody to ask for its rows.
-//   A kernel of one wave takes 3 us where the shortest takes 1.7.
+//   A kernel of one wave takes 2.5 to 3 us where the shortest takes 1.7.
 // - doubles beyond 8192 columns: 0.71 to 0.77; odd 16-bit rows of 50257: 0.74. One team of up to 1024 threads fills a
 //   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
 // - split_row, 0.77 to 0.88: a turn lasts as long as its slowest team; stalls at the barrier behind the letters.
@@ -31,7 +31,9 @@ constexpr RegisterPolicy registers_v2[] = {
 constexpr RegisterPolicy registers_v4[] = {
     {8, 2, 128},     // 1048576 x 16: 0.97, with 1 pack 0.72, with 4 0.65; x 32: 0.97, with 4 packs 0.87
     {128, 4, 128},   // 1048576 x 64: 0.99, with 8 packs 0.75; 32768 x 256: 0.96, with 8 packs 0.95, with 2 0.96
-    {8192, 8, 128},  // 4096 x 2048: 0.95, with 4 packs 0.90; 4096 x 32768: 0.99
+    {448, 8, 128},   // 4096 x 1024: 0.96, with 4 packs 0.91; 4096 x 1664: 0.94, with 4 packs 0.92
+    {512, 4, 128},   // 4096 x 1920: 0.94, with 8 packs 0.92; 4096 x 2048: 0.94 and 0.92
+    {8192, 8, 128},  // 4096 x 3072: 0.97, with 4 packs 0.96; 4096 x 32768: 0.99
 };
 
 // 16-bit types: 8 elements a pack; up to 4 packs a thread are kept in float, more as they were loaded
@@ -58,10 +60,12 @@ Policy policy_cuda(int pack) {
   } else {
     set_registers(policy, registers_v8);
   }
+  policy.few_rows_team_size        = 256;   // 1 x 4096 f32 in a graph: 2.9 us, of 128 threads 3.2, of 512 3.1
   policy.scratch_packs_per_thread  = 4;
   policy.scratch_team_size         = 256;   // 4096 x 8192 f32: 0.77, with 512 0.67
   policy.max_scratch_row_bytes     = 0;     // never faster than registers
   policy.prefetch_caches           = 0.2;   // 4096 x 8192 f32: 0.97, without 0.95, with 0.25 0.93
+  policy.prefetch_online_caches    = 0.7;   // 4096 x 8192 f32: 0.82, without 0.77; x 16384: 0.76, with it 0.73
   policy.online_team_size          = 384;   // two teams a multiprocessor
   policy.reduce_min_packs          = 2049;  // logsumexp of 16384 x 12672 f32: 0.98, in registers 0.79
   policy.reduce_packs_per_thread   = 64;    // that by 32 threads, with 64 0.96, with 128 0.90

@@ -214,6 +214,10 @@ struct ScaledExp {
   /// it. Where 0 stands for the reference of nothing it may be, and any finite number will do.
   KOKKOS_INLINE_FUNCTION A rescaling(A from, A to) const {
     if (from >= to) return A(1);
+    if (is_power(from * scale2) && is_power(to * scale2)) {  // nearly always, and is a power of two then
+      const A n = nearest(from * scale2) - nearest(to * scale2);
+      return power_of_two(n > -A(C::bias) ? n : -A(C::bias));
+    }
     const Reference a = at(from);
     const Reference b = at(to);
     return (*this)(a.base, reference(b.base, b.exponent - a.exponent));
@@ -230,6 +234,11 @@ struct ScaledExp {
 
  private:
   KOKKOS_INLINE_FUNCTION static A nearest(A t) { return (t + C::round_magic) - C::round_magic; }
+
+  /// 2^n, or 0 for the least n, -bias.
+  KOKKOS_INLINE_FUNCTION static A power_of_two(A n) {
+    return Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(n + C::round_magic) + C::bias) << C::mantissa_bits);
+  }
 
   KOKKOS_INLINE_FUNCTION static bool is_power(A t) {
     constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;

@@ -2,12 +2,14 @@
 #ifndef KOKKOSNN_IMPL_PRIMITIVES_LANES_HPP
 #define KOKKOSNN_IMPL_PRIMITIVES_LANES_HPP
 
+#include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/primitives/finish.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 // Hardware threads that work on one row, and the reductions among them. The kernels launch with vector length 1, so
 // that a Kokkos thread is a hardware thread and neighbouring team ranks are the lanes of a warp (CUDA), a wavefront
@@ -43,6 +45,18 @@ KOKKOS_INLINE_FUNCTION TwoWords<T> shuffle_xor(const TwoWords<T>& value, int mas
   return {shuffle_xor(value.high, mask), shuffle_xor(value.low, mask)};
 }
 
+/// The value of a lane; all lanes of the warp must call.
+template <class T>
+KOKKOS_INLINE_FUNCTION T shuffle_from(T value, [[maybe_unused]] int lane) {
+#if defined(__CUDA_ARCH__)
+  return __shfl_sync(0xffffffffu, value, lane);
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return __shfl(value, lane);
+#else
+  return value;
+#endif
+}
+
 /// How many lanes of the warp say yes; all must call.
 KOKKOS_INLINE_FUNCTION int count_lanes(bool yes) {
 #if defined(__CUDA_ARCH__)
@@ -52,27 +66,6 @@ KOKKOS_INLINE_FUNCTION int count_lanes(bool yes) {
 #else
   return yes ? 1 : 0;
 #endif
-}
-
-/// Joins the values of neighbouring lanes at distances `from`, 2 `from`, ... below `lanes` (a power of two, at most a
-/// warp); every lane gets the result, bit for bit the same if `join` is commutative.
-template <class T, class Join>
-KOKKOS_INLINE_FUNCTION T reduce_lanes(T value, [[maybe_unused]] int from, [[maybe_unused]] int lanes,
-                                      [[maybe_unused]] const Join& join) {
-  if constexpr (native_lanes() > 1) {
-    if (from == 1 && lanes == native_lanes()) {  // the common case without a branch a step
-      KOKKOSNN_IMPL_UNROLL
-      for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
-        value = join(value, shuffle_xor(value, distance));
-      }
-      return value;
-    }
-    KOKKOSNN_IMPL_UNROLL
-    for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
-      if (distance >= from && distance < lanes) value = join(value, shuffle_xor(value, distance));
-    }
-  }
-  return value;
 }
 
 struct MaxJoin {
@@ -88,6 +81,44 @@ struct SumJoin {
     return a + b;
   }
 };
+
+/// Whether a warp has one instruction for the largest integer of its lanes.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+inline constexpr bool has_warp_max = true;
+#else
+inline constexpr bool has_warp_max = false;
+#endif
+
+/// The largest value of a whole warp by that instruction; none may be NaN. Floats are in the order of their bits, but
+/// for the negative ones, whose bits below the sign are turned over.
+KOKKOS_INLINE_FUNCTION float warp_max([[maybe_unused]] float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const auto turned = [](int bits) { return bits ^ ((bits >> 31) & 0x7fffffff); };
+  return __int_as_float(turned(__reduce_max_sync(0xffffffffu, turned(__float_as_int(value)))));
+#else
+  return value;  // not called
+#endif
+}
+
+/// Joins the values of neighbouring lanes at distances `from`, 2 `from`, ... below `lanes` (a power of two, at most a
+/// warp); every lane gets the result, bit for bit the same if `join` is commutative.
+template <class T, class Join>
+KOKKOS_INLINE_FUNCTION T reduce_lanes(T value, [[maybe_unused]] int from, [[maybe_unused]] int lanes,
+                                      [[maybe_unused]] const Join& join) {
+  if constexpr (native_lanes() > 1) {
+    if (from == 1 && lanes == native_lanes()) {  // the common case without a branch a step
+      if constexpr (has_warp_max && std::is_same_v<T, float> && std::is_same_v<Join, MaxJoin>) return warp_max(value);
+      KOKKOSNN_IMPL_UNROLL
+      for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
+        value = join(value, shuffle_xor(value, distance));
+      }
+      return value;
+    }
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int distance = lanes >> 1; distance >= from; distance >>= 1) value = join(value, shuffle_xor(value, distance));
+  }
+  return value;
+}
 
 /// A sum relative to `from` as one relative to `to`; nothing but -inf, and NaN, has no reference and stays.
 template <class Math, class W, class A>
@@ -168,18 +199,36 @@ KOKKOS_INLINE_FUNCTION void* team_scratch(const Member& team, [[maybe_unused]] i
   KOKKOS_IF_ON_HOST((return team.team_scratch(level).get_shmem_aligned(bytes, alignment);))
 }
 
-/// Pairs of team scratch that `exchange` needs for a group of `warps` warps: two rounds, so that one barrier a row is
-/// enough (a warp can't write round i + 2 before all have read round i).
-KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs(int warps) { return warps > 1 ? 2 * warps : 0; }
+/// Pairs of team scratch that `exchange` needs on a host for a group of `threads` threads: two rounds, so that one
+/// barrier a row is enough (a thread can't write round i + 2 before all have read round i).
+KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs([[maybe_unused]] int threads) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return 0;  // a kernel of a GPU has them at an address that the compiler knows; Kokkos' bookkeeping takes a while
+#else
+  return threads > 1 ? 2 * threads : 0;
+#endif
+}
 
-/// Joins the warps' (max, sum) through team scratch with one barrier; every thread of the team gets the result. `round`
+/// Where a round's pairs are, one a warp.
+template <class State>
+KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[maybe_unused]] int warps, int round) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  constexpr int most_warps = max_threads_per_team / native_lanes();
+  __shared__ alignas(16) char storage[2 * most_warps * sizeof(State)];
+  return reinterpret_cast<State*>(storage) + (round & 1) * most_warps;
+#else
+  return pairs + (round & 1) * warps;
+#endif
+}
+
+/// Joins the warps' (max, sum) with one barrier; every thread of the team gets the result. `round`
 /// alternates between calls.
 template <class Math, class Member, class State = typename Math::State>
 KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, const RowGroup& group, State* pairs,
                                       int round, const State& mine) {
   const int warps = group.warps();
   if (warps == 1) return mine;
-  State* slots = pairs + (round & 1) * warps;
+  State* const slots = exchange_slots(pairs, warps, round);
   if (group.rank % native_lanes() == 0) slots[group.rank / native_lanes()] = mine;
   team.team_barrier();
 

@@ -45,6 +45,19 @@ struct RowMap {
     }
     return offset + row * stride[0];
   }
+  /// The distance of neighbouring rows, or 0 if there is not one.
+  std::int64_t only_stride() const { return n <= 1 ? stride[0] : 0; }
+};
+
+/// The same for rows at one distance: less for a kernel to be given.
+struct RowStride {
+  std::int64_t stride = 0;
+
+  RowStride() = default;
+  RowStride(const RowMap& map) : stride(map.stride[0]) {}
+
+  KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const { return row * stride; }
+  std::int64_t only_stride() const { return stride; }
 };
 
 /// The places of a stretch that belong to the row: 0 <= c < end. The last pack may stick out; elements outside are
@@ -95,6 +108,28 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
   }
 #endif
   *to = pack;
+}
+
+/// The same to load one: nvcc does not know of all pointers that they are to global memory, and the instruction for
+/// memory of any kind takes longer.
+template <class P>
+KOKKOS_INLINE_FUNCTION P load_at_once(const P* from) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(P) == 16) {
+    uint4 words;
+    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "l"(from)
+                 : "memory");
+    return Kokkos::bit_cast<P>(words);
+  }
+  if constexpr (sizeof(P) == 8) {
+    uint2 words;
+    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+    return Kokkos::bit_cast<P>(words);
+  }
+#endif
+  return *from;
 }
 
 /// Whether one instruction asks for many bytes to be brought into the last-level cache: on NVIDIA GPUs from Hopper on.
@@ -184,14 +219,14 @@ struct MemoryStretch {
   /// A pack that surely lies in the row.
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
-    KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const Pack<value_type, V>*>(base + c);))
+    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<value_type, V>*>(base + c));))
     KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
   }
 
   /// The same as words of two 16-bit elements.
   template <int V>
   KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
-    KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c);))
+    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c));))
     KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
   }
 
@@ -278,21 +313,21 @@ struct MemoryRows {
 
   T* data;
   std::int64_t col_stride;
-  RowMap map;
+  std::conditional_t<form == RowForm::aligned, RowStride, RowMap> map;
   RowPrefetch ahead = {};
 
   KOKKOS_INLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
-    if constexpr (form == RowForm::aligned) return {opaque(data + r * map.stride[0]), 1};
     return {opaque(data + map(r)), form == RowForm::any ? col_stride : 1};
   }
 
   /// Sets up `prefetch` to bring near the `rows` rows that lie `rows_ahead` behind a row, if that is one piece of
   /// memory.
   bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) {
-    const std::int64_t bytes = rows * cols * std::int64_t(sizeof(T));
-    const bool is_one_piece  = map.n <= 1 && (rows == 1 || map.stride[0] == cols);
+    const std::int64_t bytes  = rows * cols * std::int64_t(sizeof(T));
+    const std::int64_t stride = map.only_stride();
+    const bool is_one_piece   = stride != 0 && (rows == 1 || stride == cols);
     if (form == RowForm::any || !is_one_piece || bytes < 16 || bytes > INT_MAX) return false;
-    ahead = {rows_ahead * map.stride[0], static_cast<int>(bytes)};
+    ahead = {rows_ahead * stride, static_cast<int>(bytes)};
     return true;
   }
   KOKKOS_INLINE_FUNCTION void prefetch(const MemoryRow<T, form>& row) const {
