@@ -16,13 +16,13 @@ namespace KokkosNNTest {
 
 using KokkosNN::to_string;
 
-/// The chunks into which a call cuts so many values of T here: where borders are, and what a long row is.
+/// The chunks into which a call cuts so many values of T here, or, on a GPU, a row that takes many teams: where borders
+/// are, and what a long row is.
 template <class T>
 KokkosNN::Impl::Chunks chunks_of(std::int64_t elements, int tensors = 1) {
   KokkosNN::Impl::SegmentedProblem problem;
   problem.accumulator_bytes = sizeof(KokkosNN::accumulator_t<T>);
   problem.tensors           = tensors;
-  problem.state_bytes       = 16;
   problem.elements          = elements;
   problem.rows              = 1;
   return make_segmented_plan(problem, KokkosNN::device_traits(Exec())).chunks;

@@ -16,28 +16,25 @@
 // in a matrix in compressed-row storage: the edges of a graph by target, a batch of sequences of different lengths.
 // What holds for all functions here:
 //
-// Offsets    rows + 1 of any integral type, ascending, the first at least 0, the last at most the number of values.
-// They are
+// Offsets    rows + 1 of any integral type, ascending, the first at least 0, the last at most the number of values;
 //            read on the device only. With options.check_offsets they are looked at first, which waits for `exec`;
 //            otherwise, where they do not ascend or leave the values, the content of the output is undefined, but no
 //            memory outside the Views is touched. An empty row writes nothing. Elements in no row are not written.
 // Views      rank 1, any stride (0 in inputs too), any alignment; double, float, half_t and bhalf_t. 64-bit offsets.
 // In place   the output may be an input (the same View twice); any other overlap is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one to three kernels, fences nothing and, after the first call
-// of
-//            its kind and size on `exec`, allocates nothing.
-// Balance    a team's work is a part of the values, however the rows cut them: one row of 10^6 among rows of 10 costs
-// what
-//            its elements cost. Equal calls give equal bits, on a host for any number of threads.
+//            of its kind and size on `exec`, allocates nothing.
+// Balance    short rows are dealt to lanes, longer ones to warps and teams, very long ones in parts to many teams: one
+//            row of 10^6 among rows of 10 costs what its elements cost. Equal calls give equal bits, on a host for any
+//            number of threads.
 // Arithmetic and values (NaN, infinities, masked elements) as in softmax.hpp and gradients.hpp.
-// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
-// do
-//            not fit, scale zero, not finite or beyond 2^+-100, overlap; with check_offsets, the first bad row.
-// Cost       each element is read once and written once, each offset is read once or twice. Rows much longer than a few
-//            thousand elements are read twice, the second time from a cache where they fit.
-// Source     row by row the one of softmax.hpp; cutting rows where it suits the machine and joining their (max, sum) is
-//            Merrill and Garland's merge-based idea, "Merge-based parallel sparse matrix-vector multiplication", SC
-//            2016, on the values alone.
+// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents
+//            that do not fit, scale zero, not finite or beyond 2^+-100, overlap; with check_offsets, the first bad row.
+// Cost       each element is read once and written once, each offset is read once or twice. Rows of more than some
+//            hundred elements on a GPU, or a few thousand on a host, may be read twice, the second time from a cache
+//            where they fit.
+// Source     row by row the one of softmax.hpp; cutting long rows into parts whose (max, sum) are joined is in the
+//            spirit of Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
 
 namespace KokkosNN {
 

@@ -19,13 +19,6 @@ namespace {
 /// on it.
 constexpr int host_chunk_size = 8192;
 
-/// A GPU's teams are made smaller, down to this, until there are so many a multiprocessor.
-constexpr int least_team_size            = 64;
-constexpr int wanted_teams_per_processor = 8;
-
-/// Teams of the last kernel a multiprocessor: each looks at many chunks, as most calls have no long rows.
-constexpr int writers_per_processor = 8;
-
 template <class... Parts>
 [[noreturn]] void fail(const char* function, const Parts&... parts) {
   std::ostringstream text;
@@ -83,22 +76,6 @@ void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begi
        " has the offsets ", begin, " and ", end);
 }
 
-SegmentedScratch segmented_scratch(int team_size, int lanes, int span, int tensors, int accumulator_bytes,
-                                   int state_bytes) {
-  const auto in_16_bytes = [](int bytes) { return (bytes + 15) / 16 * 16; };
-  const int rows         = team_size * segment_rows_per_thread;
-  const int warps        = (team_size + lanes - 1) / lanes;
-  SegmentedScratch s;
-  s.plane  = span + span / padded_every(accumulator_bytes) + 1;
-  s.pairs  = in_16_bytes(s.plane * tensors * accumulator_bytes);
-  s.starts = s.pairs + in_16_bytes(2 * warps * state_bytes);
-  s.order  = s.starts + in_16_bytes((rows + 1) * static_cast<int>(sizeof(int)));
-  s.facts  = s.order + in_16_bytes(rows * static_cast<int>(sizeof(std::uint16_t)));
-  s.counts = s.facts + chunk_facts_bytes;
-  s.bytes  = s.counts + 2 * max_length_classes * static_cast<int>(sizeof(int));
-  return s;
-}
-
 SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits) {
   SegmentedPlan plan;
   plan.op              = problem.op;
@@ -115,23 +92,15 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
     chunks.overhang    = host_chunk_size;
     plan.scratch_bytes = std::size_t(2) * host_chunk_size * problem.accumulator_bytes;
     plan.scratch_level = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
-  } else {
-    const int per_thread  = segment_bytes_per_thread(problem.tensors) / problem.accumulator_bytes;
-    const auto is_too_few = [&] { return chunks.count < wanted_teams_per_processor * traits.multiprocessors; };
-    plan.team_size        = segment_team_size;
-    cut(std::int64_t(plan.team_size) * per_thread);
-    while (is_too_few() && plan.team_size > std::max(least_team_size, 2 * traits.lanes)) {
-      plan.team_size /= 2;
-      cut(std::int64_t(plan.team_size) * per_thread);
-    }
-    chunks.overhang = chunks.size() / 2;
-    plan.scratch    = segmented_scratch(plan.team_size, traits.lanes, chunks.size() + chunks.overhang, problem.tensors,
-                                        problem.accumulator_bytes, problem.state_bytes);
-    plan.scratch_bytes = plan.scratch.bytes;
+    plan.has_long_rows = problem.elements > chunks.size() + chunks.overhang;
+    return plan;
   }
-  plan.has_long_rows         = problem.elements > chunks.size() + chunks.overhang;
-  const std::int64_t writers = std::int64_t(traits.multiprocessors) * writers_per_processor;
-  plan.chunks_per_writer     = static_cast<int>(std::max<std::int64_t>(1, (chunks.count + writers - 1) / writers));
+  const int thread_elements = 4 * segment_packs(problem.tensors, problem.accumulator_bytes);
+  plan.warp_elements        = warp_tiles * thread_elements * traits.lanes;
+  plan.team_size            = segment_team_size;
+  cut(std::int64_t(plan.team_size) * thread_elements);
+  plan.has_low_mean  = problem.elements / std::max<std::int64_t>(1, problem.rows) <= segment_low_mean;
+  plan.has_long_rows = problem.elements > plan.warp_elements;
   return plan;
 }
 

@@ -4,7 +4,8 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
-#include <KokkosNN/impl/kernels/segmented.hpp>
+#include <KokkosNN/impl/kernels/segmented_gpu.hpp>
+#include <KokkosNN/impl/kernels/segmented_host.hpp>
 #include <KokkosNN/impl/kernels/segmented_rows.hpp>
 #include <KokkosNN/impl/launch.hpp>
 #include <KokkosNN/impl/segmented_plan.hpp>
@@ -14,7 +15,11 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+#include <climits>
 #include <cstdint>
+#include <initializer_list>
+#include <type_traits>
 
 // From a checked call on ragged rows to its launches.
 
@@ -35,57 +40,106 @@ struct SegmentedArguments {
   }
 };
 
-/// The three kernels of an Operation, the last two only where there may be long rows.
+/// The three kernels of an Operation on a host, the last two only where there may be long rows.
 template <class ExecutionSpace, class Operation>
-void launch_segmented(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
-                      const RowOffsets& offsets) {
-  using State     = typename Operation::State;
-  using Workspace = SegmentedWorkspace<State>;
-  using Bounds    = Kokkos::LaunchBounds<segment_team_size, segment_teams_resident(sizeof(typename Operation::A))>;
+void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
+                              const RowOffsets& offsets) {
+  using Workspace          = SegmentedWorkspace<typename Operation::State>;
+  using Bounds             = Kokkos::LaunchBounds<>;
   const std::int64_t count = plan.chunks.count;
-  const int scratch_bytes  = static_cast<int>(plan.scratch_bytes);
   Workspace workspace{};
   if (count > 1) {
     const auto memory = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, Workspace::bytes(count));
     workspace         = Workspace::in(memory.data(), count);
   }
-  launch<Bounds>(
-      exec, to_string(plan, "chunks"), {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
-      ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.scratch_level, scratch_bytes, plan.scratch});
+  launch<Bounds>(exec, to_string(plan, "chunks"), {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
+                 ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.scratch_level,
+                                      static_cast<int>(plan.scratch_bytes)});
   if (!plan.has_long_rows) return;
-
-  const int lanes              = device_traits(exec).lanes;
-  const std::size_t join_bytes = JoinLongRows<Operation>::scratch(plan.team_size, lanes);
-  launch<Bounds>(exec, to_string(plan, "join"),
-                 {(count + chunks_per_join - 1) / chunks_per_join, plan.team_size, 0, join_bytes},
-                 JoinLongRows<Operation>{op, plan.chunks, workspace, 0, static_cast<int>(join_bytes)});
+  const Teams teams{count, plan.team_size, 0, 0};
+  launch<Bounds>(exec, to_string(plan, "join"), teams, JoinLongRows<Operation>{op, plan.chunks, workspace});
   if constexpr (!Operation::one_value_a_row) {
-    launch<Bounds>(exec, to_string(plan, "long_rows"),
-                   {(count + plan.chunks_per_writer - 1) / plan.chunks_per_writer, plan.team_size, 0, 0},
-                   WriteLongRows<Operation>{op, plan.chunks, workspace, plan.chunks_per_writer});
+    launch<Bounds>(exec, to_string(plan, "long_rows"), teams, WriteLongRows<Operation>{op, plan.chunks, workspace});
+  }
+}
+
+/// The same on a GPU.
+template <class ExecutionSpace, class Operation>
+void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
+                             const RowOffsets& offsets) {
+  using State                 = typename Operation::State;
+  using List                  = LongRowList<State>;
+  constexpr int at_once_short = segment_teams_resident(sizeof(typename Operation::A), true);
+  constexpr int at_once_long  = segment_teams_resident(sizeof(typename Operation::A), false);
+  List list{};
+  if (plan.has_long_rows) {
+    const std::int64_t capacity = List::capacity_for(plan.chunks.elements, plan.warp_elements);
+    const auto counter = WorkspacePool<ExecutionSpace, WorkspaceUse::mailboxes>::get(exec, sizeof(std::int64_t));
+    const auto memory  = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, List::bytes(capacity));
+    list               = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
+  }
+  const auto launch_short = [&]<int lanes>(std::integral_constant<int, lanes>) {
+    constexpr int rows_of_team = segment_team_size / lanes;
+    const std::int64_t teams   = std::min<std::int64_t>((plan.chunks.rows + rows_of_team - 1) / rows_of_team, INT_MAX);
+    launch<Kokkos::LaunchBounds<segment_team_size, at_once_short>>(
+        exec, to_string(plan, "rows"), {teams, plan.team_size, 0, 0},
+        ShortRows<Operation, lanes>{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
+  };
+  constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
+  if (Operation::has_neighbours && plan.has_low_mean) {
+    launch_short(std::integral_constant < int, Operation::has_neighbours ? row_lanes / 2 : row_lanes > {});
+  } else {
+    launch_short(std::integral_constant<int, row_lanes>{});
+  }
+  if (!plan.has_long_rows) return;
+  using Bounds               = Kokkos::LaunchBounds<segment_team_size, at_once_long>;
+  const std::int64_t at_once = std::int64_t(device_traits(exec).multiprocessors) * at_once_long;
+  const Teams resident{std::min(at_once, list.capacity), plan.team_size, 0, 0};
+  launch<Bounds>(exec, to_string(plan, "long_rows"), resident, LongRows<Operation>{op, list});
+  launch<Bounds>(exec, to_string(plan, "long_parts"), resident, LongParts<Operation>{op, list});
+}
+
+template <class ExecutionSpace, class Operation>
+void launch_segmented(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
+                      const RowOffsets& offsets) {
+  if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
+    launch_segmented_on_host(exec, plan, op, offsets);
+  } else {
+    launch_segmented_on_gpu(exec, plan, op, offsets);
   }
 }
 
 template <class ExecutionSpace, class Operation>
-SegmentedPlan plan_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
-                             const SegmentedArguments& arguments) {
+void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type, const Operation& operation,
+                   const SegmentedArguments& arguments) {
   SegmentedProblem problem;
   problem.op                = op;
   problem.type              = type;
   problem.tensors           = Operation::tensors;
   problem.accumulator_bytes = sizeof(typename Operation::A);
-  problem.state_bytes       = sizeof(typename Operation::State);
   problem.elements          = arguments.elements;
   problem.rows              = arguments.rows;
-  return make_segmented_plan(problem, device_traits(exec));
+  launch_segmented(exec, make_segmented_plan(problem, device_traits(exec)), operation, arguments.offsets);
+}
+
+/// f(whether all of these strides are 1), which matters to a GPU only.
+template <class ExecutionSpace, class F>
+void with_neighbours(std::initializer_list<std::int64_t> strides, const F& f) {
+  if constexpr (backend_of<ExecutionSpace>() != Backend::host) {
+    if (std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 1; })) {
+      return f(std::true_type{});
+    }
+  }
+  f(std::false_type{});
 }
 
 /// softmax, log_softmax or logsumexp of ragged rows of X.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 struct SegmentedCall {
   static_assert(!is_gradient(op));
-  using Math      = RowMath<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
-  using Operation = SegmentedForward<op, Math, X, Y, backend_of<ExecutionSpace>()>;
+  using Math = RowMath<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
+  template <bool are_neighbours>
+  using Operation = SegmentedForward<op, Math, X, Y, backend_of<ExecutionSpace>(), are_neighbours>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
@@ -93,19 +147,21 @@ struct SegmentedCall {
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
-  const Operation operation{Math(arguments.scale, arguments.masked_row),
-                            SegmentedArguments::values<const X>(arguments.tensors.x),
-                            SegmentedArguments::values<Y>(arguments.tensors.y)};
-  const SegmentedPlan plan = plan_segmented<ExecutionSpace, Operation>(exec, op, element_type<X>(), arguments);
-  launch_segmented(exec, plan, operation, arguments.offsets);
+  const Math math(arguments.scale, arguments.masked_row);
+  const auto x = SegmentedArguments::values<const X>(arguments.tensors.x);
+  const auto y = SegmentedArguments::values<Y>(arguments.tensors.y);
+  with_neighbours<ExecutionSpace>({x.stride, op == RowOperator::logsumexp ? 1 : y.stride}, [&](auto are_neighbours) {
+    run_segmented(exec, op, element_type<X>(), Operation<are_neighbours.value>{math, x, y}, arguments);
+  });
 }
 
 /// softmax_backward or log_softmax_backward of ragged rows of T.
 template <class ExecutionSpace, RowOperator op, class T>
 struct SegmentedGradientCall {
   static_assert(row_tensors(op) == 2);
-  using Math      = GradientMath<op, accumulator_t<T>, exp_accuracy_for<T>>;
-  using Operation = SegmentedBackward<op, Math, T, backend_of<ExecutionSpace>()>;
+  using Math = GradientMath<op, accumulator_t<T>, exp_accuracy_for<T>>;
+  template <bool are_neighbours>
+  using Operation = SegmentedBackward<op, Math, T, backend_of<ExecutionSpace>(), are_neighbours>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
@@ -114,11 +170,13 @@ struct SegmentedGradientCall {
 template <class ExecutionSpace, RowOperator op, class T>
 void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec,
                                                        const SegmentedArguments& arguments) {
-  const Operation operation{
-      Math(arguments.scale, arguments.masked_row), SegmentedArguments::values<const T>(arguments.tensors.x),
-      SegmentedArguments::values<const T>(arguments.tensors.dy), SegmentedArguments::values<T>(arguments.tensors.y)};
-  const SegmentedPlan plan = plan_segmented<ExecutionSpace, Operation>(exec, op, element_type<T>(), arguments);
-  launch_segmented(exec, plan, operation, arguments.offsets);
+  const Math math(arguments.scale, arguments.masked_row);
+  const auto y  = SegmentedArguments::values<const T>(arguments.tensors.x);
+  const auto dy = SegmentedArguments::values<const T>(arguments.tensors.dy);
+  const auto dx = SegmentedArguments::values<T>(arguments.tensors.y);
+  with_neighbours<ExecutionSpace>({y.stride, dy.stride, dx.stride}, [&](auto are_neighbours) {
+    run_segmented(exec, op, element_type<T>(), Operation<are_neighbours.value>{math, y, dy, dx}, arguments);
+  });
 }
 
 /// Looks at all offsets, and waits: throws std::invalid_argument for the first row that begins after its end or leaves

@@ -38,7 +38,7 @@ struct RowOffsets {
   }
 };
 
-/// The values cut into chunks of one size. A team has the rows that begin in its chunk, up to an overhang into the next
+/// The values cut into chunks of one size. A host's team has the rows that begin in its chunk, up to an overhang into the next
 /// one; a row that goes beyond that is long, and many teams have a part of it.
 struct Chunks {
   std::int64_t elements = 0;  ///< of all values
@@ -60,72 +60,58 @@ struct Chunks {
   }
 };
 
-/// Bytes of values, in the accumulator type, that a thread of a GPU's team holds at once of each tensor. Of one tensor
-/// 16 floats: 64 registers, so four teams of 256 threads a multiprocessor, whose loads and arithmetic overlap.
-constexpr int segment_bytes_per_thread(int tensors) { return 64 / tensors; }
+/// Packs of 4 elements of each tensor that a GPU's thread holds at a time: of one tensor 16 floats, with which 48
+/// registers do.
+constexpr int segment_packs(int tensors, int accumulator_bytes) {
+  return std::max(1, 64 / (16 * tensors * (accumulator_bytes / 4)));
+}
 
-/// A GPU's team takes the offsets of so many rows a thread at a time; at mean lengths below 8 it takes several turns.
-inline constexpr int segment_rows_per_thread = 2;
+/// Lanes of a warp that share a short row: they hold 64 elements. With more of them, what a row costs besides its
+/// elements would be shared by fewer rows; with less, neighbouring lanes would load what lies far apart. Rows of a low
+/// mean length take half as many. 10^6 rows of 10 f32: 0.51 of copy by two lanes, 0.38 by four.
+constexpr int segment_row_lanes(int packs) { return 16 / packs; }
+inline constexpr int segment_low_mean = 16;
+/// Rows of up to so many times what a warp holds are a warp's, which reads those that it does not hold twice.
+inline constexpr int warp_tiles = 4;
 
-/// A team finds long rows in so many chunks, and joins their parts.
-inline constexpr int chunks_per_join = 256;
-/// Rows of more chunks than this are joined by a whole team instead of a thread.
-inline constexpr int chunks_joined_by_thread = 32;
-
-/// Teams are compiled for this size at most, so many a multiprocessor: of 65536 registers 64 a thread; a double's
-/// exponential, with its constants, needs more than 80.
+/// Threads of a GPU's team, and how many teams a multiprocessor is to have, which is what their registers allow: 48 a
+/// thread of the kernel for short rows (2^20 rows of 32 f32 in the mean: 0.59 of copy, with 64 registers and four teams
+/// 0.57), 64 of those for long ones, and for doubles, whose exponential has many constants, 128.
 inline constexpr int segment_team_size = 256;
-constexpr int segment_teams_resident(int accumulator_bytes) { return accumulator_bytes == 8 ? 2 : 4; }
+constexpr int segment_teams_resident(int accumulator_bytes, bool has_short_rows) {
+  return accumulator_bytes == 8 ? 2 : has_short_rows ? 5 : 4;
+}
+
+/// A row that takes a GPU many teams has up to so many parts: each team that writes one joins the states of all.
+inline constexpr int most_parts_of_row = 1024;
 
 /// What planning needs to know of a call.
 struct SegmentedProblem {
   RowOperator op        = RowOperator::softmax;
   ElementType type      = ElementType::f32;  ///< of the values
-  int tensors           = 1;                 ///< that a team keeps in scratch
+  int tensors           = 1;                 ///< that are read
   int accumulator_bytes = 4;
-  int state_bytes       = 8;  ///< of what is known of a part of a row
   std::int64_t elements = 0;
   std::int64_t rows     = 0;
 };
-
-inline constexpr int max_length_classes = 32;
-inline constexpr int chunk_facts_bytes  = 32;
-
-/// Where a GPU's team keeps what it has in scratch, in bytes from its begin. Part of the kernel's arguments, as
-/// registers are short.
-struct SegmentedScratch {
-  int plane  = 0;  ///< elements of one tensor, padding included
-  int pairs  = 0;  ///< exchanged states
-  int starts = 0;  ///< of a turn's rows
-  int order  = 0;  ///< of a turn's rows, by length
-  int facts  = 0;  ///< about the chunk
-  int counts = 0;  ///< of rows of about one length, and of those before
-  int bytes  = 0;  ///< of all
-};
-
-SegmentedScratch segmented_scratch(int team_size, int lanes, int span, int tensors, int accumulator_bytes,
-                                   int state_bytes);
 
 /// How a call will run.
 struct SegmentedPlan {
   RowOperator op            = RowOperator::softmax;
   ElementType type          = ElementType::f32;
-  Chunks chunks             = {};
+  Chunks chunks             = {};  ///< a host's; of a GPU those of a row that takes many teams
   int team_size             = 1;
+  int warp_elements         = 1;  ///< of a row that a GPU's warp does; longer ones take teams
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
-  SegmentedScratch scratch  = {};     ///< of a GPU's team
-  int chunks_per_writer     = 1;      ///< chunks that a team of the last kernel looks at
+  bool has_low_mean         = false;  ///< length of rows
   bool has_long_rows        = false;  ///< there may be some
 };
 
 SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);
 
-/// A kernel's label: `KokkosNN::segmented_softmax[chunks,f32,c4096,ts256]`.
+/// A kernel's label: `KokkosNN::segmented_softmax[rows,f32,c4096,ts256]`.
 std::string to_string(const SegmentedPlan& plan, const char* kernel);
-
-/// Elements between the padding of a GPU's team scratch: as many as there are banks.
-KOKKOS_INLINE_FUNCTION constexpr int padded_every(int accumulator_bytes) { return 128 / accumulator_bytes; }
 
 /// The Views of a call, erased.
 struct SegmentedTensors {

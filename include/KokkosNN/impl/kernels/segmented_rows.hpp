@@ -9,6 +9,7 @@
 #include <KokkosNN/impl/primitives/gradient_tile.hpp>
 #include <KokkosNN/impl/primitives/segments.hpp>
 #include <KokkosNN/impl/primitives/tile.hpp>
+#include <KokkosNN/impl/segmented_plan.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -17,34 +18,30 @@
 
 // What the kernels for ragged rows do with a row or a part of one: the forward operators, and the gradients.
 //
-//   keep_span      a chunk from memory into a GPU's team scratch, which prefetch asks for;  keep_elements what is
-//   behind it do_cells<K>    a whole row in team scratch by some lanes of a warp, K packs of 4 a lane, in registers
-//   reduce_cells   the state of cells, by a team;  finish_cells writes what a row's state makes of them
-//   store_cells    from team scratch to the output
-//   do_row         a whole row in memory, by a host's thread
-//   reduce_part    the state of elements in memory, by a host's thread
-//   write_part     elements in memory again, to the output, by any team
+// On a GPU:
+//   share_row<K>   a whole row by threads that each hold K packs of 4 of its elements; join makes the row's state of
+//                  theirs
+//   reduce_shared  the state that a thread of a team finds of its share of some elements
+//   write_shared   those elements again, to the output
+// On a host, whose teams are one thread:
+//   do_row         a whole row
+//   reduce_part    the state of elements
+//   write_part     those elements again, to the output
 
 namespace KokkosNN::Impl {
 
-/// Packs of 4 that a lane holds of each tensor of a row.
-constexpr int segment_packs(int tensors, int accumulator_bytes) {
-  return std::max(1, segment_bytes_per_thread(tensors) / accumulator_bytes / 4);
-}
+/// Packs of each tensor that a host's thread has at a time of a part of a long row.
+constexpr int packs_of_parts(int pack) { return packs_at_a_time(Backend::host, pack); }
 
-/// Elements that a GPU's thread loads at once.
-template <class T>
-inline constexpr int native_pack = 16 / (sizeof(T) < 2 ? 2 : sizeof(T));
-
-/// Packs of each tensor that a thread has at a time of a part of a long row; a GPU's 16 elements at most.
-constexpr int packs_of_parts(Backend backend, int pack) {
-  return backend == Backend::host ? packs_at_a_time(backend, pack) : std::min(4, 16 / pack);
-}
-
-/// Loads that a GPU's thread needs for its share of a chunk.
-template <class T, class A>
-constexpr int loads_per_thread(int tensors) {
-  return std::max<int>(1, segment_bytes_per_thread(tensors) / static_cast<int>(sizeof(A)) / native_pack<T>);
+/// f(the share of a thread) for elements begin to end, a tile of so many a thread at a time.
+template <int threads, bool are_neighbours, class F>
+KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t end, int thread_elements, int rank,
+                                             const F& f) {
+  const int tile = thread_elements * threads;
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (std::int64_t at = begin; at < end; at += tile) {
+    f(SharedElements<threads, are_neighbours>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
+  }
 }
 
 /// A host's thread does a row as row_in_team does: as `Storage` keeps it, by packs of V.
@@ -57,16 +54,23 @@ KOKKOS_INLINE_FUNCTION void do_row_with(Storage& storage, const Math& math, cons
   storage.write(input, output, part, math, finish_row<FinishRow>(math, mine, mine));
 }
 
-/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row.
-template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend>
+/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. Whether elements are
+/// neighbours in memory matters to a GPU.
+template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, bool are_neighbours>
 struct SegmentedForward {
   using Math     = MathOfRow;
   using A        = typename Math::accumulator;
   using State    = typename Math::State;
   using Finisher = Finish<operation>;
 
-  static constexpr int tensors          = 1;
-  static constexpr int max_packs        = segment_packs(tensors, sizeof(A));
+  static constexpr int tensors         = 1;
+  static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
+  static constexpr int lane_elements   = 4 * max_packs;
+  static constexpr bool has_neighbours = are_neighbours;
+
+  template <int threads>
+  using Shared = SharedElements<threads, are_neighbours>;
+
   static constexpr bool one_value_a_row = Finisher::one_value_a_row;
   static constexpr bool keep            = Finisher::keeps_exponentials;
   static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
@@ -75,86 +79,52 @@ struct SegmentedForward {
   Values<const X> x;
   Values<Y> y;
 
-  /// A team's scratch.
-  struct Planes {
-    A* data;
-    int plane;
-    KOKKOS_INLINE_FUNCTION Cells<A> cells() const { return {data}; }
-  };
-
-  static constexpr int loads = loads_per_thread<X, A>(tensors);
-
-  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, std::int64_t end, const RowGroup& group) const {
-    SharedSpan<X, native_pack<X>, loads>(x, begin, end, group).prefetch();
-  }
-
-  KOKKOS_INLINE_FUNCTION void keep_span(std::int64_t begin, std::int64_t end, const Planes& planes,
-                                        const RowGroup& group) const {
-    Impl::keep_span<native_pack<X>, loads>(x, begin, end, planes.cells(), group, math.sign);
-  }
-
-  KOKKOS_INLINE_FUNCTION void keep_elements(std::int64_t from, int count, const Planes& planes, int to,
-                                            const RowGroup& group) const {
-    Impl::keep_elements(x, from, count, planes.cells(), to, group, math.sign);
-  }
-
-  KOKKOS_INLINE_FUNCTION void store_cells(std::int64_t begin, int count, const Planes& planes, int from,
-                                          const RowGroup& group) const {
-    Impl::store_cells<native_pack<Y>>(y, begin, count, planes.cells(), from, group);
-  }
-
   KOKKOS_INLINE_FUNCTION void store_value(const State& state, std::int64_t row) const {
     y[row] = static_cast<Y>(Finisher::value(math, state));
   }
 
-  template <int K>
-  KOKKOS_INLINE_FUNCTION void do_cells(const Planes& planes, int first, int count, int lane, int lanes,
-                                       std::int64_t row) const {
-    const Cells<A> cells = planes.cells();
+  /// The result of a row that has no number, -1, goes nowhere.
+  template <int K, int threads, class Join>
+  KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t row, const Join& join) const {
+    constexpr int lanes = threads < native_lanes() ? threads : native_lanes();
     Tile<A, 4, K> tile;
-    for_own_cells<K>(count, lane, lanes, [&](int i, int k, int v, bool is_there) {
-      tile.pack[k][v] = is_there ? cells[first + i] : -Kokkos::Experimental::infinity_v<A>;
-    });
+    load(share, tile);
     const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
     PackSums<Math, 4> sums;
     tile.template add_exponentials<keep>(math, math.exp.at(finite_reference(reference)), sums);
-    const State all = merge_warp(math, State{reference, sums.all_lanes()}, lanes);
+    const State mine{reference, sums.all_lanes()};
+    const State all = join(math, mine);
     if constexpr (one_value_a_row) {
-      if (count > 0 && lane == 0) store_value(all, row);
+      if (row >= 0 && share.rank == 0) store_value(all, row);
     } else {
+      const auto finish = finish_row<FinishRow>(math, mine, all);
+      share.template store<K>(y, [&](int k, int v) { return finish(math, tile.pack[k][v]); });
+    }
+  }
+
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
+    RunningSum<Math> running;
+    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      Tile<A, 4, max_packs> tile;
+      load(share, tile);
+      const auto reference = running.raise(math, tile.max());
+      PackSums<Math, 4> sums;
+      tile.template add_exponentials<false>(math, reference, sums);
+      running.add(sums.all_lanes());
+    });
+    return running.state();
+  }
+
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
+    if constexpr (!one_value_a_row) {
       const auto finish = finish_row<FinishRow>(math, all, all);
-      const int again   = opaque(first);  // or nvcc keeps the addresses of all cells
-      for_own_cells<K>(count, lane, lanes, [&](int i, int k, int v, bool is_there) {
-        if (is_there) cells[again + i] = finish(math, tile.pack[k][v]);
+      for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+        Tile<A, 4, max_packs> tile;
+        load(share, tile);
+        share.template store<max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
       });
-    }
-  }
-
-  /// A thread's share of the cells; `keeps` leaves the exponentials in place where the operator wants them.
-  template <bool keeps>
-  KOKKOS_INLINE_FUNCTION State reduce_cells(const Planes& planes, int first, int count, const RowGroup& group) const {
-    const Cells<A> cells = planes.cells();
-    A max                = -Kokkos::Experimental::infinity_v<A>;
-    for (int i = group.rank; i < count; i += group.size) max = max_ignoring_nan(max, cells[first + i]);
-    const A reference  = math.exp.reference_of(reduce_lanes(max, 1, group.lanes(), MaxJoin{}));
-    const auto at_warp = math.exp.at(finite_reference(reference));
-    ExponentialSums<Math, 1> sums;
-    for (int i = group.rank; i < count; i += group.size) {
-      const A e = math.exp(cells[first + i], at_warp);
-      if constexpr (keeps && keep) cells[first + i] = e;
-      sums.add(0, e);
-    }
-    return {reference, sums.all_lanes()};
-  }
-
-  KOKKOS_INLINE_FUNCTION void finish_cells(const Planes& planes, int first, int count, const State& mine,
-                                           const State& all, const RowGroup& group, std::int64_t row) const {
-    if constexpr (one_value_a_row) {
-      if (group.rank == 0) store_value(all, row);
-    } else {
-      const Cells<A> cells = planes.cells();
-      const auto finish    = finish_row<FinishRow>(math, mine, all);
-      for (int i = group.rank; i < count; i += group.size) cells[first + i] = finish(math, cells[first + i]);
     }
   }
 
@@ -176,26 +146,30 @@ struct SegmentedForward {
     return parts.reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
   }
 
-  /// A pack of a GPU must be aligned, in x and in y: what stands before the first boundary goes by itself.
-  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all,
-                                         const RowGroup& group) const {
+  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
     if constexpr (!one_value_a_row) {
-      const auto finish       = finish_row<FinishRow>(math, all, all);
-      const std::int64_t head = begin + x.template head<V>(begin);
-      const std::int64_t body = head < end ? head : end;
-      for (int part = 0; part < 2; ++part) {
-        const std::int64_t from = part == 0 ? begin : body;
-        const std::int64_t to   = part == 0 ? body : end;
-        const auto input        = x.row(from);
-        Parts(nullptr, group).write(input, y.row(from), RowPart::whole<V>(input, to - from, group.rank), math, finish);
-      }
+      const RowGroup alone{0, 1, 0};
+      const auto finish = finish_row<FinishRow>(math, all, all);
+      const auto input  = x.row(begin);
+      Parts(nullptr, alone).write(input, y.row(begin), RowPart::whole<V>(input, end - begin, 0), math, finish);
     }
   }
 
  private:
   using FinishRow =
       typename std::conditional_t<one_value_a_row, Finish<RowOperator::softmax>, Finisher>::template Row<Math, A>;
-  using Parts = OnlineStorage<operation, A, V, packs_of_parts(backend, V)>;
+  using Parts = OnlineStorage<operation, A, V, packs_of_parts(V)>;
+
+  /// The elements times the sign of the scale.
+  template <int threads, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, 4, K>& tile) const {
+    share.template load<K>(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
+    if (math.sign > A(0)) return;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      for (int v = 0; v < 4; ++v) tile.pack[k][v] = -tile.pack[k][v];
+    }
+  }
 
   template <class Storage, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, std::int64_t row, A* scratch) const {
@@ -211,15 +185,21 @@ struct SegmentedForward {
 };
 
 /// softmax_backward or log_softmax_backward of rows of y and dy, both of T.
-template <RowOperator operation, class MathOfRow, class T, Backend backend>
+template <RowOperator operation, class MathOfRow, class T, Backend backend, bool are_neighbours>
 struct SegmentedBackward {
   using Math     = MathOfRow;
   using A        = typename Math::accumulator;
   using State    = typename Math::State;
   using Finisher = Finish<operation>;
 
-  static constexpr int tensors          = 2;
-  static constexpr int max_packs        = segment_packs(tensors, sizeof(A));
+  static constexpr int tensors         = 2;
+  static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
+  static constexpr int lane_elements   = 4 * max_packs;
+  static constexpr bool has_neighbours = are_neighbours;
+
+  template <int threads>
+  using Shared = SharedElements<threads, are_neighbours>;
+
   static constexpr bool one_value_a_row = false;
   static constexpr int V                = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
 
@@ -228,74 +208,39 @@ struct SegmentedBackward {
   Values<const T> dy;
   Values<T> dx;
 
-  struct Planes {
-    A* data;
-    int plane;
-    KOKKOS_INLINE_FUNCTION Cells<A> y() const { return {data}; }
-    KOKKOS_INLINE_FUNCTION Cells<A> dy() const { return {data + plane}; }
-  };
-
-  static constexpr int loads = loads_per_thread<T, A>(tensors);
-
-  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, std::int64_t end, const RowGroup& group) const {
-    SharedSpan<T, native_pack<T>, loads>(y, begin, end, group).prefetch();
-    SharedSpan<T, native_pack<T>, loads>(dy, begin, end, group).prefetch();
-  }
-
-  KOKKOS_INLINE_FUNCTION void keep_span(std::int64_t begin, std::int64_t end, const Planes& planes,
-                                        const RowGroup& group) const {
-    Impl::keep_span<native_pack<T>, loads>(y, begin, end, planes.y(), group, A(1));
-    Impl::keep_span<native_pack<T>, loads>(dy, begin, end, planes.dy(), group, A(1));
-  }
-
-  KOKKOS_INLINE_FUNCTION void keep_elements(std::int64_t from, int count, const Planes& planes, int to,
-                                            const RowGroup& group) const {
-    Impl::keep_elements(y, from, count, planes.y(), to, group, A(1));
-    Impl::keep_elements(dy, from, count, planes.dy(), to, group, A(1));
-  }
-
-  KOKKOS_INLINE_FUNCTION void store_cells(std::int64_t begin, int count, const Planes& planes, int from,
-                                          const RowGroup& group) const {
-    Impl::store_cells<native_pack<T>>(dx, begin, count, planes.dy(), from, group);
-  }
-
-  template <int K>
-  KOKKOS_INLINE_FUNCTION void do_cells(const Planes& planes, int first, int count, int lane, int lanes,
-                                       std::int64_t) const {
-    const Cells<A> y_cells  = planes.y();
-    const Cells<A> dy_cells = planes.dy();
+  template <int K, int threads, class Join>
+  KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t, const Join& join) const {
     Pack<A, 4> value[K];
     Pack<A, 4> gradient[K];
-    for_own_cells<K>(count, lane, lanes, [&](int i, int k, int v, bool is_there) {
-      value[k][v]    = is_there ? y_cells[first + i] : A(0);
-      gradient[k][v] = is_there ? dy_cells[first + i] : A(0);
-    });
+    load(share, value, gradient);
     TermSums<Math, 1> sums;
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) add_pack(sums, value[k], gradient[k]);
-    const State all   = merge_warp(math, State{sums.all_lanes()}, lanes);
+    add_terms_of(sums, value, gradient);
+    const State all   = join(math, State{sums.all_lanes()});
     const auto finish = finish_row<FinishRow>(math, all, all);
-    const int again   = opaque(first);  // or nvcc keeps the addresses of all cells
-    for_own_cells<K>(count, lane, lanes, [&](int i, int k, int v, bool is_there) {
-      if (is_there) dy_cells[again + i] = finish(math, value[k][v], gradient[k][v]);
-    });
+    share.template store<K>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
   }
 
-  template <bool>
-  KOKKOS_INLINE_FUNCTION State reduce_cells(const Planes& planes, int first, int count, const RowGroup& group) const {
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
     TermSums<Math, 1> sums;
-    for (int i = group.rank; i < count; i += group.size) {
-      add_pack(sums, Pack<A, 1>{{planes.y()[first + i]}}, Pack<A, 1>{{planes.dy()[first + i]}});
-    }
+    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      Pack<A, 4> value[max_packs];
+      Pack<A, 4> gradient[max_packs];
+      load(share, value, gradient);
+      add_terms_of(sums, value, gradient);
+    });
     return {sums.all_lanes()};
   }
 
-  KOKKOS_INLINE_FUNCTION void finish_cells(const Planes& planes, int first, int count, const State&, const State& all,
-                                           const RowGroup& group, std::int64_t) const {
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
     const auto finish = finish_row<FinishRow>(math, all, all);
-    for (int i = group.rank; i < count; i += group.size) {
-      planes.dy()[first + i] = finish(math, planes.y()[first + i], planes.dy()[first + i]);
-    }
+    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      Pack<A, 4> value[max_packs];
+      Pack<A, 4> gradient[max_packs];
+      load(share, value, gradient);
+      share.template store<max_packs>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+    });
   }
 
   KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t, A* scratch) const {
@@ -311,27 +256,35 @@ struct SegmentedBackward {
     return Parts(nullptr, alone).reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
   }
 
-  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all,
-                                         const RowGroup& group) const {
-    const auto finish       = finish_row<FinishRow>(math, all, all);
-    const std::int64_t head = begin + y.template head<V>(begin);
-    const std::int64_t body = head < end ? head : end;
-    for (int part = 0; part < 2; ++part) {
-      const std::int64_t from = part == 0 ? begin : body;
-      const std::int64_t to   = part == 0 ? body : end;
-      const auto input        = row(from);
-      Parts(nullptr, group).write(input, dx.row(from), RowPart::whole<V>(input, to - from, group.rank), math, finish);
-    }
+  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
+    const RowGroup alone{0, 1, 0};
+    const auto finish = finish_row<FinishRow>(math, all, all);
+    const auto input  = row(begin);
+    Parts(nullptr, alone).write(input, dx.row(begin), RowPart::whole<V>(input, end - begin, 0), math, finish);
   }
 
  private:
   using FinishRow = typename Finisher::template Row<Math, A>;
-  using Parts     = PairOnlineStorage<T, T, A, V, packs_of_parts(backend, V)>;
+  using Parts     = PairOnlineStorage<T, T, A, V, packs_of_parts(V)>;
   using MemRows   = MemoryRows<const T, RowForm::any>;
   using PairRow   = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::any>,
                                                                     MemoryRow<const T, RowForm::any>>;
 
   KOKKOS_INLINE_FUNCTION PairRow row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
+
+  template <int threads, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Pack<A, 4> (&value)[K],
+                                   Pack<A, 4> (&gradient)[K]) const {
+    share.template load<K>(y, value, A(0));
+    share.template load<K>(dy, gradient, A(0));
+  }
+
+  template <int K>
+  KOKKOS_INLINE_FUNCTION static void add_terms_of(TermSums<Math, 1>& sums, const Pack<A, 4> (&value)[K],
+                                                  const Pack<A, 4> (&gradient)[K]) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) add_pack(sums, value[k], gradient[k]);
+  }
 
   template <class Storage, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, A* scratch) const {

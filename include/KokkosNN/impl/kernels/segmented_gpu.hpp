@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_KERNELS_SEGMENTED_GPU_HPP
+#define KOKKOSNN_IMPL_KERNELS_SEGMENTED_GPU_HPP
+
+#include <KokkosNN/impl/kernels/segmented_rows.hpp>
+#include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/primitives/segments.hpp>
+#include <KokkosNN/impl/segmented_plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// Ragged rows on a GPU. Three kernels, one after the other, of which the second and third have something to do only
+// where rows are long:
+//
+//   ShortRows   some lanes of a warp a row, as it lies in memory; a row that they do not hold takes the warp, and one
+//               much longer than a warp holds goes on a list, in parts if it needs more than a team
+//   LongRows    finishes the rows on the list that one team holds; of the others it leaves the states of their parts
+//   LongParts   joins a row's states, reads the parts again, and writes them
+//
+// Where in the list a row stands depends on who came first; no result does.
+
+namespace KokkosNN::Impl {
+
+/// An entry of the list: a part of a row, or all of it.
+struct LongPart {
+  std::int64_t row;
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t first;  ///< entry of the row's first part
+  std::int64_t parts;  ///< of the row
+};
+
+/// The list, and what the kernels leave for each other beside it.
+template <class State>
+struct LongRowList {
+  std::int64_t* found;    ///< entries; 0 between calls
+  std::int64_t* entries;  ///< the same for the last kernel, while `found` becomes 0
+  LongPart* parts;
+  State* states;  ///< of the parts
+  std::int64_t capacity;
+
+  /// Rows of more than `least` elements are at most as many as fit into the values; their further parts hold more.
+  static constexpr std::int64_t capacity_for(std::int64_t elements, int least) { return elements / least + 1; }
+  static constexpr std::size_t bytes(std::int64_t capacity) {
+    return 16 + static_cast<std::size_t>(capacity) * (sizeof(LongPart) + sizeof(State));
+  }
+  static LongRowList in(std::int64_t* found, char* memory, std::int64_t capacity) {
+    auto* const states = reinterpret_cast<State*>(memory + 16);
+    return {found, reinterpret_cast<std::int64_t*>(memory), reinterpret_cast<LongPart*>(states + capacity), states,
+            capacity};
+  }
+
+  KOKKOS_INLINE_FUNCTION std::int64_t within(std::int64_t entry) const { return entry < capacity ? entry : capacity; }
+
+  /// Puts a row on the list, in parts of whole tiles. Offsets that make rows overlap could ask for more room than there
+  /// is.
+  KOKKOS_INLINE_FUNCTION void add(std::int64_t row, std::int64_t begin, std::int64_t end, std::int64_t tile) const {
+    const std::int64_t tiles = (end - begin + tile - 1) / tile;
+    const std::int64_t part  = (tiles + most_parts_of_row - 1) / most_parts_of_row * tile;
+    const std::int64_t count = (end - begin + part - 1) / part;
+    const std::int64_t first = Kokkos::atomic_fetch_add(found, count);
+    const std::int64_t last  = within(first + count);
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t from = begin + (i - first) * part;
+      parts[i]                = {row, from, from + part < end ? from + part : end, first, count};
+    }
+  }
+};
+
+/// The threads of a row within a warp agree on its state.
+struct WarpJoin {
+  int lanes;
+  template <class Math, class State>
+  KOKKOS_INLINE_FUNCTION State operator()(const Math& math, const State& mine) const {
+    return merge_warp(math, mine, lanes);
+  }
+};
+
+/// The threads of a team do.
+template <class Member>
+struct TeamJoin {
+  const Member& team;
+  RowGroup group;
+  mutable int round = 0;
+
+  KOKKOS_INLINE_FUNCTION explicit TeamJoin(const Member& member)
+      : team(member), group{member.team_rank(), member.team_size(), 0} {}
+
+  /// Of states relative to a reference that their warp shares.
+  template <class Math, class State>
+  KOKKOS_INLINE_FUNCTION State operator()(const Math& math, const State& mine) const {
+    return exchange(math, team, group, static_cast<State*>(nullptr), round++, merge_warp(math, mine, group.lanes()));
+  }
+  /// Of any states.
+  template <class Math, class State>
+  KOKKOS_INLINE_FUNCTION State of_any(const Math& math, const State& mine) const {
+    return exchange(math, team, group, static_cast<State*>(nullptr), round++, merge_lanes(math, mine, group.lanes()));
+  }
+};
+
+template <class Operation, int row_lanes>
+struct ShortRows {
+  using State = typename Operation::State;
+  template <int threads>
+  using Shared = typename Operation::template Shared<threads>;
+
+  Operation op;
+  RowOffsets offsets;
+  std::int64_t elements;
+  std::int64_t rows;
+  LongRowList<State> list;
+
+  static constexpr int rows_of_team() { return segment_team_size / row_lanes; }
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const int rank          = team.team_rank();
+    const std::int64_t step = std::int64_t(team.league_size()) * rows_of_team();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t first = std::int64_t(team.league_rank()) * rows_of_team(); first < rows; first += step) {
+      do_rows(first + rank / row_lanes, rank & (native_lanes() - 1));
+    }
+  }
+
+ private:
+  /// This lane's row, with all lanes of the warp; after it, one by one, those rows of the warp that take all lanes.
+  KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t row, int lane) const {
+    constexpr int warp_takes = warp_tiles * Operation::lane_elements * native_lanes();
+    const int rank           = lane & (row_lanes - 1);
+    std::int64_t begin       = 0;
+    std::int64_t end         = 0;
+    if (row < rows) {
+      begin = inside(offsets[row]);
+      end   = inside(offsets[row + 1]);
+    }
+    if (end < begin) end = begin;
+    const bool is_long = end - begin > warp_takes;
+    if (is_long && rank == 0) list.add(row, begin, end, Operation::lane_elements * segment_team_size);
+    const int count    = is_long ? 0 : static_cast<int>(end - begin);
+    const bool is_held = count <= Operation::lane_elements * row_lanes;
+    const bool is_mine = row < rows && !is_long && is_held;
+    if (count_lanes(is_mine) > 0) {
+      do_packs<1, row_lanes>({begin, is_mine ? count : 0, rank}, is_mine ? row : -1);
+    }
+    if (count_lanes(!is_held) == 0) return;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int leader = 0; leader < native_lanes(); leader += row_lanes) {
+      const int wanted = shuffle_from(is_held ? 0 : count, leader);
+      if (wanted > 0) do_by_warp(shuffle_from(begin, leader), wanted, shuffle_from(row, leader), lane);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void do_by_warp(std::int64_t begin, int count, std::int64_t row, int lane) const {
+    if (count <= Operation::lane_elements * native_lanes()) {
+      return do_packs<1, native_lanes()>({begin, count, lane}, row);
+    }
+    const State mine = op.template reduce_shared<native_lanes()>(begin, begin + count, lane);
+    const State all  = merge_lanes(op.math, mine, native_lanes());
+    if constexpr (Operation::one_value_a_row) {
+      if (lane == 0) op.store_value(all, row);
+    } else {
+      op.template write_shared<native_lanes()>(begin, begin + count, all, lane);
+    }
+  }
+
+  /// Offsets are not trusted: whatever they are, no access leaves the values.
+  KOKKOS_INLINE_FUNCTION std::int64_t inside(std::int64_t offset) const {
+    return offset < 0 ? 0 : (offset > elements ? elements : offset);
+  }
+
+  /// The lanes of a warp run in step, so they take as many packs as the longest of their rows needs, or nearly.
+  template <int K, int threads>
+  KOKKOS_INLINE_FUNCTION void do_packs(const Shared<threads>& share, std::int64_t row) const {
+    if constexpr (K < Operation::max_packs) {
+      if (count_lanes(share.count > 4 * K * threads) > 0) return do_packs<2 * K, threads>(share, row);
+    }
+    op.template share_row<K, threads>(share, row, WarpJoin{threads});
+  }
+};
+
+/// A team takes every so many-th entry of the list.
+template <class Operation>
+struct LongRows {
+  using State = typename Operation::State;
+
+  Operation op;
+  LongRowList<State> list;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const TeamJoin<Member> join(team);
+    const std::int64_t entries = list.within(*list.found);
+    if (team.league_rank() == 0 && join.group.rank == 0) *list.entries = entries;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t i = team.league_rank(); i < entries; i += team.league_size()) {
+      const LongPart part = list.parts[i];
+      if (part.parts == 1) {
+        const int count = static_cast<int>(part.end - part.begin);
+        op.template share_row<Operation::max_packs, segment_team_size>({part.begin, count, join.group.rank}, part.row,
+                                                                       join);
+      } else {
+        const State state =
+            join.of_any(op.math, op.template reduce_shared<segment_team_size>(part.begin, part.end, join.group.rank));
+        if (join.group.rank == 0) list.states[i] = state;
+      }
+    }
+  }
+};
+
+template <class Operation>
+struct LongParts {
+  using State = typename Operation::State;
+
+  Operation op;
+  LongRowList<State> list;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const TeamJoin<Member> join(team);
+    const std::int64_t entries = *list.entries;
+    if (team.league_rank() == 0 && join.group.rank == 0) *list.found = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t i = team.league_rank(); i < entries; i += team.league_size()) {
+      const LongPart part = list.parts[i];
+      if (part.parts == 1) continue;
+      if constexpr (Operation::one_value_a_row) {
+        if (part.first != i) continue;
+        const State all = row_state(part, join);
+        if (join.group.rank == 0) op.store_value(all, part.row);
+      } else {
+        op.template write_shared<segment_team_size>(part.begin, part.end, row_state(part, join), join.group.rank);
+      }
+    }
+  }
+
+ private:
+  /// Each thread joins every so many-th state, the team theirs.
+  template <class Join>
+  KOKKOS_INLINE_FUNCTION State row_state(const LongPart& part, const Join& join) const {
+    const std::int64_t last = list.within(part.first + part.parts);
+    State mine{};
+    for (std::int64_t i = part.first + join.group.rank; i < last; i += join.group.size) {
+      mine = merge_two(op.math, mine, list.states[i]);
+    }
+    return join.of_any(op.math, mine);
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_KERNELS_SEGMENTED_GPU_HPP
