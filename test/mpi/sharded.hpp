@@ -156,7 +156,8 @@ template <class T>
 bool are_bits_equal_on_all_ranks(const Vector<T>& values) {
   const auto mine  = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), values);
   const auto bytes = static_cast<int>(mine.extent(0) * sizeof(T));
-  std::vector<char> of_first(reinterpret_cast<const char*>(mine.data()), reinterpret_cast<const char*>(mine.data()) + bytes);
+  std::vector<char> of_first(reinterpret_cast<const char*>(mine.data()),
+                             reinterpret_cast<const char*>(mine.data()) + bytes);
   const std::vector<char> own = of_first;
   MPI_Bcast(of_first.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
   int are_equal = of_first == own;

@@ -15,6 +15,14 @@ template <class T>
 struct MpiOperators : ::testing::Test {};
 TYPED_TEST_SUITE(MpiOperators, ElementTypes, ElementNames);
 
+/// to = transposed from
+template <class T>
+void transpose(const Matrix<T>& from, const Matrix<T>& to) {
+  Kokkos::parallel_for(
+      Kokkos::MDRangePolicy<Exec, Kokkos::Rank<2>>({0, 0}, {from.extent(0), from.extent(1)}),
+      KOKKOS_LAMBDA(std::int64_t i, std::int64_t j) { to(j, i) = from(i, j); });
+}
+
 template <RowOperator Op, class T>
 void run(const Communicator<Exec>& comm, const Spread<T>& x, const Matrix<T>& y, const SoftmaxOptions& options) {
   if constexpr (Op == RowOperator::softmax) KokkosNN::mpi::softmax(comm, x.shard, y, options);
@@ -132,23 +140,16 @@ TYPED_TEST(MpiOperators, ViewsMayDifferInLayoutRankAndAxisAndBeInPlace) {
     Kokkos::deep_copy(y, T(0));
   };
 
-  // Every other rank has its columns along the slow axis, the others in three axes of which the middle one is reduced.
+  // Every other rank has its columns along the slow axis of a matrix that is transposed.
   if (world_rank() % 2 == 0) {
     const Kokkos::View<T**, Kokkos::LayoutLeft, Memory> left("left", 12, own);
     Kokkos::deep_copy(left, x.shard);
     KokkosNN::mpi::softmax(comm, left, y);
   } else {
-    const Kokkos::View<T**, Kokkos::LayoutRight, Memory> turned("turned", own, 12);
-    const auto shard = x.shard;
-    Kokkos::parallel_for(
-        Kokkos::RangePolicy<Exec>(0, own * 12),
-        KOKKOS_LAMBDA(std::int64_t i) { turned(i / 12, i % 12) = shard(i % 12, i / 12); });
-    const Kokkos::View<T**, Kokkos::LayoutRight, Memory> result("result", own, 12);
+    const Matrix<T> turned("turned", own, 12), result("result", own, 12);
+    transpose(x.shard, turned);
     KokkosNN::mpi::softmax(comm, turned, result, {.axis = 0});
-    const auto to = y;
-    Kokkos::parallel_for(
-        Kokkos::RangePolicy<Exec>(0, own * 12),
-        KOKKOS_LAMBDA(std::int64_t i) { to(i % 12, i / 12) = result(i / 12, i % 12); });
+    transpose(result, y);
   }
   check("layouts and axes that differ among ranks");
 
@@ -163,8 +164,8 @@ TYPED_TEST(MpiOperators, ViewsMayDifferInLayoutRankAndAxisAndBeInPlace) {
 }
 
 TYPED_TEST(MpiOperators, GradientsAreThoseOfOneRank) {
-  using T         = TypeParam;
-  using A         = KokkosNN::accumulator_t<T>;
+  using T = TypeParam;
+  using A = KokkosNN::accumulator_t<T>;
   using KokkosNN::mpi::log_softmax_backward;
   using KokkosNN::mpi::softmax_backward;
   for (const CommunicatorOptions& with : all_communicators()) {
