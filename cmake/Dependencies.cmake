@@ -103,6 +103,7 @@ endif()
 
 set(KokkosNN_HAS_MPI OFF)
 if(KokkosNN_ENABLE_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON) # the C++ bindings that MPI has dropped
   if(KokkosNN_ENABLE_MPI STREQUAL AUTO)
     find_package(MPI QUIET COMPONENTS CXX)
   else()

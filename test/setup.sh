@@ -5,6 +5,7 @@ preset=
 full=
 defines=()
 rest=()
+wishes=() # packages that a script would like to have besides GoogleTest and Google Benchmark
 
 # parse <argument>...: --preset NAME, --full (perf/run alone), -D..., -- and what is passed on; needs a function usage
 parse() {
@@ -35,9 +36,9 @@ best_preset() {
 
 # packages [<command that succeeds if it is there> <Debian package>]...
 # Installs what is missing if it may, else names it and stops. GoogleTest and Google Benchmark are only a wish: CMake
-# fetches them where they aren't installed.
+# fetches them where they aren't installed. So is what `wishes` names.
 packages() {
-  local missing=() wished=()
+  local missing=() wished=("${wishes[@]}")
   command -v cmake > /dev/null || missing+=(cmake)
   command -v "${CXX:-c++}" > /dev/null || missing+=(g++)
   command -v ninja > /dev/null || command -v make > /dev/null || missing+=(ninja-build)

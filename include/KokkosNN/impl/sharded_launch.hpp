@@ -12,6 +12,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -22,11 +23,17 @@
 
 namespace KokkosNN::Impl {
 
+/// Threads that a team may have: rows of any form need more registers.
+constexpr int most_threads_online(RowOperator op, RowForm form) {
+  return form == RowForm::any ? std::min(max_threads_when_wide, most_threads_when_looping(op))
+                              : most_threads_when_looping(op);
+}
+
 /// Launches team_online on rows that a source gives and a sink takes.
 template <RowOperator op, int V, class Storage, class Exec, class Math, class Source, class Sink>
 void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Math& math,
                    const Source& source, const Sink& sink) {
-  launch<most_threads_when_looping(op)>(
+  launch<most_threads_online(op, Source::form)>(
       exec, plan,
       RowInTeam<op, V, Storage, Math, Source, Sink>{source, sink, math, layout.rows, layout.cols, plan.lanes,
                                                     plan.team_size / plan.lanes, plan.rows_per_team, 0,
@@ -53,6 +60,9 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout,
   SoftmaxOptions options;
   options.determinism   = determinism;
   options.plan.strategy = RowStrategy::team_online;
+  const RowPlan plan    = make_plan(problem, device_traits(exec), options);
+  if (backend_of<Exec>() == Backend::host || plan.team_size <= most_threads_online(op, plan.form)) return plan;
+  options.plan.team_size = most_threads_online(op, plan.form);
   return make_plan(problem, device_traits(exec), options);
 }
 
