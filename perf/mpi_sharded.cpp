@@ -294,14 +294,16 @@ class Point {
       // The checks of the arguments are a second exchange.
       const mpi::CommunicatorOptions options{.deterministic = in_order, .check = false};
       const Comm all(m_exec, m_ranks.comm, options), self(m_exec, MPI_COMM_SELF, options);
-      const auto run = [&](const char* name, int moves, Meaning meaning, double sum, const auto& call) {
+      const auto rows = static_cast<std::int64_t>(m_x.extent(0)), of_block = all.block_of(rows, 1);
+      const std::int64_t blocks = (rows + of_block - 1) / of_block;
+      const auto run            = [&](const char* name, int moves, Meaning meaning, double sum, const auto& call) {
         const Times times   = time_together(m_ranks, m_exec, m_samples, [&] { call(all); });
         const auto& result  = meaning == Meaning::logit ? m_x : m_y;
         const double error  = worst_row_sum(m_ranks, result, m_lse, meaning, sum);
         const bool holds    = error < (sizeof(T) == 2 ? 2e-2 : 1e-4);
         const Times kernels = time_together(m_ranks, m_exec, m_samples, [&] { call(self); });
         is_right            = is_right && holds;
-        show(report, name, in_order, moves, times, kernels, holds ? -1 : error);
+        show(report, name, in_order, moves, blocks, times, kernels, holds ? -1 : error);
       };
       run("softmax", 2, Meaning::value, 1, [&](const Comm& comm) { mpi::softmax(comm, m_x, m_y); });
       run("log_softmax", 2, Meaning::logarithm, 1, [&](const Comm& comm) { mpi::log_softmax(comm, m_x, m_y); });
@@ -317,8 +319,8 @@ class Point {
 
  private:
   /// `moves`: how often each element must be read or written; `error`: of a wrong result, which has no time.
-  void show(Report& report, const char* name, bool in_order, int moves, const Times& times, const Times& kernels,
-            double error) const {
+  void show(Report& report, const char* name, bool in_order, int moves, std::int64_t blocks, const Times& times,
+            const Times& kernels, double error) const {
     const auto rows = static_cast<std::int64_t>(m_x.extent(0));
     if (error >= 0 || std::isnan(error)) {
       if (m_ranks.rank == 0) std::printf("%s %s %s: WRONG by %g\n", name, m_type, m_scaling, error);
@@ -329,8 +331,9 @@ class Point {
     const std::int64_t bytes = moves * rows * m_classes.all * std::int64_t(sizeof(T));
     report.add("points", field("operator", name), field("type", m_type), field("scaling", m_scaling),
                field("mode", mode_name(in_order)), field("rows", rows), field("cols", m_classes.all),
-               field("ranks", std::int64_t(m_ranks.size)), field("bytes", bytes), field("seconds", times.seconds),
-               field("mpi_seconds", times.in_mpi), field("kernel_seconds", kernels.seconds));
+               field("ranks", std::int64_t(m_ranks.size)), field("blocks", blocks), field("bytes", bytes),
+               field("seconds", times.seconds), field("mpi_seconds", times.in_mpi),
+               field("kernel_seconds", kernels.seconds));
     if (m_ranks.rank != 0) return;
     std::printf("%-28s %-5s %-7s %-9s %6d %10lld %9.1f %9.1f %9.1f %9.1f\n", name, m_type, m_scaling,
                 mode_name(in_order), m_ranks.size, static_cast<long long>(m_classes.all), 1e6 * times.slowest(),
