@@ -72,12 +72,14 @@ using mpi::Communicator;
 
 constexpr const char* usage =
     R"(Usage: mpirun -n RANKS kokkosnn_mpi_perf [--out DIR] [--rows M] [--cols N] [--types f32,bf16] [--samples K]
+                                           [--block-rows R]
 
 Times the operators of KokkosNN::mpi: N columns over 1, 2, 4, ... RANKS ranks (strong), and N / RANKS columns a rank
 (weak). Writes DIR/scaling.json; status 1 if a result was wrong.
   --rows, --cols  4096 x 128256 by default, on a host 64 x 128256
   --types         f32 and bf16 by default, as far as the build has them
-  --samples       calls of a point, 30 by default)";
+  --samples       calls of a point, 30 by default
+  --block-rows    CommunicatorOptions::block_rows)";
 
 struct Arguments {
   std::string out                = ".";
@@ -85,6 +87,7 @@ struct Arguments {
   std::int64_t cols              = 128256;
   std::vector<std::string> types = {"f32", "bf16"};
   int samples                    = 30;
+  std::int64_t block_rows        = 0;
 };
 
 Arguments parse(int argc, char* argv[]) {
@@ -101,6 +104,8 @@ Arguments parse(int argc, char* argv[]) {
       arguments.cols = std::stoll(value);
     } else if (name == "--samples") {
       arguments.samples = std::stoi(value);
+    } else if (name == "--block-rows") {
+      arguments.block_rows = std::stoll(value);
     } else if (name == "--types") {
       arguments.types.clear();
       std::istringstream list(value);
@@ -271,16 +276,16 @@ const char* mode_name(bool in_order) { return in_order ? "in_order" : "allreduce
 template <class T>
 class Point {
  public:
-  Point(const Ranks& ranks, const char* type, const char* scaling, std::int64_t rows, std::int64_t cols, int samples)
+  Point(const Ranks& ranks, const char* type, const char* scaling, std::int64_t cols, const Arguments& arguments)
       : m_ranks(ranks),
         m_type(type),
         m_scaling(scaling),
         m_classes{cols * ranks.rank / ranks.size, cols},
-        m_samples(samples),
-        m_x("x", rows, cols * (ranks.rank + 1) / ranks.size - m_classes.first),
+        m_arguments(arguments),
+        m_x("x", arguments.rows, cols * (ranks.rank + 1) / ranks.size - m_classes.first),
         m_y("y", m_x.layout()),
-        m_lse("lse", rows),
-        m_labels("labels", rows),
+        m_lse("lse", arguments.rows),
+        m_labels("labels", arguments.rows),
         m_loss("loss") {
     fill(m_x, m_classes.first);
     fill_labels(m_labels, cols);
@@ -292,16 +297,17 @@ class Point {
     bool is_right = true;
     for (const bool in_order : {false, true}) {
       // The checks of the arguments are a second exchange.
-      const mpi::CommunicatorOptions options{.deterministic = in_order, .check = false};
+      const mpi::CommunicatorOptions options{
+          .deterministic = in_order, .check = false, .block_rows = m_arguments.block_rows};
       const Comm all(m_exec, m_ranks.comm, options), self(m_exec, MPI_COMM_SELF, options);
       const auto rows = static_cast<std::int64_t>(m_x.extent(0)), of_block = all.block_of(rows, 1);
       const std::int64_t blocks = (rows + of_block - 1) / of_block;
       const auto run            = [&](const char* name, int moves, Meaning meaning, double sum, const auto& call) {
-        const Times times   = time_together(m_ranks, m_exec, m_samples, [&] { call(all); });
+        const Times times   = time_together(m_ranks, m_exec, m_arguments.samples, [&] { call(all); });
         const auto& result  = meaning == Meaning::logit ? m_x : m_y;
         const double error  = worst_row_sum(m_ranks, result, m_lse, meaning, sum);
         const bool holds    = error < (sizeof(T) == 2 ? 2e-2 : 1e-4);
-        const Times kernels = time_together(m_ranks, m_exec, m_samples, [&] { call(self); });
+        const Times kernels = time_together(m_ranks, m_exec, m_arguments.samples, [&] { call(self); });
         is_right            = is_right && holds;
         show(report, name, in_order, moves, blocks, times, kernels, holds ? -1 : error);
       };
@@ -347,7 +353,7 @@ class Point {
   const char* m_type;
   const char* m_scaling;
   mpi::ClassRange m_classes;
-  int m_samples;
+  const Arguments& m_arguments;
   Matrix<T> m_x;
   Matrix<T> m_y;
   Kokkos::View<accumulator_t<T>*, Exec> m_lse;
@@ -379,10 +385,9 @@ void measure_machine(const Ranks& ranks, int samples, Report& report) {
 template <class T>
 bool measure_type(const Ranks& ranks, int all_ranks, const char* type, const Arguments& arguments, Report& report) {
   const std::int64_t of_rank = arguments.cols / all_ranks;
-  bool is_right = Point<T>(ranks, type, "strong", arguments.rows, arguments.cols, arguments.samples).measure(report);
+  bool is_right              = Point<T>(ranks, type, "strong", arguments.cols, arguments).measure(report);
   if (ranks.size < all_ranks) {  // on all ranks the two are the same
-    is_right = Point<T>(ranks, type, "weak", arguments.rows, of_rank * ranks.size, arguments.samples).measure(report) &&
-               is_right;
+    is_right = Point<T>(ranks, type, "weak", of_rank * ranks.size, arguments).measure(report) && is_right;
   }
   return is_right;
 }

@@ -163,6 +163,18 @@ TYPED_TEST(MpiOperators, ViewsMayDifferInLayoutRankAndAxisAndBeInPlace) {
   check("in place");
 }
 
+TEST(MpiTypes, OfInputAndOutputMayDiffer) {
+  const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD);
+  Spread<float> x(3, 200, Split::uneven);
+  x.fill(Recipe::uniform);
+  const Matrix<double> y("y", 3, x.end() - x.begin()), expected("expected", 3, 200);
+  KokkosNN::mpi::softmax(comm, x.shard, y);
+  KokkosNN::softmax(Exec(), x.whole, expected);
+  const auto error    = [](long double a, long double b, std::int64_t) { return probability_error<double>(a, b); };
+  const Errors errors = errors_of(y, expected, x.begin(), error);
+  EXPECT_LE(errors.max_ulp, 2 * promised_ulp<double> + between_ranks<double>()) << errors.worst;
+}
+
 TYPED_TEST(MpiOperators, GradientsAreThoseOfOneRank) {
   using T = TypeParam;
   using A = KokkosNN::accumulator_t<T>;

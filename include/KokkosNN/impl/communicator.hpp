@@ -33,7 +33,7 @@ struct CommunicatorOptions {
   bool check          = true;   ///< every call first makes sure that all ranks are about to do the same
   Transport transport = Transport::automatic;
   std::int64_t block_rows =
-      0;  ///< rows that are exchanged at a time; 0: on a device up to 8 blocks of 512 rows or more
+      0;  ///< rows that are exchanged at a time; 0: on a device up to 4 blocks, of 1024 rows or more
 };
 
 /// Which of all classes a rank's columns are: those from number `first` on.
@@ -172,9 +172,10 @@ void Communicator<Exec>::Merger::merge(Pair* into, const Pair* from, std::int64_
 
 template <ExecutionSpace Exec>
 std::int64_t Communicator<Exec>::block_of(std::int64_t outer, std::int64_t inner) const {
-  // A host has nothing to do beside its kernels. On a device a block should take no less time than MPI does.
+  // A host has nothing to do beside its kernels. On a device a block should take no less time than MPI and a fence do.
+  // Rows are all that ranks surely have in common to decide by.
   constexpr bool is_host        = KokkosNN::Impl::backend_of<Exec>() == Backend::host;
-  constexpr std::int64_t blocks = 8, least_rows = 512;
+  constexpr std::int64_t blocks = 4, least_rows = 1024;
   std::int64_t rows = m_options.block_rows;
   if (rows == 0) rows = is_host ? outer * inner : std::max(least_rows, outer * inner / blocks);
   return std::clamp<std::int64_t>(rows / std::max<std::int64_t>(1, inner), 1, std::max<std::int64_t>(1, outer));
