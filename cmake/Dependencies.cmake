@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Kokkos, and GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing project wins,
+# Kokkos, and MPI, GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing project wins,
 # then an installed package, then a pinned release; -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
 include(FetchContent)
 set(KokkosNN_KOKKOS_MINIMUM 5.0)
@@ -98,6 +98,21 @@ if(NOT TARGET Kokkos::kokkos)
       message(STATUS "KokkosNN: Kokkos ${Kokkos_CONSIDERED_VERSIONS} is installed; ${KokkosNN_KOKKOS_MINIMUM} or newer is needed")
     endif()
     kokkosnn_fetch_kokkos()
+  endif()
+endif()
+
+set(KokkosNN_HAS_MPI OFF)
+if(KokkosNN_ENABLE_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON) # the C++ bindings that MPI has dropped
+  if(KokkosNN_ENABLE_MPI STREQUAL AUTO)
+    find_package(MPI QUIET COMPONENTS CXX)
+  else()
+    find_package(MPI REQUIRED COMPONENTS CXX)
+  endif()
+  if(MPI_CXX_FOUND)
+    set(KokkosNN_HAS_MPI ON)
+  else()
+    message(STATUS "KokkosNN: no MPI was found, KokkosNN::mpi is left out")
   endif()
 endif()
 

@@ -22,17 +22,6 @@ int resolve_axis(const char* function, int axis, int rank) {
   return resolved;
 }
 
-/// x without one axis.
-Tensor without_axis(const Tensor& x, int axis) {
-  Tensor rest = x;
-  rest.rank   = x.rank - 1;
-  for (int k = axis; k < rest.rank; ++k) {
-    rest.extent[k] = x.extent[k + 1];
-    rest.stride[k] = x.stride[k + 1];
-  }
-  return rest;
-}
-
 void validate_same_extents(const char* function, RowOperator op, const Tensor& x, const Tensor& y, const Tensor& want) {
   for (int k = 0; k < want.rank; ++k) {
     if (want.extent[k] == y.extent[k]) continue;
@@ -45,12 +34,6 @@ void validate_same_extents(const char* function, RowOperator op, const Tensor& x
     }
     complaint.raise();
   }
-}
-
-std::int64_t element_count(const Tensor& t) {
-  std::int64_t count = 1;
-  for (int k = 0; k < t.rank; ++k) count *= t.extent[k];
-  return count;
 }
 
 bool is_same_view(const Tensor& x, const Tensor& y) {
@@ -157,8 +140,9 @@ struct Axis {
   }
 };
 
-/// The axes of the tensors, all of the same extents, slowest first: rows are numbered in this order.
-std::vector<Axis> sorted_axes(std::initializer_list<Tensor> all) {
+/// The axes of the tensors, all of the same extents, but for those of one element.
+template <class Tensors>
+std::vector<Axis> axes_of(const Tensors& all) {
   const Tensor& first = *all.begin();
   std::vector<Axis> axes;
   for (int k = 0; k < first.rank; ++k) {
@@ -167,14 +151,20 @@ std::vector<Axis> sorted_axes(std::initializer_list<Tensor> all) {
     std::transform(all.begin(), all.end(), axis.stride, [&](const Tensor& t) { return t.stride[k]; });
     axes.push_back(axis);
   }
+  return axes;
+}
+
+/// The same, slowest first: rows are numbered in this order.
+std::vector<Axis> sorted_axes(std::initializer_list<Tensor> all) {
+  std::vector<Axis> axes = axes_of(all);
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
   return axes;
 }
 
-/// The same with neighbours merged where all tensors allow.
-std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) {
+/// Neighbours merged where all tensors allow.
+std::vector<Axis> merged(const std::vector<Axis>& axes) {
   std::vector<Axis> merged;
-  for (Axis axis : sorted_axes(all)) {
+  for (Axis axis : axes) {
     if (!merged.empty() && merged.back().continues_in(axis)) {
       axis.extent *= merged.back().extent;
       merged.back() = axis;
@@ -184,6 +174,8 @@ std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) {
   }
   return merged;
 }
+
+std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) { return merged(sorted_axes(all)); }
 
 constexpr std::int64_t access_bytes = 16;
 
@@ -242,6 +234,64 @@ void require_same_extents(const char* function, const char* x_name, const Tensor
 
 }  // namespace
 
+Tensor without_axis(const Tensor& t, int axis) {
+  Tensor rest = t;
+  rest.rank   = t.rank - 1;
+  for (int k = axis; k < rest.rank; ++k) {
+    rest.extent[k] = t.extent[k + 1];
+    rest.stride[k] = t.stride[k + 1];
+  }
+  return rest;
+}
+
+std::int64_t element_count(const Tensor& t) {
+  std::int64_t count = 1;
+  for (int k = 0; k < t.rank; ++k) count *= t.extent[k];
+  return count;
+}
+
+Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count) {
+  Tensor part       = t;
+  part.data         = static_cast<const char*>(t.data) + begin * t.stride[axis] * t.element_bytes;
+  part.extent[axis] = count;
+  return part;
+}
+
+ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns,
+                            std::initializer_list<Tensor> a_value_a_row) {
+  const Tensor& first = *with_columns.begin();
+  std::vector<Tensor> all;
+  for (const Tensor& t : with_columns) all.push_back(without_axis(t, axis));
+  all.insert(all.end(), a_value_a_row.begin(), a_value_a_row.end());
+  const std::vector<Axis> axes = merged(axes_of(all));
+
+  ShardLayout layout;
+  layout.rows = element_count(all.front());
+  layout.cols = first.extent[axis];
+  layout.n    = static_cast<int>(axes.size());
+  for (int k = 0; k < layout.n; ++k) {
+    layout.extent[k] = axes[k].extent;
+    for (int t = 0; t < ShardLayout::max_tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
+  }
+  std::transform(with_columns.begin(), with_columns.end(), layout.col_stride,
+                 [&](const Tensor& t) { return layout.cols <= 1 ? 1 : t.stride[axis]; });
+
+  const auto are_all = [&](const auto& holds) {
+    int number = 0;
+    return std::all_of(with_columns.begin(), with_columns.end(), [&](const Tensor& t) { return holds(t, number++); });
+  };
+  if (!are_all([&](const Tensor&, int number) { return layout.col_stride[number] == 1; })) return layout;
+  if (layout.n <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
+    layout.form = RowForm::aligned;
+  } else if (with_columns.size() == 1 ||
+             (with_columns.size() == 2 && do_packs_agree(first, *(with_columns.begin() + 1), axes))) {
+    layout.form = RowForm::shifted;
+  }
+  return layout;
+}
+
+RowMap ShardLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
+
 RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims) {
   RowMap result;
   result.n = dims;
@@ -252,7 +302,7 @@ RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims)
 }
 
 void validate_output(const char* function, const Tensor& y) {
-  if (!overlaps_itself(y)) return;
+  if (element_count(y) == 0 || !overlaps_itself(y)) return;
   (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
                        << strides_of(y))
       .raise();
@@ -450,8 +500,7 @@ void set_strides_of_scalar(CrossEntropyLayout& layout, bool has_loss) {
 }
 
 /// Outputs share memory with nothing, but for a gradient written over the logits.
-void validate_cross_entropy_memory(RowOperator op, const CrossEntropyTensors& given) {
-  const char* function    = to_string(op);
+void validate_cross_entropy_memory(const char* function, RowOperator op, const CrossEntropyTensors& given) {
   const bool has_loss     = op != RowOperator::cross_entropy_backward;
   const Tensor* outputs[] = {&given.dlogits, has_loss ? &given.loss : nullptr, has_loss ? &given.lse : nullptr};
   const std::pair<const char*, const Tensor*> all[] = {
@@ -472,10 +521,9 @@ void validate_cross_entropy_memory(RowOperator op, const CrossEntropyTensors& gi
 
 RowMap CrossEntropyLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
 
-CrossEntropyLayout normalise_cross_entropy(RowOperator op, const CrossEntropyTensors& given,
-                                           const CrossEntropyOptions& options) {
-  const char* function = to_string(op);
-  const bool has_loss  = op != RowOperator::cross_entropy_backward;
+CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op, const CrossEntropyTensors& given,
+                                           const CrossEntropyOptions& options, const ClassShard* shared) {
+  const bool has_loss = op != RowOperator::cross_entropy_backward;
   validate_cross_entropy_options(function, options);
   const int axis    = given.logits.rank - 1;
   const Tensor rest = without_axis(given.logits, axis);
@@ -487,15 +535,22 @@ CrossEntropyLayout normalise_cross_entropy(RowOperator op, const CrossEntropyTen
   validate_loss(function, has_loss ? "loss" : "dloss", given, rest, options.reduction);
 
   CrossEntropyLayout layout;
-  layout.rows = element_count(rest);
-  layout.cols = given.logits.extent[axis];
-  if (exists(given.weights) && given.weights.extent[0] != layout.cols) {
-    (Complaint(function) << "weights must have one element for each of the " << layout.cols << " classes, but has "
-                         << given.weights.extent[0])
+  layout.rows  = element_count(rest);
+  layout.cols  = given.logits.extent[axis];
+  layout.shard = {0, layout.cols, layout.cols};
+  if (shared != nullptr) layout.shard = {shared->first, layout.cols, shared->classes};
+  if (layout.shard.first < 0 || layout.shard.first + layout.cols > layout.shard.classes) {
+    (Complaint(function) << "logits have the columns of " << layout.cols << " classes from number "
+                         << layout.shard.first << " on, but there are only " << layout.shard.classes)
         .raise();
   }
-  if (layout.rows > 0 && layout.cols == 0) (Complaint(function) << "logits have no classes").raise();
-  if (layout.rows > 0) validate_cross_entropy_memory(op, given);
+  if (exists(given.weights) && given.weights.extent[0] != layout.shard.classes) {
+    (Complaint(function) << "weights must have one element for each of the " << layout.shard.classes
+                         << " classes, but has " << given.weights.extent[0])
+        .raise();
+  }
+  if (layout.rows > 0 && layout.shard.classes == 0) (Complaint(function) << "logits have no classes").raise();
+  if (layout.rows > 0) validate_cross_entropy_memory(function, op, given);
 
   // In the order of the layout's names; labels stand in for what there is not.
   const bool is_reduced        = options.reduction != Reduction::none;

@@ -3,10 +3,13 @@
 
 preset=
 full=
+ranks=
 defines=()
 rest=()
+wishes=() # packages that a script would like to have besides GoogleTest and Google Benchmark
 
-# parse <argument>...: --preset NAME, --full (perf/run alone), -D..., -- and what is passed on; needs a function usage
+# parse <argument>...: --preset NAME, --full and --ranks N (perf/run alone), -D..., -- and what is passed on; needs a
+# function usage
 parse() {
   while [ $# -gt 0 ]; do
     case $1 in
@@ -14,6 +17,7 @@ parse() {
       --preset=*) preset=${1#*=} ;;
       -D?*) defines+=("$1") ;;
       --full) full=--full ;;
+      --ranks) ranks=${2:?--ranks needs a number}; shift ;;
       --) shift; rest=("$@"); break ;;
       -h | --help) usage; exit 0 ;;
       *) echo "$0: unknown argument $1" >&2; usage >&2; exit 2 ;;
@@ -35,9 +39,9 @@ best_preset() {
 
 # packages [<command that succeeds if it is there> <Debian package>]...
 # Installs what is missing if it may, else names it and stops. GoogleTest and Google Benchmark are only a wish: CMake
-# fetches them where they aren't installed.
+# fetches them where they aren't installed. So is what `wishes` names.
 packages() {
-  local missing=() wished=()
+  local missing=() wished=("${wishes[@]}")
   command -v cmake > /dev/null || missing+=(cmake)
   command -v "${CXX:-c++}" > /dev/null || missing+=(g++)
   command -v ninja > /dev/null || command -v make > /dev/null || missing+=(ninja-build)

@@ -180,8 +180,8 @@ RowPlan make_cross_entropy_plan(RowOperator op, const Exec& exec, const LogitsVi
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, NoView,
                                         DlogitsView, NoView>;
   const Views views{logits, labels, loss, no_view, dlogits, no_view};
-  return Impl::plan_cross_entropy<Views>(op, exec, Impl::normalise_cross_entropy(op, views.tensors(), options),
-                                         options);
+  return Impl::plan_cross_entropy<Views>(
+      op, exec, Impl::normalise_cross_entropy(to_string(op), op, views.tensors(), options), options);
 }
 
 }  // namespace KokkosNN

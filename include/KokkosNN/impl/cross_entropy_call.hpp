@@ -179,7 +179,7 @@ RowPlan plan_cross_entropy(RowOperator op, const Exec& exec, const CrossEntropyL
 template <RowOperator op, class Exec, class Views>
 void cross_entropy_call(const Exec& exec, const Views& views, const CrossEntropyOptions& options) {
   using Call                      = CrossEntropyCall<Exec, op, typename Views::X, typename Views::Y>;
-  const CrossEntropyLayout layout = normalise_cross_entropy(op, views.tensors(), options);
+  const CrossEntropyLayout layout = normalise_cross_entropy(to_string(op), op, views.tensors(), options);
   const auto data                 = views.pointers();
   const RowPlan plan              = layout.rows > 0 ? plan_cross_entropy<Views>(op, exec, layout, options) : RowPlan{};
   if (options.check_labels) Call::check_labels(exec, layout, options, data);

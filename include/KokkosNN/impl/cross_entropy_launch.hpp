@@ -130,8 +130,8 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpa
                                                               const Pointers& data) {
   std::int64_t label     = 0;
   const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
-      exec, to_string(op), layout.rows, {labels_of(layout, data), options.ignore_index, layout.cols}, label);
-  if (row >= 0) complain_of_label(to_string(op), row, label, layout.cols, options.ignore_index);
+      exec, to_string(op), layout.rows, {labels_of(layout, data), options.ignore_index, layout.shard}, label);
+  if (row >= 0) complain_of_label(to_string(op), row, label, layout.shard.classes, options.ignore_index);
 }
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
@@ -151,9 +151,9 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
     const std::size_t bytes = LossWorkspace<A>::bytes(is_reduced ? layout.rows : 0);
     workspace = LossWorkspace<A>(WorkspacePool<ExecutionSpace, WorkspaceUse::sums>::get(exec, bytes).data());
   }
-  if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.cols, workspace);
+  if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.shard.classes, workspace);
   if (is_mean) {
-    Sums::of_rows(exec, function, {labels_of(layout, data), data.weights, options.ignore_index, layout.cols},
+    Sums::of_rows(exec, function, {labels_of(layout, data), data.weights, options.ignore_index, layout.shard},
                   layout.rows, workspace);
   }
   if (is_reduced) data.loss = workspace.row_losses;
@@ -166,9 +166,9 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   };
   if (layout.rows > 0) {
     if (smooths || options.softcap != 0) {
-      run_with(Math<true>(options, layout.cols));
+      run_with(Math<true>(options, layout.shard));
     } else {
-      run_with(Math<false>(options, layout.cols));
+      run_with(Math<false>(options, layout.shard));
     }
   }
   if (is_reduced) Sums::of_losses(exec, function, layout.rows, is_mean, workspace, given.loss);

@@ -114,6 +114,7 @@ struct CrossEntropyLayout {
 
   std::int64_t rows                          = 0;
   std::int64_t cols                          = 0;
+  ClassShard shard                           = {};
   std::int64_t col_stride[2]                 = {1, 1};  ///< of the logits and of their gradient
   int n                                      = 0;
   std::int64_t extent[max_row_dims]          = {};
@@ -137,9 +138,38 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
                                   const SoftmaxOptions& options);
 
 /// The same for a cross entropy: dlogits may be the logits. A loss that is reduced, or the gradient of one, is a
-/// scalar; the rows' own are one after the other then.
-CrossEntropyLayout normalise_cross_entropy(RowOperator op, const CrossEntropyTensors& tensors,
-                                           const CrossEntropyOptions& options);
+/// scalar; the rows' own are one after the other then. Where ranks share rows, `shared` says of which classes the
+/// columns are; its number of columns does not matter.
+CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op, const CrossEntropyTensors& tensors,
+                                           const CrossEntropyOptions& options, const ClassShard* shared = nullptr);
+
+/// Tensors of the same extents as rows that are numbered in the order of the tensors' axes, whatever their strides are:
+/// a row has the same number on every rank.
+struct ShardLayout {
+  static constexpr int max_tensors = 5;
+
+  std::int64_t rows                              = 0;
+  std::int64_t cols                              = 0;
+  std::int64_t col_stride[max_tensors]           = {};  ///< of the tensors that have columns
+  int n                                          = 0;
+  std::int64_t extent[max_row_dims]              = {};
+  std::int64_t stride[max_tensors][max_row_dims] = {};
+  RowForm form                                   = RowForm::any;
+
+  RowMap map(int tensor) const;
+};
+
+/// The tensors that have the axis come first, then those that lack it. Nothing is checked.
+ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns,
+                            std::initializer_list<Tensor> a_value_a_row);
+
+/// A tensor's part along one axis.
+Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);
+
+/// The tensor without one axis.
+Tensor without_axis(const Tensor& t, int axis);
+
+std::int64_t element_count(const Tensor& t);
 
 /// Throws std::invalid_argument for a label that is out of range.
 [[noreturn]] void complain_of_label(const char* function, std::int64_t row, std::int64_t label, std::int64_t classes,

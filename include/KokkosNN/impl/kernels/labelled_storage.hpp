@@ -12,8 +12,8 @@
 // With this storage row_in_team and split_row are the kernels of the cross entropies: a storage of softmax or of
 // log-sum-exp, Held, whose threads know the row's label. The thread that has the label's element reads that logit by
 // itself, ahead of all writes, and in the end writes the loss, the log-sum-exp and the label's part of the gradient:
-// what is done for all elements needs to compare no column with the label. A row without a class in its label is its
-// first element's.
+// what is done for all elements needs to compare no column with the label. A row without a class in its label, or whose
+// class is not among the columns at hand, is its first element's.
 
 namespace KokkosNN::Impl {
 
@@ -26,7 +26,7 @@ struct RowFactors {
 
   template <bool has_dloss, class Row, class Math>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, const Math& math, const Label& label) {
-    weight = math.weights(label.column);
+    weight = math.weights(label.number);
     if constexpr (has_dloss) dloss = row.rows.dloss.load(row.number);
     if (math.inverse_divisor != nullptr) inverse = *math.inverse_divisor;
   }
@@ -80,7 +80,7 @@ struct LabelledStorage : Held {
       RowFactors<A> of_row;
       of_row.template load<!writes_loss>(row, math, label);
       if constexpr (writes_gradient) {
-        if (label.is_class) store_label(sink, math, totals.total, of_row, label.column);
+        if (label.is_here) store_label(sink, math, totals.total, of_row, label.column);
       }
       if constexpr (writes_loss) store_loss(row, sink, math, totals.total, of_row.weight, label);
     }
@@ -93,7 +93,7 @@ struct LabelledStorage : Held {
     if constexpr (!writes_loss) {
       return {row.rows.lse.load(row.number), A(0)};
     } else if constexpr (extended) {
-      LinearSum<typename Math::State, A> linear{math.weights, math.spread != A(0)};
+      LinearSum<typename Math::State, A> linear{math.column_weights(), math.spread != A(0)};
       auto state   = Held::reduce(row, part, math, lanes, linear);
       state.linear = linear.sum;
       return state;
@@ -123,26 +123,15 @@ struct LabelledStorage : Held {
   template <class Row, class SinkRow, class Math>
   KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const SinkRow& sink, const Math& math,
                                          const typename Math::State& total, A weight, const Label& label) const {
-    const A lse = Finish<RowOperator::logsumexp>::value(math, total);
-    sink.sink.lse.store(lse, row.number);
-    A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
-    if (label.is_class) value = loss(math, total, weight, lse);
-    sink.sink.loss.store(value, row.number);
-  }
-
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION A loss(const Math& math, const typename Math::State& total, A weight, A lse) const {
-    const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
-    A value = math.kept * weight * -row(math, label_logit);
-    if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
-    if constexpr (extended) {
-      using Linear = typename Math::State::Linear;
-      if (math.spread != A(0)) {
-        const Linear of_all = Linear(math.total_weight()) * (Linear(row.reference) + Linear(row.log_sum));
-        value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
-      }
+    if constexpr (requires { sink.sink.store_state(math, total, label_logit, label, row.number); }) {
+      sink.sink.store_state(math, total, label_logit, label, row.number);
+    } else {
+      const A lse = Finish<RowOperator::logsumexp>::value(math, total);
+      sink.sink.lse.store(lse, row.number);
+      A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+      if (label.is_class) value = row_loss(math, total, label_logit, weight, lse);
+      sink.sink.loss.store(value, row.number);
     }
-    return value;
   }
 
   /// All elements of the row, as if it had no label.
@@ -150,8 +139,9 @@ struct LabelledStorage : Held {
   KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                         const LogitGradient<Math, A>& gradient) {
     if constexpr (extended) {
+      const auto weights = math.column_weights();
       Held::write_columns(row, sink, part, math, [&](A z, std::int64_t column) {
-        return gradient.of_logit(math, z, gradient.spread != A(0) ? math.weights(column) : A(0));
+        return gradient.of_logit(math, z, gradient.spread != A(0) ? weights(column) : A(0));
       });
     } else {
       Held::write(row, sink, part, math, gradient);

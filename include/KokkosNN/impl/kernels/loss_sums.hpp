@@ -43,11 +43,11 @@ struct WeightOfRow {
   Labels labels;
   ClassWeights<A> weights;
   std::int64_t ignore_index;
-  std::int64_t classes;
+  ClassShard shard;
 
   KOKKOS_INLINE_FUNCTION double operator()(std::int64_t row) const {
-    const Label label = Label::of(labels(row), ignore_index, classes);
-    return label.is_class ? static_cast<double>(weights(label.column)) : 0.0;
+    const Label label = Label::of(labels(row), ignore_index, shard);
+    return label.is_class ? static_cast<double>(weights(label.number)) : 0.0;
   }
 };
 
@@ -86,10 +86,10 @@ struct DivisorResult {
 struct FirstBadLabel {
   Labels labels;
   std::int64_t ignore_index;
-  std::int64_t classes;
+  ClassShard shard;
 
   KOKKOS_INLINE_FUNCTION void operator()(std::int64_t row, std::int64_t& first) const {
-    const Label label = Label::of(labels(row), ignore_index, classes);
+    const Label label = Label::of(labels(row), ignore_index, shard);
     if (!label.is_ignored && !label.is_class && row < first) first = row;
   }
 };

@@ -389,7 +389,9 @@ struct RowInTeam {
     const State all  = completed(math, input, exchange(math, team, group, pairs, round, warp));
     if (!is_row) return;
 
-    if constexpr (Finisher::one_value_a_row) {
+    if constexpr (StateSink<Sink>) {
+      if (group.rank == 0) sink.store_state(math, all, output);
+    } else if constexpr (Finisher::one_value_a_row) {
       if (group.rank == 0) sink.store(Finisher::value(math, all), output);
     } else {
       using FinishRow   = typename Finisher::template Row<Math, A>;

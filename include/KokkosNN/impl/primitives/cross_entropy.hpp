@@ -138,14 +138,19 @@ struct Labels {
 
 /// What a label says of its row.
 struct Label {
-  std::int64_t column;  ///< of the class; 0 if there is none
+  std::int64_t number;  ///< of the class; 0 if there is none
+  std::int64_t column;  ///< of its logit; 0 if that is not among the columns at hand
   bool is_ignored;
   bool is_class;
+  bool is_here;  ///< a class whose logit is among the columns at hand
 
-  KOKKOS_INLINE_FUNCTION static Label of(std::int64_t label, std::int64_t ignore_index, std::int64_t classes) {
-    const bool is_ignored = label == ignore_index;
-    const bool is_class   = !is_ignored && label >= 0 && label < classes;
-    return {is_class ? label : 0, is_ignored, is_class};
+  KOKKOS_INLINE_FUNCTION static Label of(std::int64_t label, std::int64_t ignore_index, const ClassShard& shard) {
+    const bool is_ignored     = label == ignore_index;
+    const bool is_class       = !is_ignored && label >= 0 && label < shard.classes;
+    const std::int64_t number = is_class ? label : 0;
+    const std::int64_t column = number - shard.first;
+    const bool is_here        = is_class && column >= 0 && column < shard.columns;
+    return {number, is_here ? column : 0, is_ignored, is_class, is_here};
   }
 };
 
@@ -172,20 +177,20 @@ struct CrossEntropyMath : RowMath<A, exp_accuracy> {
   A spread;    ///< the label smoothing over the number of classes
   A z_loss;    ///< factor of lse^2
   A upstream;  ///< factor of the gradient
-  std::int64_t columns;
+  ClassShard shard;
   std::int64_t ignore_index;
-  ClassWeights<A> weights    = {};
+  ClassWeights<A> weights    = {};       ///< of all classes
   const A* inverse_divisor   = nullptr;  ///< of the mean; none: 1
   const A* weight_of_classes = nullptr;  ///< of all of them; none: their number
 
-  CrossEntropyMath(const CrossEntropyOptions& options, std::int64_t cols)
+  CrossEntropyMath(const CrossEntropyOptions& options, const ClassShard& columns)
       : Base(1, MaskedRowPolicy::nan),
         softcap(options.softcap),
         kept(A(1 - options.label_smoothing)),
-        spread(A(options.label_smoothing / static_cast<double>(cols))),
+        spread(A(options.label_smoothing / static_cast<double>(columns.classes))),
         z_loss(A(options.z_loss)),
         upstream(A(options.gradient_scale)),
-        columns(cols),
+        shard(columns),
         ignore_index(options.ignore_index) {}
 
   KOKKOS_INLINE_FUNCTION A logit(A x) const requires(extended) { return softcap.is_on() ? softcap.capped(x) : x; }
@@ -196,7 +201,12 @@ struct CrossEntropyMath : RowMath<A, exp_accuracy> {
     for (int v = 0; v < V; ++v) pack[v] = softcap.capped(pack[v]);
   }
 
-  KOKKOS_INLINE_FUNCTION Label label_of(std::int64_t label) const { return Label::of(label, ignore_index, columns); }
+  KOKKOS_INLINE_FUNCTION Label label_of(std::int64_t label) const { return Label::of(label, ignore_index, shard); }
+
+  /// Of the columns at hand.
+  KOKKOS_INLINE_FUNCTION ClassWeights<A> column_weights() const {
+    return {weights.data == nullptr ? nullptr : weights.data + shard.first * weights.stride, weights.stride};
+  }
 
   /// What the gradient has of a row's probabilities.
   KOKKOS_INLINE_FUNCTION A factor(A weight, A lse) const {
@@ -207,7 +217,7 @@ struct CrossEntropyMath : RowMath<A, exp_accuracy> {
   }
 
   KOKKOS_INLINE_FUNCTION A total_weight() const {
-    return weight_of_classes == nullptr ? A(columns) : *weight_of_classes;
+    return weight_of_classes == nullptr ? A(shard.classes) : *weight_of_classes;
   }
 };
 
@@ -313,6 +323,23 @@ requires(is_cross_entropy(op)) struct Finish<op> {
     }
   };
 };
+
+/// The loss of a row that has a class, from the row's total and the class's logit.
+template <class Math, class A = typename Math::accumulator>
+KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight,
+                                  A lse) {
+  const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
+  A value = math.kept * weight * -row(math, label_logit);
+  if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
+  if constexpr (Math::is_extended) {
+    using Linear = typename Math::State::Linear;
+    if (math.spread != A(0)) {
+      const Linear of_all = Linear(math.total_weight()) * (Linear(row.reference) + Linear(row.log_sum));
+      value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
+    }
+  }
+  return value;
+}
 
 /// The gradient by a logit, before the label's part: softmax times a factor of the row, less what smoothing asks for.
 template <class Math, class A>

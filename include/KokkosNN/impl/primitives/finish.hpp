@@ -52,10 +52,14 @@ KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const RowState<A, 
   return FinishRow(math, own.reference, total);
 }
 
+/// A sink that wants a row's state and nothing of what an operator would make of it: `sink.store_state(math, state, row)`.
+template <class Sink>
+concept StateSink = Sink::takes_states;
+
 /// A sink's row, or its number where a row has only one value.
 template <class Finisher, class Sink>
 KOKKOS_INLINE_FUNCTION auto output_row(const Sink& sink, std::int64_t row) {
-  if constexpr (Finisher::one_value_a_row) {
+  if constexpr (Finisher::one_value_a_row || StateSink<Sink>) {
     return row;
   } else {
     return sink.row(row);

@@ -60,6 +60,14 @@ struct RowStride {
   std::int64_t only_stride() const { return stride; }
 };
 
+/// Which columns of rows of logits are at hand: those of the classes first to first + columns - 1. All of them, but for
+/// rows that several ranks share.
+struct ClassShard {
+  std::int64_t first   = 0;
+  std::int64_t columns = 0;
+  std::int64_t classes = 0;
+};
+
 /// The places of a stretch that belong to the row: 0 <= c < end. The last pack may stick out; elements outside are
 /// loaded as `pad` and not stored.
 struct Window {

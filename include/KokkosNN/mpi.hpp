@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_MPI_HPP
+#define KOKKOSNN_MPI_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/cross_entropy.hpp>
+#include <KokkosNN/gradients.hpp>
+#include <KokkosNN/impl/communicator.hpp>
+#include <KokkosNN/impl/sharded_call.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/softmax.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <mpi.h>
+
+#include <cstdint>
+
+// The softmax family on rows whose columns are spread over the ranks of an MPI communicator, as those of a vocabulary
+// that is split over GPUs. Link KokkosNN::mpi. Where ranks have whole rows, none of this is needed: every rank calls
+// the local function on its rows, and nothing is exchanged.
+//
+//     KokkosNN::mpi::Communicator comm(exec, MPI_COMM_WORLD);
+//     KokkosNN::mpi::softmax(comm, x, y);  // x, y: (rows, this rank's columns)
+//
+// What holds for all functions here:
+//
+// Collective every rank of the communicator calls, in the same order, with as many rows and the same options. Columns
+//            may be as many as a rank likes, also none. Which columns they are matters to cross entropies alone.
+// Views      as of the local functions. Rows are matched by their place along the other axes; layouts, strides and
+//            element types may differ among ranks. Fastest where columns have stride 1.
+// Exchange   16 bytes a row and rank (cross entropies: 32, with smoothed labels 48): (max, sum) in double, whatever the
+//            elements are. By one MPI_Allreduce, whose MPI_Op is the merge of MaxSumExp; rows go in blocks
+//            (`block_rows`), so that a device reads the next block while the host waits for MPI.
+// Ordering   on the communicator's `exec`: what was enqueued there before is seen. The call fences `exec` once a block,
+//            since MPI needs the pairs, and returns when the last writes are enqueued: results are there when `exec`
+//            gets there. After the first call of a size nothing is allocated.
+// In place   as of the local function; any other overlap is an error.
+// Arithmetic as of the local function. Between ranks: float and 16-bit results as accurate as from one rank; double
+//            ones within 4 ulp more for every doubling of the ranks, and sums of double gradients are rounded to
+//            double.
+// Bits       with `deterministic` they are the same every time and on every rank; they depend on the number of ranks
+//            and on the split, not on time and not on the algorithm that MPI picks. Else they may differ in the last
+//            bits. Either way all of a call's ranks use the same pairs, as far as MPI gives them the same.
+// Values     NaN, infinities and masked rows as the local function has them, wherever in the row they stand.
+// Errors     std::invalid_argument as of the local function, and with `check` on every rank: where one rank's arguments
+//            are refused or rows or options differ, all ranks throw, and nothing is written. That costs one reduction
+//            of 34 words a call. Without `check` a rank that throws leaves the others waiting. std::runtime_error with
+//            MPI's text where MPI fails; that communicator throws it from then on. options.plan must be left alone.
+// Cost       as many reads and writes an element as each function says.
+// Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
+// Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; a
+// vocabulary
+//            over ranks: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model
+//            parallelism", 2019; recursive doubling: Thakur, Rabenseifner and Gropp, "Optimization of collective
+//            communication operations in MPICH", 2005.
+
+namespace KokkosNN::mpi {
+
+/// Softmax of rows whose columns are spread over ranks: y_i = exp(scale (x_i - max)) / sum, max and sum over all ranks.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param x        this rank's columns, any shape of rank 1 to 8
+/// \param y        output, the extents of x; may be x
+/// \param options  axis, scale, masked rows, determinism; the same on every rank
+///
+/// See the head of this file for ordering, accuracy, NaN and errors. Reads 2 MN, writes MN elements of a rank.
+template <ExecutionSpace Exec, View XView, View YView>
+void softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
+  Impl::check_views<Exec, XView, YView, Impl::SoftmaxName>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::softmax");
+  Impl::sharded_call<RowOperator::softmax>("mpi::softmax", comm, x, y, options);
+}
+
+/// Log-softmax of rows whose columns are spread over ranks: y_i = scale (x_i - max) - log(sum).
+///
+/// Parameters as for softmax. Reads 2 MN, writes MN elements of a rank.
+template <ExecutionSpace Exec, View XView, View YView>
+void log_softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
+  Impl::check_views<Exec, XView, YView, Impl::LogSoftmaxName>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::log_softmax");
+  Impl::sharded_call<RowOperator::log_softmax>("mpi::log_softmax", comm, x, y, options);
+}
+
+/// Log-sum-exp of rows whose columns are spread over ranks: lse = scale max + log(sum), on every rank.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param x        this rank's columns
+/// \param lse      output, x's extents without the axis; the whole rows', the same on every rank
+/// \param options  as for softmax
+///
+/// Reads MN elements of a rank, writes M.
+template <ExecutionSpace Exec, View XView, View LseView>
+void logsumexp(const Communicator<Exec>& comm, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
+  Impl::check_views<Exec, XView, LseView, Impl::LogSumExpName>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::logsumexp");
+  Impl::sharded_call<RowOperator::logsumexp>("mpi::logsumexp", comm, x, lse, options);
+}
+
+/// Gradient of softmax: dx_i = scale y_i (dy_i - sum), the sum of y dy over all ranks.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param y        this rank's columns of softmax's result
+/// \param dy       gradient with respect to y, the extents of y
+/// \param dx       output, the extents of y; may be dy or y
+/// \param options  as in the forward call
+///
+/// Reads 4 MN, writes MN elements of a rank.
+template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+void softmax_backward(const Communicator<Exec>& comm, const YView& y, const DyView& dy, const DxView& dx,
+                      const SoftmaxOptions& options = {}) {
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::softmax_backward");
+  Impl::sharded_gradient<RowOperator::softmax_backward>("mpi::softmax_backward", comm, y, dy, dx, options);
+}
+
+/// Gradient of log-softmax: dx_i = scale (dy_i - exp(y_i) sum), the sum of dy over all ranks.
+///
+/// Parameters and cost as for softmax_backward.
+template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+void log_softmax_backward(const Communicator<Exec>& comm, const YView& y, const DyView& dy, const DxView& dx,
+                          const SoftmaxOptions& options = {}) {
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::log_softmax_backward");
+  Impl::sharded_gradient<RowOperator::log_softmax_backward>("mpi::log_softmax_backward", comm, y, dy, dx, options);
+}
+
+/// Gradient of log-sum-exp. With the whole rows' lse and dlse every element is by itself: this is the local function,
+/// exchanges nothing, and no other rank need call it.
+template <ExecutionSpace Exec, View XView, View LseView, View DlseView, View DxView>
+void logsumexp_backward(const Communicator<Exec>& comm, const XView& x, const LseView& lse, const DlseView& dlse,
+                        const DxView& dx, const SoftmaxOptions& options = {}) {
+  KokkosNN::logsumexp_backward(comm.exec(), x, lse, dlse, dx, options);
+}
+
+/// Cross entropy of rows whose classes are spread over ranks; formula and options as of KokkosNN::cross_entropy.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param logits   this rank's columns of the logits, along the last axis
+/// \param classes  which classes they are, from `comm.classes(columns)`
+/// \param labels   a class of all, 0 to classes.all - 1, for each row; the same on every rank
+/// \param loss     output: of rank 0, or with Reduction::none one value a row; the same on every rank
+/// \param options  reduction, ignore_index, label smoothing, z-loss, soft cap, checks
+/// \param lse      output: the log-sum-exp of each whole row, for the backward; no_view if it is not wanted
+/// \param weights  weights of all classes, the same on every rank; no_view for 1
+///
+/// Reads MN logits of a rank, M labels.
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, OptionalView LseView = NoView,
+          OptionalView WeightsView = NoView>
+void cross_entropy(const Communicator<Exec>& comm, const LogitsView& logits, const ClassRange& classes,
+                   const LabelsView& labels, const LossView& loss, const CrossEntropyOptions& options = {},
+                   const LseView& lse = {}, const WeightsView& weights = {}) {
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, LseView, NoView,
+                                        WeightsView>;
+  Views::template check<Exec>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy");
+  Impl::sharded_cross_entropy<RowOperator::cross_entropy>("mpi::cross_entropy", comm, classes,
+                                                          Views{logits, labels, loss, lse, no_view, weights}, options);
+}
+
+/// Gradient of cross entropy by this rank's logits, from what the forward call left. Exchanges nothing, and no other
+/// rank need call it: as KokkosNN::cross_entropy_backward, but for `classes`.
+///
+/// \param classes  which classes the columns are
+/// \param lse      the whole rows', as the forward call wrote it
+/// \param dloss    gradient with respect to the loss: of rank 0, or with Reduction::none one value a row
+/// \param dlogits  output, the extents of logits; may be the logits
+///
+/// Reads MN logits of a rank, writes MN elements.
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LseView, View DlossView, View DlogitsView,
+          OptionalView WeightsView = NoView>
+void cross_entropy_backward(const Communicator<Exec>& comm, const LogitsView& logits, const ClassRange& classes,
+                            const LabelsView& labels, const LseView& lse, const DlossView& dloss,
+                            const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
+                            const WeightsView& weights = {}) {
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy_backward, LogitsView, LabelsView, DlossView, LseView,
+                                        DlogitsView, WeightsView>;
+  Views::template check<Exec>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_backward");
+  Impl::shard_of_cross_entropy_backward("mpi::cross_entropy_backward", comm, classes,
+                                        Views{logits, labels, dloss, lse, dlogits, weights}, options);
+}
+
+/// Cross entropy and its gradient: what cross_entropy and cross_entropy_backward give together, where the gradient of
+/// the loss, options.gradient_scale, is known beforehand.
+///
+/// Parameters as for cross_entropy, and dlogits: output, the extents of logits; may be the logits. Reads 2 MN logits of
+/// a rank, writes MN elements.
+template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, View DlogitsView,
+          OptionalView LseView = NoView, OptionalView WeightsView = NoView>
+void cross_entropy_with_gradient(const Communicator<Exec>& comm, const LogitsView& logits, const ClassRange& classes,
+                                 const LabelsView& labels, const LossView& loss, const DlogitsView& dlogits,
+                                 const CrossEntropyOptions& options = {}, const LseView& lse = {},
+                                 const WeightsView& weights = {}) {
+  using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy_with_gradient, LogitsView, LabelsView, LossView,
+                                        LseView, DlogitsView, WeightsView>;
+  Views::template check<Exec>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_with_gradient");
+  Impl::sharded_cross_entropy<RowOperator::cross_entropy_with_gradient>(
+      "mpi::cross_entropy_with_gradient", comm, classes, Views{logits, labels, loss, lse, dlogits, weights}, options);
+}
+
+}  // namespace KokkosNN::mpi
+
+#endif  // KOKKOSNN_MPI_HPP

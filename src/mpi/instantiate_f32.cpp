@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/sharded_instantiations.hpp>
+
+namespace KokkosNN::Impl {
+KOKKOSNN_IMPL_SHARDED_CALLS(, float)
+}  // namespace KokkosNN::Impl

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/pair_exchange.hpp>
+
+#include "../complaint.hpp"
+
+#include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <stdexcept>
+
+namespace KokkosNN::Impl {
+namespace {
+
+/// Pairs of one message: their number is an int to MPI, and messages of many GB gain nothing.
+constexpr std::int64_t most_pairs = std::int64_t(1) << 26;
+
+constexpr int text_length = 512;
+
+/// The MPI_Op.
+void merge_pairs(void* from, void* into, int* n, MPI_Datatype*) {
+  const auto* a = static_cast<const ShardPair*>(from);
+  auto* b       = static_cast<ShardPair*>(into);
+  for (int i = 0; i < *n; ++i) b[i] = merge(b[i], a[i]);
+}
+
+/// f(offset, number) for messages of pairs.
+template <class F>
+void for_messages(std::int64_t n, const F& f) {
+  for (std::int64_t begin = 0; begin < n; begin += most_pairs)
+    f(begin, static_cast<int>(std::min(most_pairs, n - begin)));
+}
+
+std::string text_of(const std::exception_ptr& refusal) {
+  try {
+    std::rethrow_exception(refusal);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
+}
+
+bool is_mpi_running() {
+  int is_initialized = 0, is_finalized = 0;
+  MPI_Initialized(&is_initialized);
+  if (is_initialized != 0) MPI_Finalized(&is_finalized);
+  return is_initialized != 0 && is_finalized == 0;
+}
+
+}  // namespace
+
+bool mpi_takes_device_pointers([[maybe_unused]] Backend backend) {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  if (backend == Backend::cuda) return MPIX_Query_cuda_support() == 1;
+#endif
+#if defined(OMPI_HAVE_MPI_EXT_ROCM)
+  if (backend == Backend::hip) return MPIX_Query_rocm_support() == 1;
+#endif
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000
+  int is_supported = 0;
+  if (backend != Backend::host &&
+      MPIX_GPU_query_support(backend == Backend::cuda ? MPIX_GPU_SUPPORT_CUDA : MPIX_GPU_SUPPORT_HIP, &is_supported) ==
+          MPI_SUCCESS) {
+    return is_supported != 0;
+  }
+#endif
+  return false;
+}
+
+PairExchange::PairExchange(MPI_Comm parent) {
+  constexpr const char* function = "mpi::Communicator";
+  if (!is_mpi_running()) {
+    throw std::runtime_error("KokkosNN::mpi::Communicator: MPI is not initialised, or finalised already");
+  }
+  if (parent == MPI_COMM_NULL) (Complaint(function) << "the communicator is MPI_COMM_NULL").raise();
+  require(function, "MPI_Comm_dup", MPI_Comm_dup(parent, &m_comm));
+  require(function, "MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(m_comm, MPI_ERRORS_RETURN));
+  require(function, "MPI_Comm_rank", MPI_Comm_rank(m_comm, &m_rank));
+  require(function, "MPI_Comm_size", MPI_Comm_size(m_comm, &m_size));
+  require(function, "MPI_Type_contiguous", MPI_Type_contiguous(2, MPI_DOUBLE, &m_pair));
+  require(function, "MPI_Type_commit", MPI_Type_commit(&m_pair));
+  require(function, "MPI_Op_create", MPI_Op_create(merge_pairs, 1, &m_merge));
+}
+
+PairExchange::~PairExchange() {
+  if (!is_mpi_running()) return;
+  MPI_Op_free(&m_merge);
+  MPI_Type_free(&m_pair);
+  MPI_Comm_free(&m_comm);
+}
+
+void PairExchange::require(const char* function, const char* call, int code) const {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length                      = 0;
+  MPI_Error_string(code, text, &length);
+  m_failure = std::string(call) + " failed on rank " + std::to_string(m_rank) + ": " + std::string(text, length);
+  throw std::runtime_error(std::string("KokkosNN::") + function + ": " + m_failure);
+}
+
+void PairExchange::require_sound(const char* function) const {
+  if (m_failure.empty()) return;
+  throw std::runtime_error(std::string("KokkosNN::") + function +
+                           ": an earlier call on this communicator has failed: " + m_failure);
+}
+
+void PairExchange::reduce(const char* function, ShardPair* pairs, std::int64_t n) const {
+  require_sound(function);
+  for_messages(n, [&](std::int64_t begin, int count) {
+    require(function, "MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, pairs + begin, count, m_pair, m_merge, m_comm));
+  });
+}
+
+// Recursive doubling: with 2^k ranks each swaps with the one whose number differs in bit 0, 1, ..., k - 1. Of other
+// numbers of ranks the first few have a partner that hands over its pairs before and gets the result behind.
+void PairExchange::reduce_in_order(const char* function, ShardPair* pairs, ShardPair* received, std::int64_t n,
+                                   const PairMerger& merger) const {
+  require_sound(function);
+  const int doubling = static_cast<int>(std::bit_floor(static_cast<unsigned>(m_size)));
+  const int extra    = m_size - doubling;
+  const bool is_pair = m_rank < 2 * extra;
+  if (is_pair && m_rank % 2 == 1) {
+    send_pairs(function, pairs, n, m_rank - 1);
+    receive_pairs(function, pairs, n, m_rank - 1);
+    return;
+  }
+  if (is_pair) {
+    receive_pairs(function, received, n, m_rank + 1);
+    merger.merge(pairs, received, n);
+  }
+  const int number   = is_pair ? m_rank / 2 : m_rank - extra;
+  const auto rank_of = [&](int other) { return other < extra ? 2 * other : other + extra; };
+  for (int bit = 1; bit < doubling; bit *= 2) {
+    swap_pairs(function, pairs, received, n, rank_of(number ^ bit));
+    merger.merge(pairs, received, n);
+  }
+  if (is_pair) send_pairs(function, pairs, n, m_rank + 1);
+}
+
+void PairExchange::send_pairs(const char* function, const ShardPair* pairs, std::int64_t n, int to) const {
+  for_messages(n, [&](std::int64_t begin, int count) {
+    require(function, "MPI_Send", MPI_Send(pairs + begin, count, m_pair, to, 0, m_comm));
+  });
+}
+
+void PairExchange::receive_pairs(const char* function, ShardPair* pairs, std::int64_t n, int from) const {
+  for_messages(n, [&](std::int64_t begin, int count) {
+    require(function, "MPI_Recv", MPI_Recv(pairs + begin, count, m_pair, from, 0, m_comm, MPI_STATUS_IGNORE));
+  });
+}
+
+void PairExchange::swap_pairs(const char* function, const ShardPair* mine, ShardPair* theirs, std::int64_t n,
+                              int with) const {
+  for_messages(n, [&](std::int64_t begin, int count) {
+    require(function, "MPI_Sendrecv",
+            MPI_Sendrecv(mine + begin, count, m_pair, with, 0, theirs + begin, count, m_pair, with, 0, m_comm,
+                         MPI_STATUS_IGNORE));
+  });
+}
+
+void PairExchange::agree(const char* function, std::span<const SharedFact> facts,
+                         const std::exception_ptr& refusal) const {
+  require_sound(function);
+  // The least of every value and of its complement, which is the largest; first the lowest rank that refuses, and how
+  // many facts there are. A rank that refuses has no facts.
+  constexpr int words = 2 + 2 * max_facts;
+  std::array<std::int64_t, words> least;
+  least.fill(INT64_MAX);
+  if (refusal != nullptr) {
+    least[0] = m_rank;
+  } else {
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      least[2 + 2 * i] = facts[i].value;
+      least[3 + 2 * i] = ~facts[i].value;
+    }
+  }
+  require(function, "MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, least.data(), words, MPI_INT64_T, MPI_MIN, m_comm));
+  if (least[0] != INT64_MAX) throw_refusal(function, static_cast<int>(least[0]), refusal);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const std::int64_t low = least[2 + 2 * i], high = ~least[3 + 2 * i];
+    if (low == high) continue;
+    (Complaint(function) << "all ranks must agree on " << facts[i].name << ", which is " << facts[i].value
+                         << " on rank " << m_rank << " and from " << low << " to " << high << " on all")
+        .raise();
+  }
+}
+
+void PairExchange::throw_refusal(const char* function, int refusing, const std::exception_ptr& refusal) const {
+  char text[text_length] = {};
+  if (refusing == m_rank) std::snprintf(text, text_length, "%s", text_of(refusal).c_str());
+  require(function, "MPI_Bcast", MPI_Bcast(text, text_length, MPI_CHAR, refusing, m_comm));
+  if (refusal != nullptr) std::rethrow_exception(refusal);
+  (Complaint(function) << "rank " << refusing << " cannot do this call: " << text).raise();
+}
+
+std::array<std::int64_t, 2> PairExchange::sums_before_and_all(const char* function, std::int64_t value) const {
+  require_sound(function);
+  std::array<std::int64_t, 2> sums = {0, 0};
+  require(function, "MPI_Exscan", MPI_Exscan(&value, &sums[0], 1, MPI_INT64_T, MPI_SUM, m_comm));
+  require(function, "MPI_Allreduce", MPI_Allreduce(&value, &sums[1], 1, MPI_INT64_T, MPI_SUM, m_comm));
+  if (m_rank == 0) sums[0] = 0;  // which MPI leaves undefined
+  return sums;
+}
+
+}  // namespace KokkosNN::Impl

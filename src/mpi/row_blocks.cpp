@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/row_blocks.hpp>
+
+#include "../complaint.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace KokkosNN::Impl {
+
+RowBlocks::RowBlocks(const Tensor& with_columns, int axis) : m_axis(axis < 0 ? axis + with_columns.rank : axis) {
+  m_outer = 1;
+  for (int k = 0; k < with_columns.rank; ++k) {
+    if (k == m_axis) continue;
+    const std::int64_t extent = with_columns.extent[k];
+    if (m_sliced == none && extent != 1) {
+      m_sliced = k;
+      m_outer  = extent;
+    } else {
+      m_inner *= extent;
+    }
+  }
+}
+
+std::int64_t RowBlocks::size_of(std::int64_t block) const { return std::min(m_step, m_outer - block * m_step); }
+
+Tensor RowBlocks::slice(const Tensor& t, int axis, std::int64_t block) const {
+  return m_sliced == none ? t : slice_of(t, axis, block * m_step, size_of(block));
+}
+
+void SharedFacts::add(const char* name, double value) { add(name, std::bit_cast<std::int64_t>(value)); }
+
+void SharedFacts::add_rows(RowOperator op, const RowBlocks& blocks) {
+  add("the operator", static_cast<std::int64_t>(op));
+  add("the number of rows", blocks.all_rows());
+  add("the number of rows a block", blocks.rows_a_block());
+}
+
+SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, const SoftmaxOptions& options) {
+  add_rows(op, blocks);
+  add("scale (its bits)", options.scale);
+  add("masked_row", static_cast<std::int64_t>(options.masked_row));
+  add("determinism", static_cast<std::int64_t>(options.determinism));
+}
+
+SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t classes, bool has_weights,
+                         const CrossEntropyOptions& options) {
+  add_rows(op, blocks);
+  add("the number of classes", classes);
+  add("whether there are weights", static_cast<std::int64_t>(has_weights));
+  add("ignore_index", options.ignore_index);
+  add("reduction", static_cast<std::int64_t>(options.reduction));
+  add("label_smoothing (its bits)", options.label_smoothing);
+  add("z_loss (its bits)", options.z_loss);
+  add("softcap (its bits)", options.softcap);
+  add("gradient_scale (its bits)", options.gradient_scale);
+  add("check_labels", static_cast<std::int64_t>(options.check_labels));
+  add("determinism", static_cast<std::int64_t>(options.determinism));
+}
+
+void refuse_plan(const char* function, const PlanRequest& request) {
+  if (request == PlanRequest{}) return;
+  (Complaint(function) << "options.plan must be left alone: rows that ranks share have one strategy").raise();
+}
+
+}  // namespace KokkosNN::Impl
