@@ -33,7 +33,9 @@ constexpr RowOperator kept_as(RowOperator op, bool extended) {
 
 template <RowOperator op, class Source, class A, int V, Backend backend>
 requires(is_cross_entropy(op)) struct Storages<op, Source, A, V, backend> {
-  using Kept = Storages<kept_as(op, Source::is_extended), Source, A, V, backend>;
+  static constexpr RowOperator kept = kept_as(op, Source::is_extended);
+  static constexpr bool has_rims    = Source::form == RowForm::shifted;
+  using Kept                        = Storages<kept, Source, A, V, backend>;
 
   template <int K>
   struct Registers {
@@ -45,8 +47,9 @@ requires(is_cross_entropy(op)) struct Storages<op, Source, A, V, backend> {
     static constexpr int packs = std::min(K, packs_at_a_time(backend, V));
     using type                 = LabelledStorage<op, OnlineStorage<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
   };
-  using Scratch = LabelledStorage<op, typename Kept::Scratch, Source, A, V>;
-  using Online  = LabelledStorage<op, typename Kept::Online, Source, A, V>;
+  using Scratch =
+      LabelledStorage<op, ScratchStorage<kept, A, V, packs_from_scratch(backend, V, op), has_rims>, Source, A, V>;
+  using Online = LabelledStorage<op, OnlineStorage<kept, A, V, packs_when_looping(backend, V, op)>, Source, A, V>;
 };
 
 /// What the kernels of a cross entropy work on, as pointers; null where a call has none.

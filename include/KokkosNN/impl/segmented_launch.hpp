@@ -4,6 +4,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/kernels/first_index.hpp>
 #include <KokkosNN/impl/kernels/segmented.hpp>
 #include <KokkosNN/impl/kernels/segmented_rows.hpp>
 #include <KokkosNN/impl/launch.hpp>
@@ -14,6 +15,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 // From a checked call on ragged rows to its launches.
@@ -41,7 +43,9 @@ void launch_segmented(const ExecutionSpace& exec, const SegmentedPlan& plan, con
                       const RowOffsets& offsets) {
   using State     = typename Operation::State;
   using Workspace = SegmentedWorkspace<State>;
-  using Bounds    = Kokkos::LaunchBounds<segment_team_size, segment_teams_resident(sizeof(typename Operation::A))>;
+  constexpr int resident =
+      std::max(segment_teams_resident(sizeof(typename Operation::A)), least_residency(backend_of<ExecutionSpace>()));
+  using Bounds             = Kokkos::LaunchBounds<segment_team_size, resident>;
   const std::int64_t count = plan.chunks.count;
   const int scratch_bytes  = static_cast<int>(plan.scratch_bytes);
   Workspace workspace{};
@@ -132,16 +136,13 @@ struct OffsetsCheck {
 template <class ExecutionSpace>
 void OffsetsCheck<ExecutionSpace>::run(const ExecutionSpace& exec, const char* function, const RowOffsets& offsets,
                                        std::int64_t rows, std::int64_t elements) {
-  using Range      = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-  std::int64_t bad = rows;
-  Kokkos::parallel_reduce(
-      "KokkosNN::check_row_offsets", Range(exec, 0, rows),
-      KOKKOS_LAMBDA(const std::int64_t row, std::int64_t& first) {
+  using Range            = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  const std::int64_t bad = first_index(
+      exec, "KokkosNN::check_row_offsets", rows, KOKKOS_LAMBDA(const std::int64_t row) {
         const std::int64_t begin = offsets[row];
         const std::int64_t end   = offsets[row + 1];
-        if ((begin < 0 || begin > end || end > elements) && row < first) first = row;
-      },
-      Kokkos::Min<std::int64_t>(bad));
+        return begin < 0 || begin > end || end > elements;
+      });
   if (bad >= rows) return;
   const Kokkos::View<std::int64_t[2], ExecutionSpace> found("KokkosNN::row_offsets");
   Kokkos::parallel_for(
