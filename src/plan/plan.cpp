@@ -374,7 +374,7 @@ class Planner {
   }
 
   void team_online() {
-    const int k   = Impl::packs_when_looping(m_traits.backend, m_pack, m_problem.op);
+    const int k   = Impl::packs_when_looping(m_traits.backend, m_pack, m_problem.op, m_plan.form);
     int team_size = m_request.team_size;
     if (team_size == 0) {
       team_size = is_gpu() ? even_team(k, online_team_size()) : host_threads_a_row();

@@ -44,12 +44,13 @@ requires(is_cross_entropy(op)) struct Storages<op, Source, A, V, backend> {
   template <int K>
   requires(is_elementwise(op) || (Source::is_extended && keeps_packed(backend, sizeof(typename Source::value_type), V,
                                                                       K))) struct Registers<K> {
-    static constexpr int packs = std::min(K, packs_at_a_time(backend, V));
+    static constexpr int packs = std::min(K, packs_when_looping(backend, V, op, Source::form));
     using type                 = LabelledStorage<op, OnlineStorage<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
   };
-  using Scratch =
-      LabelledStorage<op, ScratchStorage<kept, A, V, packs_from_scratch(backend, V, op), has_rims>, Source, A, V>;
-  using Online = LabelledStorage<op, OnlineStorage<kept, A, V, packs_when_looping(backend, V, op)>, Source, A, V>;
+  static constexpr int scratch_packs = packs_from_scratch(backend, V, op, Source::form);
+  static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
+  using Scratch = LabelledStorage<op, ScratchStorage<kept, A, V, scratch_packs, has_rims>, Source, A, V>;
+  using Online  = LabelledStorage<op, OnlineStorage<kept, A, V, looping_packs>, Source, A, V>;
 };
 
 /// What the kernels of a cross entropy work on, as pointers; null where a call has none.

@@ -69,9 +69,10 @@ constexpr int packs_at_a_time(Backend backend, int pack) {
 }
 
 /// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them; on HIP of three
-/// quarters, and what a label needs that of half.
-constexpr int packs_when_looping(Backend backend, int pack, RowOperator op) {
+/// quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
+constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
   const int packs = packs_at_a_time(backend, pack);
+  if (backend == Backend::hip && form == RowForm::any) return 1;
   if (is_gradient(op)) return backend == Backend::hip ? std::max(1, 8 / pack) : most_packs(backend, op);
   if (backend == Backend::hip && is_masked(op)) return std::max(1, packs / 4);
   if (backend == Backend::hip && is_cross_entropy(op)) return std::max(1, packs / 2);
@@ -79,8 +80,9 @@ constexpr int packs_when_looping(Backend backend, int pack, RowOperator op) {
 }
 
 /// The same of a thread whose row is in team scratch.
-constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op) {
-  return backend == Backend::hip ? packs_when_looping(backend, pack, op) : (packs_at_a_time(backend, pack) + 1) / 2;
+constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op, RowForm form) {
+  if (backend == Backend::hip) return packs_when_looping(backend, pack, op, form);
+  return (packs_at_a_time(backend, pack) + 1) / 2;
 }
 
 /// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.

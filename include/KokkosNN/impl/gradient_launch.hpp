@@ -28,7 +28,7 @@ requires(row_tensors(op) == 2) struct Storages<op, Source, A, V, backend> {
   template <int K>
   using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K>>;
   using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2>;
-  using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op)>;
+  using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
 };
 
 /// There is nothing to keep; the planner never asks for team scratch.
@@ -36,8 +36,9 @@ template <class Source, class A, int V, Backend backend>
 struct Storages<RowOperator::logsumexp_backward, Source, A, V, backend> {
   using X = typename decltype(Source::x)::value_type;
   template <int K>
-  using Registers = std::type_identity<ElementwiseStorage<X, A, V, K>>;
-  using Online    = ElementwiseStorage<X, A, V, packs_when_looping(backend, V, RowOperator::logsumexp_backward)>;
+  using Registers                    = std::type_identity<ElementwiseStorage<X, A, V, K>>;
+  static constexpr int looping_packs = packs_when_looping(backend, V, RowOperator::logsumexp_backward, Source::form);
+  using Online                       = ElementwiseStorage<X, A, V, looping_packs>;
 };
 
 /// The accumulator of a gradient that reads X and D and writes Y.

@@ -72,8 +72,8 @@ struct Storages {
   requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
     using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
   };
-  using Scratch = ScratchStorage<op, A, V, packs_from_scratch(backend, V, op), has_rims>;
-  using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op)>;
+  using Scratch = ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>;
+  using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form)>;
 };
 
 /// One call on rows that a Source gives and a Sink takes.
