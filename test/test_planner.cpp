@@ -28,7 +28,7 @@ DeviceTraits wave64() {
   traits.lanes            = 64;
   traits.multiprocessors  = 104;
   traits.max_team_size    = 1024;
-  traits.resident_threads = 768;
+  traits.resident_threads = Impl::resident_threads_hip;
   traits.scratch[0]       = 64 * 1024;
   return traits;
 }
@@ -242,6 +242,20 @@ TEST(Planner, RowsThatFitNoChipAreReadTwiceOrSplit) {
     EXPECT_TRUE(plan.strategy == RowStrategy::team_online || plan.strategy == RowStrategy::split_row)
         << to_string(plan);
   }
+}
+
+TEST(Planner, OnHipATeamHoldsUpTo16384FloatsIn16WordsAThreadAndLongerRowsAreSplit) {
+  for (const std::int64_t cols : {64, 1000, 1024, 4096, 16384}) {
+    const RowPlan plan = make_plan(problem(4096, cols), wave64());
+
+    EXPECT_TRUE(plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers)
+        << to_string(plan);
+    EXPECT_LE(plan.pack * plan.packs_per_thread, 16) << to_string(plan);
+    EXPECT_EQ(plan.team_size % 64, 0) << to_string(plan);
+  }
+  const RowPlan longer = make_plan(problem(4096, 16388), wave64());
+  EXPECT_EQ(longer.strategy, RowStrategy::split_row) << to_string(longer);
+  EXPECT_LE(longer.league_size * longer.team_size, std::int64_t(wave64().multiprocessors) * 1024) << to_string(longer);
 }
 
 TEST(Planner, RowsThatLieSideBySideGoToInnerLanes) {

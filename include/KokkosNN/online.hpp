@@ -53,7 +53,8 @@ KOKKOS_FUNCTION void MaxSumExp<T>::push(T value) {
   *this            = merge(*this, MaxSumExp{value == value ? value : -infinity, one});
 }
 
-/// Kokkos reducer of `MaxSumExp`, for `parallel_reduce` at any level.
+/// Kokkos reducer of `MaxSumExp`, for `parallel_reduce` at any level. On HIP within a team only: over a range or a league
+/// Kokkos may get values of at most 16 bytes wrong (its issue 9511, open in 5.0.2).
 template <class T, class Space = Kokkos::HostSpace>
 class MaxSumExpReducer {
  public:

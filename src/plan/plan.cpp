@@ -112,7 +112,7 @@ class Planner {
   bool is_gpu() const { return m_traits.backend != Backend::host; }
   bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
   bool has_second_kernel() const { return !is_gradient() && !is_cross_entropy(m_problem.op); }
-  int max_packs_per_thread() const { return Impl::most_packs(m_problem.op); }
+  int max_packs_per_thread() const { return Impl::most_packs(m_traits.backend, m_problem.op); }
   bool is_packs_per_thread(int k) const { return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op); }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
@@ -152,7 +152,7 @@ class Planner {
     if (k != 0 && !is_packs_per_thread(k)) {
       refuse("packs_per_thread " + std::to_string(k) + " is neither a power of two up to " +
              std::to_string(max_packs_per_thread()) + " nor, on a GPU, " +
-             std::to_string(Impl::fewer_packs(m_problem.op)));
+             std::to_string(Impl::fewer_packs(m_traits.backend, m_problem.op)));
     }
   }
 
@@ -365,7 +365,7 @@ class Planner {
   /// k packs a thread, or fewer where much less of the team would be idle. 4096 x 1280 f32: 0.91 of copy, with 8 packs
   /// 0.86; 4096 x 2304: 0.94 and 0.93; where the gain in filling is small a larger team is the slower one.
   int fitting_packs(int k) const {
-    const int fewer        = Impl::fewer_packs(m_problem.op);
+    const int fewer        = Impl::fewer_packs(m_traits.backend, m_problem.op);
     const auto packs_held  = [&](int n) { return n * round_up(ceil_div(m_packs, n), m_traits.lanes); };
     const bool is_possible = k == max_packs_per_thread() && is_packs_per_thread(fewer);
     return is_possible && 10 * packs_held(fewer) < 9 * packs_held(k) ? fewer : k;
@@ -383,8 +383,7 @@ class Planner {
   }
 
   void team_online() {
-    const int k =
-        is_gradient() ? max_packs_per_thread() : Impl::packs_when_looping(m_traits.backend, m_pack, m_problem.op);
+    const int k   = Impl::packs_when_looping(m_traits.backend, m_pack, m_problem.op, m_plan.form);
     int team_size = m_request.team_size;
     if (team_size == 0) {
       team_size = is_gpu() ? even_team(k, online_team_size()) : host_threads_a_row();
@@ -544,12 +543,12 @@ class Planner {
   int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, m_traits.max_team_size); }
 
   int inner_pack(bool keeps) const {
-    if (is_gradient()) return m_pack;
+    if (is_gradient()) return Impl::gradient_inner_pack_size(m_traits.backend, m_pack);
     return Impl::inner_pack_size(m_traits.backend, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
                                  keeps);
   }
   int inner_packs(bool keeps) const {
-    if (is_gradient()) return Impl::gradient_inner_packs(m_traits.backend, m_pack);
+    if (is_gradient()) return Impl::gradient_inner_packs(m_traits.backend, inner_pack(keeps));
     return Impl::inner_packs(m_traits.backend, inner_pack(keeps), m_problem.accumulator_bytes, keeps);
   }
 

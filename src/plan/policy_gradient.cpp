@@ -15,6 +15,12 @@ constexpr RegisterPolicy registers_gpu[] = {
     {4096, 4, 128},
 };
 
+/// Two tensors in the registers that hold one of a forward operator.
+constexpr RegisterPolicy registers_hip[] = {
+    {4, 1, 256},
+    {2048, 2, 256},
+};
+
 constexpr RegisterPolicy registers_host[] = {
     {1, 1, 1},
     {2, 2, 1},
@@ -33,7 +39,7 @@ void tune_for_gradient(Policy& policy, Backend backend) {
   if (backend == Backend::host) {
     set_registers(policy, registers_host);
   } else {
-    set_registers(policy, registers_gpu);
+    backend == Backend::hip ? set_registers(policy, registers_hip) : set_registers(policy, registers_gpu);
     policy.scratch_packs_per_thread /= 2;
     policy.split_few_rows_packs /= 2;
   }

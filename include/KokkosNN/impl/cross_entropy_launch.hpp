@@ -33,7 +33,9 @@ constexpr RowOperator kept_as(RowOperator op, bool extended) {
 
 template <RowOperator op, class Source, class A, int V, Backend backend>
 requires(is_cross_entropy(op)) struct Storages<op, Source, A, V, backend> {
-  using Kept = Storages<kept_as(op, Source::is_extended), Source, A, V, backend>;
+  static constexpr RowOperator kept = kept_as(op, Source::is_extended);
+  static constexpr bool has_rims    = Source::form == RowForm::shifted;
+  using Kept                        = Storages<kept, Source, A, V, backend>;
 
   template <int K>
   struct Registers {
@@ -42,11 +44,13 @@ requires(is_cross_entropy(op)) struct Storages<op, Source, A, V, backend> {
   template <int K>
   requires(is_elementwise(op) || (Source::is_extended && keeps_packed(backend, sizeof(typename Source::value_type), V,
                                                                       K))) struct Registers<K> {
-    static constexpr int packs = std::min(K, packs_at_a_time(backend, V));
+    static constexpr int packs = std::min(K, packs_when_looping(backend, V, op, Source::form));
     using type                 = LabelledStorage<op, OnlineStorage<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
   };
-  using Scratch = LabelledStorage<op, typename Kept::Scratch, Source, A, V>;
-  using Online  = LabelledStorage<op, typename Kept::Online, Source, A, V>;
+  static constexpr int scratch_packs = packs_from_scratch(backend, V, op, Source::form);
+  static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
+  using Scratch = LabelledStorage<op, ScratchStorage<kept, A, V, scratch_packs, has_rims>, Source, A, V>;
+  using Online  = LabelledStorage<op, OnlineStorage<kept, A, V, looping_packs>, Source, A, V>;
 };
 
 /// What the kernels of a cross entropy work on, as pointers; null where a call has none.

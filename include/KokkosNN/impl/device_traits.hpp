@@ -22,6 +22,12 @@ inline constexpr int max_threads_per_team     = 1024;
 inline constexpr int max_threads_when_looping = 768;
 inline constexpr int max_threads_when_wide    = 512;
 
+/// The second number of a Kokkos::LaunchBounds. On CUDA it counts blocks a multiprocessor. On HIP it counts wavefronts a
+/// SIMD, and a CU has 4 SIMDs of 512 registers a lane: at 4 wavefronts a thread has 128 registers, whatever the size of
+/// its team, and 1024 threads are resident.
+constexpr int least_residency(Backend backend) { return backend == Backend::hip ? 4 : 1; }
+inline constexpr int resident_threads_hip = 4 * 4 * 64;
+
 /// The one switch over backends: where code for an execution space runs.
 template <class ExecutionSpace>
 constexpr Backend backend_of() {
@@ -41,25 +47,42 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
   return 16 / std::max(std::max(x_bytes, y_bytes), 2);
 }
 
-/// Packs that a thread can hold: 32 words leave room in 64 registers, be they floats, 16 doubles, or 64 elements of 16
-/// bits as they were loaded. A host's stack is not the limit, the first-level cache is.
-constexpr int max_packs_per_thread = 8;
+/// Packs that a thread can hold. On CUDA 32 words leave room in 64 registers, be they floats, 16 doubles, or 64 elements
+/// of 16 bits as they were loaded. On HIP 16 words: with 32 of them LLVM, whose addresses are of 64 bits a lane and which
+/// computes all packs side by side, spills in 128 registers wherever there is a mask, a label or a stride besides; and
+/// 64 bytes of each of 1024 threads are 64 KB in flight a CU, where 5.3 TB/s over the 304 CUs of an MI300X at some 0.8 us
+/// take 14 KB. A host's stack is not the limit, the first-level cache is.
+constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
 /// A gradient holds packs of two tensors, as they were loaded.
-constexpr int most_packs(RowOperator op) { return is_gradient(op) ? max_packs_per_thread / 2 : max_packs_per_thread; }
+constexpr int most_packs(Backend backend, RowOperator op) {
+  return max_packs_per_thread(backend) / (is_gradient(op) ? 2 : 1);
+}
 
 /// Instead of all the packs that a thread can hold, where those would leave much of a team idle.
-constexpr int fewer_packs(RowOperator op) { return most_packs(op) * 3 / 4; }
+constexpr int fewer_packs(Backend backend, RowOperator op) { return most_packs(backend, op) * 3 / 4; }
 
 /// Packs that a thread has in the accumulator type at a time.
 constexpr int packs_at_a_time(Backend backend, int pack) {
-  return backend == Backend::host ? 8 : std::min(8, 32 / pack);
+  const int most = max_packs_per_thread(backend);
+  return backend == Backend::host ? most : std::min(most, 4 * most / pack);
 }
 
-/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them.
-constexpr int packs_when_looping(Backend backend, int pack, RowOperator op) {
+/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them; on HIP of three
+/// quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
+constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
   const int packs = packs_at_a_time(backend, pack);
+  if (backend == Backend::hip && form == RowForm::any) return 1;
+  if (is_gradient(op)) return backend == Backend::hip ? std::max(1, 8 / pack) : most_packs(backend, op);
+  if (backend == Backend::hip && is_masked(op)) return std::max(1, packs / 4);
+  if (backend == Backend::hip && is_cross_entropy(op)) return std::max(1, packs / 2);
   return is_masked(op) && backend != Backend::host ? std::max(1, packs / 2) : packs;
+}
+
+/// The same of a thread whose row is in team scratch.
+constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op, RowForm form) {
+  if (backend == Backend::hip) return packs_when_looping(backend, pack, op, form);
+  return (packs_at_a_time(backend, pack) + 1) / 2;
 }
 
 /// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
@@ -71,25 +94,31 @@ constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
   if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
-  return k <= most_packs(op) && (is_power || (k == fewer_packs(op) && backend != Backend::host));
+  return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
-/// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight.
+/// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight. On HIP 4 always: a running sum for
+/// each of several elements is spilled, and 32 lanes of 4 bytes are one line of its cache.
 constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes, bool keeps) {
   if (backend == Backend::host) return pack_size(backend, x_bytes, y_bytes, accumulator_bytes);
-  return std::max(1, (keeps ? 4 : 8) / std::max(x_bytes, y_bytes));
+  return std::max(1, (keeps || backend == Backend::hip ? 4 : 8) / std::max(x_bytes, y_bytes));
 }
 
-/// Packs that a thread of inner_lanes holds: all of its columns, or some at a time.
+/// Packs that a thread of inner_lanes holds: all of its columns, in as many words as `max_packs_per_thread` says, or some
+/// at a time.
 constexpr int inner_packs(Backend backend, int pack, int accumulator_bytes, bool keeps) {
   if (backend == Backend::host) return 8;
-  return keeps ? 128 / (pack * accumulator_bytes) : std::min(8, 16 / pack);
+  return keeps ? 16 * max_packs_per_thread(backend) / (pack * accumulator_bytes) : std::min(8, 2 * max_packs_per_thread(backend) / pack);
 }
 
-/// The same of a gradient, of each tensor, in packs of `pack_size`; it needs a running sum for each element of a pack
-/// besides.
+/// The same of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those of
+/// `pack_size`, on HIP of 4 bytes.
+constexpr int gradient_inner_pack_size(Backend backend, int pack) {
+  return backend == Backend::hip ? std::max(1, pack / 4) : pack;
+}
 constexpr int gradient_inner_packs(Backend backend, int pack) {
+  if (backend == Backend::hip) return 2;
   return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
 }
 
@@ -142,7 +171,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
 #if defined(KOKKOS_ENABLE_HIP)
   if constexpr (std::is_same_v<ExecutionSpace, Kokkos::HIP>) {
     const auto& properties = exec.hip_device_prop();
-    on_gpu(properties, properties.warpSize, Impl::max_threads_when_looping);
+    on_gpu(properties, properties.warpSize, Impl::resident_threads_hip);
   }
 #endif
   if constexpr (Impl::backend_of<ExecutionSpace>() == Backend::host) {

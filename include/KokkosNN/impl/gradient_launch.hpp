@@ -27,8 +27,8 @@ requires(row_tensors(op) == 2) struct Storages<op, Source, A, V, backend> {
   using D = typename decltype(Source::dy)::value_type;
   template <int K>
   using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K>>;
-  using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(op) / 2>;
-  using Online    = PairOnlineStorage<Y, D, A, V, most_packs(op)>;
+  using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2>;
+  using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
 };
 
 /// There is nothing to keep; the planner never asks for team scratch.
@@ -36,8 +36,9 @@ template <class Source, class A, int V, Backend backend>
 struct Storages<RowOperator::logsumexp_backward, Source, A, V, backend> {
   using X = typename decltype(Source::x)::value_type;
   template <int K>
-  using Registers = std::type_identity<ElementwiseStorage<X, A, V, K>>;
-  using Online    = ElementwiseStorage<X, A, V, most_packs(RowOperator::logsumexp_backward)>;
+  using Registers                    = std::type_identity<ElementwiseStorage<X, A, V, K>>;
+  static constexpr int looping_packs = packs_when_looping(backend, V, RowOperator::logsumexp_backward, Source::form);
+  using Online                       = ElementwiseStorage<X, A, V, looping_packs>;
 };
 
 /// The accumulator of a gradient that reads X and D and writes Y.
@@ -98,14 +99,15 @@ struct GradientCall {
 
   static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
                         const GradientPointers<X, D, Y>& data) {
-    constexpr int K          = gradient_inner_packs(backend, V);
+    constexpr int inner_V    = gradient_inner_pack_size(backend, V);
+    constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();
     const auto source        = inner_source_of(layout, data);
     const auto sink          = inner_rows_of(data.dx, layout, GradientLayout::dx);
     using Source             = std::decay_t<decltype(source)>;
     using Sink               = std::decay_t<decltype(sink)>;
     launch<max_threads_when_wide>(exec, plan,
-                                  GradientInnerLanes<op, V, K, Math, Source, Sink>{
+                                  GradientInnerLanes<op, inner_V, K, Math, Source, Sink>{
                                       source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,
                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }

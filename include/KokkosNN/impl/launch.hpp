@@ -47,7 +47,7 @@ void launch(const ExecutionSpace& exec, const std::string& label, const Teams& t
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
 template <int max_threads, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kernel) {
-  launch<Kokkos::LaunchBounds<max_threads, 1>>(
+  launch<Kokkos::LaunchBounds<max_threads, least_residency(backend_of<ExecutionSpace>())>>(
       exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
 }
 
@@ -61,8 +61,7 @@ std::size_t split_workspace_bytes(const RowPlan& plan) {
 /// Where an operator keeps rows.
 template <RowOperator op, class Source, class A, int V, Backend backend>
 struct Storages {
-  static constexpr int tile_packs = packs_at_a_time(backend, V);
-  static constexpr bool has_rims  = Source::form == RowForm::shifted;
+  static constexpr bool has_rims = Source::form == RowForm::shifted;
 
   /// K packs a thread, in registers.
   template <int K>
@@ -73,8 +72,8 @@ struct Storages {
   requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
     using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
   };
-  using Scratch = ScratchStorage<op, A, V, (tile_packs + 1) / 2, has_rims>;
-  using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op)>;
+  using Scratch = ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>;
+  using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form)>;
 };
 
 /// One call on rows that a Source gives and a Sink takes.
@@ -195,15 +194,15 @@ struct RowsCall {
                                                        plan.scratch_level, static_cast<int>(plan.scratch_bytes),
                                                        workspace.data()});
     };
-    if (share() <= std::int64_t(most_packs(op)) * V * plan.team_size) {
-      start(Registers<most_packs(op)>{});
+    if (share() <= std::int64_t(most_packs(backend, op)) * V * plan.team_size) {
+      start(Registers<most_packs(backend, op)>{});
     } else {
       start(std::type_identity<typename Kept::Online>{});
     }
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    using Storage        = typename Registers<max_packs_per_thread>::type;
+    using Storage        = typename Registers<max_packs_per_thread(backend)>::type;
     using State          = typename Math::State;
     const auto workspace = workspace_of<WorkspaceUse::states>(own_workspace);
     auto* const states   = reinterpret_cast<State*>(workspace.data());

@@ -133,7 +133,8 @@ struct MaskSumsCall {
 
   template <class Kernel>
   static void launch_teams(const char* label, const ExecutionSpace& exec, std::int64_t units, const Kernel& kernel) {
-    using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::LaunchBounds<threads, 1>>;
+    using Bounds = Kokkos::LaunchBounds<threads, least_residency(backend_of<ExecutionSpace>())>;
+    using Policy = Kokkos::TeamPolicy<ExecutionSpace, Bounds>;
     Policy policy(exec, static_cast<int>(std::min<std::int64_t>(units, INT_MAX)), threads, 1);
     if (TeamSum<threads>::scratch_bytes > 0) {
       policy.set_scratch_size(0, Kokkos::PerTeam(TeamSum<threads>::scratch_bytes));

@@ -4,6 +4,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/kernels/first_index.hpp>
 #include <KokkosNN/impl/kernels/segmented_gpu.hpp>
 #include <KokkosNN/impl/kernels/segmented_host.hpp>
 #include <KokkosNN/impl/kernels/segmented_rows.hpp>
@@ -69,8 +70,9 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
                              const RowOffsets& offsets) {
   using State                 = typename Operation::State;
   using List                  = LongRowList<State>;
-  constexpr int at_once_short = segment_teams_resident(sizeof(typename Operation::A), true);
-  constexpr int at_once_long  = segment_teams_resident(sizeof(typename Operation::A), false);
+  constexpr int least         = least_residency(backend_of<ExecutionSpace>());
+  constexpr int at_once_short = std::max(segment_teams_resident(sizeof(typename Operation::A), true), least);
+  constexpr int at_once_long  = std::max(segment_teams_resident(sizeof(typename Operation::A), false), least);
   List list{};
   if (plan.has_long_rows) {
     const std::int64_t capacity = List::capacity_for(plan.chunks.elements, plan.warp_elements);
@@ -87,7 +89,7 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   };
   constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
   if (Operation::has_neighbours && plan.has_low_mean) {
-    launch_short(std::integral_constant < int, Operation::has_neighbours ? row_lanes / 2 : row_lanes > {});
+    launch_short(std::integral_constant<int, (Operation::has_neighbours ? row_lanes / 2 : row_lanes)>{});
   } else {
     launch_short(std::integral_constant<int, row_lanes>{});
   }
@@ -190,16 +192,13 @@ struct OffsetsCheck {
 template <class ExecutionSpace>
 void OffsetsCheck<ExecutionSpace>::run(const ExecutionSpace& exec, const char* function, const RowOffsets& offsets,
                                        std::int64_t rows, std::int64_t elements) {
-  using Range      = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-  std::int64_t bad = rows;
-  Kokkos::parallel_reduce(
-      "KokkosNN::check_row_offsets", Range(exec, 0, rows),
-      KOKKOS_LAMBDA(const std::int64_t row, std::int64_t& first) {
+  using Range            = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  const std::int64_t bad = first_index(
+      exec, "KokkosNN::check_row_offsets", rows, KOKKOS_LAMBDA(const std::int64_t row) {
         const std::int64_t begin = offsets[row];
         const std::int64_t end   = offsets[row + 1];
-        if ((begin < 0 || begin > end || end > elements) && row < first) first = row;
-      },
-      Kokkos::Min<std::int64_t>(bad));
+        return begin < 0 || begin > end || end > elements;
+      });
   if (bad >= rows) return;
   const Kokkos::View<std::int64_t[2], ExecutionSpace> found("KokkosNN::row_offsets");
   Kokkos::parallel_for(

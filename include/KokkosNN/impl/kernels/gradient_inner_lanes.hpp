@@ -174,7 +174,7 @@ struct GradientInnerLanes {
                                     const Result& result) const {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      const std::int64_t c = first + k * std::int64_t(step);
+      const std::int64_t c = anew(first + k * std::int64_t(step));
       if (c < cols) output.at(c).template store_pack<V>(result(k), 0, window);
     }
   }

@@ -192,7 +192,7 @@ struct InnerLanes {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       f(at, left > 0, k);
-      at.base = opaque(at.base + step);
+      at.base = opaque(at.base + anew(step));
       left    = opaque(left - place.depth);
     }
   }
@@ -206,7 +206,7 @@ struct InnerLanes {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       f(at, k);
-      at.base = opaque(at.base + step);
+      at.base = opaque(at.base + anew(step));
     }
   }
 

@@ -3,6 +3,7 @@
 #define KOKKOSNN_IMPL_KERNELS_LOSS_SUMS_HPP
 
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/kernels/first_index.hpp>
 #include <KokkosNN/impl/primitives/cross_entropy.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -82,23 +83,24 @@ struct DivisorResult {
   }
 };
 
-/// The first row whose label is neither ignored nor a class.
-struct FirstBadLabel {
+/// Whether a row's label is neither ignored nor a class.
+struct IsBadLabel {
   Labels labels;
   std::int64_t ignore_index;
   ClassShard shard;
 
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t row, std::int64_t& first) const {
+  KOKKOS_INLINE_FUNCTION bool operator()(std::int64_t row) const {
     const Label label = Label::of(labels(row), ignore_index, shard);
-    if (!label.is_ignored && !label.is_class && row < first) first = row;
+    return !label.is_ignored && !label.is_class;
   }
 };
 
 struct OneLabel {
   Labels labels;
   std::int64_t wanted;
+  std::int64_t* label;
 
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t, std::int64_t& label) const { label = labels(wanted); }
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t) const { *label = labels(wanted); }
 };
 
 /// Memory of a call that sums: zero or more of each.
@@ -138,7 +140,7 @@ struct LossSums {
                         const LossWorkspace<A>& workspace, A* loss);
   /// The row with the first label out of range, -1 if there is none, and that label. Waits for `exec`.
   static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
-                                     const FirstBadLabel& search, std::int64_t& label);
+                                     const IsBadLabel& search, std::int64_t& label);
 
  private:
   template <class Term, class Result>
@@ -190,14 +192,16 @@ void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const ch
 
 template <class ExecutionSpace, class A>
 std::int64_t LossSums<ExecutionSpace, A>::find_bad_label(const ExecutionSpace& exec, const char* function,
-                                                         std::int64_t rows, const FirstBadLabel& search,
+                                                         std::int64_t rows, const IsBadLabel& search,
                                                          std::int64_t& label) {
-  using Range             = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-  const std::string check = std::string("KokkosNN::") + function + "[check_labels]";
-  std::int64_t first      = rows;
-  Kokkos::parallel_reduce(check, Range(exec, 0, rows), search, Kokkos::Min<std::int64_t>(first));
+  using Range              = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  const std::string check  = std::string("KokkosNN::") + function + "[check_labels]";
+  const std::int64_t first = first_index(exec, check, rows, search);
   if (first >= rows) return -1;
-  Kokkos::parallel_reduce(check, Range(exec, 0, 1), OneLabel{search.labels, first}, label);
+  const Kokkos::View<std::int64_t, ExecutionSpace> found("KokkosNN::label");
+  Kokkos::parallel_for(check, Range(exec, 0, 1), OneLabel{search.labels, first, found.data()});
+  exec.fence(check);
+  Kokkos::deep_copy(label, found);
   return first;
 }
 

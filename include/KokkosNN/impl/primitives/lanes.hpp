@@ -22,7 +22,7 @@ KOKKOS_INLINE_FUNCTION constexpr int native_lanes() {
 #if defined(__CUDA_ARCH__)
   return 32;
 #elif defined(__HIP_DEVICE_COMPILE__)
-  return __AMDGCN_WAVEFRONT_SIZE__;
+  return Kokkos::Impl::HIPTraits::WarpSize;  // what Kokkos lays teams out by: 64 on CDNA, 32 on RDNA
 #else
   return 1;
 #endif

@@ -180,8 +180,22 @@ KOKKOS_INLINE_FUNCTION T opaque(T value) {
   } else {
     asm volatile("" : "+r"(value));
   }
+#elif defined(__HIP_DEVICE_COMPILE__)
+  // Not a pointer: what it points to would no longer be known to be global memory.
+  if constexpr (!std::is_pointer_v<T>) asm volatile("" : "+v"(value));
 #endif
   return value;
+}
+
+/// The same for LLVM on HIP alone, which keeps what two passes over a tile have in common, addresses above all, in
+/// registers from one to the other, and spills: behind this they are computed anew.
+template <class T>
+KOKKOS_INLINE_FUNCTION T anew(T value) {
+#if defined(__HIP_DEVICE_COMPILE__)
+  return opaque(value);
+#else
+  return value;
+#endif
 }
 
 /// 0, but no compiler knows: ptxas sees through `opaque`. Those of different numbers are not known to be equal.

@@ -340,7 +340,7 @@ struct PackWalk {
     const int lanes = size < native_lanes() ? size : native_lanes();
     return {rank * V, size * V, (lanes - 1 - (rank & (lanes - 1))) * V};
   }
-  KOKKOS_INLINE_FUNCTION int place(int k) const { return first + k * step; }
+  KOKKOS_INLINE_FUNCTION int place(int k) const { return anew(first + k * step); }
   /// Whether this thread has the element at a place, which may be in any tile.
   template <int V>
   KOKKOS_INLINE_FUNCTION bool has(std::int64_t place) const {

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Calls made of random bytes, against the reference. The bytes choose operator, types, rank, extents, strides, axis,
+/// options, mask, plan and what values the input holds. A call must be right, or, where a plan is forced that cannot
+/// serve it, refused. Built by the preset dev-fuzz it is a libFuzzer program; otherwise it runs so many cases from a
+/// seed: kokkosnn_fuzz [cases [seed]].
+
+#include "../support/check.hpp"
+#include "../support/cross_entropy.hpp"
+#include "../support/gradient.hpp"
+#include "../support/masked.hpp"
+#include "../support/segmented.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace KokkosNNTest {
+namespace {
+
+/// Numbers from the input's bytes; zeros behind its end.
+class Draw {
+ public:
+  Draw(const std::uint8_t* data, std::size_t size) : m_data(data), m_size(size) {}
+
+  std::uint8_t byte() { return m_next < m_size ? m_data[m_next++] : 0; }
+  std::int64_t below(std::int64_t n) { return (byte() + 256 * (n > 256 ? byte() : 0)) % n; }
+  bool yes() { return (byte() & 1) != 0; }
+  template <class T, std::size_t n>
+  T of(const T (&choices)[n]) {
+    return choices[below(n)];
+  }
+
+  /// Of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, never more than `room` allows.
+  std::int64_t extent(std::int64_t& room) {
+    const std::int64_t most = std::min<std::int64_t>(room, of({4, 4, 40, 40, 300, 2500}));
+    const std::int64_t n    = below(most + 1);
+    room /= std::max<std::int64_t>(1, n);
+    return n;
+  }
+
+  std::vector<std::int64_t> extents(int rank) {
+    std::int64_t room = 4000;
+    std::vector<std::int64_t> result(rank);
+    for (auto& n : result) n = extent(room);
+    return result;
+  }
+
+  /// Axes in any order in memory, with gaps between them.
+  Placement placement(std::vector<std::int64_t> extents) {
+    Placement place{std::move(extents), {}, of({0, 0, 1, 3})};
+    place.strides.assign(place.extents.size(), 0);
+    std::vector<int> order(place.extents.size());
+    for (int d = 0; d < place.rank(); ++d) order[d] = place.rank() - 1 - d;
+    if (yes()) {
+      for (int d = place.rank() - 1; d > 0; --d) std::swap(order[d], order[below(d + 1)]);
+    }
+    std::int64_t stride = 1;
+    for (const int d : order) {
+      place.strides[d] = stride;
+      stride           = stride * std::max<std::int64_t>(1, place.extents[d]) + of({0, 0, 0, 1, 5});
+    }
+    return place;
+  }
+
+  double scale() { return of({1.0, 1.0, 0.125, -1.0, -0.37, 7.5, 1e-3, 1e3}); }
+  MaskedRowPolicy masked_row() { return yes() ? MaskedRowPolicy::zero : MaskedRowPolicy::nan; }
+  Recipe recipe() { return all_recipes[below(all_recipes.size())]; }
+
+  /// Of six strategies one is forced about half of the time.
+  KokkosNN::PlanRequest plan() {
+    KokkosNN::PlanRequest request;
+    if (yes()) return request;
+    request.strategy =
+        of({RowStrategy::automatic, RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+            RowStrategy::team_online, RowStrategy::split_row, RowStrategy::inner_lanes});
+    request.packs_per_thread = of({0, 0, 0, 1, 2, 4, 8});
+    request.team_size        = of({0, 0, 0, 1, 2, 64});
+    return request;
+  }
+
+  Determinism determinism() { return yes() ? Determinism::batch_invariant : Determinism::run_to_run; }
+
+ private:
+  const std::uint8_t* m_data;
+  std::size_t m_size;
+  std::size_t m_next = 0;
+};
+
+[[noreturn]] void complain(const std::string& what, const std::string& why) {
+  std::fprintf(stderr, "%s: %s\n", what.c_str(), why.c_str());
+  std::abort();
+}
+
+/// run() must succeed; only where a plan is forced may it be refused.
+template <class Run>
+void expect_right(const std::string& what, bool may_be_refused, const Run& run) {
+  try {
+    const ::testing::AssertionResult result = run();
+    if (!result) complain(what, result.message());
+  } catch (const std::invalid_argument& refusal) {
+    if (!may_be_refused) complain(what, refusal.what());
+  }
+}
+
+std::string text_of(const Placement& place) {
+  std::string text = " [";
+  for (int d = 0; d < place.rank(); ++d) {
+    text += std::to_string(place.extents[d]) + " by " + std::to_string(place.strides[d]) +
+            (d + 1 < place.rank() ? ", " : "");
+  }
+  return text + "]";
+}
+
+/// Puts a few NaN, infinities, zeros and extreme numbers into a tensor, at times into a whole row.
+template <class T>
+void add_specials(Draw& draw, T* data, const Placement& place, int axis) {
+  using limits = std::numeric_limits<T>;
+  if (place.count() == 0) return;
+  for (std::int64_t n = draw.of({0, 0, 0, 1, 2, 5}); n > 0; --n) {
+    const T value = draw.of({limits::quiet_NaN(), limits::infinity(), -limits::infinity(), -limits::infinity(), T(-0.0),
+                             limits::denorm_min(), limits::max() / 2048, limits::lowest() / 2048});
+    std::int64_t offset = place.origin;
+    for (int d = 0; d < place.rank(); ++d) offset += place.strides[d] * draw.below(place.extents[d]);
+    const bool whole_row = value == -limits::infinity() && draw.yes();
+    if (!whole_row) {
+      data[offset] = value;
+      continue;
+    }
+    std::int64_t first = place.origin;
+    for (int d = 0; d < place.rank(); ++d) {
+      if (d != axis) first += place.strides[d] * draw.below(place.extents[d]);
+    }
+    for (std::int64_t i = 0; i < place.extents[axis]; ++i) data[first + i * place.strides[axis]] = value;
+  }
+}
+
+template <RowOperator Op, class T, int Rank>
+void forward(Draw& draw) {
+  const auto extents = draw.extents(Rank);
+  const int axis     = static_cast<int>(draw.below(Rank));
+  const Placement x  = draw.placement(extents);
+  const Placement y =
+      Op == RowOperator::logsumexp ? draw.placement(right(extents).without(axis).extents) : draw.placement(extents);
+  SoftmaxOptions options{
+      .scale = draw.scale(), .masked_row = draw.masked_row(), .determinism = draw.determinism(), .plan = draw.plan()};
+  // An axis of no elements has no largest one: refused for that reason too.
+  const bool is_forced = !(options.plan == KokkosNN::PlanRequest{});
+  Trial<Op, T, T, Rank> trial(x, y, draw.yes() ? axis : axis - Rank, draw.recipe());
+  add_specials(draw, trial.x().host(), x, axis);
+  trial.x().upload();
+  expect_right(std::string(to_string(Op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis), is_forced,
+               [&] { return trial.run_correct(options); });
+}
+
+template <RowOperator Op, class T, int Rank>
+void gradient(Draw& draw) {
+  const auto extents  = draw.extents(Rank);
+  const int axis      = static_cast<int>(draw.below(Rank));
+  const Placement x   = draw.placement(extents);
+  const Placement dy  = Op == RowOperator::logsumexp_backward ? draw.placement(right(extents).without(axis).extents)
+                                                              : draw.placement(extents);
+  const Placement dx  = draw.placement(extents);
+  const double scale  = draw.scale();
+  const Recipe recipe = draw.of({Recipe::uniform, Recipe::one_dominant, Recipe::all_equal});
+  GradientTrial<Op, T, Rank> trial(x, dy, dx, axis, scale, recipe);
+  const SoftmaxOptions options{.masked_row = draw.masked_row(), .determinism = draw.determinism(), .plan = draw.plan()};
+  expect_right(std::string(to_string(Op)) + text_of(x) + text_of(dx) + " axis " + std::to_string(axis),
+               !(options.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(options); });
+}
+
+/// A mask of the kinds that the bytes choose, all of them data of one type, so that little is compiled.
+template <class T>
+void masked(Draw& draw) {
+  const auto extents = draw.extents(4);
+  const Placement x = draw.placement(extents), y = draw.placement(extents);
+  MaskedTrial<T> trial(x, y, draw.of({Recipe::uniform, Recipe::wide, Recipe::all_equal}));
+  add_specials(draw, trial.x().host(), x, 3);
+  trial.x().upload();
+  MaskedSoftmaxOptions options;
+  options.scale          = draw.of({1.0, 0.125, 2.5});
+  options.softcap        = draw.of({0.0, 0.0, 20.0});
+  options.masked_row     = draw.masked_row();
+  options.determinism    = draw.determinism();
+  options.plan           = draw.plan();
+  const bool is_forced   = !(options.plan == KokkosNN::PlanRequest{});
+  const std::string what = "masked_softmax" + text_of(x) + text_of(y);
+  const auto run         = [&](const auto& mask, const Meaning& meaning) {
+    expect_right(what, is_forced, [&] { return trial.run_correct(mask, meaning, options); });
+  };
+
+  const std::int64_t offset = draw.below(9) - 4;
+  const std::int64_t kind   = draw.below(5);
+  const std::uint8_t seed   = draw.byte();
+  if (kind == 0) {
+    run(KokkosNN::CausalMask{offset}, Meaning{.allows = [=](const At& at) { return at.key <= at.query + offset; }});
+  } else if (kind == 1) {
+    const std::int64_t left = draw.below(6), reach = draw.below(6);
+    run(KokkosNN::SlidingWindow{left, reach, offset}, Meaning{.allows = [=](const At& at) {
+          return at.key >= at.query + offset - left && at.key <= at.query + offset + reach;
+        }});
+  } else if (kind == 2) {
+    const MaskData<int, 1> lengths(right({extents[0]}), [&](const auto& index) {
+      return static_cast<int>((index[0] * 31 + seed) % (extents[3] + 4)) - 2;
+    });
+    run(KokkosNN::RowLengths{lengths.view()},
+        Meaning{.allows = [&](const At& at) { return at.key < lengths({at.batch}); }});
+  } else if (kind == 3) {
+    // Broadcast over heads.
+    const MaskData<std::uint8_t, 4> keep(
+        draw.placement({extents[0], 1, extents[2], extents[3]}),
+        [&](const auto& index) { return std::uint8_t(noise_at(index, 1) * 128 < seed - 128 ? 1 : 0); });
+    run(KokkosNN::BooleanMask{keep.view()}, Meaning{.allows = [&](const At& at) {
+          return keep({at.batch, 0, at.query, at.key}) != 0;
+        }});
+  } else {
+    const MaskData<T, 4> bias(draw.placement({1, extents[1], extents[2], extents[3]}),
+                              [&](const auto& index) { return static_cast<T>(noise_at(index, 3)); });
+    Meaning meaning;
+    meaning.adds = [&](const At& at) { return Real(bias({0, at.head, at.query, at.key})); };
+    run(KokkosNN::masks(KokkosNN::AdditiveBias{bias.view()}), meaning);
+  }
+}
+
+template <RowOperator Op, class T>
+void segmented(Draw& draw) {
+  std::int64_t room = 30000;
+  Lengths lengths(draw.below(60));
+  for (auto& length : lengths) {
+    length = std::min<std::int64_t>(room, draw.below(draw.of({2, 10, 60, 700, 9000})));
+    room -= length;
+  }
+  const SegmentedOptions options{.scale = draw.scale(), .masked_row = draw.masked_row(), .check_offsets = draw.yes()};
+  SegmentedTrial<Op, T> trial(lengths, draw.recipe(), static_cast<int>(draw.below(4)), static_cast<int>(draw.below(4)),
+                              draw.below(5), draw.below(5));
+  expect_right("segmented_" + std::string(to_string(Op)) + ", " + std::to_string(lengths.size()) + " rows", false,
+               [&] { return trial.run_correct(options); });
+}
+
+template <RowOperator Op, class T>
+void loss(Draw& draw) {
+  const auto extents = draw.extents(2);
+  KokkosNN::CrossEntropyOptions options;
+  options.reduction       = draw.of({KokkosNN::Reduction::none, KokkosNN::Reduction::mean, KokkosNN::Reduction::sum});
+  options.label_smoothing = draw.of({0.0, 0.0, 0.1, 1.0});
+  options.z_loss          = draw.of({0.0, 0.0, 1e-2});
+  options.softcap         = draw.of({0.0, 0.0, 30.0});
+  options.determinism     = draw.determinism();
+  options.check_labels    = draw.yes();
+  if (extents[1] == 0) return;  // no label is one of no classes
+  LossTrial<Op, T> trial(draw.placement(extents), draw.placement(extents), options, draw.yes(), Recipe::uniform);
+  expect_right(std::string(to_string(Op)) + ' ' + std::to_string(extents[0]) + " by " + std::to_string(extents[1]),
+               false, [&] { return trial.run_correct(); });
+}
+
+template <class T>
+void one_case(Draw& draw) {
+  using Op = RowOperator;
+  switch (draw.below(16)) {
+    case 0:
+      return forward<Op::softmax, T, 1>(draw);
+    case 1:
+      return forward<Op::softmax, T, 2>(draw);
+    case 2:
+      return forward<Op::softmax, T, 3>(draw);
+    case 3:
+      return forward<Op::log_softmax, T, 2>(draw);
+    case 4:
+      return forward<Op::log_softmax, T, 4>(draw);
+    case 5:
+      return forward<Op::logsumexp, T, 1>(draw);
+    case 6:
+      return forward<Op::logsumexp, T, 3>(draw);
+    case 7:
+      return gradient<Op::softmax_backward, T, 3>(draw);
+    case 8:
+      return gradient<Op::log_softmax_backward, T, 2>(draw);
+    case 9:
+      return gradient<Op::logsumexp_backward, T, 3>(draw);
+    case 10:
+    case 11:
+      return masked<T>(draw);
+    case 12:
+      return segmented<Op::softmax, T>(draw);
+    case 13:
+      return segmented<Op::logsumexp, T>(draw);
+    case 14:
+      return loss<Op::cross_entropy, T>(draw);
+    default:
+      return loss<Op::cross_entropy_with_gradient, T>(draw);
+  }
+}
+
+void one_input(const std::uint8_t* data, std::size_t size) {
+  Draw draw(data, size);
+  draw.yes() ? one_case<double>(draw) : one_case<float>(draw);
+}
+
+}  // namespace
+}  // namespace KokkosNNTest
+
+#ifdef KOKKOSNN_FUZZER
+
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  setenv("KOKKOSNN_TUNING_FILE", "", 1);
+  Kokkos::initialize(*argc, *argv);
+  std::atexit([] { Kokkos::finalize(); });
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  KokkosNNTest::one_input(data, size);
+  return 0;
+}
+
+#else
+
+int main(int argc, char* argv[]) {
+  setenv("KOKKOSNN_TUNING_FILE", "", 1);
+  Kokkos::ScopeGuard kokkos(argc, argv);
+  const long cases = argc > 1 ? std::atol(argv[1]) : 3000;
+  std::mt19937 engine(argc > 2 ? static_cast<std::uint32_t>(std::atol(argv[2])) : 1);
+  std::vector<std::uint8_t> bytes(96);
+  for (long i = 0; i < cases; ++i) {
+    for (auto& byte : bytes) byte = static_cast<std::uint8_t>(engine());
+    KokkosNNTest::one_input(bytes.data(), bytes.size());
+  }
+  std::printf("%ld cases were right\n", cases);
+  return 0;
+}
+
+#endif
