@@ -151,7 +151,9 @@ struct LabelledStorage : Held {
                                         const LogitGradient<Math, A>& gradient) {
     if constexpr (extended) {
       Held::write_columns(row, sink, part, math, [&](A z, std::int64_t column) {
-        return gradient.of_logit(math, z, gradient.spread != A(0) ? math.weights(column) : A(0));
+        // The last pack may stick out of the row, but no weight does.
+        const bool has_weight = gradient.spread != A(0) && column < math.columns;
+        return gradient.of_logit(math, z, has_weight ? math.weights(column) : A(0));
       });
     } else {
       Held::write(row, sink, part, math, gradient);
