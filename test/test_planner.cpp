@@ -28,7 +28,7 @@ DeviceTraits wave64() {
   traits.lanes            = 64;
   traits.multiprocessors  = 104;
   traits.max_team_size    = 1024;
-  traits.resident_threads = Impl::resident_threads_hip;
+  traits.resident_threads = 1024;
   traits.scratch[0]       = 64 * 1024;
   return traits;
 }

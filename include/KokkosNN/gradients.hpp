@@ -91,7 +91,8 @@ void log_softmax_backward(const YView& y, const DyView& dy, const DxView& dx, co
 ///
 /// A row whose lse is -inf, a masked one, gives 0 with MaskedRowPolicy::zero and NaN otherwise; so does an lse of NaN
 /// or +inf. Each result is within 8 ulp of itself (16-bit types: 1 ulp) over the normal range, for the x and lse that
-/// are given. Reads MN + 2 M, writes MN elements; nothing is summed.
+/// are given, unless exp(scale x - lse) is below it: then it may be 0. Reads MN + 2 M, writes MN elements; nothing is
+/// summed.
 template <ExecutionSpace Exec, View XView, View LseView, View DlseView, View DxView>
 void logsumexp_backward(const Exec& exec, const XView& x, const LseView& lse, const DlseView& dlse, const DxView& dx,
                         const SoftmaxOptions& options = {}) {

@@ -149,7 +149,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   const bool is_reduced = options.reduction != Reduction::none && writes_loss;
   Pointers data         = given;
 
-  LossWorkspace<A> workspace(nullptr);
+  LossWorkspace<A> workspace;
   const bool sums_weights = smooths && data.weights.data != nullptr;
   if (is_mean || is_reduced || sums_weights) {
     const std::size_t bytes = LossWorkspace<A>::bytes(is_reduced ? layout.rows : 0);

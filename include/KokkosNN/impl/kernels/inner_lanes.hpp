@@ -148,9 +148,9 @@ struct InnerLanes {
     const Window window  = {inner - i < V ? static_cast<int>(inner - i) : V};
     const auto input     = source.template column<V>(o, i);
 
-    // Two sets of slots: whoever writes one again has passed the barrier behind the other.
+    // Two sets of slots: whoever writes one again has passed the barrier behind the other. A single speaker has none.
     auto* const sums   = static_cast<Pack<W, V>*>(slots);
-    auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + place.speakers() * lanes);
+    auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + (slots == nullptr ? 0 : place.speakers() * lanes));
     Column column;
     PackState<Math, V> all;
     if constexpr (keeps) {

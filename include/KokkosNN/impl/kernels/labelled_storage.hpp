@@ -141,7 +141,9 @@ struct LabelledStorage : Held {
     if constexpr (extended) {
       const auto weights = math.column_weights();
       Held::write_columns(row, sink, part, math, [&](A z, std::int64_t column) {
-        return gradient.of_logit(math, z, gradient.spread != A(0) ? weights(column) : A(0));
+        // The last pack may stick out of the row, but no weight does.
+        const bool has_weight = gradient.spread != A(0) && column < math.shard.columns;
+        return gradient.of_logit(math, z, has_weight ? weights(column) : A(0));
       });
     } else {
       Held::write(row, sink, part, math, gradient);

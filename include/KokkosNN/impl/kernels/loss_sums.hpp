@@ -108,11 +108,13 @@ template <class A>
 struct LossWorkspace {
   static constexpr int max_parts = 1024;
 
-  double* divisor;
-  A* inverse_divisor;
-  A* weight_of_classes;
-  double* parts;
-  A* row_losses;
+  double* divisor      = nullptr;
+  A* inverse_divisor   = nullptr;
+  A* weight_of_classes = nullptr;
+  double* parts        = nullptr;
+  A* row_losses        = nullptr;
+
+  LossWorkspace() = default;
 
   static std::size_t bytes(std::int64_t row_losses) {
     return (3 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
