@@ -47,7 +47,9 @@
 // Errors     std::invalid_argument as of the local function, and with `check` on every rank: where one rank's arguments
 //            are refused or rows or options differ, all ranks throw, and nothing is written. That costs one reduction
 //            of 34 words a call. Without `check` a rank that throws leaves the others waiting. std::runtime_error with
-//            MPI's text where MPI fails; that communicator throws it from then on. options.plan must be left alone.
+//            MPI's text where MPI fails; that communicator throws it from then on, and whether ranks on which MPI did not
+//            fail come back is up to MPI. Labels, weights and their order among ranks are not compared. options.plan
+//            must be left alone.
 // Cost       as many reads and writes an element as each function says.
 // Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
 // Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; a
