@@ -31,6 +31,10 @@ bool five_pass_serves(const Case& shape);
 Contender make_cudnn(const Problem& problem);
 bool cudnn_serves(const Case& shape);
 
+/// oneDNN's softmax and log-softmax and their gradients; only there where CMake found oneDNN (KOKKOSNN_HAVE_ONEDNN).
+Contender make_onednn(const Problem& problem);
+bool onednn_serves(const Case& shape);
+
 /// KokkosNN with the planner's own plan (`automatic`) or a forced strategy.
 ///
 /// \throws std::invalid_argument where the strategy can't serve

@@ -425,6 +425,7 @@ RowPlan arithmetic_of(RowPlan plan) {
   plan.league_size   = 0;
   plan.rows_per_team = 0;
   plan.rows_ahead    = 0;
+  plan.streams       = false;
   if (plan.strategy == RowStrategy::vector_lanes) plan.team_size = 0;
   return plan;
 }

@@ -97,7 +97,7 @@ struct DeviceTraits {
   int max_team_size        = 1;
   int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
   std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
-  std::size_t cache        = 0;    ///< bytes of a GPU's last-level cache
+  std::size_t cache        = 0;    ///< bytes of the last-level cache, 0 where that is not known
   bool prefetches          = false;  ///< a thread can ask for a row to be brought into that cache
   const TuningTable* tuning = nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table
 };
@@ -121,6 +121,7 @@ struct RowPlan {
   int scratch_level      = 0;
   std::size_t scratch_bytes = 0;  ///< team scratch
   RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
+  bool streams           = false;  ///< on a host: results go past the caches, being too many for them
 
   bool operator==(const RowPlan&) const = default;
 };

@@ -80,6 +80,7 @@ class Planner {
         break;
     }
     if (prefetches_rows()) prefetch_later_rows();
+    m_plan.streams = streams_results();
     validate_plan();
     return m_plan;
   }
@@ -264,6 +265,21 @@ class Planner {
   /// Of scratch that the launch asks for: a GPU's kernels have places of their own.
   std::size_t exchange_bytes(int threads) const { return is_gpu() ? 0 : Impl::exchange_pairs(threads) * pair_bytes(); }
 
+  /// Scratch of a team that has a row: for its threads' states, or on a host for those of the row's pieces, and for what
+  /// is kept of the row.
+  std::size_t row_scratch_bytes(int threads, std::size_t kept) const {
+    const std::size_t bytes = exchange_bytes(threads) + kept;
+    if (is_gpu()) return bytes;
+    const std::int64_t pieces = ceil_div(m_problem.cols, Impl::host_piece(m_problem.accumulator_bytes));
+    return std::max(bytes, Impl::host_scratch_bytes(pieces, pair_bytes(), kept));
+  }
+
+  /// Whether a host's results should not displace in the caches what will be read: they do not fit in there.
+  bool streams_results() const {
+    const double bytes = static_cast<double>(m_problem.rows) * static_cast<double>(m_problem.cols) * m_problem.y_bytes;
+    return !is_gpu() && m_traits.cache > 0 && bytes > static_cast<double>(m_traits.cache);
+  }
+
   /// Puts `bytes` of scratch at the lowest level that holds them.
   void set_scratch(std::size_t bytes) {
     m_plan.scratch_bytes = bytes;
@@ -359,7 +375,7 @@ class Planner {
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
                                             : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));
     require_capacity(m_plan.lanes);
-    set_scratch(exchange_bytes(m_plan.team_size));
+    set_scratch(row_scratch_bytes(m_plan.team_size, is_gpu() ? 0 : kept_row_bytes()));
   }
 
   /// k packs a thread, or fewer where much less of the team would be idle. 4096 x 1280 f32: 0.91 of copy, with 8 packs
@@ -379,7 +395,7 @@ class Planner {
           is_gpu() ? even_team(m_policy.scratch_packs_per_thread, m_policy.scratch_team_size) : host_threads_a_row();
     }
     one_row_a_team(team_size);
-    set_scratch(exchange_bytes(team_size) + kept_row_bytes());
+    set_scratch(row_scratch_bytes(team_size, kept_row_bytes()));
   }
 
   void team_online() {
@@ -390,7 +406,7 @@ class Planner {
     }
     m_plan.packs_per_thread = k;
     one_row_a_team(team_size);
-    set_scratch(exchange_bytes(team_size));
+    set_scratch(row_scratch_bytes(team_size, 0));
   }
 
   int online_team_size() const {
@@ -508,6 +524,7 @@ class Planner {
     if (!std::has_single_bit(unsigned(m_plan.lanes))) {
       refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two");
     }
+    if (!is_gpu()) return host_inner_lanes();
     const std::int64_t one    = std::max(m_traits.lanes, m_plan.lanes);
     const std::int64_t needed = round_up(m_plan.lanes * ceil_div(m_problem.cols, m_plan.packs_per_thread), one);
     m_plan.team_size          = m_request.team_size;
@@ -526,6 +543,32 @@ class Planner {
     }
     m_plan.league_size = capped_league(inner_teams(m_plan.lanes));
     set_scratch(inner_scratch(m_plan.team_size));
+  }
+
+  /// A host's thread has a block of rows by itself: as many as are kept with all of their columns, but enough blocks for
+  /// all threads. Where so few would be kept that a column brings less than a cache line, columns are read twice.
+  void host_inner_lanes() {
+    const int bytes           = m_problem.accumulator_bytes;
+    const std::int64_t cols   = m_problem.cols * row_tensors(m_problem.op);
+    const int least           = Impl::host_inner_least_bytes / bytes;
+    const std::int64_t blocks = 4 * m_traits.multiprocessors;
+    m_plan.pack               = Impl::host_inner_bytes / bytes;
+    const auto count          = [&] { return m_problem.rows / m_problem.inner * ceil_div(m_problem.inner, m_plan.pack); };
+    const bool fits           = Impl::host_inner_keeps(cols, least, bytes);
+    while (m_plan.pack > least && ((fits && !Impl::host_inner_keeps(cols, m_plan.pack, bytes)) || count() < blocks)) {
+      m_plan.pack /= 2;
+    }
+    m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : m_plan.lanes;
+    if (m_plan.team_size > m_traits.max_team_size || m_plan.team_size % m_plan.lanes != 0) {
+      refuse("team_size " + std::to_string(m_plan.team_size) + " is no multiple of lanes " +
+             std::to_string(m_plan.lanes) + " up to " + std::to_string(m_traits.max_team_size));
+    }
+    m_plan.league_size = capped_league(ceil_div(count(), m_plan.team_size));
+    const std::int64_t columns = Impl::host_inner_keeps(m_problem.cols, m_plan.pack, bytes)
+                                     ? m_problem.cols
+                                     : Impl::host_inner_columns(m_plan.pack, bytes);
+    const std::int64_t kept    = is_gradient() ? 0 : columns * m_plan.pack * bytes + std::int64_t(Impl::host_line);
+    set_scratch(static_cast<std::size_t>(m_plan.team_size * kept));
   }
 
   /// A sum and a maximum for each row, from every warp of a team; of a gradient a sum.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <type_traits>
 
@@ -97,6 +98,25 @@ constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowO
   return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
 }
 
+/// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and
+/// what is written share a first-level cache.
+constexpr int host_piece(int accumulator_bytes) { return 16384 / accumulator_bytes; }
+
+/// Pieces of a row that share a state: one, unless a row has very many.
+constexpr std::int64_t host_pieces_a_state(std::int64_t pieces) { return (pieces + 1023) / 1024; }
+
+/// What a row's pieces leave in team scratch: their states, and behind them, at a cache line's begin, what is kept of
+/// the row. A vector may be read that lies half behind that.
+inline constexpr std::size_t host_line = 64;
+constexpr std::size_t host_scratch_bytes(std::int64_t pieces, std::size_t state_bytes, std::size_t kept_bytes) {
+  if (pieces < 2) return 0;
+  const std::int64_t each = host_pieces_a_state(pieces);
+  return static_cast<std::size_t>((pieces + each - 1) / each) * state_bytes + host_line + kept_bytes + host_line;
+}
+inline char* host_aligned(char* pointer) {
+  return pointer + (host_line - reinterpret_cast<std::uintptr_t>(pointer) % host_line) % host_line;
+}
+
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
 /// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight. On HIP 4 always: a running sum for
 /// each of several elements is spilled, and 32 lanes of 4 bytes are one line of its cache.
@@ -121,6 +141,24 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
   if (backend == Backend::hip) return 2;
   return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
 }
+
+/// inner_lanes on a host: bytes of accumulators side by side that a thread has, at most and at least, and how many of
+/// them it keeps of all columns, in the second-level cache.
+inline constexpr int host_inner_bytes       = 1024;
+inline constexpr int host_inner_least_bytes = 64;
+inline constexpr std::int64_t host_kept_bytes = std::int64_t(512) << 10;
+
+/// Whether a block of so many rows, of so many tensors, is kept.
+constexpr bool host_inner_keeps(std::int64_t cols, int width, int accumulator_bytes) {
+  return cols * width * accumulator_bytes <= host_kept_bytes;
+}
+/// Columns that a thread works on at a time where they are not.
+constexpr std::int64_t host_inner_columns(int width, int accumulator_bytes) {
+  return host_kept_bytes / 4 / (std::int64_t(width) * accumulator_bytes);
+}
+
+/// Bytes of this machine's last-level cache, 0 where the system does not say.
+std::size_t host_cache_bytes();
 
 /// Whether k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
@@ -180,6 +218,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     traits.multiprocessors  = std::max(1, int(exec.concurrency()));
     traits.max_team_size    = probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{});
     traits.resident_threads = 1;
+    traits.cache            = Impl::host_cache_bytes();
     traits.scratch[0]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(0);
     traits.scratch[1]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(1);
   }

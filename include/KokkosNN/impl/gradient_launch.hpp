@@ -6,6 +6,8 @@
 #include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/kernels/gradient_inner_lanes.hpp>
 #include <KokkosNN/impl/kernels/gradient_storages.hpp>
+#include <KokkosNN/impl/kernels/host_gradients.hpp>
+#include <KokkosNN/impl/kernels/host_inner.hpp>
 #include <KokkosNN/impl/launch.hpp>
 #include <KokkosNN/impl/layout.hpp>
 #include <KokkosNN/impl/primitives/gradient.hpp>
@@ -29,6 +31,8 @@ requires(row_tensors(op) == 2) struct Storages<op, Source, A, V, backend> {
   using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K>>;
   using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2>;
   using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
+  template <class Math, bool>
+  using OnHost = HostPairs<V, Math, Source>;
 };
 
 /// There is nothing to keep; the planner never asks for team scratch.
@@ -39,6 +43,8 @@ struct Storages<RowOperator::logsumexp_backward, Source, A, V, backend> {
   using Registers                    = std::type_identity<ElementwiseStorage<X, A, V, K>>;
   static constexpr int looping_packs = packs_when_looping(backend, V, RowOperator::logsumexp_backward, Source::form);
   using Online                       = ElementwiseStorage<X, A, V, looping_packs>;
+  template <class Math, bool>
+  using OnHost = HostElements<V, Math, Source>;
 };
 
 /// The accumulator of a gradient that reads X and D and writes Y.
@@ -106,6 +112,12 @@ struct GradientCall {
     const auto sink          = inner_rows_of(data.dx, layout, GradientLayout::dx);
     using Source             = std::decay_t<decltype(source)>;
     using Sink               = std::decay_t<decltype(sink)>;
+    if constexpr (backend == Backend::host && lanes_of<A> > 1) {
+      return launch<max_threads_per_team>(
+          exec, plan,
+          HostGradientInner<op, Math, Source, Sink>{source, sink, math, layout.rows / inner, inner, layout.cols,
+                                                    plan.pack});
+    }
     launch<max_threads_when_wide>(exec, plan,
                                   GradientInnerLanes<op, inner_V, K, Math, Source, Sink>{
                                       source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,

@@ -3,6 +3,8 @@
 #define KOKKOSNN_IMPL_LAUNCH_HPP
 
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/kernels/host_inner.hpp>
+#include <KokkosNN/impl/kernels/host_rows.hpp>
 #include <KokkosNN/impl/kernels/inner_lanes.hpp>
 #include <KokkosNN/impl/kernels/row_in_team.hpp>
 #include <KokkosNN/impl/kernels/split_row.hpp>
@@ -74,6 +76,15 @@ struct Storages {
   };
   using Scratch = ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>;
   using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form)>;
+  /// On a host with vectors.
+  template <class Math, bool keeps>
+  using OnHost = HostLogits<op, V, Math, keeps>;
+};
+
+/// Whether an operator's rows can be worked on in pieces, on a host.
+template <class Kept, class Math>
+concept HasHostStorage = requires {
+  typename Kept::template OnHost<Math, false>;
 };
 
 /// One call on rows that a Source gives and a Sink takes.
@@ -94,7 +105,21 @@ struct RowsCall {
   std::int64_t rows;
   std::int64_t cols;
 
+  /// Whether all strategies but split_row are the host's kernel.
+  static constexpr bool runs_in_pieces =
+      backend == Backend::host && lanes_of<A> > 1 && !has_rims && HasHostStorage<Kept, Math>;
+
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    if (plan.strategy == RowStrategy::split_row) return run_on_split_rows(own_workspace);
+    if constexpr (runs_in_pieces) {
+      plan.strategy == RowStrategy::team_online ? run_in_pieces<false>() : run_in_pieces<true>();
+    } else {
+      run_in_teams();
+    }
+  }
+
+ private:
+  void run_in_teams() const {
     switch (plan.strategy) {
       case RowStrategy::vector_lanes:
       case RowStrategy::team_registers:
@@ -106,15 +131,25 @@ struct RowsCall {
       case RowStrategy::team_online:
         run_in_team<most_threads_when_looping(op), typename Kept::Online>();
         break;
-      case RowStrategy::split_row:
-        if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
-          if (plan.launches == 2) return run_split_twice(own_workspace);
-        }
-        run_split(own_workspace);
-        break;
       default:
         Kokkos::abort("KokkosNN: a plan without a strategy was launched");
     }
+  }
+
+  void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
+      if (plan.launches == 2) return run_split_twice(own_workspace);
+    }
+    run_split(own_workspace);
+  }
+
+  template <bool keeps>
+  void run_in_pieces() const {
+    using Storage = typename Kept::template OnHost<Math, keeps>;
+    launch<max_threads_per_team>(
+        exec, plan,
+        HostRows<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.rows_per_team, plan.streams,
+                                                     plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
   /// vector_lanes and team_registers only.
@@ -135,7 +170,6 @@ struct RowsCall {
     }
   }
 
- private:
   template <int K>
   void run_with_packs() const {
     if constexpr (is_packs_per_thread(backend, K, op)) {
@@ -236,6 +270,7 @@ struct ViewCall {
   static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
   static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
   using Math                       = RowMath<A, exp_accuracy_for<Y>>;
+  static constexpr bool runs_on_host_vectors = backend == Backend::host && lanes_of<A> > 1;
 
   /// Not inline, so that a file which finds it in the library compiles no kernel.
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
@@ -266,6 +301,12 @@ struct ViewCall {
     using Source             = InnerRows<const X>;
     const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map()};
     const auto start = [&]<bool keeps, class Sink>(std::bool_constant<keeps>, const Sink& sink) {
+      if constexpr (runs_on_host_vectors) {
+        return launch<max_threads_per_team>(
+            exec, plan,
+            HostInner<op, Math, Source, Sink>{source, sink, math, layout.rows / inner, inner, layout.cols, plan.pack,
+                                              plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+      }
       constexpr int inner_V = inner_pack_size(backend, sizeof(X), y_bytes, sizeof(A), keeps);
       constexpr int K       = inner_packs(backend, inner_V, sizeof(A), keeps);
       launch<max_threads_per_team>(exec, plan,
@@ -274,6 +315,7 @@ struct ViewCall {
                                        plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
     };
     const auto start_on = [&](const auto& sink) {
+      if constexpr (runs_on_host_vectors) return start(std::false_type{}, sink);
       constexpr int kept_V = inner_pack_size(backend, sizeof(X), y_bytes, sizeof(A), true);
       const bool keeps     = plan.packs_per_thread == inner_packs(backend, kept_V, sizeof(A), true) &&
                          plan.team_size / plan.lanes * std::int64_t(plan.packs_per_thread) >= layout.cols;

@@ -2,6 +2,8 @@
 #ifndef KOKKOSNN_IMPL_PRIMITIVES_EXP_HPP
 #define KOKKOSNN_IMPL_PRIMITIVES_EXP_HPP
 
+#include <KokkosNN/impl/primitives/vector.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
@@ -15,17 +17,6 @@ namespace KokkosNN::Impl {
 
 /// How good an exponential must be: `full` within 2 ulp of the accumulator type, `fast` enough to round to 16 bits.
 enum class ExpAccuracy { full, fast };
-
-/// a * b + c rounded once, at the speed of the machine: without a fused instruction std::fma is a slow library call,
-/// and for float the exact product in double does the same.
-KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return Kokkos::fma(a, b, c);
-#else
-  return static_cast<float>(static_cast<double>(a) * b + c);
-#endif
-}
-KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
 
 /// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
 /// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
@@ -75,35 +66,18 @@ template <class A>
 inline constexpr A log_of_2_low = A(log_of_2_high - double(log_of_2<A>) + log_of_2_rest);
 
 /// c_i + f c_{i+1} + ... by Horner's scheme, unrolled at compile time.
-template <class A, ExpAccuracy accuracy, int i = 0>
-KOKKOS_INLINE_FUNCTION A exp2_series(A f) {
+template <ExpAccuracy accuracy, int i = 0, class T>
+KOKKOS_FORCEINLINE_FUNCTION T exp2_series(T f) {
+  using A                 = ScalarOf<T>;
   using C                 = Exp2Constants<A>;
   constexpr bool is_full  = accuracy == ExpAccuracy::full;
   constexpr int count     = is_full ? C::full_terms : C::fast_terms;
   constexpr A coefficient = is_full ? C::full_series[i] : C::fast_series[i % C::fast_terms];
   if constexpr (i == count - 1) {
-    return coefficient;
+    return splat<T>(coefficient);
   } else {
-    return fused_multiply_add(f, exp2_series<A, accuracy, i + 1>(f), coefficient);
+    return fused_multiply_add(f, exp2_series<accuracy, i + 1>(f), splat<T>(coefficient));
   }
-}
-
-/// The larger of the two; a NaN x stays one, so that fmax will not do.
-KOKKOS_INLINE_FUNCTION float at_least(float x, float bound) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(bound));
-  return result;
-#else
-  return x < bound ? bound : x;
-#endif
-}
-KOKKOS_INLINE_FUNCTION double at_least(double x, double bound) { return x < bound ? bound : x; }
-
-/// The smaller of the two; a NaN x stays one.
-template <class A>
-KOKKOS_INLINE_FUNCTION A at_most(A x, A bound) {
-  return -at_least(-x, -bound);
 }
 
 /// 2^t to a relative 2^-22 for |t| <= 1/2, plus what rounding t loses beyond, by the instruction that a GPU has for it; 0
@@ -140,9 +114,15 @@ template <class A>
 struct ExpReference {
   A base;
   A exponent;
-  A lowest;                               ///< x - base from which on the exponential is 0
-  typename Exp2Constants<A>::bits shift;  ///< 2^-exponent's exponent bits
+  A lowest;         ///< x - base from which on the exponential is 0
+  BitsOf<A> shift;  ///< 2^-exponent's exponent bits
 };
+
+/// The same in all lanes of a vector T.
+template <class T, class A>
+KOKKOS_FORCEINLINE_FUNCTION ExpReference<T> splat_reference(const ExpReference<A>& r) {
+  return {splat<T>(r.base), splat<T>(r.exponent), splat<T>(r.lowest), splat<BitsOf<T>>(r.shift)};
+}
 
 /// exp(scale (x - R)), scale > 0, relative to a reference R near the largest x. -inf gives 0, NaN gives NaN; results
 /// below the normal range may be 0.
@@ -180,33 +160,47 @@ struct ScaledExp {
   }
 
   /// R for values up to max: the power of two at or below its exponential; infinities stay.
-  KOKKOS_INLINE_FUNCTION A reference_of(A max) const {
-    const A t = max * scale2;
-    return is_power(t) ? Kokkos::floor(t) * inverse : max;
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T reference_of(T max) const {
+    const T t = max * splat<T>(scale2);
+    return is_power(t) ? round_down(t) * splat<T>(inverse) : max;
   }
 
-  KOKKOS_INLINE_FUNCTION Reference at(A R) const {
-    const A t = R * scale2;
-    return is_power(t) ? reference(A(0), nearest(t)) : reference(R, A(0));
+  template <class T>
+  KOKKOS_INLINE_FUNCTION ExpReference<T> at(T R) const {
+    const T t    = R * splat<T>(scale2);
+    const T zero = splat<T>(A(0));
+    if constexpr (std::is_same_v<T, A>) {
+      return is_power(t) ? reference(zero, nearest(t)) : reference(R, zero);
+    } else {
+      return reference(is_power(t) ? zero : R, is_power(t) ? nearest(t) : zero);
+    }
   }
 
-  KOKKOS_INLINE_FUNCTION A operator()(A x, const Reference& r) const { return of_difference(x - r.base, r); }
+  /// T is A or, on a host, a vector of A. (g++ does not inline it where it is used too often, if it is not forced to.)
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, const ExpReference<T>& r) const {
+    return of_difference(x - r.base, r);
+  }
 
   /// The same of x - base.
-  KOKKOS_INLINE_FUNCTION A of_difference(A d, const Reference& r) const {
-    if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<A, float>) {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T of_difference(T d, const ExpReference<T>& r) const {
+    if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<T, float>) {
       KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(d, scale2, -r.exponent));))
     }
+    const T magic   = splat<T>(C::round_magic);
     d               = at_least(d, r.lowest);
-    const A shifted = fused_multiply_add(d, scale2, C::round_magic);
-    const A f       = fraction(d, shifted - C::round_magic);
-    const A power   = Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits) + r.shift);
-    return fused_multiply_add(f, exp2_series<A, accuracy>(f), A(1)) * power;
+    const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
+    const T f       = fraction(d, shifted - magic);
+    const T power   = Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift);
+    return fused_multiply_add(f, exp2_series<accuracy>(f), splat<T>(A(1))) * power;
   }
 
   /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
-  KOKKOS_INLINE_FUNCTION A of_any(A x, const Reference& r) const {
-    const A highest = (r.exponent + A(C::bias + 1)) * inverse;
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T of_any(T x, const ExpReference<T>& r) const {
+    const T highest = (r.exponent + splat<T>(A(C::bias + 1))) * splat<T>(inverse);
     return of_difference(at_most(x - r.base, highest), r);
   }
 
@@ -233,34 +227,57 @@ struct ScaledExp {
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION static A nearest(A t) { return (t + C::round_magic) - C::round_magic; }
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static T nearest(T t) {
+    return (t + splat<T>(C::round_magic)) - splat<T>(C::round_magic);
+  }
 
   /// 2^n, or 0 for the least n, -bias.
   KOKKOS_INLINE_FUNCTION static A power_of_two(A n) {
     return Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(n + C::round_magic) + C::bias) << C::mantissa_bits);
   }
 
-  KOKKOS_INLINE_FUNCTION static bool is_power(A t) {
+  /// Of a vector where `is_power`.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static T round_down(T t) {
+    if constexpr (std::is_same_v<T, A>) {
+      return Kokkos::floor(t);
+    } else {
+      const T n = nearest(t);
+      return n > t ? n - splat<T>(A(1)) : n;
+    }
+  }
+
+  /// Of a vector lane by lane.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static auto is_power(T t) {
     constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
-    return t < limit && t > -limit;
+    if constexpr (std::is_same_v<T, A>) {
+      return t < limit && t > -limit;
+    } else {
+      return (t < splat<T>(limit)) & (t > splat<T>(-limit));
+    }
   }
 
-  KOKKOS_INLINE_FUNCTION Reference reference(A base, A exponent) const {
-    const bits integer = Kokkos::bit_cast<bits>(exponent + C::round_magic);
-    return {base, exponent, (exponent - A(C::bias)) * inverse, (C::bias - integer) << C::mantissa_bits};
+  template <class T>
+  KOKKOS_INLINE_FUNCTION ExpReference<T> reference(T base, T exponent) const {
+    const auto integer = Kokkos::bit_cast<BitsOf<T>>(exponent + splat<T>(C::round_magic));
+    return {base, exponent, (exponent - splat<T>(A(C::bias))) * splat<T>(inverse),
+            (splat<BitsOf<T>>(C::bias) - integer) << C::mantissa_bits};
   }
 
-  KOKKOS_INLINE_FUNCTION A fraction(A d, A n) const {
-    const A f = fused_multiply_add(d, scale2, -n);
-    return accuracy == ExpAccuracy::full ? fused_multiply_add(d, scale2_low, f) : f;
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T fraction(T d, T n) const {
+    const T f = fused_multiply_add(d, splat<T>(scale2), -n);
+    return accuracy == ExpAccuracy::full ? fused_multiply_add(d, splat<T>(scale2_low), f) : f;
   }
 };
 
 /// A number as high + low, for sums in which no rounding must be seen.
 template <class T>
 struct TwoWords {
-  T high = 0;
-  T low  = 0;
+  T high{};
+  T low{};
 
   /// Knuth's two-sum; bitwise commutative.
   KOKKOS_INLINE_FUNCTION friend TwoWords operator+(const TwoWords& a, const TwoWords& b) {

@@ -7,7 +7,8 @@
 
 #include <Kokkos_Core.hpp>
 
-// What an operator makes of a row once (max, sum) is known. A new operator of the family is a new Finish.
+// What an operator makes of a row once (max, sum) is known. A new operator of the family is a new Finish. Elements are
+// numbers or, on a host, vectors T of them.
 
 namespace KokkosNN::Impl {
 
@@ -38,9 +39,10 @@ struct RowMath {
 };
 
 /// A reference that exponentials can be taken relative to: 0 in place of -inf.
-template <class A>
-KOKKOS_INLINE_FUNCTION A finite_reference(A reference) {
-  return reference == -Kokkos::Experimental::infinity_v<A> ? A(0) : reference;
+template <class T>
+KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
+  using A = ScalarOf<T>;
+  return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
 }
 
 template <RowOperator op>
@@ -83,21 +85,36 @@ struct Finish<RowOperator::softmax> {
         : reference(math.exp.at(finite_reference(total.reference))) {
       // 0 where the thread's lanes saw nothing but -inf: relative to a reference of 0 instead it could be infinite.
       const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
-      const auto sum    = split_sum<A>(total.sum);
-      const A inverse   = sum.high == A(0) ? math.masked_value : A(1) / sum.high;
-      const A error     = fused_multiply_add(-inverse, sum.high, A(1)) - inverse * sum.low;
-      factor            = rescaling * inverse;
-      factor_low        = sum.high == A(0) ? A(0) : rescaling * (error * inverse);
+      set_factors(math, rescaling, split_sum<A>(total.sum));
+    }
+    /// Of rows side by side, one a lane of A, each of which is kept relative to its total.
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const ExpReference<A>& reference_, const TwoWords<A>& sum)
+        : reference(reference_) {
+      set_factors(math, splat<A>(ScalarOf<A>(1)), sum);
     }
     /// From a kept exponential.
-    KOKKOS_INLINE_FUNCTION A operator()(const Math&, A kept) const {
-      if constexpr (Math::accuracy == ExpAccuracy::fast) return kept * factor;
-      return fused_multiply_add(kept, factor, kept * factor_low);
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math&, T kept) const {
+      if constexpr (Math::accuracy == ExpAccuracy::fast) return kept * splat<T>(factor);
+      return fused_multiply_add(kept, splat<T>(factor), kept * splat<T>(factor_low));
     }
     /// From the input itself, where own_reference was the total's.
-    KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const { return (*this)(math, math.exp(x, reference)); }
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
+      return (*this)(math, math.exp(x, splat_reference<T>(reference)));
+    }
     /// From an element of -inf.
     KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0)); }
+
+   private:
+    KOKKOS_INLINE_FUNCTION void set_factors(const Math& math, A rescaling, const TwoWords<A>& sum) {
+      const A zero    = splat<A>(ScalarOf<A>(0));
+      const A one     = splat<A>(ScalarOf<A>(1));
+      const A inverse = sum.high == zero ? splat<A>(math.masked_value) : one / sum.high;
+      const A error   = fused_multiply_add(-inverse, sum.high, one) - inverse * sum.low;
+      factor          = rescaling * inverse;
+      factor_low      = sum.high == zero ? zero : rescaling * (error * inverse);
+    }
   };
 };
 
@@ -122,10 +139,15 @@ struct Finish<RowOperator::log_softmax> {
       const A sum = static_cast<A>(total.sum);
       log_sum     = sum == A(0) ? math.masked_value : Kokkos::log(sum) + math.exp.logarithm_less(reference);
     }
-    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A x) const {
-      return at_most(math.exp.scale * (x - reference) - log_sum, A(0));
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
+      return at_most(splat<T>(math.exp.scale) * (x - splat<T>(reference)) - splat<T>(log_sum),
+                     splat<T>(ScalarOf<T>(0)));
     }
-    KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const { return (*this)(math, x); }
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
+      return (*this)(math, x);
+    }
   };
 };
 

@@ -173,9 +173,11 @@ struct Finish<RowOperator::softmax_backward> {
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Math&, const typename Math::State& total) : sum(words_of(total)) {}
-    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A y, A dy) const {
-      const A difference = Math::accuracy == ExpAccuracy::fast ? dy - sum.high : (dy - sum.high) - sum.low;
-      return math.scale * (y * difference);
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T y, T dy) const {
+      const T difference = dy - splat<T>(sum.high);
+      const T exact      = Math::accuracy == ExpAccuracy::fast ? difference : difference - splat<T>(sum.low);
+      return splat<T>(math.scale) * (y * exact);
     }
     /// From an element that is masked.
     KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0), A(0)); }
@@ -199,10 +201,11 @@ struct Finish<RowOperator::log_softmax_backward> {
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
         : sum(words_of(total)), reference(math.exp.at(A(0))) {}
-    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A y, A dy) const {
-      const A e    = math.exp.of_any(y, reference);
-      const A high = dy - e * sum.high;
-      return math.scale * (Math::accuracy == ExpAccuracy::fast ? high : high - e * sum.low);
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T y, T dy) const {
+      const T e    = math.exp.of_any(y, splat_reference<T>(reference));
+      const T high = dy - e * splat<T>(sum.high);
+      return splat<T>(math.scale) * (Math::accuracy == ExpAccuracy::fast ? high : high - e * splat<T>(sum.low));
     }
   };
 };
@@ -228,8 +231,9 @@ struct Finish<RowOperator::logsumexp_backward> {
       factor       = is_finite ? math.scale * row.dlse * Kokkos::exp(rest)
                                : (row.lse < A(0) ? math.masked_value : Kokkos::Experimental::quiet_NaN_v<A>);
     }
-    KOKKOS_INLINE_FUNCTION A operator()(const Math& math, A x) const {
-      return math.exp.of_any(math.sign * x, reference) * factor;
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
+      return math.exp.of_any(splat<T>(math.sign) * x, splat_reference<T>(reference)) * splat<T>(factor);
     }
   };
 };

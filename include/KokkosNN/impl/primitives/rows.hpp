@@ -29,8 +29,14 @@ struct RowMap {
   std::int64_t stride[max_row_dims] = {};
   double inverse[max_row_dims]      = {};  // of extent
 
-  KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
-    if (n <= 1) return row * stride[0];
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
+    return n <= 1 ? row * stride[0] : along_axes(row);
+  }
+  /// The distance of neighbouring rows, or 0 if there is not one.
+  std::int64_t only_stride() const { return n <= 1 ? stride[0] : 0; }
+
+ private:
+  KOKKOS_INLINE_FUNCTION std::int64_t along_axes(std::int64_t row) const {
     std::int64_t offset = 0;
     KOKKOSNN_IMPL_NO_UNROLL
     for (int k = n - 1; k > 0; --k) {
@@ -45,8 +51,6 @@ struct RowMap {
     }
     return offset + row * stride[0];
   }
-  /// The distance of neighbouring rows, or 0 if there is not one.
-  std::int64_t only_stride() const { return n <= 1 ? stride[0] : 0; }
 };
 
 /// The same for rows at one distance: less for a kernel to be given.
@@ -338,7 +342,7 @@ struct MemoryRows {
   std::conditional_t<form == RowForm::aligned, RowStride, RowMap> map;
   RowPrefetch ahead = {};
 
-  KOKKOS_INLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
+  KOKKOS_FORCEINLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
     return {opaque(data + map(r)), form == RowForm::any ? col_stride : 1};
   }
 

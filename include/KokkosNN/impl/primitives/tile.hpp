@@ -16,13 +16,6 @@
 
 namespace KokkosNN::Impl {
 
-/// The larger of the two; a NaN x is ignored. m is never NaN.
-template <class A>
-KOKKOS_INLINE_FUNCTION A max_ignoring_nan(A m, A x) {
-  KOKKOS_IF_ON_DEVICE((return Kokkos::fmax(m, x);))
-  KOKKOS_IF_ON_HOST((return x > m ? x : m;))
-}
-
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION A largest(const Pack<A, V>& pack) {
   if constexpr (V == 1) {

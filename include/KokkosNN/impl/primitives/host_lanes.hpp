@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_PRIMITIVES_HOST_LANES_HPP
+#define KOKKOSNN_IMPL_PRIMITIVES_HOST_LANES_HPP
+
+#include <KokkosNN/impl/primitives/finish.hpp>
+#include <KokkosNN/impl/primitives/host_sums.hpp>
+#include <KokkosNN/impl/primitives/vector.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+// Rows side by side, one a lane of a host's vectors: nothing is ever joined across lanes. What is computed once a row
+// is computed lane by lane, by the functions of all kernels, and its results are put side by side.
+
+namespace KokkosNN::Impl {
+
+/// Room for n objects, which are made where they are.
+template <class T, int n>
+class RawArray {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION T& operator[](int i) { return *reinterpret_cast<T*>(m_bytes + i * sizeof(T)); }
+  KOKKOS_FORCEINLINE_FUNCTION const T& operator[](int i) const {
+    return *reinterpret_cast<const T*>(m_bytes + i * sizeof(T));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void* at(int i) { return m_bytes + i * sizeof(T); }
+
+ private:
+  alignas(T) unsigned char m_bytes[sizeof(T) * n];
+};
+
+/// Aggregates of numbers of A, one a lane, as one aggregate of vectors.
+template <class A, class Wide, class Narrow>
+KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Narrow, lanes_of<A>>& narrow) {
+  static_assert(sizeof(Wide) == sizeof(Narrow) * lanes_of<A>);
+  constexpr int words = sizeof(Narrow) / sizeof(A);
+  BitsOf<A> from[lanes_of<A>][words], to[words][lanes_of<A>];
+  std::memcpy(from, &narrow, sizeof from);
+  for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int w = 0; w < words; ++w) to[w][l] = from[l][w];
+  }
+  std::memcpy(static_cast<void*>(&wide), to, sizeof to);
+}
+
+/// The other way round.
+template <class A, class Wide, class Narrow>
+KOKKOS_FORCEINLINE_FUNCTION void take_apart(const Wide& wide, RawArray<Narrow, lanes_of<A>>& narrow) {
+  static_assert(sizeof(Wide) == sizeof(Narrow) * lanes_of<A>);
+  constexpr int words = sizeof(Narrow) / sizeof(A);
+  BitsOf<A> from[words][lanes_of<A>], to[lanes_of<A>][words];
+  std::memcpy(from, &wide, sizeof from);
+  for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int w = 0; w < words; ++w) to[l][w] = from[w][l];
+  }
+  std::memcpy(narrow.at(0), to, sizeof to);
+}
+
+/// What is known of rows side by side: what RowState is to one.
+template <class Math>
+struct LaneState {
+  using A = typename Math::accumulator;
+  using T = Vector<A>;
+
+  T reference;
+  ExpReference<T> at;  ///< of what is kept, its references being finite
+  TwoWords<T> sum;
+
+  KOKKOS_FORCEINLINE_FUNCTION LaneState(const Math& math, const T& max)
+      : reference(math.exp.reference_of(max)), at(math.exp.at(finite_reference(reference))), sum{T{}, T{}} {}
+
+  /// Each lane's own.
+  KOKKOS_FORCEINLINE_FUNCTION void store(typename Math::State* states) const {
+    A references[lanes_of<A>];
+    typename Math::wide_sum each[lanes_of<A>];
+    store_vector(references, reference);
+    HostSums<Math>::join_words(sum, each);
+    for (int l = 0; l < lanes_of<A>; ++l) states[l] = {references[l], each[l]};
+  }
+};
+
+/// The state of rows of which `count` logits lie at held, held + stride, ..., the largest being `max`; the exponentials
+/// take their place if `keeps`.
+template <bool keeps, class Math, class A = typename Math::accumulator>
+KOKKOS_FORCEINLINE_FUNCTION LaneState<Math> reduce_side_by_side(const Math& math, A* held, std::int64_t count,
+                                                                std::int64_t stride, const Vector<A>& max) {
+  using T = Vector<A>;
+  LaneState<Math> state(math, max);
+  HostSums<Math> sums;
+  const auto exponential = [&](std::int64_t c) KOKKOSNN_IMPL_INLINED {
+    const T e = math.exp(load_vector(held + c * stride), state.at);
+    if constexpr (keeps) store_vector(held + c * stride, e);
+    return e;
+  };
+  std::int64_t c = 0;
+  for (; c + 4 <= count; c += 4) {
+    const T a = exponential(c), b = exponential(c + 1);
+    const T d = exponential(c + 2), e = exponential(c + 3);
+    sums.add((a + b) + (d + e));
+  }
+  for (; c < count; ++c) sums.add(exponential(c));
+  state.sum = sums.words();
+  return state;
+}
+
+/// What the results of rows side by side are made with; row(l) is that of lane l.
+template <class Finisher, class Math, class F>
+KOKKOS_FORCEINLINE_FUNCTION auto finish_lanes(const F& row) {
+  using A      = typename Math::accumulator;
+  using Narrow = typename Finisher::template Row<Math, A>;
+  using Wide   = typename Finisher::template Row<Math, Vector<A>>;
+  RawArray<Narrow, lanes_of<A>> narrow;
+  for (int l = 0; l < lanes_of<A>; ++l) new (narrow.at(l)) Narrow(row(l));
+  RawArray<Wide, 1> wide;
+  put_side_by_side<A>(wide[0], narrow);
+  return wide[0];
+}
+
+/// The same of rows that are kept relative to their own state.
+template <class Finisher, class Math, class A = typename Math::accumulator>
+KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneState<Math>& state) {
+  using T = Vector<A>;
+  if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
+    const T high = state.sum.high + state.sum.low;
+    return typename Finisher::template Row<Math, T>(math, state.at,
+                                                    TwoWords<T>{high, state.sum.low - (high - state.sum.high)});
+  } else {
+    typename Math::State states[lanes_of<A>];
+    state.store(states);
+    using Narrow = typename Finisher::template Row<Math, A>;
+    return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+  }
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_PRIMITIVES_HOST_LANES_HPP

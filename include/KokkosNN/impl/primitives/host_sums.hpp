@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_PRIMITIVES_HOST_SUMS_HPP
+#define KOKKOSNN_IMPL_PRIMITIVES_HOST_SUMS_HPP
+
+#include <KokkosNN/impl/primitives/gradient_tile.hpp>
+#include <KokkosNN/impl/primitives/tile.hpp>
+#include <KokkosNN/impl/primitives/vector.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <type_traits>
+
+// The sums of tile.hpp and gradient_tile.hpp in a host's vector registers.
+
+namespace KokkosNN::Impl {
+
+struct JoinSums {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+
+/// A vector of float in double, by halves.
+struct InDouble {
+  Vector<double> half[2];
+
+  KOKKOS_FORCEINLINE_FUNCTION explicit InDouble(const Vector<float>& v) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+    half[0] = half_in_double<0>(v);
+    half[1] = half_in_double<1>(v);
+#else
+    half[0] = half[1] = static_cast<double>(v);
+#endif
+  }
+};
+
+/// ExponentialSums with a vector of lanes.
+template <class Math>
+struct HostSums {
+  using A                       = typename Math::accumulator;
+  using W                       = typename Math::wide_sum;
+  using T                       = Vector<A>;
+  static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
+  static constexpr A start      = ExponentialSums<Math, 1>::start;
+
+  T sum = splat<T>(start);
+  T low = splat<T>(A(0));
+
+  /// Of at most exponentials_at_once exponentials.
+  KOKKOS_FORCEINLINE_FUNCTION void add(T value) {
+    const T s = sum + value;
+    if constexpr (is_full) low += value - (s - sum);
+    sum = s;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION W total() const {
+    const T high = sum - splat<T>(start);
+    if constexpr (!is_full) {
+      return fold_lanes(high, JoinSums{});
+    } else if constexpr (std::is_same_v<W, double> && lanes_of<A> > 1) {
+      const InDouble highs(high), lows(low);
+      return fold_lanes((highs.half[0] + lows.half[0]) + (highs.half[1] + lows.half[1]), JoinSums{});
+    } else {
+      Pack<W, lanes_of<A>> all;
+      lanes(all.value);
+      return folded<1>(all)[0];
+    }
+  }
+
+  /// Of each lane.
+  KOKKOS_FORCEINLINE_FUNCTION TwoWords<T> words() const { return {sum - splat<T>(start), low}; }
+
+  /// Lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[lanes_of<A>]) const { join_words(words(), each); }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void join_words(const TwoWords<T>& words, W (&each)[lanes_of<A>]) {
+    A highs[lanes_of<A>], lows[lanes_of<A>];
+    store_vector(highs, words.high);
+    store_vector(lows, words.low);
+    for (int l = 0; l < lanes_of<A>; ++l) {
+      if constexpr (is_full) {
+        each[l] = W{highs[l]} + W{lows[l]};
+      } else {
+        each[l] = highs[l];
+      }
+    }
+  }
+};
+
+/// TermSums with a vector of lanes.
+template <class Math>
+struct HostTerms {
+  using A                         = typename Math::accumulator;
+  using W                         = typename Math::wide_sum;
+  using Words                     = TermSums<Math, 1>;
+  static constexpr bool in_double = Words::in_double && lanes_of<A> > 1;
+  using T                         = std::conditional_t<in_double, Vector<double>, Vector<A>>;
+
+  T sum = T{};
+  T low = T{};  // of two words; in double the other half of the lanes
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(const Vector<A>& y, const Vector<A>& dy) {
+    if constexpr (in_double) {
+      const InDouble b(dy);
+      if constexpr (Math::sums_products) {
+        const InDouble a(y);
+        sum = fused_multiply_add(a.half[0], b.half[0], sum);  // products are exact
+        low = fused_multiply_add(a.half[1], b.half[1], low);
+      } else {
+        sum += b.half[0];
+        low += b.half[1];
+      }
+    } else if constexpr (Math::sums_products) {
+      const T product = y * dy;
+      if constexpr (Words::two_words) low += fused_multiply_add(y, dy, -product);
+      add_term(product);
+    } else {
+      add_term(dy);
+    }
+  }
+
+  /// The same of vectors in memory.
+  KOKKOS_FORCEINLINE_FUNCTION void add_from(const A* y, const A* dy) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+    if constexpr (in_double) {
+      constexpr int half = lanes_of<A> / 2;
+      if constexpr (Math::sums_products) {
+        sum = fused_multiply_add(load_in_double(y), load_in_double(dy), sum);
+        low = fused_multiply_add(load_in_double(y + half), load_in_double(dy + half), low);
+      } else {
+        sum += load_in_double(dy);
+        low += load_in_double(dy + half);
+      }
+      return;
+    }
+#endif
+    add(load_vector(y), load_vector(dy));
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION W total() const {
+    if constexpr (in_double) {
+      return fold_lanes(sum + low, JoinSums{});
+    } else if constexpr (Words::two_words) {
+      Pack<W, lanes_of<A>> all;
+      lanes(all.value);
+      return folded<1>(all)[0];
+    } else {
+      return fold_lanes(sum, JoinSums{});
+    }
+  }
+
+  /// Lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[lanes_of<A>]) const {
+    using Term          = ScalarOf<T>;
+    constexpr int count = sizeof(T) / sizeof(Term);
+    Term highs[count], lows[count];
+    store_vector(highs, sum);
+    store_vector(lows, low);
+    for (int l = 0; l < lanes_of<A>; ++l) {
+      if constexpr (in_double) {
+        each[l] = l < count ? highs[l % count] : lows[l % count];
+      } else if constexpr (Words::two_words) {
+        // Next to an infinite sum the second word is NaN, which the sum itself is not.
+        each[l] = W{highs[l]} + (lows[l] == lows[l] ? W{lows[l]} : W{});
+      } else {
+        each[l] = highs[l];
+      }
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void add_term(const T& term) {
+    const T s = sum + term;
+    if constexpr (Words::two_words) {
+      const T back = s - sum;
+      low += (sum - (s - back)) + (term - back);
+    }
+    sum = s;
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_PRIMITIVES_HOST_SUMS_HPP
