@@ -44,14 +44,14 @@ class Draw {
 
   /// Of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, never more than `room` allows.
   std::int64_t extent(std::int64_t& room) {
-    const std::int64_t most = std::min<std::int64_t>(room, of({4, 4, 40, 40, 300, 2500}));
+    const std::int64_t most = std::min<std::int64_t>(room, of({4, 4, 4, 40, 40, 40, 300, 1200}));
     const std::int64_t n    = below(most + 1);
     room /= std::max<std::int64_t>(1, n);
     return n;
   }
 
   std::vector<std::int64_t> extents(int rank) {
-    std::int64_t room = 4000;
+    std::int64_t room = of({200, 200, 200, 1200});
     std::vector<std::int64_t> result(rank);
     for (auto& n : result) n = extent(room);
     return result;
@@ -172,8 +172,8 @@ void gradient(Draw& draw) {
   const Placement dy = Op == RowOperator::logsumexp_backward ? draw.placement(right(extents).without(axis).extents)
                                                              : draw.placement(extents);
   const Placement dx = draw.placement(extents);
-  // An exponential below the normal range may be 0, which a larger factor behind it would bring back into sight.
-  const double scale  = Op == RowOperator::logsumexp_backward ? draw.of({1.0, 0.125, -1.0, -0.37, 1e-3}) : draw.scale();
+  // Not so large that exponentials fall below the normal range, where gradients promise nothing.
+  const double scale  = draw.of({1.0, 0.125, -1.0, -0.37, 1e-3});
   const Recipe recipe = draw.of({Recipe::uniform, Recipe::one_dominant, Recipe::all_equal});
   GradientTrial<Op, T, Rank> trial(x, dy, dx, axis, scale, recipe);
   const SoftmaxOptions options{.masked_row = draw.masked_row(), .determinism = draw.determinism(), .plan = draw.plan()};
@@ -236,7 +236,7 @@ void masked(Draw& draw) {
 
 template <RowOperator Op, class T>
 void segmented(Draw& draw) {
-  std::int64_t room = 30000;
+  std::int64_t room = draw.of({300, 300, 300, 300, 300, 300, 3000, 20000});
   Lengths lengths(draw.below(60));
   for (auto& length : lengths) {
     length = std::min<std::int64_t>(room, draw.below(draw.of({2, 10, 60, 700, 9000})));
