@@ -68,11 +68,12 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
 template <class ExecutionSpace, class Operation>
 void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
                              const RowOffsets& offsets) {
-  using State                 = typename Operation::State;
-  using List                  = LongRowList<State>;
-  constexpr int least         = least_residency(backend_of<ExecutionSpace>());
-  constexpr int at_once_short = std::max(segment_teams_resident(sizeof(typename Operation::A), true), least);
-  constexpr int at_once_long  = std::max(segment_teams_resident(sizeof(typename Operation::A), false), least);
+  using State         = typename Operation::State;
+  using List          = LongRowList<State>;
+  constexpr int least = least_residency(backend_of<ExecutionSpace>());
+  // On HIP as many for all kernels: what a fifth team would leave of the registers spills.
+  constexpr int at_once_short = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), true);
+  constexpr int at_once_long  = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), false);
   List list{};
   if (plan.has_long_rows) {
     const std::int64_t capacity = List::capacity_for(plan.chunks.elements, plan.warp_elements);
