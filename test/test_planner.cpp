@@ -15,6 +15,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 // The planner is a pure function of the problem and the machine: these tests make machines up and launch nothing.
@@ -144,9 +145,20 @@ TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {
   const auto packs = [](std::int64_t cols) { return make_plan(problem(4096, cols), h200()).packs_per_thread; };
 
   EXPECT_EQ(packs(1280), 6);  // 5 packs of 8 would be used, 5 of 6 are
-  EXPECT_EQ(packs(2048), 8);  // all are used
+  EXPECT_EQ(packs(4096), 8);  // all are used
+  EXPECT_EQ(packs(2048), 4);  // a width at which smaller shares were faster
   EXPECT_EQ(packs(1664), 8);  // with 6 packs it takes a warp more
   EXPECT_EQ(packs(16384), 8);
+}
+
+TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
+  for (const auto& [cols, packs] : {std::pair<std::int64_t, int>{256, 1}, {1024, 1}, {1028, 2}, {4096, 4}, {8192, 8}}) {
+    EXPECT_EQ(make_plan(problem(64, cols), h200()).packs_per_thread, packs) << cols;
+  }
+  // Whoever names a team gets one that holds the row.
+  SoftmaxOptions small = forcing(RowStrategy::team_registers);
+  small.plan.team_size = 64;
+  EXPECT_EQ(make_plan(problem(40, 1024), h200(), small).packs_per_thread, 8);
 }
 
 TEST(Planner, RowsThatOneTeamCannotHoldAreSplitHoweverManyThereAre) {

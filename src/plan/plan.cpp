@@ -229,7 +229,7 @@ class Planner {
   int held_packs() const {
     const auto* entry     = register_entry();
     const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
-    if (is_gpu() && has_few_rows()) {
+    if (is_gpu() && has_few_rows() && m_request.team_size == 0 && m_request.lanes == 0) {
       for (int k = 1; k < max_packs_per_thread(); k *= 2) {
         if (m_packs <= std::int64_t(k) * m_policy.few_rows_team_size && is_packs_per_thread(k)) return k;
       }
