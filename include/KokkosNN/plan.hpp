@@ -122,6 +122,7 @@ struct RowPlan {
   std::size_t scratch_bytes = 0;  ///< team scratch
   RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
   bool streams           = false;  ///< on a host: results go past the caches, being too many for them
+  bool batch_invariant   = false;  ///< as Determinism asks for
 
   bool operator==(const RowPlan&) const = default;
 };

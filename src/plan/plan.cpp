@@ -80,7 +80,8 @@ class Planner {
         break;
     }
     if (prefetches_rows()) prefetch_later_rows();
-    m_plan.streams = streams_results();
+    m_plan.streams         = streams_results();
+    m_plan.batch_invariant = m_is_batch_invariant;
     validate_plan();
     return m_plan;
   }

@@ -149,7 +149,8 @@ struct RowsCall {
     launch<max_threads_per_team>(
         exec, plan,
         HostRows<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.rows_per_team, plan.streams,
-                                                     plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+                                                     plan.batch_invariant, plan.scratch_level,
+                                                     static_cast<int>(plan.scratch_bytes)});
   }
 
   /// vector_lanes and team_registers only.

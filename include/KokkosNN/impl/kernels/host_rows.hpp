@@ -335,6 +335,7 @@ struct HostRows {
   std::int64_t cols;
   int rows_per_team;
   bool streams;
+  bool batch_invariant;
   int scratch_level;
   int scratch_bytes;
 
@@ -417,7 +418,8 @@ struct HostRows {
   template <class Member>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held) const {
     constexpr int lanes  = lanes_of<A>;
-    const bool is_narrow = cols <= NarrowRows<op, Math>::most_cols;
+    // A row that is turned is summed column by column; rows that do not lie side by side in memory cannot be.
+    const bool is_narrow = cols <= NarrowRows<op, Math>::most_cols && !batch_invariant;
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end;
          first += std::int64_t(team.team_size()) * lanes) {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - first));
