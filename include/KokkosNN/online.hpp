@@ -42,7 +42,8 @@ KOKKOS_FUNCTION MaxSumExp<T> merge(const MaxSumExp<T>& a, const MaxSumExp<T>& b)
   // Nothing but -inf (and NaN, which sits in the sum) on the low side: -inf - -inf must not be computed.
   const bool low_is_empty = low.max == -Kokkos::Experimental::infinity_v<T>;
   const T factor          = low_is_empty ? T(1) : Kokkos::exp(low.max - high.max);
-  return {high.max, high.sum + low.sum * factor};
+  // One rounding, named: compilers fuse a product and a sum in one place and not in another.
+  return {high.max, Kokkos::fma(low.sum, factor, high.sum)};
 }
 
 template <class T>
