@@ -96,11 +96,7 @@ struct CrossEntropyCall {
   template <bool extended>
   static void run_kernel(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
                          const Math<extended>& math, const Pointers& data) {
-    if constexpr (backend != Backend::host) {
-      if (plan.form == RowForm::aligned) return run_rows<RowForm::aligned>(exec, plan, layout, math, data);
-      if (plan.form == RowForm::shifted) return run_rows<RowForm::shifted>(exec, plan, layout, math, data);
-    }
-    run_rows<RowForm::any>(exec, plan, layout, math, data);
+    with_form<backend, true>(plan.form, [&](auto form) { run_rows<form()>(exec, plan, layout, math, data); });
   }
 
   template <RowForm form, class RowsMath>

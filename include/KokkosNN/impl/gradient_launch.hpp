@@ -152,12 +152,9 @@ void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, 
                                                     WorkspaceView<ExecutionSpace>* own_workspace) {
   const Math math(options.scale, options.masked_row);
   if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, data);
-  if constexpr (backend != Backend::host) {
-    if (plan.form == RowForm::aligned) {
-      return run_rows<RowForm::aligned>(exec, plan, layout, math, data, own_workspace);
-    }
-  }
-  run_rows<RowForm::any>(exec, plan, layout, math, data, own_workspace);
+  with_form<backend, false>(plan.form, [&](auto form) {
+    run_rows<form()>(exec, plan, layout, math, data, own_workspace);
+  });
 }
 
 }  // namespace KokkosNN::Impl

@@ -53,6 +53,19 @@ void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kerne
       exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
 }
 
+/// f(std::integral_constant<RowForm, form>) for the form of a plan; `with_rims` if there are kernels for rows with
+/// rims.
+template <Backend backend, bool with_rims, class F>
+void with_form(RowForm form, const F& f) {
+  if constexpr (backend != Backend::host) {
+    if (form == RowForm::aligned) return f(std::integral_constant<RowForm, RowForm::aligned>{});
+    if constexpr (with_rims) {
+      if (form == RowForm::shifted) return f(std::integral_constant<RowForm, RowForm::shifted>{});
+    }
+  }
+  f(std::integral_constant<RowForm, RowForm::any>{});
+}
+
 /// The workspace of a split_row plan.
 template <class Math>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
@@ -338,15 +351,9 @@ void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const R
   const X* in = static_cast<const X*>(x);
   Y* out      = static_cast<Y*>(y);
   if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
-  if constexpr (backend != Backend::host) {
-    if (plan.form == RowForm::aligned) {
-      return rows_call<RowForm::aligned>(exec, plan, layout, math, in, out).run(own_workspace);
-    }
-    if (plan.form == RowForm::shifted) {
-      return rows_call<RowForm::shifted>(exec, plan, layout, math, in, out).run(own_workspace);
-    }
-  }
-  rows_call<RowForm::any>(exec, plan, layout, math, in, out).run(own_workspace);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    rows_call<form()>(exec, plan, layout, math, in, out).run(own_workspace);
+  });
 }
 
 }  // namespace KokkosNN::Impl

@@ -90,10 +90,7 @@ template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mas
 void MaskedGradientCall<ExecutionSpace, X, D, Dx, has_element_mask>::run(const ExecutionSpace& exec,
                                                                          const Arguments& call,
                                                                          WorkspaceView<ExecutionSpace>* own_workspace) {
-  if constexpr (backend != Backend::host) {
-    if (call.plan.form == RowForm::aligned) return run_rows<RowForm::aligned>(exec, call, own_workspace);
-  }
-  run_rows<RowForm::any>(exec, call, own_workspace);
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, own_workspace); });
 }
 
 /// The sum of the logits' gradients to a bias' shape or to one value a head; the result holds Y or float.

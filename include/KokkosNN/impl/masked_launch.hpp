@@ -121,10 +121,7 @@ struct MaskedCall {
 template <class ExecutionSpace, class X, class Y, bool has_element_mask>
 void MaskedCall<ExecutionSpace, X, Y, has_element_mask>::run(const ExecutionSpace& exec, const Arguments& call,
                                                              WorkspaceView<ExecutionSpace>* own_workspace) {
-  if constexpr (backend != Backend::host) {
-    if (call.plan.form == RowForm::aligned) return run_rows<RowForm::aligned>(exec, call, own_workspace);
-  }
-  run_rows<RowForm::any>(exec, call, own_workspace);
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, own_workspace); });
 }
 
 }  // namespace KokkosNN::Impl

@@ -82,15 +82,17 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
     list               = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
   }
   const auto launch_short = [&]<int lanes>(std::integral_constant<int, lanes>) {
-    constexpr int rows_of_team = segment_team_size / lanes;
-    const std::int64_t teams   = std::min<std::int64_t>((plan.chunks.rows + rows_of_team - 1) / rows_of_team, INT_MAX);
+    using Kernel             = ShortRows<Operation, lanes>;
+    constexpr int at_a_time  = Kernel::rows_of_team();
+    const std::int64_t teams = std::min<std::int64_t>((plan.chunks.rows + at_a_time - 1) / at_a_time, INT_MAX);
     launch<Kokkos::LaunchBounds<segment_team_size, at_once_short>>(
         exec, to_string(plan, "rows"), {teams, plan.team_size, 0, 0},
-        ShortRows<Operation, lanes>{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
+        Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
   };
   constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
-  if (Operation::has_neighbours && plan.has_low_mean) {
-    launch_short(std::integral_constant<int, (Operation::has_neighbours ? row_lanes / 2 : row_lanes)>{});
+  constexpr int low_lanes = Operation::has_neighbours ? row_lanes / 2 : row_lanes;
+  if (plan.has_low_mean) {
+    launch_short(std::integral_constant<int, low_lanes>{});
   } else {
     launch_short(std::integral_constant<int, row_lanes>{});
   }

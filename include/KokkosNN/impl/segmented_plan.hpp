@@ -38,8 +38,13 @@ struct RowOffsets {
   }
 };
 
-/// The values cut into chunks of one size. A host's team has the rows that begin in its chunk, up to an overhang into the next
-/// one; a row that goes beyond that is long, and many teams have a part of it.
+/// An offset into so many values. Offsets are not trusted: whatever they are, no access leaves the values.
+KOKKOS_INLINE_FUNCTION std::int64_t offset_inside(std::int64_t offset, std::int64_t elements) {
+  return offset < 0 ? 0 : (offset > elements ? elements : offset);
+}
+
+/// The values cut into chunks of one size. A host's team has the rows that begin in its chunk, up to an overhang into
+/// the next one; a row that goes beyond that is long, and many teams have a part of it.
 struct Chunks {
   std::int64_t elements = 0;  ///< of all values
   std::int64_t rows     = 0;
@@ -51,10 +56,7 @@ struct Chunks {
   KOKKOS_INLINE_FUNCTION std::int64_t begin(std::int64_t c) const { return c << log2_size; }
   KOKKOS_INLINE_FUNCTION std::int64_t end(std::int64_t c) const { return inside(begin(c + 1)); }
   KOKKOS_INLINE_FUNCTION std::int64_t of(std::int64_t element) const { return element >> log2_size; }
-  /// Offsets are not trusted: whatever they are, no access leaves the values.
-  KOKKOS_INLINE_FUNCTION std::int64_t inside(std::int64_t offset) const {
-    return offset < 0 ? 0 : (offset > elements ? elements : offset);
-  }
+  KOKKOS_INLINE_FUNCTION std::int64_t inside(std::int64_t offset) const { return offset_inside(offset, elements); }
   KOKKOS_INLINE_FUNCTION bool is_long(std::int64_t row_begin, std::int64_t row_end) const {
     return row_end > begin(of(row_begin) + 1) + overhang;
   }

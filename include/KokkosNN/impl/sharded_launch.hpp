@@ -66,19 +66,6 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout,
   return make_plan(problem, device_traits(exec), options);
 }
 
-/// f(std::integral_constant<RowForm, form>) for the form of a plan; `with_rims` if there are kernels for rows with
-/// rims.
-template <Backend backend, bool with_rims, class F>
-void with_form(RowForm form, const F& f) {
-  if constexpr (backend != Backend::host) {
-    if (form == RowForm::aligned) return f(std::integral_constant<RowForm, RowForm::aligned>{});
-    if constexpr (with_rims) {
-      if (form == RowForm::shifted) return f(std::integral_constant<RowForm, RowForm::shifted>{});
-    }
-  }
-  f(std::integral_constant<RowForm, RowForm::any>{});
-}
-
 /// One small task a row, or a pair.
 template <class Exec, class F>
 void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, const F& f) {

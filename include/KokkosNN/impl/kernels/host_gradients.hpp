@@ -14,14 +14,10 @@
 
 namespace KokkosNN::Impl {
 
-/// The gradients that sum over a row: read for the sum, and again, from a cache, to write.
-template <int V, class Math, class Source>
-struct HostPairs {
+/// What keeps nothing of a row: it is read again, from a cache, to write.
+template <class Math>
+struct HostRereading {
   using A                                 = typename Math::accumulator;
-  using T                                 = Vector<A>;
-  using Y                                 = typename decltype(Source::y)::value_type;
-  using D                                 = typename decltype(Source::dy)::value_type;
-  using AnyRow                            = PairOnlineStorage<Y, D, A, V, 4>;
   static constexpr int lanes              = lanes_of<A>;
   static constexpr bool keeps_rows        = false;
   static constexpr bool has_own_reference = false;
@@ -32,6 +28,23 @@ struct HostPairs {
     return A(0);
   }
 
+ protected:
+  /// Only elements of the row may be touched: others may be another thread's, who is writing them.
+  KOKKOS_FORCEINLINE_FUNCTION static Vector<A> load_up_to(const A* from, int count) {
+    return count == lanes ? load_vector(from) : load_lanes(from, count, A(0));
+  }
+};
+
+/// The gradients that sum over a row.
+template <int V, class Math, class Source>
+struct HostPairs : HostRereading<Math> {
+  using A      = typename Math::accumulator;
+  using Y      = typename decltype(Source::y)::value_type;
+  using D      = typename decltype(Source::dy)::value_type;
+  using AnyRow = PairOnlineStorage<Y, D, A, V, 4>;
+  using Base   = HostRereading<Math>;
+  using Base::lanes, Base::load_up_to;
+
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A*, const Math& math, A,
                                                           const void*) const {
@@ -40,7 +53,7 @@ struct HostPairs {
         return {sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count)};
       }
     }
-    return AnyRow(nullptr, one_thread).reduce(row, piece.part(), math, 1);
+    return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), math, 1);
   }
 
   template <class Row, class SinkRow, class FinishRow>
@@ -50,20 +63,15 @@ struct HostPairs {
       if (row.y.stride == 1 && row.dy.stride == 1 && sink.stride == 1) {
         const A* const y  = row.y.base + piece.begin;
         const A* const dy = row.dy.base + piece.begin;
-        // Only elements of the row may be touched here: others may be another thread's, who is writing them.
-        const auto at = [](const A* from, int count) KOKKOSNN_IMPL_INLINED {
-          return count == lanes ? load_vector(from) : load_lanes(from, count, A(0));
-        };
-        return write_vectors(sink.base + piece.begin, piece.count, streams,
-                             [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish(math, at(y + i, n), at(dy + i, n)); });
+        return write_vectors(sink.base + piece.begin, piece.count, streams, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
+          return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n));
+        });
       }
     }
-    AnyRow(nullptr, one_thread).write(row, sink, piece.part(), math, finish);
+    AnyRow(nullptr, RowGroup::alone()).write(row, sink, piece.part(), math, finish);
   }
 
  private:
-  static constexpr RowGroup one_thread{0, 1, 0};
-
   template <class Row>
   static constexpr bool is_plain =
       !GivesItsPacks<Row, V> && MemoryOf<decltype(Row::y), A> && MemoryOf<decltype(Row::dy), A>;
@@ -86,19 +94,11 @@ struct HostPairs {
 
 /// Each result depends on one element and on values a row.
 template <int V, class Math, class Source>
-struct HostElements {
-  using A                                 = typename Math::accumulator;
-  using X                                 = typename decltype(Source::x)::value_type;
-  using AnyRow                            = ElementwiseStorage<X, A, V, 4>;
-  static constexpr int lanes              = lanes_of<A>;
-  static constexpr bool keeps_rows        = false;
-  static constexpr bool has_own_reference = false;
-  static constexpr bool holds_pieces      = false;
-
-  template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION A load(const Row&, const Piece&, A*, const Math&) const {
-    return A(0);
-  }
+struct HostElements : HostRereading<Math> {
+  using A      = typename Math::accumulator;
+  using X      = typename decltype(Source::x)::value_type;
+  using AnyRow = ElementwiseStorage<X, A, V, 4>;
+  using HostRereading<Math>::load_up_to;
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece&, A*, const Math&, A,
@@ -113,11 +113,11 @@ struct HostElements {
       if (row.x.stride == 1 && sink.stride == 1) {
         const A* const x = row.x.base + piece.begin;
         return write_vectors(sink.base + piece.begin, piece.count, streams, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
-          return finish(math, n == lanes ? load_vector(x + i) : load_lanes(x + i, n, A(0)));
+          return finish(math, load_up_to(x + i, n));
         });
       }
     }
-    AnyRow(nullptr, RowGroup{0, 1, 0}).write(row, sink, piece.part(), math, finish);
+    AnyRow(nullptr, RowGroup::alone()).write(row, sink, piece.part(), math, finish);
   }
 };
 

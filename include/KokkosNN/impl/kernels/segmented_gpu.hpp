@@ -113,7 +113,7 @@ struct ShortRows {
   std::int64_t rows;
   LongRowList<State> list;
 
-  static constexpr int rows_of_team() { return segment_team_size / row_lanes; }
+  KOKKOS_INLINE_FUNCTION static constexpr int rows_of_team() { return segment_team_size / row_lanes; }
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -133,8 +133,8 @@ struct ShortRows {
     std::int64_t begin       = 0;
     std::int64_t end         = 0;
     if (row < rows) {
-      begin = inside(offsets[row]);
-      end   = inside(offsets[row + 1]);
+      begin = offset_inside(offsets[row], elements);
+      end   = offset_inside(offsets[row + 1], elements);
     }
     if (end < begin) end = begin;
     const bool is_long = end - begin > warp_takes;
@@ -164,11 +164,6 @@ struct ShortRows {
     } else {
       op.template write_shared<native_lanes()>(begin, begin + count, all, lane);
     }
-  }
-
-  /// Offsets are not trusted: whatever they are, no access leaves the values.
-  KOKKOS_INLINE_FUNCTION std::int64_t inside(std::int64_t offset) const {
-    return offset < 0 ? 0 : (offset > elements ? elements : offset);
   }
 
   /// The lanes of a warp run in step, so they take as many packs as the longest of their rows needs, or nearly.

@@ -140,18 +140,17 @@ struct SegmentedForward {
   }
 
   KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
-    const RowGroup alone{0, 1, 0};
-    Parts parts(nullptr, alone);
+    Parts parts(nullptr, RowGroup::alone());
     const auto input = x.row(begin);
     return parts.reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
   }
 
   KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
     if constexpr (!one_value_a_row) {
-      const RowGroup alone{0, 1, 0};
       const auto finish = finish_row<FinishRow>(math, all, all);
       const auto input  = x.row(begin);
-      Parts(nullptr, alone).write(input, y.row(begin), RowPart::whole<V>(input, end - begin, 0), math, finish);
+      const auto part = RowPart::whole<V>(input, end - begin, 0);
+      Parts(nullptr, RowGroup::alone()).write(input, y.row(begin), part, math, finish);
     }
   }
 
@@ -173,8 +172,7 @@ struct SegmentedForward {
 
   template <class Storage, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, std::int64_t row, A* scratch) const {
-    const RowGroup alone{0, 1, 0};
-    Storage storage(scratch, alone);
+    Storage storage(scratch, RowGroup::alone());
     const auto input = x.row(begin);
     if constexpr (one_value_a_row) {
       store_value(storage.reduce(input, RowPart::whole<VRow>(input, cols, 0), math, 1), row);
@@ -251,16 +249,15 @@ struct SegmentedBackward {
   }
 
   KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
-    const RowGroup alone{0, 1, 0};
     const auto input = row(begin);
-    return Parts(nullptr, alone).reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
+    return Parts(nullptr, RowGroup::alone()).reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
   }
 
   KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
-    const RowGroup alone{0, 1, 0};
     const auto finish = finish_row<FinishRow>(math, all, all);
     const auto input  = row(begin);
-    Parts(nullptr, alone).write(input, dx.row(begin), RowPart::whole<V>(input, end - begin, 0), math, finish);
+    const auto part = RowPart::whole<V>(input, end - begin, 0);
+    Parts(nullptr, RowGroup::alone()).write(input, dx.row(begin), part, math, finish);
   }
 
  private:
@@ -288,8 +285,7 @@ struct SegmentedBackward {
 
   template <class Storage, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, A* scratch) const {
-    const RowGroup alone{0, 1, 0};
-    Storage storage(scratch, alone);
+    Storage storage(scratch, RowGroup::alone());
     do_row_with<VRow, Storage, operation>(storage, math, row(begin), dx.row(begin), cols);
   }
 };

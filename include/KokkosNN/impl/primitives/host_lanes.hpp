@@ -123,9 +123,7 @@ template <class Finisher, class Math, class A = typename Math::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneState<Math>& state) {
   using T = Vector<A>;
   if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
-    const T high = state.sum.high + state.sum.low;
-    return typename Finisher::template Row<Math, T>(math, state.at,
-                                                    TwoWords<T>{high, state.sum.low - (high - state.sum.high)});
+    return typename Finisher::template Row<Math, T>(math, state.at, split_sum<T>(state.sum));
   } else {
     typename Math::State states[lanes_of<A>];
     state.store(states);

@@ -107,12 +107,15 @@ KOKKOS_INLINE_FUNCTION T reduce_lanes(T value, [[maybe_unused]] int from, [[mayb
                                       [[maybe_unused]] const Join& join) {
   if constexpr (native_lanes() > 1) {
     if (from == 1 && lanes == native_lanes()) {  // the common case without a branch a step
-      if constexpr (has_warp_max && std::is_same_v<T, float> && std::is_same_v<Join, MaxJoin>) return warp_max(value);
-      KOKKOSNN_IMPL_UNROLL
-      for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
-        value = join(value, shuffle_xor(value, distance));
+      if constexpr (has_warp_max && std::is_same_v<T, float> && std::is_same_v<Join, MaxJoin>) {
+        return warp_max(value);
+      } else {
+        KOKKOSNN_IMPL_UNROLL
+        for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
+          value = join(value, shuffle_xor(value, distance));
+        }
+        return value;
       }
-      return value;
     }
     KOKKOSNN_IMPL_NO_UNROLL
     for (int distance = lanes >> 1; distance >= from; distance >>= 1) value = join(value, shuffle_xor(value, distance));
@@ -173,6 +176,9 @@ struct RowGroup {
   int rank;
   int size;
   int index;
+
+  /// One thread by itself.
+  KOKKOS_INLINE_FUNCTION static constexpr RowGroup alone() { return {0, 1, 0}; }
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION static RowGroup of(const Member& team, int size) {
