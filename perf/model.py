@@ -213,17 +213,24 @@ def efficiency(data: dict, point: dict, scaling: str) -> Optional[float]:
     return None
 
 
+def points_of(data: dict) -> List[dict]:
+    """The measured points, the last one of a strong line also as the last of the weak one, which it is."""
+    most = max((p["ranks"] for p in data["points"]), default=1)
+    points = []
+    for point in data["points"]:
+        points.append(point)
+        if point["ranks"] == most > 1 and point["scaling"] == "strong":
+            points.append({**point, "scaling": "weak"})
+    return points
+
+
 def lines_of(data: dict, model: Model) -> List[Line]:
     lines = []
-    most = max((p["ranks"] for p in data["points"]), default=1)
-    for point in data["points"]:
+    for point in points_of(data):
         known = (point["operator"], point["type"]) in model.share
         keys = ("operator", "type", "mode", "rows", "cols", "ranks", "blocks")
         predicted = model.seconds(*(point[k] for k in keys)) if known and point["ranks"] > 1 else None
         lines.append(Line(point, efficiency(data, point, point["scaling"]), predicted))
-        if point["ranks"] == most > 1:  # the last point of the strong line is the weak one's too
-            weak = {**point, "scaling": "weak"}
-            lines.append(Line(weak, efficiency(data, weak, "weak"), predicted))
     return lines
 
 
@@ -259,7 +266,7 @@ def figure(data: dict, model: Model, operator: str, type_: str) -> Optional[byte
     from matplotlib import pyplot
 
     fig, axes = pyplot.subplots(1, 2, figsize=(11, 4), sharey=True)
-    mine = [p for p in data["points"] if p["operator"] == operator and p["type"] == type_]
+    mine = [p for p in points_of(data) if p["operator"] == operator and p["type"] == type_]
     for axis, scaling in zip(axes, ("strong", "weak")):
         for mode, colour in (("allreduce", "tab:blue"), ("in_order", "tab:orange")):
             points = [p for p in mine if p["mode"] == mode and p["scaling"] == scaling]

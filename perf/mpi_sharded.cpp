@@ -440,7 +440,7 @@ bool run(const Arguments& arguments) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length                                   = 0;
   MPI_Get_library_version(library, &length);
-  context.emplace_back("mpi", std::string(library, length));
+  context.emplace_back("mpi", library);
   {
     const Communicator<Exec> comm(Exec(), world.comm);
     context.emplace_back("transport", comm.transport() == mpi::Transport::device ? "device" : "staged");
