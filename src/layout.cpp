@@ -186,15 +186,15 @@ bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, int number
                      [&](const Axis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
 }
 
-/// Whether packs, as long as they may be, begin at the same columns in x and in y, row by row.
-bool do_packs_agree(const Tensor& x, const Tensor& y, const std::vector<Axis>& axes) {
-  const std::int64_t pack = access_bytes / std::min(x.element_bytes, y.element_bytes);
-  const auto elements     = [](const Tensor& t) {
-    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data)) / t.element_bytes;
+/// Whether packs, as long as they may be, begin at the same columns in x and in t, the `number`-th tensor, row by row.
+bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& axes, int number) {
+  const std::int64_t pack = access_bytes / std::min(x.element_bytes, t.element_bytes);
+  const auto elements     = [](const Tensor& tensor) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data)) / tensor.element_bytes;
   };
-  if ((elements(x) - elements(y)) % pack != 0) return false;
+  if ((elements(x) - elements(t)) % pack != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
-                     [&](const Axis& axis) { return (axis.stride[0] - axis.stride[1]) % pack == 0; });
+                     [&](const Axis& axis) { return (axis.stride[0] - axis.stride[number]) % pack == 0; });
 }
 
 /// Of rows whose columns have stride 1; `reads_only` if y has no rows.
@@ -202,7 +202,7 @@ RowForm form_of(const Tensor& x, const Tensor& y, const std::vector<Axis>& axes,
   if (axes.size() <= 1 && are_rows_aligned(x, axes, 0) && (reads_only || are_rows_aligned(y, axes, 1))) {
     return RowForm::aligned;
   }
-  return reads_only || do_packs_agree(x, y, axes) ? RowForm::shifted : RowForm::any;
+  return reads_only || do_packs_agree(x, y, axes, 1) ? RowForm::shifted : RowForm::any;
 }
 
 /// A tensor of one value a row as one of the rows' extents: stride 0 along the axis.
@@ -283,8 +283,7 @@ ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns
   if (!are_all([&](const Tensor&, int number) { return layout.col_stride[number] == 1; })) return layout;
   if (layout.n <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
     layout.form = RowForm::aligned;
-  } else if (with_columns.size() == 1 ||
-             (with_columns.size() == 2 && do_packs_agree(first, *(with_columns.begin() + 1), axes))) {
+  } else if (are_all([&](const Tensor& t, int number) { return do_packs_agree(first, t, axes, number); })) {
     layout.form = RowForm::shifted;
   }
   return layout;
@@ -448,10 +447,12 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
   if (!is_same_view(given.dy, given.dx)) validate_apart(function, is_lse ? "dlse" : "dy", given.dy, given.dx);
   if (is_lse) validate_apart(function, "lse", given.lse, given.dx);
 
-  const bool is_aligned = layout.n <= 1 && are_all([&](const Tensor& t, int number) {
-                            return layout.col_stride[number] == 1 && are_rows_aligned(t, axes, number);
-                          });
-  layout.form           = is_aligned ? RowForm::aligned : RowForm::any;
+  if (!are_all([&](const Tensor&, int number) { return layout.col_stride[number] == 1; })) return layout;
+  if (layout.n <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
+    layout.form = RowForm::aligned;
+  } else if (are_all([&](const Tensor& t, int number) { return do_packs_agree(given.x, t, axes, number); })) {
+    layout.form = RowForm::shifted;
+  }
   return layout;
 }
 

@@ -354,7 +354,7 @@ TEST(GradientPlanner, KeepsNothingOfALogSumExp) {
   EXPECT_EQ(plan_on_gpu(op, 4, 100000, 4).strategy, RowStrategy::split_row);
 }
 
-TEST(GradientPlanner, TakesRowsForAlignedOnlyWhereTheirColumnsFillPacksAndNeverShiftsThem) {
+TEST(GradientPlanner, TakesRowsForAlignedOnlyWhereTheirColumnsFillPacksAndShiftsTheOthers) {
   using KokkosNN::RowForm;
   for (const auto op : {RowOperator::softmax_backward, RowOperator::logsumexp_backward}) {
     const auto form = [&](RowForm given, std::int64_t cols) {
@@ -366,10 +366,27 @@ TEST(GradientPlanner, TakesRowsForAlignedOnlyWhereTheirColumnsFillPacksAndNeverS
       return KokkosNN::make_plan(problem, h200()).form;
     };
     EXPECT_EQ(form(RowForm::aligned, 1024), RowForm::aligned);
-    EXPECT_EQ(form(RowForm::aligned, 1026), RowForm::any);
-    EXPECT_EQ(form(RowForm::shifted, 1024), RowForm::any);
+    EXPECT_EQ(form(RowForm::aligned, 1026), RowForm::shifted);
+    EXPECT_EQ(form(RowForm::shifted, 1024), RowForm::shifted);
     EXPECT_EQ(form(RowForm::any, 1024), RowForm::any);
   }
+}
+
+TEST(GradientLayout, IsShiftedWhereTheRowsOfAllTensorsLieAlikeBetweenPacks) {
+  using KokkosNN::RowForm;
+  alignas(64) static float memory[3][64];
+  const auto tensor = [](int number, int offset) {
+    return KokkosNN::Impl::Tensor{memory[number] + offset, sizeof(float), 2, {5, 7}, {7, 1}};
+  };
+  const auto form = [&](int of_y, int of_dx, int of_dy) {
+    const KokkosNN::Impl::GradientTensors all{tensor(0, of_y), tensor(1, of_dx), tensor(2, of_dy)};
+    return KokkosNN::Impl::normalise_gradient("softmax_backward", RowOperator::softmax_backward, all, {}).form;
+  };
+  EXPECT_EQ(form(0, 0, 0), RowForm::shifted);
+  EXPECT_EQ(form(3, 3, 3), RowForm::shifted);
+  EXPECT_EQ(form(1, 1, 5), RowForm::shifted);
+  EXPECT_EQ(form(1, 0, 1), RowForm::any);
+  EXPECT_EQ(form(1, 1, 0), RowForm::any);
 }
 
 TEST(GradientPlanner, SplitsNoRowOverTwoKernels) {

@@ -2,6 +2,7 @@
 #include "support/check.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
+#include <KokkosNN/impl/gradient_launch.hpp>
 #include <KokkosNN/impl/launch.hpp>
 
 #include <gtest/gtest.h>
@@ -151,6 +152,88 @@ TEST(RowForms, RowsKeptAsTheyWereLoadedMatch) {
   every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::any>();
   every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::aligned>();
   every_width_matches<UpperHalf, ByTeam<AsLoaded<true>>, RowForm::shifted>();
+}
+
+/// A gradient by one storage of the row kernel, of rows that begin `offset` behind a pack boundary in every tensor.
+template <RowOperator op, class Storage>
+struct GradientByTeam {
+  using Math = KokkosNN::Impl::GradientMath<op, float, KokkosNN::Impl::ExpAccuracy::full>;
+  using Rows = KokkosNN::Impl::MemoryRows<const float, RowForm::shifted>;
+  using Sink = KokkosNN::Impl::MemoryRows<float, RowForm::shifted>;
+
+  template <class Source>
+  static void run(const Source& source, const Sink& sink, std::int64_t rows, std::int64_t cols) {
+    KokkosNN::Impl::launch<1>(Host(), plan_for(rows),
+                              KokkosNN::Impl::RowInTeam<op, pack, Storage, Math, Source, Sink>{
+                                  source, sink, Math(1, MaskedRowPolicy::nan), rows, cols, threads, 1, 1, 0, 0, 1024});
+    Host().fence();
+  }
+
+  static ::testing::AssertionResult matches(std::int64_t rows, std::int64_t cols, int offset) {
+    const float untouched = 7;
+    std::vector<float> x(rows * cols + offset + pack), dy(x.size()), dx(x.size(), untouched);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i]  = static_cast<float>((i * 37) % 23) * 0.125f - 2;
+      dy[i] = static_cast<float>((i * 11) % 17) * 0.25f - 1;
+    }
+    const KokkosNN::Impl::RowMap map = {1, {rows}, {cols}, {}};
+    const Rows values{x.data() + offset, 1, map};
+    const Sink sink{dx.data() + offset, 1, map};
+    if constexpr (op == RowOperator::logsumexp_backward) {
+      const KokkosNN::Impl::RowMap a_value_a_row = {1, {rows}, {1}, {}};
+      run(KokkosNN::Impl::ScalarRows<Rows, float, float>{values, dy.data(), dy.data() + 1, a_value_a_row, a_value_a_row},
+          sink, rows, cols);
+    } else {
+      run(KokkosNN::Impl::PairRows<Rows, Rows>{values, Rows{dy.data() + offset, 1, map}}, sink, rows, cols);
+    }
+
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      const std::int64_t place = static_cast<std::int64_t>(i) - offset;
+      const bool is_in_a_row   = place >= 0 && place < rows * cols;
+      const double want        = is_in_a_row ? expected(x, dy, offset + place / cols * cols, cols, i) : untouched;
+      if (!(std::abs(dx[i] - want) <= 1e-5 * (1 + std::abs(want)))) {
+        return ::testing::AssertionFailure() << "element " << place << " of rows of " << cols << ", offset " << offset
+                                             << ": " << dx[i] << " instead of " << want;
+      }
+    }
+    return ::testing::AssertionSuccess();
+  }
+
+  static double expected(const std::vector<float>& x, const std::vector<float>& dy, std::int64_t row, std::int64_t cols,
+                         std::size_t i) {
+    double sum = 0;
+    for (std::int64_t c = row; c < row + cols; ++c) {
+      sum += double(dy[c]) * (op == RowOperator::softmax_backward ? double(x[c]) : 1.0);
+    }
+    if (op == RowOperator::softmax_backward) return x[i] * (dy[i] - sum);
+    if (op == RowOperator::log_softmax_backward) return dy[i] - std::exp(double(x[i])) * sum;
+    const std::int64_t number = cols == 0 ? 0 : (row / cols);  // offsets are shorter than any row that is tried
+    return dy[number + 1] * std::exp(double(x[i]) - double(dy[number]));
+  }
+
+  static void every_width_matches(std::int64_t least_cols = 1) {
+    if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
+    for (std::int64_t cols = least_cols; cols <= threads * packs * pack; ++cols) {
+      for (const int offset : {0, 1}) ASSERT_TRUE(matches(5, cols, offset));
+    }
+  }
+};
+
+template <RowOperator op>
+void gradients_with_rims_match() {
+  GradientByTeam<op, KokkosNN::Impl::PairRegisterStorage<float, float, float, pack, packs, true>>::every_width_matches();
+  GradientByTeam<op, KokkosNN::Impl::PairScratchStorage<float, float, float, pack, 1, true>>::every_width_matches();
+  GradientByTeam<op, KokkosNN::Impl::PairOnlineStorage<float, float, float, pack, 1>>::every_width_matches();
+}
+
+TEST(RowForms, GradientsOfRowsWithRimsMatchWhereverTheyBegin) {
+  gradients_with_rims_match<RowOperator::softmax_backward>();
+  gradients_with_rims_match<RowOperator::log_softmax_backward>();
+}
+
+TEST(RowForms, GradientsOfLogSumExpsOfRowsWithRimsMatchWhereverTheyBegin) {
+  using Storage = KokkosNN::Impl::ElementwiseStorage<float, float, pack, 1>;
+  GradientByTeam<RowOperator::logsumexp_backward, Storage>::every_width_matches(2);
 }
 
 }  // namespace KokkosNNTest

@@ -95,14 +95,13 @@ class Planner {
   }
 
   /// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
-  /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance. No gradient
-  /// and no mask has a kernel for rims.
+  /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance. No mask has a
+  /// kernel for rims.
   RowForm form() const {
     if (!is_gpu() || m_problem.form == RowForm::any) return RowForm::any;
     if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
     const bool too_few_lanes = m_request.lanes != 0 && m_request.lanes < lanes_for_rims();
-    const bool has_no_rims   = is_gradient() || is_masked(m_problem.op);
-    return has_no_rims || m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
+    return is_masked(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
   }
 
   bool has_rims() const { return m_plan.form == RowForm::shifted; }

@@ -27,9 +27,10 @@ template <RowOperator op, class Source, class A, int V, Backend backend>
 requires(row_tensors(op) == 2) struct Storages<op, Source, A, V, backend> {
   using Y = typename decltype(Source::y)::value_type;
   using D = typename decltype(Source::dy)::value_type;
+  static constexpr bool has_rims = Source::form == RowForm::shifted;
   template <int K>
-  using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K>>;
-  using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2>;
+  using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K, has_rims>>;
+  using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2, has_rims>;
   using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
   template <class Math, bool>
   using OnHost = HostPairs<V, Math, Source>;
@@ -152,7 +153,7 @@ void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, 
                                                     WorkspaceView<ExecutionSpace>* own_workspace) {
   const Math math(options.scale, options.masked_row);
   if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, data);
-  with_form<backend, false>(plan.form, [&](auto form) {
+  with_form<backend, true>(plan.form, [&](auto form) {
     run_rows<form()>(exec, plan, layout, math, data, own_workspace);
   });
 }

@@ -85,7 +85,7 @@ struct GradientLayout {
   int n                                      = 0;
   std::int64_t extent[max_row_dims]          = {};
   std::int64_t stride[tensors][max_row_dims] = {};
-  RowForm form                               = RowForm::any;  ///< or aligned, as all of its tensors with columns are
+  RowForm form                               = RowForm::any;  ///< of all of its tensors with columns
 
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
   bool inner_contiguous() const { return n > 0 && stride[x][n - 1] == 1; }

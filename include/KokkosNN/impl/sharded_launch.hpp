@@ -216,7 +216,7 @@ void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const ShardLa
                                                  ShardPair* pairs) {
   if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
   const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
-  with_form<backend, false>(plan.form, [&](auto form) {
+  with_form<backend, true>(plan.form, [&](auto form) {
     const auto source = source_of<form()>(layout, y, dy);
     using Source      = std::decay_t<decltype(source)>;
     launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
@@ -233,7 +233,7 @@ void ShardedGradient<Exec, op, Y, D, Dx>::finish(const Exec& exec, const ShardLa
   for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows,
                UnpackPairs<Math>{math, pairs, states});
   const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
-  with_form<backend, false>(plan.form, [&](auto form) {
+  with_form<backend, true>(plan.form, [&](auto form) {
     const auto rows = source_of<form()>(layout, y, dy);
     using Rows      = std::decay_t<decltype(rows)>;
     using Source    = RowsWithStates<Rows, State>;

@@ -17,12 +17,14 @@
 
 namespace KokkosNN::Impl {
 
-/// Rows of y and dy, or parts of them, in the registers of their group: K packs of each a thread.
-template <class Y, class D, class A, int V, int K>
+/// Rows of y and dy, or parts of them, in the registers of their group: K packs of each a thread, and its elements of
+/// the rims.
+template <class Y, class D, class A, int V, int K, bool has_rims = false>
 struct PairRegisterStorage {
   static constexpr bool has_own_reference = false;
 
   PairTile<Y, D, V, K> tile;
+  RimPair<Y, D, has_rims> rim;
   PackWalk walk;
 
   KOKKOS_INLINE_FUNCTION PairRegisterStorage(A*, const RowGroup& group)
@@ -31,13 +33,15 @@ struct PairRegisterStorage {
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) {
     tile.load(row, part.packs.begin, walk, part.packs.window());
-    return {tile.template sum<Math>()};
+    rim.load(row, part);
+    return {rim.template added_to<Math>(tile.template sum<Math>())};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
     tile.store(row, sink, part.packs.begin, walk, part.packs.window(), math, finish);
+    rim.store(sink, part, math, finish);
   }
 
   /// Asks for what `reduce` of that row will load.
@@ -54,20 +58,22 @@ struct PairRegisterStorage {
 
 /// Rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier is needed
 /// between the passes.
-template <class Y, class D, class A, int V, int K>
+template <class Y, class D, class A, int V, int K, bool has_rims = false>
 struct PairScratchStorage {
   static constexpr bool has_own_reference = false;
 
   char* scratch;
+  RimPair<Y, D, has_rims> rim;
   PackWalk walk;
 
   KOKKOS_INLINE_FUNCTION PairScratchStorage(A* begin, const RowGroup& group)
       : scratch(reinterpret_cast<char*>(begin)), walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) const {
-    const Span& span       = part.packs;
-    RunningTerms<Math> sum = {};
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) {
+    const Span& span = part.packs;
+    rim.load(row, part);
+    RunningTerms<Math> sum = rim.template added_to<Math>(RunningTerms<Math>{});
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       PairTile<Y, D, V, K> tile;
       tile.load(row, span.start(t, tile_size()), walk, span.window(t, tile_size()));
@@ -92,6 +98,7 @@ struct PairScratchStorage {
       });
       tile.store(row, sink, span.start(t, tile_size()), walk, span.window(t, tile_size()), math, finish);
     }
+    rim.store(sink, part, math, finish);
   }
 
  private:
@@ -125,12 +132,15 @@ struct PairOnlineStorage {
 
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int) const {
-    return sum_tiles<Y, D, V, K>(row, part.packs, walk, math);
+    return sum_tiles<Y, D, V, K>(row, part, walk, math);
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
+    RimPair<Y, D, Row::has_rims> rim;
+    rim.load(row, part);
+    rim.store(sink, part, math, finish);
     for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
       PairTile<Y, D, V, K> tile;
       tile.load(row, start, walk, window);
@@ -175,6 +185,11 @@ struct ElementwiseStorage {
         });
         return result;
       });
+    }
+    if constexpr (Row::has_rims) {
+      if (part.has_rim) {
+        sink.store_one(static_cast<T>(finish(math, static_cast<A>(row.x.load_one(part.rim)))), part.rim);
+      }
     }
   }
 

@@ -118,17 +118,23 @@ struct HeldTile {
 /// Rows of y and of dy side by side.
 template <class YRows, class DyRows>
 struct PairRows {
-  static_assert(YRows::form == DyRows::form && YRows::form != RowForm::shifted);
+  static_assert(YRows::form == DyRows::form);
   static constexpr RowForm form = YRows::form;
 
   template <class YRow, class DyRow>
   struct Row {
     using y_type                   = typename YRow::value_type;
     using dy_type                  = typename DyRow::value_type;
-    static constexpr bool has_rims = false;
+    static constexpr bool has_rims = YRow::has_rims;
 
     YRow y;
     DyRow dy;
+
+    /// The same in all tensors, as the launch has checked.
+    template <int V>
+    KOKKOS_INLINE_FUNCTION int head() const {
+      return y.template head<V>();
+    }
   };
 
   YRows y;
@@ -142,15 +148,19 @@ struct PairRows {
 /// Rows of x, each with its log-sum-exp and that one's gradient.
 template <class XRows, class L, class A>
 struct ScalarRows {
-  static_assert(XRows::form != RowForm::shifted);
   static constexpr RowForm form = XRows::form;
 
   template <class XRow>
   struct Row {
-    static constexpr bool has_rims = false;
+    static constexpr bool has_rims = XRow::has_rims;
 
     XRow x;
     RowScalars<A> scalars;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION int head() const {
+      return x.template head<V>();
+    }
   };
 
   XRows x;
@@ -283,16 +293,65 @@ struct PairTile {
   }
 };
 
+/// This thread's element of y's and of dy's rims.
+template <class Y, class D, bool exists>
+struct RimPair {
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&) {}
+  /// `sum` and the term of this element.
+  template <class Math, class W>
+  KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
+    return sum;
+  }
+  template <class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow&, const RowPart&, const Math&, const FinishRow&) const {}
+};
+
+template <class Y, class D>
+struct RimPair<Y, D, true> {
+  Y y;
+  D dy;
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part) {
+    y  = part.has_rim ? row.y.load_one(part.rim) : Y(0);
+    dy = part.has_rim ? row.dy.load_one(part.rim) : D(0);
+  }
+
+  template <class Math, class W>
+  KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
+    using A = typename Math::accumulator;
+    TermSums<Math, 1> term;
+    if constexpr (Math::sums_products) {
+      term.add_product(0, static_cast<A>(y), static_cast<A>(dy));
+    } else {
+      term.add(0, static_cast<A>(dy));
+    }
+    return sum + W(term.all_lanes());
+  }
+
+  template <class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    using A = typename Math::accumulator;
+    using T = typename SinkRow::value_type;
+    if (part.has_rim) sink.store_one(static_cast<T>(finish(math, static_cast<A>(y), static_cast<A>(dy))), part.rim);
+  }
+};
+
 /// A row's sum over many tiles: wider than float, as there may be very many.
 template <class Math>
 using RunningTerms = typename RunningSum<Math>::Sum;
 
-/// The sum of a span, loaded tile by tile; y only where the terms need it.
+/// The sum of a part, loaded tile by tile; y only where the terms need it.
 template <class Y, class D, int V, int K, class Row, class Math>
-KOKKOS_INLINE_FUNCTION typename Math::State sum_tiles(const Row& row, const Span& span, const PackWalk& walk,
+KOKKOS_INLINE_FUNCTION typename Math::State sum_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
                                                       const Math&) {
+  const Span& span       = part.packs;
   const int tile_size    = K * walk.step;
-  RunningTerms<Math> sum = {};
+  RimPair<Y, D, Row::has_rims> rim;
+  rim.load(row, part);
+  RunningTerms<Math> sum = rim.template added_to<Math>(RunningTerms<Math>{});
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
     PairTile<Y, D, V, K> tile;
     const std::int64_t start = span.start(t, tile_size);
