@@ -151,6 +151,19 @@ TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {
   EXPECT_EQ(packs(16384), 8);
 }
 
+TEST(Planner, MaskedRowsOnAnNvidiaGpuTakeMorePacksAThread) {
+  const auto packs = [](std::int64_t cols) {
+    RowProblem masked = contiguous(131072, cols);
+    masked.op         = RowOperator::masked_softmax;
+    return make_plan(masked, h200()).packs_per_thread;
+  };
+
+  EXPECT_EQ(packs(32), 2);
+  EXPECT_EQ(packs(256), 4);
+  EXPECT_EQ(packs(512), 8);  // 4 without a mask
+  EXPECT_EQ(packs(2048), 8);
+}
+
 TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
   for (const auto& [cols, packs] : {std::pair<std::int64_t, int>{256, 1}, {1024, 1}, {1028, 2}, {4096, 4}, {8192, 8}}) {
     EXPECT_EQ(make_plan(problem(64, cols), h200()).packs_per_thread, packs) << cols;

@@ -46,6 +46,9 @@ class Planner {
     m_pack   = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
     m_policy = policy_for(traits.backend, m_pack);
     if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend);
+    if (problem.op == RowOperator::masked_softmax && traits.backend == Backend::cuda) {
+      Impl::tune_cuda_for_mask(m_policy, m_pack);
+    }
     m_plan.op      = problem.op;
     m_plan.x_type  = problem.x_type;
     m_plan.y_type  = problem.y_type;

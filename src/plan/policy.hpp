@@ -53,6 +53,9 @@ Policy policy_host(int pack);
 /// Changes a backend's policy to what a gradient needs.
 void tune_for_gradient(Policy& policy, Backend backend);
 
+/// Changes CUDA's policy to what rows under a mask need.
+void tune_cuda_for_mask(Policy& policy, int pack);
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_SRC_PLAN_POLICY_HPP

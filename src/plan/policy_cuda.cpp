@@ -43,6 +43,14 @@ constexpr RegisterPolicy registers_v8[] = {
     {8192, 8, 128},  // 16384 x 8192: 0.98, with 4 packs 0.87; 4096 x 32768: 0.97, by split_row 0.80; 2048 x 65536: 0.89
 };
 
+// rows under a mask, of 16 bytes a pack: fewer threads a row, of which fewer have nothing to do
+constexpr RegisterPolicy registers_masked[] = {
+    {8, 2, 128},
+    {64, 4, 128},
+    {8192, 8, 128},  // causal f32 262144 x 512: 1.12, with 4 packs 0.97; 131072 x 2048: 1.09 and 0.91; bf16 131072 x
+                     // 1024: 1.07 and 1.00; boolean f32 131072 x 2048: 0.58 and 0.52
+};
+
 template <int n>
 void set_registers(Policy& policy, const RegisterPolicy (&table)[n]) {
   policy.registers        = table;
@@ -84,6 +92,10 @@ Policy policy_cuda(int pack) {
   policy.inner_looping_team_size   = 256;
   policy.elements_per_turn         = 1;
   return policy;
+}
+
+void tune_cuda_for_mask(Policy& policy, int pack) {
+  if (pack > 2) set_registers(policy, registers_masked);
 }
 
 }  // namespace KokkosNN::Impl

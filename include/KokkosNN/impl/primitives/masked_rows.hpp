@@ -146,28 +146,97 @@ struct ElementMask {
     /// The logits of a pack of x; `is_inner`: none of its elements is ruled out by its column.
     template <int V>
     KOKKOS_INLINE_FUNCTION void to_logits(Pack<A, V>& pack, int place, int first, int last, bool is_inner) const {
+      cap_or_scale(pack);
+      if (bias.exists()) add_bias(pack, place, first, last, is_inner);
+      add_slope(pack, place);
+      if (keep != nullptr) drop(pack, place, first, last, is_inner);
+    }
+
+    /// The same of K packs that are all inner, which asks for what is beside them before it waits for any of that;
+    /// false, and nothing done, where it does not lie there in packs, and of slopes alone, which are faster one pack at
+    /// a time.
+    template <int V, int K>
+    KOKKOS_INLINE_FUNCTION bool to_logits_at_once(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
+      const bool has_slopes_alone = all.slopes.exists() && !bias.exists() && keep == nullptr;
+      if (has_slopes_alone || !lies_in_packs<V>(walk.place(0))) return false;
+      constexpr int most = K < 4 ? K : 4;  // registers for more of them are missing
+      KOKKOSNN_IMPL_UNROLL
+      for (int begin = 0; begin < K; begin += most) {
+        const auto each = [&](const auto& f) {
+          KOKKOSNN_IMPL_UNROLL
+          for (int k = begin; k < begin + most && k < K; ++k) f(packs[k], walk.place(k), k - begin);
+        };
+        each([&](Pack<A, V>& pack, int, int) { cap_or_scale(pack); });
+        if (bias.exists()) add_biases<V, most>(each);
+        each([&](Pack<A, V>& pack, int place, int) { add_slope(pack, place); });
+        if (keep != nullptr) drop_some<V, most>(each);
+      }
+      return true;
+    }
+
+   private:
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void cap_or_scale(Pack<A, V>& pack) const {
       if (all.softcap != A(0)) {
         for (int v = 0; v < V; ++v) pack[v] = all.softcap * Kokkos::tanh(pack[v] * all.inner_scale);
       } else if (all.folds_scale && !bias.exists()) {
         for (int v = 0; v < V; ++v) pack[v] *= all.scale;
       }
-      if (bias.exists()) add_bias(pack, place, first, last, is_inner);
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void add_slope(Pack<A, V>& pack, int place) const {
       if (all.slopes.exists()) {
         for (int v = 0; v < V; ++v) pack[v] -= slope * Kokkos::abs(distance + static_cast<A>(place + v));
       }
-      if (keep != nullptr) drop(pack, place, first, last, is_inner);
     }
 
-   private:
+    /// Of bias, where there is no softcap: the product with x's scale is fused with the sum.
+    KOKKOS_INLINE_FUNCTION A factor() const { return all.softcap != A(0) ? A(1) : all.scale; }
+
+    /// Whether bias and `keep` can be moved in packs from a place on that a pack has.
+    template <int V>
+    KOKKOS_INLINE_FUNCTION bool lies_in_packs(int place) const {
+      bool bias_does = true;
+      if (bias.exists()) {
+        bias.visit([&](const auto* row) {
+          using B   = std::remove_cvref_t<decltype(*row)>;
+          bias_does = moves_whole_packs<const B, V>(row + place * all.bias_stride, all.bias_stride);
+        });
+      }
+      return bias_does &&
+             (keep == nullptr ||
+              moves_whole_packs<const std::uint8_t, V>(keep + place * all.keep_stride, all.keep_stride));
+    }
+
+    /// each(f): f(pack, its place, its number) for up to `most` packs.
+    template <int V, int most, class Each>
+    KOKKOS_INLINE_FUNCTION void add_biases(const Each& each) const {
+      bias.visit([&](const auto* row) {
+        using B = std::remove_cvref_t<decltype(*row)>;
+        Pack<B, V> beside[most];
+        each([&](Pack<A, V>&, int place, int i) { beside[i] = whole_pack<V>(row + place); });
+        each([&](Pack<A, V>& pack, int, int i) {
+          for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor(), static_cast<A>(beside[i][v]));
+        });
+      });
+    }
+
+    template <int V, int most, class Each>
+    KOKKOS_INLINE_FUNCTION void drop_some(const Each& each) const {
+      Pack<std::uint8_t, V> beside[most];
+      each([&](Pack<A, V>&, int place, int i) { beside[i] = whole_pack<V>(keep + place); });
+      each([&](Pack<A, V>& pack, int, int i) { drop_where_zero(pack, beside[i]); });
+    }
+
     template <int V>
     KOKKOS_INLINE_FUNCTION void add_bias(Pack<A, V>& pack, int place, int first, int last, bool is_inner) const {
-      const A factor = all.softcap != A(0) ? A(1) : all.scale;
       bias.visit([&](const auto* row) {
         using B            = std::remove_cvref_t<decltype(*row)>;
         const B* const own = row + place * all.bias_stride;
         Pack<B, V> values;
         load_side<V>(values, own, all.bias_stride, place, first, last, is_inner, B(0));
-        for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor, static_cast<A>(values[v]));
+        for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor(), static_cast<A>(values[v]));
       });
     }
 
@@ -176,7 +245,18 @@ struct ElementMask {
       Pack<std::uint8_t, V> kept;
       load_side<V>(kept, keep + place * all.keep_stride, all.keep_stride, place, first, last, is_inner,
                    std::uint8_t(0));
+      drop_where_zero(pack, kept);
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION static void drop_where_zero(Pack<A, V>& pack, const Pack<std::uint8_t, V>& kept) {
       for (int v = 0; v < V; ++v) pack[v] = kept[v] != 0 ? pack[v] : -Kokkos::Experimental::infinity_v<A>;
+    }
+
+    template <int V, class B>
+    KOKKOS_INLINE_FUNCTION static Pack<B, V> whole_pack(const B* from) {
+      KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const Pack<B, V>*>(from);))
+      KOKKOS_IF_ON_HOST((Pack<B, V> pack; for (int v = 0; v < V; ++v) pack[v] = from[v]; return pack;))
     }
 
     /// The pack at `own`, of which elements beside x's allowed ones are not read.
@@ -184,8 +264,7 @@ struct ElementMask {
     KOKKOS_INLINE_FUNCTION static void load_side(Pack<B, V>& values, const B* own, std::int64_t stride, int place,
                                                  int first, int last, bool is_inner, B pad) {
       if (is_inner && moves_whole_packs<const B, V>(own, stride)) {
-        KOKKOS_IF_ON_DEVICE((values = *reinterpret_cast<const Pack<B, V>*>(own);))
-        KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) values[v] = own[v];))
+        values = whole_pack<V>(own);
       } else {
         for (int v = 0; v < V; ++v) {
           values[v] = place + v >= first && place + v < last ? own[v * stride] : pad;
@@ -260,6 +339,18 @@ struct MaskedStretch : MemoryStretch<T, form> {
     if (is_inner) return;
     for (int v = 0; v < V; ++v) {
       if (place + v < first || place + v >= last) pack[v] = -Kokkos::Experimental::infinity_v<A>;
+    }
+  }
+
+  /// The same of a tile's packs; false, and nothing done, where that has to be decided for each of them. HIP's compiler
+  /// has no registers left for it.
+  template <int V, int K>
+  KOKKOS_INLINE_FUNCTION bool adjust_tile(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
+    if constexpr (has_element_mask && native_lanes() == 32) {
+      const bool is_inner = walk.place(0) >= first && walk.place(K - 1) + V <= last;
+      return is_inner && elements.to_logits_at_once(packs, walk);
+    } else {
+      return false;
     }
   }
 

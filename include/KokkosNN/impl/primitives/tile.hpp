@@ -516,12 +516,19 @@ struct Tile {
       raw.load(stretch, walk, window, math.template pad<T>());
       widen(raw, math.sign);
     }
-    if constexpr (!is_masked) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
-    }
+    if constexpr (!is_masked) adjust_packs(stretch, walk);
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) make_logits(math, pack[k]);
+  }
+
+  /// Makes logits of what was loaded, where rows ask for it: of all packs at once where they can.
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void adjust_packs(const Stretch& stretch, const PackWalk& walk) {
+    if constexpr (requires { stretch.adjust_tile(pack, walk); }) {
+      if (stretch.adjust_tile(pack, walk)) return;
+    }
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
   }
 
   template <class Used = AllPacks>
