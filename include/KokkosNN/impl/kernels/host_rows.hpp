@@ -396,6 +396,12 @@ struct HostRows {
         const bool are_neighbours = source.row(begin).stride == 1 && sink.row(begin).stride == 1;
         if (cols <= length / lanes_of<A> && are_neighbours) return do_rows_by_lanes(team, begin, end, held);
       }
+      if constexpr (requires { Storage::has_row_loops; }) {
+        const std::int64_t size = team.team_size(), count = end - begin;
+        const std::int64_t first = begin + count * team.team_rank() / size;
+        const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
+        if (Storage::template write_rows<FinishRow>(math, source, sink, first, last, static_cast<int>(cols), streams)) return;
+      }
     }
     do_several_rows(team, begin, end, held);
   }
