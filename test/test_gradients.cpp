@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -210,6 +211,33 @@ TEST(GradientAccuracy, SurvivesTheCancellationOfDyAndTheSum) {
     });
     EXPECT_LE(worst, 4) << cols;
     EXPECT_GT(worst, 0) << "nothing was compared";
+  }
+}
+
+/// A host takes rows of one vector some at a time; the last ones, or one alone, are fewer.
+template <RowOperator Op, class T>
+void rows_have_the_bits_that_they_have_alone(std::int64_t cols) {
+  constexpr std::int64_t rows = 37;
+  const SoftmaxOptions options{.determinism = Determinism::batch_invariant};
+  GradientTrial<Op, T> all(rows, cols);
+  all.run(options);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    GradientTrial<Op, T> alone(1, cols);
+    std::copy_n(all.x().host() + row * cols, cols, alone.x().host());
+    std::copy_n(all.dy().host() + row * cols, cols, alone.dy().host());
+    alone.upload();
+    alone.run(options);
+    ASSERT_EQ(std::memcmp(all.dx().host() + row * cols, alone.dx().host(), cols * sizeof(T)), 0)
+        << "row " << row << " of " << cols << " columns";
+  }
+}
+
+TEST(GradientDeterminism, ARowHasTheBitsThatItHasAlone) {
+  for (const std::int64_t cols : {4, 8, 16, 33, 5000}) {
+    rows_have_the_bits_that_they_have_alone<RowOperator::softmax_backward, float>(cols);
+    rows_have_the_bits_that_they_have_alone<RowOperator::log_softmax_backward, float>(cols);
+    rows_have_the_bits_that_they_have_alone<RowOperator::softmax_backward, double>(cols);
+    rows_have_the_bits_that_they_have_alone<RowOperator::log_softmax_backward, double>(cols);
   }
 }
 

@@ -111,8 +111,8 @@ struct HostLogits {
   }
 
   template <class Row, class SinkRow, class FinishRow>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A* held, const Math& math,
-                                    const FinishRow& finish, bool streams) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A* held, const Math math,
+                                    const FinishRow finish, bool streams) const {
     if constexpr (keeps) {
       write_values(sink, piece, streams, held, [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return finish(math, kept); });
     } else {
@@ -126,8 +126,9 @@ struct HostLogits {
                                                             const ExpReference<T>& at, const char* ahead) {
     constexpr int line = 64;
     HostSums<Math> sums;
+    const auto exp         = math.exp;  // a copy: what is read through a reference is read again after every store
     const auto exponential = [&](int i) KOKKOSNN_IMPL_INLINED {
-      const T e = math.exp(load_vector(held + i), at);
+      const T e = exp(load_vector(held + i), at);
       if constexpr (keeps_exponentials) store_vector(held + i, e);
       return e;
     };
@@ -381,6 +382,19 @@ struct HostRows {
     }
   }
 
+  /// Where a row's result goes, if whole pieces of the row are kept there until it is written, so that the second-level
+  /// cache has them once: rows in memory, as another source might still read what lies there.
+  template <class Row>
+  A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
+    if constexpr (!Finisher::one_value_a_row && Storage::keeps_rows && !GivesItsPacks<Row, V> && MemoryOf<Row, A>) {
+      const auto output = sink.row(number);
+      if constexpr (MemoryOf<std::decay_t<decltype(output)>, A>) {
+        if (!streams && row.stride == 1 && output.stride == 1) return output.base;
+      }
+    }
+    return nullptr;
+  }
+
   /// Whether rows of few columns are turned: where they lie in memory as they are computed with.
   template <class Row, class SinkRow>
   static constexpr bool has_narrow_rows =
@@ -395,6 +409,12 @@ struct HostRows {
       if constexpr (has_narrow_rows<Row, SinkRow>) {
         const bool are_neighbours = source.row(begin).stride == 1 && sink.row(begin).stride == 1;
         if (cols <= length / lanes_of<A> && are_neighbours) return do_rows_by_lanes(team, begin, end, held);
+      }
+      if constexpr (requires { Storage::has_row_loops; }) {
+        const std::int64_t size = team.team_size(), count = end - begin;
+        const std::int64_t first = begin + count * team.team_rank() / size;
+        const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
+        if (Storage::template write_rows<FinishRow>(math, source, sink, first, last, static_cast<int>(cols), streams)) return;
       }
     }
     do_several_rows(team, begin, end, held);
@@ -445,7 +465,7 @@ struct HostRows {
       const auto piece    = [&](const auto& row) { return piece_of(RowPart::whole<V>(row, cols, 0).packs, 0); };
       const auto held_row = [&](int i) { return Storage::holds_pieces ? held + i * padded : held; };
       A loaded[most];
-      State state[most];
+      RawArray<State, most> state;
       FinishRow finish[most];
       for (int i = 0; i < n; ++i) {
         const auto row = source.row(first + i);
@@ -509,8 +529,12 @@ struct HostRows {
     const std::int64_t each   = host_pieces_a_state(pieces);  // one where rows are kept, as those are not so long
     const std::int64_t first  = all * team.team_rank() / team.team_size();
     const std::int64_t last   = all * (team.team_rank() + 1) / team.team_size();
-    const auto held           = [&](std::int64_t p) { return kept != nullptr ? kept + p * length : own; };
-    const auto reduced        = [&](std::int64_t p) {
+    A* const result           = memory_of_result(row, number);
+    const auto held           = [&](std::int64_t p) {
+      if (result != nullptr && (p + 1) * length <= cols) return result + p * length;  // nothing lies behind its vectors
+      return kept != nullptr ? kept + p * length : own;
+    };
+    const auto reduced = [&](std::int64_t p) {
       const Piece piece = piece_of(span, p);
       const A loaded    = storage.load(row, piece, held(p), math);
       const void* ahead = static_cast<const char*>(address_of(number, own)) + (piece.begin + length) * sizeof(A);

@@ -138,6 +138,18 @@ struct HostTerms {
     add(load_vector(y), load_vector(dy));
   }
 
+  /// Adds what another one has, lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void join(const HostTerms& other) {
+    if constexpr (Words::two_words) {
+      const TwoWords<T> both = TwoWords<T>{sum, low} + TwoWords<T>{other.sum, other.low};
+      sum                    = both.high;
+      low                    = both.low;
+    } else {
+      sum += other.sum;
+      low += other.low;
+    }
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION W total() const {
     if constexpr (in_double) {
       return fold_lanes(sum + low, JoinSums{});
@@ -177,6 +189,71 @@ struct HostTerms {
       low += (sum - (s - back)) + (term - back);
     }
     sum = s;
+  }
+};
+
+/// The terms of as many rows as their vectors have lanes. They are added by halves as HostTerms::total does it, but
+/// those of two rows at a time, so that in the end a vector has the rows' sums: bit by bit those that each row has by
+/// itself.
+template <class Math>
+struct HostRowSums {
+  using Terms                     = HostTerms<Math>;
+  using T                         = typename Terms::T;
+  using Term                      = ScalarOf<T>;
+  using Result                    = TwoWords<typename Math::accumulator>;
+  static constexpr int rows       = lanes_of<Term>;
+  static constexpr bool two_words = Terms::Words::two_words;
+
+  T high[rows];
+  T low[rows];  // of two words only
+
+  KOKKOS_FORCEINLINE_FUNCTION void set(int l, const Terms& terms) {
+    if constexpr (two_words) {
+      // As HostTerms::lanes does it.
+      const TwoWords<T> words =
+          TwoWords<T>{terms.sum, T{}} + TwoWords<T>{terms.low == terms.low ? terms.low : T{}, T{}};
+      high[l] = words.high;
+      low[l]  = words.low;
+    } else {
+      high[l] = Terms::in_double ? terms.sum + terms.low : terms.sum;
+    }
+  }
+
+  /// Row by row.
+  KOKKOS_FORCEINLINE_FUNCTION void join(Result (&words)[rows]) {
+    fold<rows>();
+    Term highs[rows], lows[rows];
+    store_vector(highs, high[0]);
+    if constexpr (two_words) store_vector(lows, low[0]);
+    for (int l = 0; l < rows; ++l) {
+      if constexpr (two_words) {
+        words[l] = words_of(typename Math::State{{highs[l], lows[l]}});
+      } else {
+        words[l] = words_of(typename Math::State{highs[l]});
+      }
+    }
+  }
+
+ private:
+  template <int left>
+  KOKKOS_FORCEINLINE_FUNCTION void fold() {
+    if constexpr (left > 1) {
+      constexpr int half = left / 2;
+      for (int l = 0; l < half; ++l) {
+        const T upper = interleaved_half<1, Term>(high[l], high[l + half]);
+        high[l]       = interleaved_half<0, Term>(high[l], high[l + half]);
+        if constexpr (two_words) {
+          const T upper_low        = interleaved_half<1, Term>(low[l], low[l + half]);
+          low[l]                   = interleaved_half<0, Term>(low[l], low[l + half]);
+          const TwoWords<T> joined = TwoWords<T>{high[l], low[l]} + TwoWords<T>{upper, upper_low};
+          high[l]                  = joined.high;
+          low[l]                   = joined.low;
+        } else {
+          high[l] += upper;
+        }
+      }
+      fold<half>();
+    }
   }
 };
 

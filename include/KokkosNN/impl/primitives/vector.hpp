@@ -181,15 +181,32 @@ KOKKOS_FORCEINLINE_FUNCTION void store_vector(A* to, const Vector<A>& v) {
   std::memcpy(to, &v, sizeof v);
 }
 
-/// The first n lanes.
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+/// Of the first n lanes.
+KOKKOS_FORCEINLINE_FUNCTION std::uint16_t lane_mask(int n) { return static_cast<std::uint16_t>((1u << n) - 1); }
+#endif
+
+/// The first n lanes; by a mask where the machine has those, as compilers make a call of memcpy of the loop.
 template <class A>
 KOKKOS_FORCEINLINE_FUNCTION void store_lanes(A* to, const Vector<A>& v, int n) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+  if constexpr (std::is_same_v<A, float>) return _mm512_mask_storeu_ps(to, lane_mask(n), __m512(v));
+  if constexpr (std::is_same_v<A, double>)
+    return _mm512_mask_storeu_pd(to, static_cast<__mmask8>(lane_mask(n)), __m512d(v));
+#endif
   A lanes[lanes_of<A>];
   store_vector(lanes, v);
   for (int l = 0; l < n; ++l) to[l] = lanes[l];
 }
 template <class A>
 KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_lanes(const A* from, int n, A pad) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+  const Vector<A> pads = splat<Vector<A>>(pad);
+  if constexpr (std::is_same_v<A, float>) return Vector<A>(_mm512_mask_loadu_ps(__m512(pads), lane_mask(n), from));
+  if constexpr (std::is_same_v<A, double>) {
+    return Vector<A>(_mm512_mask_loadu_pd(__m512d(pads), static_cast<__mmask8>(lane_mask(n)), from));
+  }
+#endif
   A lanes[lanes_of<A>];
   store_vector(lanes, splat<Vector<A>>(pad));
   for (int l = 0; l < n; ++l) lanes[l] = from[l];
@@ -282,6 +299,11 @@ KOKKOS_FORCEINLINE_FUNCTION T interleaved(const T& a, const T& b, std::integer_s
   return shuffled<T, T>(a, b, std::integer_sequence<int, (half * lanes / 2 + lane / 2 + lane % 2 * lanes)...>{});
 }
 
+template <int half, class A>
+KOKKOS_FORCEINLINE_FUNCTION Vector<A> interleaved_half(const Vector<A>& a, const Vector<A>& b) {
+  return interleaved<half, A>(a, b, std::make_integer_sequence<int, lanes_of<A>>{});
+}
+
 /// v[i]'s lane j is v[j]'s lane i, and the other way round: as many perfect shuffles as bring every pair together.
 template <class A, int left = lanes_of<A>, int... i>
 KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[lanes_of<A>], std::integer_sequence<int, i...> each) {
@@ -294,6 +316,11 @@ KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[lanes_of<A>], std::int
 }
 
 #else
+
+template <int half, class A>
+KOKKOS_FORCEINLINE_FUNCTION A interleaved_half(const A& a, const A&) {
+  return a;  // not called
+}
 
 template <class A, class Each>
 KOKKOS_FORCEINLINE_FUNCTION void transpose(A (&)[1], Each) {}
