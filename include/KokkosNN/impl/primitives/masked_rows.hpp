@@ -187,8 +187,9 @@ struct ElementMask {
         KOKKOS_IF_ON_DEVICE((values = *reinterpret_cast<const Pack<B, V>*>(own);))
         KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) values[v] = own[v];))
       } else {
+        const std::int64_t step = anew_argument(stride);
         for (int v = 0; v < V; ++v) {
-          values[v] = place + v >= first && place + v < last ? own[v * stride] : pad;
+          values[v] = place + v >= first && place + v < last ? own[v * step] : pad;
         }
       }
     }
