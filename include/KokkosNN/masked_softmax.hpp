@@ -33,8 +33,8 @@ namespace KokkosNN {
 /// Ordering   asynchronous on `exec`: one kernel, no fence and, after the first call of its kind on `exec`, no
 /// allocation. Arithmetic in the wider of x's and y's accumulators, float for the 16-bit types. Columns ruled out by
 /// their numbers, and
-///            boolean masks, leave softmax's accuracy (4 ulp); a softcap, a bias and slopes round z to the accumulator
-///            type, which adds |z| ulp to float and double.
+///            boolean masks, leave softmax's accuracy (4 ulp); a bias and slopes round z to the accumulator type, which
+///            adds up to 3 |z| ulp to float and double, and a softcap 6 |z|, z being the largest logit or part of one.
 /// Values     a masked x is never looked at: a NaN there is ignored. A NaN or +inf among the allowed z, or as sink,
 /// makes
 ///            the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of no

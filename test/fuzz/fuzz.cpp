@@ -196,7 +196,8 @@ void masked(Draw& draw) {
   options.determinism    = draw.determinism();
   options.plan           = draw.plan();
   const bool is_forced   = !(options.plan == KokkosNN::PlanRequest{});
-  const std::string what = "masked_softmax" + text_of(x) + text_of(y);
+  const std::string what = "masked_softmax" + text_of(x) + text_of(y) + " scale " + std::to_string(options.scale) +
+                           " softcap " + std::to_string(options.softcap);
   const auto run         = [&](const auto& mask, const Meaning& meaning) {
     expect_right(what, is_forced, [&] { return trial.run_correct(mask, meaning, options); });
   };

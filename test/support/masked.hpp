@@ -197,10 +197,14 @@ class MaskedTrial {
       const At at = At::of(row, k);
       allowed[k]  = meaning.allows(at);
       z[k]        = Reference::capped(exact(x[k * m_x_place.strides.back()]), options.scale, options.softcap);
-      if (meaning.adds) z[k] += meaning.adds(at);
+      // What is rounded may be larger than the logit: a bias can be next to minus the capped x.
+      const Real added     = meaning.adds ? Real(meaning.adds(at)) : Real(0);
+      const Real magnitude = std::fabs(z[k]) + std::fabs(added);
+      z[k] += added;
       const bool is_rounded = (meaning.adds || options.softcap != 0) && allowed[k] && std::isfinite(z[k]);
       if (is_rounded && !is_16_bit<Y>) {
-        allowance = std::max(allowance, promised_ulp<Y> + 3 * static_cast<double>(std::fabs(z[k])));
+        const double roundings = options.softcap != 0 ? 6 : 3;  // a softcap adds those of two products and of tanh
+        allowance = std::max(allowance, promised_ulp<Y> + roundings * static_cast<double>(magnitude));
       }
     }
     const Real sink = meaning.sinks.empty() ? -Reference::infinity : Real(meaning.sinks[At::of(row, 0).head]);

@@ -189,15 +189,16 @@ struct RowsCall {
     if constexpr (is_packs_per_thread(backend, K, op)) {
       using Storage = typename Registers<K>::type;
       // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
-      // worth more than resident teams. What masks would spill is so much that it counts in larger teams too.
+      // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
+      // the registers of a kernel do not depend on its team.)
       constexpr bool has_rims_and_label = has_rims && is_cross_entropy(op);
-      if constexpr (backend != Backend::host && is_masked(op)) {
+      if constexpr (backend == Backend::cuda && is_masked(op)) {
         constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
         constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
         if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
           if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
         }
-      } else if constexpr (backend != Backend::host && is_wide(V, K * row_tensors(op)) &&
+      } else if constexpr (backend == Backend::cuda && is_wide(V, K * row_tensors(op)) &&
                            (Source::form == RowForm::any || sizeof(A) == 8 || has_rims_and_label)) {
         constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
         if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();

@@ -43,7 +43,8 @@ template <class ExecutionSpace, WorkspaceUse use>
 class WorkspacePool {
  public:
   static WorkspaceView<ExecutionSpace> get(const ExecutionSpace& exec, std::size_t bytes) {
-    static WorkspacePool pool;
+    // For good: Kokkos may be finalised later than statics are destroyed.
+    static WorkspacePool& pool = *new WorkspacePool;
     const std::lock_guard<std::mutex> lock(pool.m_mutex);
     if (pool.m_workspaces.empty()) {
       Kokkos::push_finalize_hook([] { pool.m_workspaces.clear(); });

@@ -10,6 +10,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -75,8 +76,10 @@ struct SplitRow {
   KOKKOS_INLINE_FUNCTION static int count_teams(const Member& team, int* counter, int* number) {
     team.team_barrier();
     if (team.team_rank() == 0) {
-      Kokkos::memory_fence();
-      *number = Kokkos::atomic_fetch_add(counter, 1);
+      KOKKOS_IF_ON_DEVICE((Kokkos::memory_fence(); *number = Kokkos::atomic_fetch_add(counter, 1);))
+      // Kokkos' is relaxed: with a fence in front alone, what the last team clears would not be behind what others
+      // wrote.
+      KOKKOS_IF_ON_HOST((*number = std::atomic_ref<int>(*counter).fetch_add(1, std::memory_order_acq_rel);))
     }
     team.team_barrier();
     return *number;

@@ -35,12 +35,15 @@ struct GradientElements {
     const X* x;
 
     KOKKOS_INLINE_FUNCTION bool looks() const { return keep != nullptr; }
-    KOKKOS_INLINE_FUNCTION bool keeps(std::int64_t column) const { return keep[column * all.keep_stride] != 0; }
+    KOKKOS_INLINE_FUNCTION bool keeps(std::int64_t column) const {
+      return keep[column * anew_argument(all.keep_stride)] != 0;
+    }
     KOKKOS_INLINE_FUNCTION bool bends() const { return x != nullptr; }
 
     /// The derivative of tanh at a column's capped logit.
     KOKKOS_INLINE_FUNCTION A slope(std::int64_t column) const {
-      const A e = Kokkos::exp(A(-2) * Kokkos::abs(static_cast<A>(x[column * all.x_stride]) * all.inner_scale));
+      const A e =
+          Kokkos::exp(A(-2) * Kokkos::abs(static_cast<A>(x[column * anew_argument(all.x_stride)]) * all.inner_scale));
       return A(4) * e / ((A(1) + e) * (A(1) + e));  // without 1 - tanh^2's cancellation
     }
   };

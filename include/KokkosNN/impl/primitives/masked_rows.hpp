@@ -266,8 +266,9 @@ struct ElementMask {
       if (is_inner && moves_whole_packs<const B, V>(own, stride)) {
         values = whole_pack<V>(own);
       } else {
+        const std::int64_t step = anew_argument(stride);
         for (int v = 0; v < V; ++v) {
-          values[v] = place + v >= first && place + v < last ? own[v * stride] : pad;
+          values[v] = place + v >= first && place + v < last ? own[v * step] : pad;
         }
       }
     }

@@ -202,6 +202,31 @@ KOKKOS_INLINE_FUNCTION T anew(T value) {
 #endif
 }
 
+/// `opaque` for a number that all threads have alike, a kernel's argument: on HIP it stays a scalar. In `opaque`'s
+/// vector register LLVM would keep it from ahead of the loop over rows on, once for each place that asks.
+KOKKOS_INLINE_FUNCTION std::int64_t opaque_argument(std::int64_t value) {
+#if defined(__HIP_DEVICE_COMPILE__) && defined(__OPTIMIZE__)  // otherwise LLVM has all values in vector registers
+  // Nothing once this is inlined; before, a function's argument is in vector registers too.
+  int low  = __builtin_amdgcn_readfirstlane(static_cast<int>(value));
+  int high = __builtin_amdgcn_readfirstlane(static_cast<int>(value >> 32));
+  asm volatile("" : "+s"(low), "+s"(high));
+  return static_cast<std::int64_t>(high) << 32 | static_cast<std::uint32_t>(low);
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return value;
+#else
+  return opaque(value);
+#endif
+}
+
+/// `anew` for the same.
+KOKKOS_INLINE_FUNCTION std::int64_t anew_argument(std::int64_t value) {
+#if defined(__HIP_DEVICE_COMPILE__)
+  return opaque_argument(value);
+#else
+  return value;
+#endif
+}
+
 /// 0, but no compiler knows: ptxas sees through `opaque`. Those of different numbers are not known to be equal.
 template <int number>
 KOKKOS_INLINE_FUNCTION std::uint32_t unknown_zero() {
@@ -283,8 +308,9 @@ struct MemoryStretch {
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
     if (whole_packs && window.has_pack<V>(c)) return load_whole_pack<V>(c, window, pad);
     Pack<value_type, V> pack;
-    KOKKOS_IF_ON_DEVICE((const T* const first                = base + opaque(c) * opaque(stride);
-                         for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? first[v * stride] : pad;))
+    KOKKOS_IF_ON_DEVICE((const T* const first                = base + opaque(c) * opaque_argument(stride);
+                         const std::int64_t step             = anew_argument(stride);
+                         for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? first[v * step] : pad;))
     KOKKOS_IF_ON_HOST((const int end                         = window.end - c < V ? window.end - c : V;
                        for (int v = 0; v < V; ++v) pack[v]   = pad;
                        for (int v = 0; v < end; ++v) pack[v] = base[(c + v) * stride];))
@@ -294,9 +320,10 @@ struct MemoryStretch {
   template <int V>
   KOKKOS_INLINE_FUNCTION void store_pack(const Pack<value_type, V>& pack, int c, const Window& window) const {
     if (whole_packs && window.has_pack<V>(c)) return store_whole_pack(pack, c);
-    T* const first = base + opaque(c) * opaque(stride);
+    T* const first          = base + opaque(c) * opaque_argument(stride);
+    const std::int64_t step = anew_argument(stride);
     for (int v = 0; v < V; ++v) {
-      if (c + v < window.end) first[v * stride] = pack[v];
+      if (c + v < window.end) first[v * step] = pack[v];
     }
   }
 };

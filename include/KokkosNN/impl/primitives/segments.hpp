@@ -105,19 +105,21 @@ struct SharedElements {
   /// Loads this thread's share, K packs of 4, all in flight together; `pad` where there is no element.
   template <int K, class T, class A>
   KOKKOS_INLINE_FUNCTION void load(const Values<const T>& values, Pack<A, 4> (&pack)[K], A pad) const {
-    const T* const from = values.data + place(values.stride, begin + rank);
+    const std::int64_t stride = anew_argument(values.stride);
+    const T* const from       = values.data + place(stride, begin + rank);
     for_own<K>([&](int k, int v, int ahead, bool is_there) {
       pack[k][v] = pad;
-      if (is_there) pack[k][v] = static_cast<A>(from[place(values.stride, ahead)]);
+      if (is_there) pack[k][v] = static_cast<A>(from[place(stride, ahead)]);
     });
   }
 
   /// Stores value(k, v) of each element of this thread's share.
   template <int K, class T, class F>
   KOKKOS_INLINE_FUNCTION void store(const Values<T>& values, const F& value) const {
-    T* const to = values.data + place(values.stride, begin + rank);
+    const std::int64_t stride = anew_argument(values.stride);
+    T* const to               = values.data + place(stride, begin + rank);
     for_own<K>([&](int k, int v, int ahead, bool is_there) {
-      if (is_there) to[place(values.stride, ahead)] = static_cast<T>(value(k, v));
+      if (is_there) to[place(stride, ahead)] = static_cast<T>(value(k, v));
     });
   }
 

@@ -228,7 +228,7 @@ KOKKOS_INLINE_FUNCTION void fill_span(const SinkRow& sink, const Span& span, std
   KOKKOSNN_IMPL_NO_UNROLL
   for (std::int64_t c = span.begin + rank * V; c < span.end; c += threads * V) {
     const Window window{span.end - c < V ? static_cast<int>(span.end - c) : V};
-    sink.template from<V>(c).template store_pack<V>(pack, 0, window);
+    sink.template from<V>(anew(c)).template store_pack<V>(pack, 0, window);
   }
 }
 
