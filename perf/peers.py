@@ -28,7 +28,8 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequenc
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the GPU's memory is for all
 
 import report
-from peers_providers import Call, Problem, Provider, all_providers, open_library, select
+from peers_problems import Problem, make_problem
+from peers_providers import Call, Provider, all_providers, open_library, select
 from report import SMALL_CALLS, SMALL_CALLS_IN_GRAPH, SUBJECT, YARDSTICK, Shape
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -268,8 +269,16 @@ class Deadline:
 class Suite:
     """The run: prepares, checks and times the providers, shape by shape."""
 
-    def __init__(self, bench: Bench, providers: List[Provider], tolerances, results: Results, folder: Path):
-        self.bench, self.providers, self.tolerances = bench, providers, tolerances
+    def __init__(
+        self,
+        bench: Bench,
+        providers: List[Provider],
+        problem_of: Callable[[Shape], Problem],
+        tolerances,
+        results: Results,
+        folder: Path,
+    ):
+        self.bench, self.providers, self.problem_of, self.tolerances = bench, providers, problem_of, tolerances
         self.results, self.folder = results, folder
         self.wrong = 0  # results of KokkosNN that failed
 
@@ -311,7 +320,7 @@ class Suite:
     def measure(self, case: Case, seconds: float) -> None:
         """One shape of a sweep."""
         self.notes: List[str] = []
-        problem = Problem(self.bench.torch, self.bench.device, case.shape)
+        problem = self.problem_of(case.shape)
         calls = self.prepared(case, problem, [p for p in self.providers if p.by_default])
         samplers = {name: (lambda call=call: self.bench.seconds(call)) for name, call in calls.items()}
         self.bench.wake()
@@ -321,7 +330,7 @@ class Suite:
     def measure_small(self, case: Case, seconds: float) -> None:
         """Microseconds a call with warm caches: plain, and back to back in a graph."""
         self.notes = []
-        problem = Problem(self.bench.torch, self.bench.device, case.shape)
+        problem = self.problem_of(case.shape)
         calls = self.prepared(case, problem, self.providers)
         plain = {name: self.wall_sampler(call) for name, call in calls.items()}
         self.bench.wake()
@@ -526,7 +535,14 @@ def measure_all(options, torch, library) -> Tuple[Suite, int]:
     results = Results(context_of(described["context"], bench, missing, options))
     measured = results.resume(options.out) if options.resume else set()
     cases = [case for case in cases if case.shape not in measured]
-    suite = Suite(bench, there, described["tolerances"], results, options.out)
+    suite = Suite(
+        bench,
+        there,
+        lambda shape: make_problem(torch, bench.device, shape, library),
+        described["tolerances"],
+        results,
+        options.out,
+    )
     print(f"{results.context['device']}, {library.backend}, {library.path}: {len(cases)} shapes, into {options.out}")
     for name, reason in missing.items():
         print(f"without {name}: {reason}")
