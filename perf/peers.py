@@ -157,6 +157,7 @@ class Bench:
             call.cold_writes = min(MOST_COLD_WRITES, math.ceil((2 * host + 30e-6) / self._cold_seconds))
 
     def _host_seconds(self, call: Call) -> float:
+        call.restore()
         self.fence()
         begin = time.perf_counter()
         call.run()
@@ -168,6 +169,7 @@ class Bench:
             return self.wall_seconds(call, call.batch)
         if not self.gpu:
             return self._host_seconds(call)
+        call.restore()
         for _ in range(call.cold_writes):
             self._write_cold_cache()
         return self._by_events(call.run)

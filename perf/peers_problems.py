@@ -74,6 +74,9 @@ class Problem:
         """Factor of the tolerance for those who may add up long rows in float one after the other."""
         return 2 + self.longest / 65536
 
+    def restore(self) -> None:
+        """Makes inputs what they were before a provider wrote its result over them."""
+
     def poison_y(self) -> None:
         """A kernel that writes nothing must not inherit the result of the one before."""
         self.y.fill_(float("nan"))
@@ -164,8 +167,11 @@ class CrossEntropy(Problem):
         # PyTorch keeps logarithms of probabilities, down to -18 here, in the logits' type: bf16 rounds them by 2^-4.
         return super().peer_slack + (4 if self.x.element_size() == 2 else 0)
 
-    def poison_y(self) -> None:
+    def restore(self) -> None:
         self.y.copy_(self.x)
+
+    def poison_y(self) -> None:
+        self.restore()
         self.loss.fill_(float("nan"))
 
     def expected(self, row: int):

@@ -30,6 +30,7 @@ class Call:
     computes: bool = True  # the result is to be checked; false for the yardstick
     slack: float = 1.0  # factor of the check's tolerance
     own_stream: bool = False  # no event of ours can stand around the work: timed by the wall clock of many calls
+    restore: Callable[[], None] = nothing  # of inputs that the last call wrote over; before each one that is timed
     finish: Callable[[object], object] = nothing  # waits for what the last run() gave
     release: Callable[[], None] = nothing
     batch: int = 1  # calls in a row that one sample takes; set by Bench.adjust
@@ -176,6 +177,7 @@ class KokkosNN(OfAllShapes):
             self.library.runner(handle, self.planned),
             self.library.plan(handle),
             result=lambda _: problem.result,
+            restore=problem.restore,
             release=lambda: self.library.release(handle),
         )
 
@@ -337,7 +339,13 @@ class Liger(FromPackage):
                 return self.cross_entropy(logits, problem.labels).detach()
 
         plan = "liger_cross_entropy, the gradient over the logits"
-        return Call(run, plan, result=lambda loss: (problem.y, loss), slack=problem.peer_slack)
+        return Call(
+            run,
+            plan,
+            result=lambda loss: (problem.y, loss),
+            slack=problem.peer_slack,
+            restore=problem.restore,
+        )
 
 
 def all_providers(library: Library) -> List[Provider]:

@@ -12,6 +12,7 @@ except ImportError as error:
     print(f"SKIPPED: PyTorch's forms of the operators need PyTorch ({error})")
     raise SystemExit(0)
 
+import peers
 import peers_problems
 import peers_providers
 from report import Shape
@@ -108,6 +109,22 @@ class Check(unittest.TestCase):
         problem = problem_of("softmax")
         for values in (problem.y[:5], problem.y.double()):
             self.assertIn("expected torch.float32 (12, 6)", problem.difference(values, TOLERANCES["f32"], 2))
+
+
+class InPlace(unittest.TestCase):
+    def test_logits_are_restored_before_each_timed_call(self):
+        problem = problem_of(peers_problems.CROSS_ENTROPY)
+        seen = []
+
+        def overwrite():
+            seen.append(torch.equal(problem.y, problem.x))
+            problem.y.zero_()
+
+        call = peers_providers.Call(overwrite, "", result=lambda _: problem.result, restore=problem.restore)
+        bench = peers.Bench(torch, False, 0)
+        for _ in range(3):
+            bench.seconds(call)
+        self.assertEqual(seen, [True] * 3)
 
 
 class Bytes(unittest.TestCase):
