@@ -4,7 +4,8 @@
 
     peers.py [--out DIR]          the marks and the small calls; ends with report.py's table, report and ratios
     peers.py --list               providers and shapes, measures nothing
-    peers.py --sweep cliffs types other sweeps of shapes.hpp
+    peers.py --sweep cliffs types other sweeps of shapes.hpp; the operators beyond softmax and its kin are gradients,
+                                  'masked, causal', cross_entropy, segmented
 
 All providers of a shape take turns in rounds, so that a drift of the machine meets all of them alike. Each result is
 checked against double before its time counts. DIR/results.json is written anew after every shape; report.py reads it.
@@ -391,7 +392,7 @@ def progress(case: Case, moved: int, medians: Dict[str, float], notes: Sequence[
     shape = case.shape
     small = shape.sweep in (SMALL_CALLS, SMALL_CALLS_IN_GRAPH)
     rows = str(shape.rows) if shape.rows == case.nominal_rows else f"{shape.rows} (of {case.nominal_rows})"
-    parts = [f"{shape.sweep:<12} {shape.op:<11} {shape.type:<4} {shape.layout:<5} {rows:>18} x {shape.cols:<8}"]
+    parts = [f"{shape.sweep:<14} {shape.op:<20} {shape.type:<4} {shape.layout:<6} {rows:>18} x {shape.cols:<8}"]
     for name, seconds in medians.items():
         share = f" ({medians[YARDSTICK] / seconds:.2f})" if YARDSTICK in medians and name != YARDSTICK else ""
         parts.append(

@@ -112,6 +112,22 @@ class Check(unittest.TestCase):
 
 
 class InPlace(unittest.TestCase):
+    def test_liger_gets_logits_that_want_a_gradient_and_leaves_it_over_them(self):
+        problem = problem_of(peers_problems.CROSS_ENTROPY)
+
+        def over_the_logits(logits, labels):
+            self.assertTrue(logits.requires_grad and torch.is_grad_enabled())
+            loss = torch.nn.functional.cross_entropy(logits, labels)
+            logits.data.copy_(torch.autograd.grad(loss, logits)[0])
+            return loss
+
+        liger = peers_providers.Liger()
+        liger.cross_entropy = over_the_logits
+        call = liger.prepare(problem, BENCH)
+        for _ in range(2):
+            call.restore()
+            self.assertEqual(problem.difference(call.result(call.run()), TOLERANCES["f32"], call.slack), "")
+
     def test_logits_are_restored_before_each_timed_call(self):
         problem = problem_of(peers_problems.CROSS_ENTROPY)
         seen = []
