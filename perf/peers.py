@@ -4,7 +4,8 @@
 
     peers.py [--out DIR]          the marks and the small calls; ends with report.py's table, report and ratios
     peers.py --list               providers and shapes, measures nothing
-    peers.py --sweep cliffs types other sweeps of shapes.hpp
+    peers.py --sweep cliffs types other sweeps of shapes.hpp; the operators beyond softmax and its kin are gradients,
+                                  'masked, causal', cross_entropy, segmented
 
 All providers of a shape take turns in rounds, so that a drift of the machine meets all of them alike. Each result is
 checked against double before its time counts. DIR/results.json is written anew after every shape; report.py reads it.
@@ -28,7 +29,8 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequenc
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the GPU's memory is for all
 
 import report
-from peers_providers import Call, Problem, Provider, all_providers, open_library, select
+from peers_problems import Problem, make_problem
+from peers_providers import Call, Provider, all_providers, open_library, select
 from report import SMALL_CALLS, SMALL_CALLS_IN_GRAPH, SUBJECT, YARDSTICK, Shape
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -156,6 +158,7 @@ class Bench:
             call.cold_writes = min(MOST_COLD_WRITES, math.ceil((2 * host + 30e-6) / self._cold_seconds))
 
     def _host_seconds(self, call: Call) -> float:
+        call.restore()
         self.fence()
         begin = time.perf_counter()
         call.run()
@@ -167,6 +170,7 @@ class Bench:
             return self.wall_seconds(call, call.batch)
         if not self.gpu:
             return self._host_seconds(call)
+        call.restore()
         for _ in range(call.cold_writes):
             self._write_cold_cache()
         return self._by_events(call.run)
@@ -268,8 +272,16 @@ class Deadline:
 class Suite:
     """The run: prepares, checks and times the providers, shape by shape."""
 
-    def __init__(self, bench: Bench, providers: List[Provider], tolerances, results: Results, folder: Path):
-        self.bench, self.providers, self.tolerances = bench, providers, tolerances
+    def __init__(
+        self,
+        bench: Bench,
+        providers: List[Provider],
+        problem_of: Callable[[Shape], Problem],
+        tolerances,
+        results: Results,
+        folder: Path,
+    ):
+        self.bench, self.providers, self.problem_of, self.tolerances = bench, providers, problem_of, tolerances
         self.results, self.folder = results, folder
         self.wrong = 0  # results of KokkosNN that failed
 
@@ -311,7 +323,7 @@ class Suite:
     def measure(self, case: Case, seconds: float) -> None:
         """One shape of a sweep."""
         self.notes: List[str] = []
-        problem = Problem(self.bench.torch, self.bench.device, case.shape)
+        problem = self.problem_of(case.shape)
         calls = self.prepared(case, problem, [p for p in self.providers if p.by_default])
         samplers = {name: (lambda call=call: self.bench.seconds(call)) for name, call in calls.items()}
         self.bench.wake()
@@ -321,7 +333,7 @@ class Suite:
     def measure_small(self, case: Case, seconds: float) -> None:
         """Microseconds a call with warm caches: plain, and back to back in a graph."""
         self.notes = []
-        problem = Problem(self.bench.torch, self.bench.device, case.shape)
+        problem = self.problem_of(case.shape)
         calls = self.prepared(case, problem, self.providers)
         plain = {name: self.wall_sampler(call) for name, call in calls.items()}
         self.bench.wake()
@@ -380,7 +392,7 @@ def progress(case: Case, moved: int, medians: Dict[str, float], notes: Sequence[
     shape = case.shape
     small = shape.sweep in (SMALL_CALLS, SMALL_CALLS_IN_GRAPH)
     rows = str(shape.rows) if shape.rows == case.nominal_rows else f"{shape.rows} (of {case.nominal_rows})"
-    parts = [f"{shape.sweep:<12} {shape.op:<11} {shape.type:<4} {shape.layout:<5} {rows:>18} x {shape.cols:<8}"]
+    parts = [f"{shape.sweep:<14} {shape.op:<20} {shape.type:<4} {shape.layout:<6} {rows:>18} x {shape.cols:<8}"]
     for name, seconds in medians.items():
         share = f" ({medians[YARDSTICK] / seconds:.2f})" if YARDSTICK in medians and name != YARDSTICK else ""
         parts.append(
@@ -526,7 +538,14 @@ def measure_all(options, torch, library) -> Tuple[Suite, int]:
     results = Results(context_of(described["context"], bench, missing, options))
     measured = results.resume(options.out) if options.resume else set()
     cases = [case for case in cases if case.shape not in measured]
-    suite = Suite(bench, there, described["tolerances"], results, options.out)
+    suite = Suite(
+        bench,
+        there,
+        lambda shape: make_problem(torch, bench.device, shape, library),
+        described["tolerances"],
+        results,
+        options.out,
+    )
     print(f"{results.context['device']}, {library.backend}, {library.path}: {len(cases)} shapes, into {options.out}")
     for name, reason in missing.items():
         print(f"without {name}: {reason}")

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -35,72 +37,175 @@ Exec instance_on([[maybe_unused]] void* stream) {
 #endif
 }
 
-/// One operator on one pair of Views, made once and run often, erased.
-class Prepared {
- public:
-  virtual ~Prepared()                     = default;
-  virtual void run_plan() const           = 0;  ///< what the plan object enqueues
-  virtual void run_call() const           = 0;  ///< the public function, checks and planning in it
-  virtual const std::string& plan() const = 0;
+/// What an operator works on, as addresses; what it has no use for is not looked at. peers_providers.py has the same.
+struct Tensors {
+  const void* x;                ///< the input; of a gradient the forward call's result
+  const void* dy;               ///< of a gradient
+  const std::int64_t* labels;   ///< of a cross entropy: a class a row
+  const std::int32_t* offsets;  ///< of ragged rows
+  void* y;                      ///< the result; of a cross entropy the logits, over which their gradient is written
+  void* loss;                   ///< of a cross entropy: a double where the logits are double, else a float
 };
 
-template <class Plan, class Call, class XView, class YView>
-class PreparedViews : public Prepared {
- public:
-  PreparedViews(const Exec& exec, const XView& x, const YView& y, Call call)
-      : m_exec(exec), m_x(x), m_y(y), m_call(call), m_planned(exec, x, y), m_text(to_string(m_planned.row_plan())) {}
-
-  void run_plan() const override { m_planned.run(); }
-  void run_call() const override { m_call(m_exec, m_x, m_y); }
-  const std::string& plan() const override { return m_text; }
-
- private:
-  Exec m_exec;
-  XView m_x;
-  YView m_y;
-  Call m_call;
-  Plan m_planned;
-  std::string m_text;
+/// A call on memory of the caller's, made once and run often.
+struct Prepared {
+  std::function<void()> call;  ///< the public function, checks and planning in it
+  std::function<void()> run;   ///< what the plan object enqueues; empty where there is none
+  std::string plan;
 };
 
-template <template <class, class, class> class Plan, class Call, class XView, class YView>
-std::unique_ptr<Prepared> prepared(const Exec& exec, const XView& x, const YView& y, Call call) {
-  return std::make_unique<PreparedViews<Plan<Exec, XView, YView>, Call, XView, YView>>(exec, x, y, call);
+/// A public function that has a plan object, and its arguments.
+template <template <class...> class Plan, class Call, class... Views>
+Prepared planned(Call call, const Exec& exec, const Views&... views) {
+  const auto plan = std::make_shared<Plan<Exec, Views...>>(exec, views...);
+  return {.call = [=] { call(exec, views...); }, .run = [=] { plan->run(); }, .plan = to_string(plan->row_plan())};
+}
+
+template <class T, class ViewLayout = Kokkos::LayoutRight>
+auto matrix(T* data, const Case& shape) {
+  return Kokkos::View<T**, ViewLayout, Exec, Kokkos::MemoryUnmanaged>(data, shape.rows, shape.cols);
+}
+
+template <class T>
+auto vector(T* data, std::int64_t elements) {
+  return Kokkos::View<T*, Exec, Kokkos::MemoryUnmanaged>(data, elements);
 }
 
 template <class T, class ViewLayout>
-std::unique_ptr<Prepared> prepared(std::string_view op, const Exec& exec, std::int64_t rows, std::int64_t cols,
-                                   const void* x_data, void* y_data) {
-  const Kokkos::View<const T**, ViewLayout, Exec, Kokkos::MemoryUnmanaged> x(static_cast<const T*>(x_data), rows, cols);
-  const Kokkos::View<T**, ViewLayout, Exec, Kokkos::MemoryUnmanaged> y(static_cast<T*>(y_data), rows, cols);
-  if (op == KokkosNN::to_string(RowOperator::softmax))
-    return prepared<SoftmaxPlan>(exec, x, y, [](const auto&... views) { KokkosNN::softmax(views...); });
-  if (op == KokkosNN::to_string(RowOperator::log_softmax))
-    return prepared<LogSoftmaxPlan>(exec, x, y, [](const auto&... views) { KokkosNN::log_softmax(views...); });
-  if (op == KokkosNN::to_string(RowOperator::logsumexp)) {
-    const Kokkos::View<T*, Exec, Kokkos::MemoryUnmanaged> lse(static_cast<T*>(y_data), rows);
-    return prepared<LogSumExpPlan>(exec, x, lse, [](const auto&... views) { KokkosNN::logsumexp(views...); });
+Prepared forward(const Exec& exec, const Case& shape, const Tensors& at) {
+  const auto x = matrix<const T, ViewLayout>(static_cast<const T*>(at.x), shape);
+  const auto y = matrix<T, ViewLayout>(static_cast<T*>(at.y), shape);
+  if (shape.op == RowOperator::softmax)
+    return planned<SoftmaxPlan>([](const auto&... arguments) { softmax(arguments...); }, exec, x, y);
+  if (shape.op == RowOperator::log_softmax)
+    return planned<LogSoftmaxPlan>([](const auto&... arguments) { log_softmax(arguments...); }, exec, x, y);
+  const auto lse = vector(static_cast<T*>(at.y), shape.rows);
+  return planned<LogSumExpPlan>([](const auto&... arguments) { logsumexp(arguments...); }, exec, x, lse);
+}
+
+template <class T>
+Prepared gradient(const Exec& exec, const Case& shape, const Tensors& at) {
+  const auto y  = matrix(static_cast<const T*>(at.x), shape);
+  const auto dy = matrix(static_cast<const T*>(at.dy), shape);
+  const auto dx = matrix(static_cast<T*>(at.y), shape);
+  if (shape.op == RowOperator::softmax_backward)
+    return planned<SoftmaxBackwardPlan>([](const auto&... arguments) { softmax_backward(arguments...); }, exec, y, dy,
+                                        dx);
+  return planned<LogSoftmaxBackwardPlan>([](const auto&... arguments) { log_softmax_backward(arguments...); }, exec, y,
+                                         dy, dx);
+}
+
+/// The mean of the rows' losses, and its gradient over the logits.
+template <class T>
+Prepared cross_entropy(const Exec& exec, const Case& shape, const Tensors& at) {
+  const auto logits = matrix(static_cast<T*>(at.y), shape);
+  const auto labels = vector(at.labels, shape.rows);
+  const Kokkos::View<accumulator_t<T>, Exec, Kokkos::MemoryUnmanaged> loss(static_cast<accumulator_t<T>*>(at.loss));
+  return {.call = [=] { cross_entropy_with_gradient(exec, logits, labels, loss, logits); },
+          .run  = {},
+          .plan = to_string(make_cross_entropy_plan(shape.op, exec, logits, labels, loss, logits))};
+}
+
+/// Scale and a causal mask, on heads of as many queries as columns.
+template <class T>
+Prepared causal(const Exec& exec, const Case& shape, const Tensors& at) {
+  if (shape.rows % shape.cols != 0)
+    throw std::invalid_argument("kokkosnn_peers: " + std::to_string(shape.rows) + " rows are no heads of " +
+                                std::to_string(shape.cols));
+  const auto by_head = [&]<class V>(V* data) {
+    return Kokkos::View<V***, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>(data, shape.heads(), shape.cols,
+                                                                                  shape.cols);
+  };
+  const auto x = by_head(static_cast<const T*>(at.x));
+  const auto y = by_head(static_cast<T*>(at.y));
+  const MaskedSoftmaxOptions options{.scale = mask_scale};
+  const auto plan =
+      std::make_shared<MaskedSoftmaxPlan<Exec, decltype(x), decltype(y)>>(exec, x, CausalMask{}, y, options);
+  return {.call = [=] { masked_softmax(exec, x, CausalMask{}, y, options); },
+          .run  = [=] { plan->run(); },
+          .plan = to_string(plan->row_plan())};
+}
+
+template <class T>
+Prepared ragged(const Exec& exec, const Case& shape, const Tensors& at) {
+  const auto x       = vector(static_cast<const T*>(at.x), shape.x_elements());
+  const auto y       = vector(static_cast<T*>(at.y), shape.x_elements());
+  const auto offsets = vector(at.offsets, shape.offsets());
+  return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .run = {}, .plan = "chunks of the values"};
+}
+
+/// Whether there is something to prepare for a shape.
+bool is_served(const Case& shape) {
+  switch (shape.op) {
+    case RowOperator::softmax:
+      return true;
+    case RowOperator::log_softmax:
+    case RowOperator::logsumexp:
+      return !is_ragged(shape.layout);
+    case RowOperator::softmax_backward:
+    case RowOperator::log_softmax_backward:
+    case RowOperator::cross_entropy_with_gradient:
+      return shape.layout == Layout::right;
+    case RowOperator::masked_softmax:
+      return shape.layout == Layout::right && shape.mask == MaskKind::causal;
+    default:
+      return false;
   }
-  throw std::invalid_argument("kokkosnn_peers: no operator " + std::string(op));
 }
 
-ElementType element_type(std::string_view name) {
-  for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16})
-    if (name == KokkosNN::to_string(type)) return type;
-  throw std::invalid_argument("kokkosnn_peers: no element type " + std::string(name));
+template <class T>
+Prepared prepared(const Exec& exec, const Case& shape, const Tensors& at) {
+  if (is_ragged(shape.layout)) return ragged<T>(exec, shape, at);
+  if (shape.layout == Layout::left) return forward<T, Kokkos::LayoutLeft>(exec, shape, at);
+  if (row_tensors(shape.op) == 2) return gradient<T>(exec, shape, at);
+  if (is_cross_entropy(shape.op)) return cross_entropy<T>(exec, shape, at);
+  if (shape.mask != MaskKind::none) return causal<T>(exec, shape, at);
+  return forward<T, Kokkos::LayoutRight>(exec, shape, at);
 }
 
-Layout layout(std::string_view name) {
-  for (const Layout layout : {Layout::right, Layout::left})
-    if (name == to_string(layout)) return layout;
-  throw std::invalid_argument("kokkosnn_peers: no layout " + std::string(name));
+/// The value whose name it is.
+template <class Value>
+Value named(const char* kind, std::string_view name, std::initializer_list<Value> values) {
+  for (const Value value : values)
+    if (name == to_string(value)) return value;
+  throw std::invalid_argument("kokkosnn_peers: no " + std::string(kind) + " " + std::string(name));
+}
+
+constexpr auto element_types = {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16};
+
+Layout layout_named(std::string_view name) {
+  return named("layout", name, {Layout::right, Layout::left, Layout::ragged, Layout::even, Layout::skewed});
+}
+
+/// What the names say; std::invalid_argument where nothing serves them.
+Case case_named(std::string_view op, std::string_view type, std::string_view layout, std::int64_t rows,
+                std::int64_t cols) {
+  Case shape;
+  shape.op =
+      named("operator", op,
+            {RowOperator::softmax, RowOperator::log_softmax, RowOperator::logsumexp, RowOperator::softmax_backward,
+             RowOperator::log_softmax_backward, RowOperator::cross_entropy_with_gradient, RowOperator::masked_softmax});
+  shape.x_type = shape.y_type = named("element type", type, element_types);
+  shape.layout                = layout_named(layout);
+  shape.mask                  = shape.op == RowOperator::masked_softmax ? MaskKind::causal : MaskKind::none;
+  shape.rows                  = rows;
+  shape.cols                  = cols;
+  if (!is_served(shape))
+    throw std::invalid_argument("kokkosnn_peers: no " + std::string(op) + " for layout " + std::string(layout));
+  return shape;
+}
+
+std::vector<Case> served_cases(const Exec& exec) {
+  std::vector<Case> result = cases(true, with_16_bit_types, traffic_limit(exec, true));
+  std::erase_if(result, [](const Case& shape) { return !is_served(shape); });
+  return result;
 }
 
 /// The tolerances by element type, as [relative, absolute].
 std::string tolerances_json() {
   std::string result    = "{";
   const char* separator = "";
-  for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16}) {
+  for (const ElementType type : element_types) {
     char numbers[64];
     std::snprintf(numbers, sizeof(numbers), "[%.17g, %.17g]", tolerance(type).relative, tolerance(type).absolute);
     result.append(separator).append(json(KokkosNN::to_string(type))).append(": ").append(numbers);
@@ -164,53 +269,76 @@ KOKKOSNN_PEERS_API void kokkosnn_peers_finalize() {
   if (Kokkos::is_initialized() && !Kokkos::is_finalized()) Kokkos::finalize();
 }
 
-/// JSON: context (machine and build), tolerances by element type, cold_bytes (what is written before a timed call), and
-/// the shapes of all sweeps as they run on this machine; nullptr before initialize.
+/// JSON: context (machine and build), tolerances by element type, mask_scale, cold_bytes (what is written before a
+/// timed call), and those shapes of the sweeps that can be prepared, as they run on this machine; nullptr before
+/// initialize.
 KOKKOSNN_PEERS_API const char* kokkosnn_peers_describe() {
   using namespace KokkosNN::Perf;
   if (!session()) return nullptr;
   const Exec exec;
   session()->description = "{\"context\": " + json(machine_context(exec)) + ",\n\"tolerances\": " + tolerances_json() +
+                           ",\n\"mask_scale\": " + std::to_string(mask_scale) +
                            ",\n\"cold_bytes\": " + std::to_string(ColdCache::bytes) +
-                           ",\n\"shapes\": " + json(cases(true, with_16_bit_types, traffic_limit(exec, true))) + "}";
+                           ",\n\"shapes\": " + json(served_cases(exec)) + "}";
   return session()->description.c_str();
 }
 
-/// Makes an operator on x and y ready to run on a stream; rows by cols elements, without gaps.
+/// Where ragged rows begin: rows + 1 numbers, in memory of the host.
 ///
-/// \param op      softmax, log_softmax or logsumexp (y: one value a row)
-/// \param type    f64, f32, f16 or bf16, of x and of y
-/// \param layout  right or left
+/// \param layout  ragged, even or skewed
+/// \param cols    how many elements rows have in the mean; without the long one of skewed
+KOKKOSNN_PEERS_API const char* kokkosnn_peers_offsets(const char* layout, std::int64_t rows, std::int64_t cols,
+                                                      std::int32_t* offsets) {
+  using namespace KokkosNN::Perf;
+  return guarded([&] {
+    const Layout kind = layout_named(layout);
+    if (!is_ragged(kind))
+      throw std::invalid_argument("kokkosnn_peers: layout " + std::string(layout) + " has no offsets");
+    for (std::int64_t row = 0; row <= rows; ++row) {
+      offsets[row] = static_cast<std::int32_t>(row_begin(kind, rows, cols, row));
+    }
+  });
+}
+
+/// Makes an operator ready to run on a stream; rows by cols elements, without gaps.
+///
+/// \param op      softmax; log_softmax or logsumexp (y: one value a row), of a matrix; softmax_backward,
+///                log_softmax_backward, cross_entropy_with_gradient (the mean's) or masked_softmax (mask_scale and a
+///                causal mask on heads of cols rows), of layout right
+/// \param type    f64, f32, f16 or bf16, of x, dy and y
+/// \param layout  right or left; for ragged rows as for kokkosnn_peers_offsets
+/// \param at      see Tensors
 /// \param stream  cudaStream_t or hipStream_t (null: the default stream); ignored on a host
 /// \param result  gets the handle for the functions below; unchanged on failure
 KOKKOSNN_PEERS_API const char* kokkosnn_peers_prepare(const char* op, const char* type, const char* layout,
-                                                      std::int64_t rows, std::int64_t cols, const void* x, void* y,
-                                                      void* stream, const Prepared** result) {
+                                                      std::int64_t rows, std::int64_t cols,
+                                                      const KokkosNN::Perf::Tensors* at, void* stream,
+                                                      const Prepared** result) {
   using namespace KokkosNN::Perf;
   return guarded([&] {
     if (!session()) throw std::logic_error("kokkosnn_peers_prepare: call kokkosnn_peers_initialize first");
-    const Exec exec = instance_on(stream);
-    std::unique_ptr<Prepared> made;
-    const bool right = KokkosNN::Perf::layout(layout) == Layout::right;
-    with_type(element_type(type), [&]<class T>(std::type_identity<T>) {
-      made = right ? prepared<T, Kokkos::LayoutRight>(op, exec, rows, cols, x, y)
-                   : prepared<T, Kokkos::LayoutLeft>(op, exec, rows, cols, x, y);
+    const Exec exec  = instance_on(stream);
+    const Case shape = case_named(op, type, layout, rows, cols);
+    with_type(shape.x_type, [&]<class T>(std::type_identity<T>) {
+      *result = session()->prepared.emplace_back(std::make_unique<Prepared>(prepared<T>(exec, shape, *at))).get();
     });
-    *result = session()->prepared.emplace_back(std::move(made)).get();
   });
 }
 
 /// The plan's label.
-KOKKOSNN_PEERS_API const char* kokkosnn_peers_plan(const Prepared* prepared) { return prepared->plan().c_str(); }
+KOKKOSNN_PEERS_API const char* kokkosnn_peers_plan(const Prepared* prepared) { return prepared->plan.c_str(); }
 
 /// Enqueues the public function's call; may be captured in a graph once it has run outside of one.
 KOKKOSNN_PEERS_API const char* kokkosnn_peers_run_call(const Prepared* prepared) {
-  return KokkosNN::Perf::guarded([&] { prepared->run_call(); });
+  return KokkosNN::Perf::guarded([&] { prepared->call(); });
 }
 
-/// Enqueues the plan object's run; may be captured in a graph.
+/// Enqueues the plan object's run; may be captured in a graph. Cross entropies and ragged rows have no such object.
 KOKKOSNN_PEERS_API const char* kokkosnn_peers_run_plan(const Prepared* prepared) {
-  return KokkosNN::Perf::guarded([&] { prepared->run_plan(); });
+  return KokkosNN::Perf::guarded([&] {
+    if (!prepared->run) throw std::logic_error("kokkosnn_peers_run_plan: there is no plan object of " + prepared->plan);
+    prepared->run();
+  });
 }
 
 /// Frees a handle; what it enqueued must be done.

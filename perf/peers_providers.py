@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
+import peers_torch
+from peers_problems import CROSS_ENTROPY, FORWARD, MATRICES, OPERATORS, RAGGED, TENSORS, TORCH_TYPES, Problem
 from report import SUBJECT, YARDSTICK, Shape
-
-TORCH_TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
-CHECKED_ROWS = 16
 
 
 def nothing(*_arguments) -> None:
@@ -26,59 +26,21 @@ class Call:
 
     run: Callable[[], object]  # enqueues the work
     plan: str  # how it runs, for the report
-    result: Callable[[object], object]  # what run() gave -> the values in a tensor, as they lie in memory
+    result: Callable[[object], object]  # what run() gave -> the values as they lie in memory, as Problem.result
     computes: bool = True  # the result is to be checked; false for the yardstick
     slack: float = 1.0  # factor of the check's tolerance
     own_stream: bool = False  # no event of ours can stand around the work: timed by the wall clock of many calls
+    restore: Callable[[], None] = nothing  # of inputs that the last call wrote over; before each one that is timed
     finish: Callable[[object], object] = nothing  # waits for what the last run() gave
     release: Callable[[], None] = nothing
     batch: int = 1  # calls in a row that one sample takes; set by Bench.adjust
     cold_writes: int = 1  # of the cold cache before each call; set by Bench.adjust
 
 
-class Problem:
-    """x and y of a shape as tensors; a LayoutLeft matrix is the transpose of a contiguous tensor."""
+class Tensors(ctypes.Structure):
+    """As peers_kokkosnn.cpp has it: an address each; null where there is none."""
 
-    def __init__(self, torch, device, shape: Shape):
-        self.torch, self.shape = torch, shape
-        self.axis = 1 if shape.layout == "right" else 0  # the reduced axis of the tensor
-        extents = (shape.rows, shape.cols) if shape.layout == "right" else (shape.cols, shape.rows)
-        dtype = getattr(torch, TORCH_TYPES[shape.type])
-        torch.manual_seed(shape.rows + shape.cols)
-        self.x = torch.empty(extents, dtype=dtype, device=device).uniform_(-4, 4)
-        self.y = torch.empty(extents if shape.op != "logsumexp" else (shape.rows,), dtype=dtype, device=device)
-        self.bytes = sum(tensor.numel() * tensor.element_size() for tensor in (self.x, self.y))
-
-    def poison_y(self) -> None:
-        """A kernel that writes nothing must not inherit the result of the one before."""
-        self.y.fill_(float("nan"))
-
-    def expected(self, rows):
-        """Those rows of the result, in double, by the plain formula."""
-        x = (self.x if self.axis == 1 else self.x.t())[rows].double()
-        top = x.amax(1, keepdim=True)
-        exps = (x - top).exp()
-        total = exps.sum(1, keepdim=True)
-        if self.shape.op == "softmax":
-            return exps / total
-        return x - top - total.log() if self.shape.op == "log_softmax" else top + total.log()
-
-    def difference(self, values, tolerance, slack: float) -> str:
-        """Where a few rows of the result leave the tolerance (relative, absolute); nothing where they agree."""
-        if values.shape != self.y.shape or values.dtype != self.y.dtype:
-            return f"{values.dtype} {tuple(values.shape)}, expected {self.y.dtype} {tuple(self.y.shape)}"
-        count = min(CHECKED_ROWS, self.shape.rows)
-        rows = sorted({round(i * (self.shape.rows - 1) / max(1, count - 1)) for i in range(count)})
-        index = self.torch.tensor(rows, device=values.device)
-        want = self.expected(index)
-        matrix = values.unsqueeze(1) if values.dim() == 1 else values if self.axis == 1 else values.t()
-        got = matrix[index].double()
-        size = want.abs() if self.shape.op == "softmax" else want.abs().clamp(min=1.0)  # logarithms may be near 0
-        wrong = ~((got - want).abs() <= slack * (tolerance[0] * size + tolerance[1]))  # a NaN is wrong, too
-        if not wrong.any():
-            return ""
-        row, col = (int(i) for i in wrong.nonzero()[0])
-        return f"row {rows[row]}, column {col}: {got[row, col]:.9g}, expected {want[row, col]:.9g}"
+    _fields_ = [(name, ctypes.c_void_p) for name in TENSORS]
 
 
 class Library:
@@ -86,13 +48,16 @@ class Library:
 
     def __init__(self, path: Path, load: Callable = ctypes.CDLL):
         self.path = path
+        self.mask_scale = math.nan  # of logits under a mask; known once initialize was called
         self._c = load(str(path))
         text, number, handle = ctypes.c_char_p, ctypes.c_int64, ctypes.c_void_p
         self._declare("backend", text)
         self._declare("initialize", text, ctypes.c_int)
         self._declare("finalize", None)
         self._declare("describe", text)
-        self._declare("prepare", text, text, text, text, number, number, *[handle] * 3, ctypes.POINTER(handle))
+        self._declare("offsets", text, text, number, number, handle)
+        tensors = ctypes.POINTER(Tensors)
+        self._declare("prepare", text, *[text] * 3, number, number, tensors, handle, ctypes.POINTER(handle))
         for name in ("plan", "run_call", "run_plan"):
             self._declare(name, text, handle)
         self._declare("release", None, handle)
@@ -118,16 +83,23 @@ class Library:
     def initialize(self, device: int) -> Dict[str, object]:
         """Starts Kokkos; gives what the library knows of the machine, the tolerances and the shapes."""
         self._check(self._initialize(device))
-        return json.loads(self._describe().decode())
+        described = json.loads(self._describe().decode())
+        self.mask_scale = described["mask_scale"]
+        return described
 
     def finalize(self) -> None:
         self._finalize()
 
-    def prepare(self, shape: Shape, x: int, y: int, stream: int) -> ctypes.c_void_p:
-        """A handle for `shape` on the memory at x and y; the other functions take it."""
+    def offsets(self, shape: Shape, address: int) -> None:
+        """Writes where the ragged rows of `shape` begin: rows + 1 int32 in the host's memory."""
+        self._check(self._offsets(shape.layout.encode(), shape.rows, shape.cols, address))
+
+    def prepare(self, shape: Shape, addresses: Dict[str, int], stream: int) -> ctypes.c_void_p:
+        """A handle for `shape` on tensors at these addresses; the other functions take it."""
         handle = ctypes.c_void_p()
         names = [name.encode() for name in (shape.op, shape.type, shape.layout)]
-        self._check(self._prepare(*names, shape.rows, shape.cols, x, y, stream, ctypes.byref(handle)))
+        tensors = Tensors(**addresses)
+        self._check(self._prepare(*names, shape.rows, shape.cols, tensors, stream, ctypes.byref(handle)))
         return handle
 
     def plan(self, handle: ctypes.c_void_p) -> str:
@@ -154,9 +126,9 @@ class Provider:
     name = ""
     capturable = True  # its calls may be captured in a graph
     by_default = True  # measured on the sweeps unless --providers says otherwise
-    ops = ("softmax", "log_softmax", "logsumexp")
-    types = ("f64", "f32", "f16", "bf16")
-    layouts = ("right", "left")
+    ops = FORWARD
+    types = tuple(TORCH_TYPES)
+    layouts = MATRICES
 
     def missing(self, bench) -> str:
         """Why it can't be measured here; empty where it can."""
@@ -169,7 +141,14 @@ class Provider:
         raise NotImplementedError
 
 
-class Copy(Provider):
+class OfAllShapes(Provider):
+    """Serves whatever the library serves."""
+
+    ops = OPERATORS
+    layouts = (*MATRICES, *RAGGED)
+
+
+class Copy(OfAllShapes):
     """The yardstick: reads half of the bytes that the operator must move and writes the other half."""
 
     name = YARDSTICK
@@ -182,46 +161,39 @@ class Copy(Provider):
         return Call(lambda: target.copy_(source), plan, result=lambda _: target, computes=False)
 
 
-class KokkosNN(Provider):
+class KokkosNN(OfAllShapes):
     """The public function, or with `planned` the plan object, on the stream that PyTorch works on."""
 
     def __init__(self, library: Library, planned: bool):
         self.library, self.planned = library, planned
         self.name = f"{SUBJECT}_plan" if planned else SUBJECT
         self.by_default = not planned  # an event's time on a GPU holds no host cost, so it is the same there
+        if planned:  # what has a plan object
+            self.ops, self.layouts = tuple(op for op in OPERATORS if op != CROSS_ENTROPY), MATRICES
 
     def prepare(self, problem: Problem, bench) -> Call:
-        handle = self.library.prepare(problem.shape, problem.x.data_ptr(), problem.y.data_ptr(), bench.stream_handle)
+        handle = self.library.prepare(problem.shape, problem.addresses, bench.stream_handle)
         return Call(
             self.library.runner(handle, self.planned),
             self.library.plan(handle),
-            result=lambda _: problem.y,
+            result=lambda _: problem.result,
+            restore=problem.restore,
             release=lambda: self.library.release(handle),
         )
 
 
-def peer_slack(shape: Shape) -> float:
-    """Tolerance for those who may add up long rows in float one after the other."""
-    return 2 + shape.cols / 65536
-
-
-def torch_function(problem: Problem) -> Callable:
-    function, axis = getattr(problem.torch, problem.shape.op), problem.axis
-    return lambda x: function(x, axis)
-
-
-class Torch(Provider):
+class Torch(OfAllShapes):
     """PyTorch's own kernels, eager. Like everything of PyTorch's it allocates its result, from its cache."""
 
     name = "torch"
 
     def prepare(self, problem: Problem, bench) -> Call:
-        function = torch_function(problem)
-        slack = peer_slack(problem.shape)
-        return Call(lambda: function(problem.x), f"torch.{problem.shape.op}, eager", result=lambda y: y, slack=slack)
+        form = peers_torch.form_of(problem)
+        run = form.runner(bench.torch, form.function)
+        return Call(run, f"{form.text}, eager", result=lambda y: y, slack=problem.peer_slack)
 
 
-class TorchCompile(Provider):
+class TorchCompile(OfAllShapes):
     """torch.compile in its default mode, for this shape alone."""
 
     name = "torch.compile"
@@ -231,9 +203,10 @@ class TorchCompile(Provider):
 
     def prepare(self, problem: Problem, bench) -> Call:
         bench.torch._dynamo.reset()  # or the cache's limit is reached after a few shapes and it stays eager
-        compiled = bench.torch.compile(torch_function(problem), dynamic=False)
-        slack = peer_slack(problem.shape)
-        return Call(lambda: compiled(problem.x), "default mode, dynamic=False", result=lambda y: y, slack=slack)
+        form = peers_torch.form_of(problem)
+        run = form.runner(bench.torch, bench.torch.compile(form.function, dynamic=False))
+        plan = f"{form.text}, default mode, dynamic=False"
+        return Call(run, plan, result=lambda y: y, slack=problem.peer_slack)
 
 
 class Triton(Provider):
@@ -254,13 +227,13 @@ class Triton(Provider):
         return ""
 
     def serves(self, shape: Shape) -> bool:
-        return self.triton.FORMS[self.name].serves(shape.layout, shape.rows, shape.cols)
+        return super().serves(shape) and self.triton.FORMS[self.name].serves(shape.layout, shape.rows, shape.cols)
 
     def prepare(self, problem: Problem, bench) -> Call:
         shape = problem.shape
         task = self.triton.Task(shape.op, shape.layout, shape.rows, shape.cols, problem.x, problem.y)
         label, launch = bench.fastest(self.triton.FORMS[self.name].candidates(task))
-        return Call(launch, label, result=lambda _: problem.y, slack=peer_slack(shape))
+        return Call(launch, label, result=lambda _: problem.y, slack=problem.peer_slack)
 
 
 class Jax(Provider):
@@ -303,7 +276,7 @@ class Jax(Provider):
             run,
             f"jax.jit, by the wall clock over {len(inputs)} inputs",
             result=lambda y: torch.from_dlpack(y),
-            slack=peer_slack(problem.shape),
+            slack=problem.peer_slack,
             own_stream=True,
             finish=lambda y: y.block_until_ready(),
         )
@@ -330,7 +303,7 @@ class FromPackage(Provider):
 
     def prepare(self, problem: Problem, bench) -> Call:
         function, x = self.function, problem.x
-        return Call(lambda: function(x), self.name, result=lambda y: y, slack=peer_slack(problem.shape))
+        return Call(lambda: function(x), self.name, result=lambda y: y, slack=problem.peer_slack)
 
 
 class Quack(FromPackage):
@@ -343,12 +316,36 @@ class Quack(FromPackage):
 
 
 class Liger(FromPackage):
+    """Its cross entropy writes the gradient over the logits in the forward call, where they want one; its backward has
+    nothing left to do for a mean. The forward call waits for the GPU, which is in its time."""
+
     name = "liger"
+    ops = (*FromPackage.ops, CROSS_ENTROPY)
 
     def load(self) -> Callable:
         from liger_kernel.ops.softmax import LigerSoftmaxFunction
+        from liger_kernel.transformers.functional import liger_cross_entropy
 
+        self.cross_entropy = liger_cross_entropy
         return LigerSoftmaxFunction.apply
+
+    def prepare(self, problem: Problem, bench) -> Call:
+        if problem.shape.op != CROSS_ENTROPY:
+            return super().prepare(problem, bench)
+        logits = problem.y.detach().requires_grad_()
+
+        def run():
+            with bench.torch.enable_grad():
+                return self.cross_entropy(logits, problem.labels).detach()
+
+        plan = "liger_cross_entropy, the gradient over the logits"
+        return Call(
+            run,
+            plan,
+            result=lambda loss: (problem.y, loss),
+            slack=problem.peer_slack,
+            restore=problem.restore,
+        )
 
 
 def all_providers(library: Library) -> List[Provider]:

@@ -14,13 +14,6 @@
 namespace KokkosNN::Perf {
 namespace {
 
-/// Bits that depend on nothing but the element's place in memory.
-KOKKOS_INLINE_FUNCTION std::uint64_t noise(std::uint64_t place) {
-  place = (place + 1) * 0x9e3779b97f4a7c15u;
-  place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9u;
-  return place ^ (place >> 27);
-}
-
 /// A value in [-4, 4).
 KOKKOS_INLINE_FUNCTION float scattered(std::uint64_t place) {
   return static_cast<float>(noise(place) >> 40) * 0x1p-21f - 4.0f;
@@ -45,16 +38,6 @@ void fill_probabilities(const Exec& exec, T* data, std::int64_t count, std::int6
         const float value = mean * (1.0f + 0.125f * scattered(static_cast<std::uint64_t>(i)));
         data[i]           = static_cast<T>(logarithms ? Kokkos::log(value) : value);
       });
-}
-
-/// Where row number `row` of ragged rows begins; of the last row plus one, where that ends. Two neighbours of `ragged`
-/// have 2 N elements together.
-KOKKOS_INLINE_FUNCTION std::int64_t row_begin(Layout layout, std::int64_t rows, std::int64_t cols, std::int64_t row) {
-  const std::int64_t regular = row * cols;
-  if (layout == Layout::skewed) return regular + (row > rows / 2 ? rows : 0);
-  if (layout == Layout::even || row % 2 == 0 || row == rows) return regular;
-  const auto length = static_cast<std::int64_t>(noise(static_cast<std::uint64_t>(row)) >> 33) % (2 * cols + 1);
-  return regular - cols + length;
 }
 
 void fill_offsets(const Exec& exec, const Kokkos::View<std::int32_t*, Exec>& offsets, const Case& shape) {

@@ -27,6 +27,23 @@ inline Bytes allocate(const Exec& exec, const std::string& label, std::int64_t b
 /// Bytes without a pattern: a GPU draws less power, and so may run faster, on constant ones.
 void fill_with_noise(const Exec& exec, const Bytes& bytes);
 
+/// Bits that depend on nothing but the element's place in memory.
+KOKKOS_INLINE_FUNCTION std::uint64_t noise(std::uint64_t place) {
+  place = (place + 1) * 0x9e3779b97f4a7c15u;
+  place = (place ^ (place >> 30)) * 0xbf58476d1ce4e5b9u;
+  return place ^ (place >> 27);
+}
+
+/// Where row number `row` of ragged rows begins; of the last row plus one, where that ends. Two neighbours of `ragged`
+/// have 2 N elements together.
+KOKKOS_INLINE_FUNCTION std::int64_t row_begin(Layout layout, std::int64_t rows, std::int64_t cols, std::int64_t row) {
+  const std::int64_t regular = row * cols;
+  if (layout == Layout::skewed) return regular + (row > rows / 2 ? rows : 0);
+  if (layout == Layout::even || row % 2 == 0 || row == rows) return regular;
+  const auto length = static_cast<std::int64_t>(noise(static_cast<std::uint64_t>(row)) >> 33) % (2 * cols + 1);
+  return regular - cols + length;
+}
+
 /// half_t and bhalf_t are float in a Kokkos without a GPU backend: such columns would measure float under a wrong name.
 inline constexpr bool with_16_bit_types = sizeof(Kokkos::Experimental::half_t) == 2;
 

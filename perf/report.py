@@ -499,6 +499,8 @@ VARIANT_STYLES = [dict(color=color, marker=marker) for color, marker in zip(VARI
 LINEAR_SWEEPS = {"fused"}  # columns in equal steps; all other sweeps double them
 CATEGORY_SWEEPS = {"vocabulary"}  # a handful of sizes of no order worth a scale
 LISTED_SWEEPS = {"marks"}  # shapes of all kinds: one place on the axis each, as they come
+# With peers the same, all shapes of an operator in one plot.
+OPERATOR_SWEEPS = {"gradients", "masked, causal", "segmented", "cross_entropy"}
 MANY_PLACES = 14  # more of them need the width of the page
 
 
@@ -533,10 +535,12 @@ def plots_of(run: Run, sweep: str) -> List[Plot]:
     has_peers = any(is_peer(provider) for provider in run.providers(shapes))
     if not has_peers and sweep not in LISTED_SWEEPS:
         return [Plot(sweep, sweep, shapes, False)]
+    by_operator = sweep in OPERATOR_SWEEPS
     kinds: Dict[str, List[Shape]] = {}
     for shape in shapes:
-        kinds.setdefault(f"{sweep}, {shape.op} {shape.type} {shape.layout}", []).append(shape)
-    listed = sweep in LISTED_SWEEPS or sweep == CLIFF_SWEEP
+        kind = shape.op if by_operator else f"{shape.op} {shape.type} {shape.layout}"
+        kinds.setdefault(f"{sweep}, {kind}", []).append(shape)
+    listed = by_operator or sweep in LISTED_SWEEPS or sweep == CLIFF_SWEEP
     return [Plot(name, sweep, among, listed) for name, among in kinds.items()]
 
 
@@ -595,6 +599,12 @@ def plot_lines(run: Run, plot: Plot) -> List[Line]:
     return [line for line in lines if line.records]
 
 
+def place_names(shapes: Sequence[Shape]) -> List[str]:
+    """Rows and columns of each, and before them what else tells the shapes apart."""
+    telling = [name for name in ("type", "layout") if len({getattr(shape, name) for shape in shapes}) > 1]
+    return [" ".join([*(getattr(s, name) for name in telling), f"{s.rows} x {s.cols}"]) for s in shapes]
+
+
 def plain_number(value: float, _position: object = None) -> str:
     return f"{value:.0f}"
 
@@ -605,7 +615,7 @@ def set_x_axis(axes, plot: Plot) -> None:
     axes.set_xlabel("N (columns), ±1 around 2^k" if plot.sweep == CLIFF_SWEEP else "N (columns)")
     if plot.listed:
         axes.set_xlabel("rows x N")
-        axes.set_xticks(range(len(plot.shapes)), [f"{shape.rows} x {shape.cols}" for shape in plot.shapes], fontsize=8)
+        axes.set_xticks(range(len(plot.shapes)), place_names(plot.shapes), fontsize=8)
         axes.set_xlim(-0.6, len(plot.shapes) - 0.4)
         slant(axes)
         return

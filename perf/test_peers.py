@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import peers
+import peers_problems
 import peers_providers
 import report
 from report import Shape
@@ -197,11 +198,9 @@ class Run(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
-        self.addCleanup(setattr, peers, "Problem", peers.Problem)
-        peers.Problem = FakeProblem
 
-    def suite(self, *providers):
-        return peers.Suite(FakeBench(), list(providers), {"f32": [1e-5, 0]}, peers.Results({}), self.folder)
+    def suite(self, *providers, problem_of=FakeProblem):
+        return peers.Suite(FakeBench(), list(providers), problem_of, {"f32": [1e-5, 0]}, peers.Results({}), self.folder)
 
     def run_quietly(self, function, *arguments):
         out, err = io.StringIO(), io.StringIO()
@@ -241,8 +240,10 @@ class Run(unittest.TestCase):
         self.assertEqual((saved, left_out), ([1, 2], 1))
 
     def test_a_shape_that_cannot_be_made_is_told_and_passed_over(self):
-        suite = self.suite(FakeProvider("KokkosNN"))
-        peers.Problem = lambda *_: (_ for _ in ()).throw(MemoryError("too large"))
+        def too_large(_shape):
+            raise MemoryError("too large")
+
+        suite = self.suite(FakeProvider("KokkosNN"), problem_of=too_large)
         left_out, _, err = self.run_quietly(peers.run, suite, [CASE], 0, peers.Deadline(None))
         self.assertEqual(left_out, 0)
         self.assertIn("4096 x 1024 was given up: MemoryError: too large", err)
@@ -353,25 +354,30 @@ class Marshalling(unittest.TestCase):
 
     def test_names_sizes_and_addresses_arrive_in_order(self):
         shape = Shape("marks", "log_softmax", "bf16", "left", 1 << 33, 7)
-        handle = self.library.prepare(shape, 0x7F00_0000_1000, 0x7F00_0000_2000, 0x55)
+        handle = self.library.prepare(shape, dict(y=0x7F00_0000_2000, x=0x7F00_0000_1000), 0x55)
         name, arguments = self.calls[-1]
         self.assertEqual(name, "kokkosnn_peers_prepare")
         self.assertEqual(arguments[:5], (b"log_softmax", b"bf16", b"left", 1 << 33, 7))
-        self.assertEqual(arguments[5:8], (0x7F00_0000_1000, 0x7F00_0000_2000, 0x55))
+        tensors = {name: getattr(arguments[5], name) for name in peers_problems.TENSORS}
+        given = {name: address for name, address in tensors.items() if address is not None}
+        self.assertEqual(given, dict(x=0x7F00_0000_1000, y=0x7F00_0000_2000))
+        self.assertEqual(arguments[6], 0x55)
         self.assertIsInstance(handle, ctypes.c_void_p)
 
     def test_addresses_are_not_cut_to_an_int(self):
         # Without argtypes ctypes passes a Python int as a C int.
-        self.assertEqual(
-            self.functions["kokkosnn_peers_prepare"].argtypes[3:8], [ctypes.c_int64] * 2 + [ctypes.c_void_p] * 3
-        )
+        number, address = ctypes.c_int64, ctypes.c_void_p
+        prepare, offsets = (self.functions[f"kokkosnn_peers_{name}"].argtypes for name in ("prepare", "offsets"))
+        self.assertEqual(prepare[3:7], [number, number, ctypes.POINTER(peers_providers.Tensors), address])
+        self.assertEqual(offsets[1:], [number, number, address])
+        self.assertEqual({kind for _, kind in peers_providers.Tensors._fields_}, {address})
         for name in ("plan", "run_call", "run_plan", "release"):
             self.assertEqual(self.functions[f"kokkosnn_peers_{name}"].argtypes, [ctypes.c_void_p])
 
     def test_an_error_text_is_raised(self):
         self.functions["kokkosnn_peers_prepare"].gives = b"softmax: no such thing"
         with self.assertRaisesRegex(RuntimeError, "softmax: no such thing"):
-            self.library.prepare(SHAPE, 1, 2, 0)
+            self.library.prepare(SHAPE, {}, 0)
         self.functions["kokkosnn_peers_run_plan"].gives = b"it broke"
         with self.assertRaisesRegex(RuntimeError, "it broke"):
             self.library.runner(ctypes.c_void_p(1), planned=True)()
@@ -382,9 +388,30 @@ class Marshalling(unittest.TestCase):
             self.assertEqual(self.calls[-1][0], f"kokkosnn_peers_{name}")
 
     def test_the_description_is_json(self):
-        self.functions["kokkosnn_peers_describe"].gives = b'{"cold_bytes": 5}'
-        self.assertEqual(self.library.initialize(2), {"cold_bytes": 5})
+        self.functions["kokkosnn_peers_describe"].gives = b'{"mask_scale": 0.5}'
+        self.assertEqual(self.library.initialize(2), {"mask_scale": 0.5})
+        self.assertEqual(self.library.mask_scale, 0.5)
         self.assertEqual(self.calls[0], ("kokkosnn_peers_initialize", (2,)))
+
+
+class Operators(unittest.TestCase):
+    def served(self, provider, **differs):
+        return provider.serves(SHAPE._replace(**differs))
+
+    def test_the_copy_the_public_functions_and_pytorch_serve_all(self):
+        for provider in (peers_providers.Copy(), peers_providers.KokkosNN(None, False), peers_providers.Torch()):
+            for op in peers_problems.OPERATORS:
+                self.assertTrue(self.served(provider, op=op), (provider.name, op))
+            for layout in peers_problems.RAGGED:
+                self.assertTrue(self.served(provider, layout=layout), (provider.name, layout))
+            self.assertFalse(self.served(provider, op="masked_softmax_backward"))
+
+    def test_others_serve_what_they_have(self):
+        planned, jax, liger = peers_providers.KokkosNN(None, True), peers_providers.Jax(), peers_providers.Liger()
+        cross_entropy = "cross_entropy_with_gradient"
+        self.assertEqual([self.served(p, op="softmax_backward") for p in (planned, jax, liger)], [True, False, False])
+        self.assertEqual([self.served(p, op=cross_entropy) for p in (planned, jax, liger)], [False, False, True])
+        self.assertEqual([self.served(p, layout="ragged") for p in (planned, jax, liger)], [False] * 3)
 
 
 LIBRARY = os.environ.get("KOKKOSNN_PEERS_LIBRARY")
@@ -400,18 +427,30 @@ def load_tests(loader, standard, _pattern):
 class RealLibrary(unittest.TestCase):
     """One process starts Kokkos once, so this is one test."""
 
-    def check(self, library, op, layout, rows, cols):
-        random.seed(cols)
-        values = [[random.uniform(-4, 4) for _ in range(cols)] for _ in range(rows)]
+    def prepared(self, op, layout, rows, cols, **arrays):
+        """A handle on arrays, which must outlive it."""
+        self.kept = arrays
+        addresses = {name: values.buffer_info()[0] for name, values in arrays.items()}
+        handle = self.library.prepare(Shape("", op, "f64", layout, rows, cols), addresses, 0)
+        self.addCleanup(self.library.release, handle)
+        return handle
+
+    def run_both(self, handle, y, start, check):
+        """The public function and the plan object, each on what y was at the start."""
+        for planned in (False, True):
+            y[:] = start
+            self.library.runner(handle, planned)()
+            check()
+
+    def check_forward(self, op, layout, rows, cols):
+        values = noise(rows, cols)
         flat = values if layout == "right" else zip(*values)
         x = array("d", (value for line in flat for value in line))
         y = array("d", [math.nan] * (rows if op == "logsumexp" else rows * cols))
-        shape = Shape("", op, "f64", layout, rows, cols)
-        handle = library.prepare(shape, x.buffer_info()[0], y.buffer_info()[0], 0)
-        self.assertIn(f"KokkosNN::{op}[", library.plan(handle))
-        for planned in (False, True):
-            y[:] = array("d", [math.nan] * len(y))
-            library.runner(handle, planned)()
+        handle = self.prepared(op, layout, rows, cols, x=x, y=y)
+        self.assertIn(f"KokkosNN::{op}[", self.library.plan(handle))
+
+        def check():
             for r, row in enumerate(values):
                 total = math.fsum(math.exp(value) for value in row)
                 if op == "logsumexp":
@@ -420,35 +459,135 @@ class RealLibrary(unittest.TestCase):
                     got = y[r * cols + c if layout == "right" else c * rows + r]
                     want = math.exp(value) / total if op == "softmax" else value - math.log(total)
                     self.assertAlmostEqual(got, want, delta=1e-13)
-        library.release(handle)
 
-    def test_it_computes_on_memory_of_python(self):
-        library = peers_providers.Library(Path(LIBRARY))
-        self.assertFalse(library.on_gpu)
-        with self.assertRaisesRegex(RuntimeError, "call kokkosnn_peers_initialize first"):
-            library.prepare(SHAPE, 0, 0, 0)
-        described = library.initialize(-1)
-        self.addCleanup(library.finalize)
-        for op in ("softmax", "log_softmax", "logsumexp"):
-            for layout in ("right", "left"):
-                for rows, cols in ((1, 1), (3, 50), (7, 1025)):
-                    with self.subTest(op=op, layout=layout, rows=rows, cols=cols):
-                        self.check(library, op, layout, rows, cols)
+        self.run_both(handle, y, y[:], check)
+
+    def check_gradient(self, op, rows, cols):
+        x, dy = noise(rows, cols), noise(rows, cols)
+        y, dx = joined(map(softmax, x)), array("d", [math.nan] * (rows * cols))
+        if op == "log_softmax_backward":
+            y = array("d", map(math.log, y))
+        handle = self.prepared(op, "right", rows, cols, x=y, dy=joined(dy), y=dx)
+
+        def check():
+            for r in range(rows):
+                y_row = y[r * cols : (r + 1) * cols]
+                if op == "softmax_backward":
+                    total = math.fsum(a * b for a, b in zip(y_row, dy[r]))
+                    want = [a * (b - total) for a, b in zip(y_row, dy[r])]
+                else:
+                    want = [b - math.exp(a) * math.fsum(dy[r]) for a, b in zip(y_row, dy[r])]
+                self.assert_close(dx[r * cols : (r + 1) * cols], want)
+
+        self.run_both(handle, dx, dx[:], check)
+
+    def check_cross_entropy(self, rows, cols):
+        logits, labels = noise(rows, cols), array("q", [r * 7 % cols for r in range(rows)])
+        y, loss = joined(logits), array("d", [math.nan])
+        handle = self.prepared("cross_entropy_with_gradient", "right", rows, cols, labels=labels, y=y, loss=loss)
+        self.library.runner(handle, False)()
+        losses = [-math.log(softmax(row)[label]) for row, label in zip(logits, labels)]
+        self.assertAlmostEqual(loss[0], math.fsum(losses) / rows, delta=1e-13)
+        want = [[(p - (c == label)) / rows for c, p in enumerate(softmax(x))] for x, label in zip(logits, labels)]
+        self.assert_close(y, joined(want))
+        with self.assertRaisesRegex(RuntimeError, "there is no plan object of KokkosNN::cross_entropy"):
+            self.library.runner(handle, True)()
+
+    def check_causal(self, heads, cols):
+        x, rows, scale = noise(heads * cols, cols), heads * cols, self.library.mask_scale
+        y = array("d", [math.nan] * (rows * cols))
+        handle = self.prepared("masked_softmax", "right", rows, cols, x=joined(x), y=y)
+        seen = [[scale * value for value in row[: r % cols + 1]] for r, row in enumerate(x)]
+        want = joined(softmax(row) + [0.0] * (cols - len(row)) for row in seen)
+        self.run_both(handle, y, y[:], lambda: self.assert_close(y, want))
+
+    def check_ragged(self, layout, rows, cols):
+        offsets = array("i", [-1] * (rows + 1))
+        self.library.offsets(Shape("", "softmax", "f64", layout, rows, cols), offsets.buffer_info()[0])
+        lengths = [end - begin for begin, end in zip(offsets, offsets[1:])]
+        self.assertEqual(offsets[0], 0)
+        self.assertEqual(sum(lengths), rows * cols + (rows if layout == "skewed" else 0))
+        longest = dict(ragged=2 * cols, even=cols, skewed=cols + rows)[layout]
+        self.assertTrue(all(0 <= length <= longest for length in lengths), lengths)
+        if layout == "skewed":
+            self.assertEqual(lengths.count(longest), 1)
+        x = [noise(1, length)[0] for length in lengths]
+        y = array("d", [math.nan] * sum(lengths))
+        handle = self.prepared("softmax", layout, rows, cols, x=joined(x), offsets=offsets, y=y)
+        self.library.runner(handle, False)()
+        self.assert_close(y, joined(map(softmax, x)))
+
+    def assert_close(self, got, want):
+        self.assertEqual(len(got), len(want))
+        self.assertTrue(all(abs(a - b) <= 1e-13 for a, b in zip(got, want)))
+
+    def check_errors(self):
+        even = SHAPE._replace(layout="even")
         for shape, message in (
             (SHAPE._replace(op="argmax"), "no operator argmax"),
             (SHAPE._replace(type="i8"), "no element type i8"),
             (SHAPE._replace(layout="up"), "no layout up"),
+            (SHAPE._replace(op="softmax_backward", layout="left"), "no softmax_backward for layout left"),
+            (even._replace(op="log_softmax"), "no log_softmax for layout even"),
+            (SHAPE._replace(op="masked_softmax", rows=5), "5 rows are no heads of 1024"),
         ):
             with self.assertRaisesRegex(RuntimeError, message):
-                library.prepare(shape, 0, 0, 0)
+                self.library.prepare(shape, {}, 0)
+        with self.assertRaisesRegex(RuntimeError, "layout right has no offsets"):
+            self.library.offsets(SHAPE, 0)
         with self.assertRaisesRegex(RuntimeError, "once in a process"):
-            library.initialize(-1)
+            self.library.initialize(-1)
+
+    def check_description(self, described):
         cases = peers.cases_of(described["shapes"])
         marks = [case for case in cases if case.shape.sweep == "marks"]
         self.assertIn(("f64", 16384), [(case.shape.type, case.shape.cols) for case in marks])
+        self.assertEqual({case.shape.op for case in cases}, set(peers_problems.OPERATORS))
+        self.assertTrue(all(peers_providers.Torch().serves(case.shape) for case in cases))
         self.assertIn("f32", described["tolerances"])
         self.assertIn("kokkos_configuration", described["context"])
         self.assertGreaterEqual(described["cold_bytes"], 1 << 28)
+        self.assertGreater(self.library.mask_scale, 0)
+
+    def test_it_computes_on_memory_of_python(self):
+        self.library = peers_providers.Library(Path(LIBRARY))
+        self.assertFalse(self.library.on_gpu)
+        with self.assertRaisesRegex(RuntimeError, "call kokkosnn_peers_initialize first"):
+            self.library.prepare(SHAPE, {}, 0)
+        described = self.library.initialize(-1)
+        self.addCleanup(self.library.finalize)
+        sizes = ((1, 1), (3, 50), (7, 1025))
+        checks = [
+            *(
+                (self.check_forward, op, layout, *size)
+                for op in peers_problems.FORWARD
+                for layout in ("right", "left")
+                for size in sizes
+            ),
+            *((self.check_gradient, op, *size) for op in peers_problems.GRADIENTS for size in sizes),
+            *((self.check_cross_entropy, *size) for size in sizes),
+            *((self.check_causal, *size) for size in ((1, 1), (3, 50))),
+            *((self.check_ragged, layout, *size) for layout in peers_problems.RAGGED for size in ((7, 3), (100, 32))),
+        ]
+        for check, *arguments in checks:
+            with self.subTest(check=check.__name__, arguments=arguments):
+                check(*arguments)
+        self.check_errors()
+        self.check_description(described)
+
+
+def noise(rows, cols):
+    random.seed(cols)
+    return [[random.uniform(-4, 4) for _ in range(cols)] for _ in range(rows)]
+
+
+def softmax(row):
+    exps = [math.exp(value) for value in row]
+    return [value / math.fsum(exps) for value in exps]
+
+
+def joined(rows):
+    return array("d", (value for row in rows for value in row))
 
 
 if __name__ == "__main__":

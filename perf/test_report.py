@@ -265,6 +265,17 @@ class Plots(unittest.TestCase):
         self.assertEqual([plot.name for plot in plots], ["types, softmax f32 right", "types, softmax f64 right"])
         self.assertEqual([line.label for line in report.plot_lines(run, plots[0])], ["copy", "KokkosNN", "torch"])
 
+    def test_with_peers_an_operator_has_one_plot_that_names_what_tells_its_shapes_apart(self):
+        def records(op, kind, layout):
+            shape = dict(sweep="segmented", op=op, type=kind, layout=layout)
+            return [entry(provider, 32, 90.0, **shape) for provider in ("copy", "KokkosNN", "torch")]
+
+        kinds = [("softmax", "f32", "ragged"), ("softmax", "f32", "skewed"), ("softmax_backward", "f32", "ragged")]
+        plots = report.plots_of(run_of(*(record for kind in kinds for record in records(*kind))), "segmented")
+        self.assertEqual([plot.name for plot in plots], ["segmented, softmax", "segmented, softmax_backward"])
+        self.assertEqual(report.place_names(plots[0].shapes), ["ragged 2000 x 32", "skewed 2000 x 32"])
+        self.assertEqual(report.place_names(plots[1].shapes), ["2000 x 32"])
+
     def test_marks_have_a_place_each_even_where_columns_repeat(self):
         records = [entry("KokkosNN", 1024, 90.0, sweep="marks", rows=rows) for rows in (8, 64)]
         (plot,) = report.plots_of(run_of(*records), "marks")
