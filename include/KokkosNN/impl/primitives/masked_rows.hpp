@@ -117,6 +117,13 @@ KOKKOS_INLINE_FUNCTION typename Math::State state_of_sink(const Math& math, A si
   return {reference, W{Kokkos::exp(rest)}};
 }
 
+/// Whether a thread that holds packs has registers for what lies beside some of them: not as LLVM allots them on HIP.
+#if defined(__CUDA_ARCH__)
+inline constexpr bool has_registers_beside_packs = true;
+#else
+inline constexpr bool has_registers_beside_packs = false;
+#endif
+
 /// What looks at single elements of x, for a whole call. The logit is softcap(scale x) + bias - slope |distance|.
 template <class T, class A>
 struct ElementMask {
@@ -343,11 +350,10 @@ struct MaskedStretch : MemoryStretch<T, form> {
     }
   }
 
-  /// The same of a tile's packs; false, and nothing done, where that has to be decided for each of them. HIP's compiler
-  /// has no registers left for it.
+  /// The same of a tile's packs; false, and nothing done, where that has to be decided for each of them.
   template <int V, int K>
   KOKKOS_INLINE_FUNCTION bool adjust_tile(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
-    if constexpr (has_element_mask && native_lanes() == 32) {
+    if constexpr (has_element_mask && has_registers_beside_packs) {
       const bool is_inner = walk.place(0) >= first && walk.place(K - 1) + V <= last;
       return is_inner && elements.to_logits_at_once(packs, walk);
     } else {
