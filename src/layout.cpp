@@ -197,12 +197,23 @@ bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& a
                      [&](const Axis& axis) { return (axis.stride[0] - axis.stride[number]) % pack == 0; });
 }
 
-/// Of rows whose columns have stride 1; `reads_only` if y has no rows.
-RowForm form_of(const Tensor& x, const Tensor& y, const std::vector<Axis>& axes, bool reads_only) {
-  if (axes.size() <= 1 && are_rows_aligned(x, axes, 0) && (reads_only || are_rows_aligned(y, axes, 1))) {
+/// Of the rows of tensors whose columns have stride 1, in the order of the axes' strides.
+RowForm form_of(std::initializer_list<Tensor> tensors, const std::vector<Axis>& axes) {
+  const auto are_all = [&](const auto& holds) {
+    int number = 0;
+    return std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return holds(t, number++); });
+  };
+  if (axes.size() <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
     return RowForm::aligned;
   }
-  return reads_only || do_packs_agree(x, y, axes, 1) ? RowForm::shifted : RowForm::any;
+  const Tensor& first = *tensors.begin();
+  const bool do_agree = are_all([&](const Tensor& t, int number) { return do_packs_agree(first, t, axes, number); });
+  return do_agree ? RowForm::shifted : RowForm::any;
+}
+
+/// Whether the columns of the first so many tensors have stride 1.
+bool have_unit_columns(const std::int64_t* col_stride, std::size_t tensors) {
+  return std::all_of(col_stride, col_stride + tensors, [](std::int64_t stride) { return stride == 1; });
 }
 
 /// A tensor of one value a row as one of the rows' extents: stride 0 along the axis.
@@ -276,16 +287,7 @@ ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns
   std::transform(with_columns.begin(), with_columns.end(), layout.col_stride,
                  [&](const Tensor& t) { return layout.cols <= 1 ? 1 : t.stride[axis]; });
 
-  const auto are_all = [&](const auto& holds) {
-    int number = 0;
-    return std::all_of(with_columns.begin(), with_columns.end(), [&](const Tensor& t) { return holds(t, number++); });
-  };
-  if (!are_all([&](const Tensor&, int number) { return layout.col_stride[number] == 1; })) return layout;
-  if (layout.n <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
-    layout.form = RowForm::aligned;
-  } else if (are_all([&](const Tensor& t, int number) { return do_packs_agree(first, t, axes, number); })) {
-    layout.form = RowForm::shifted;
-  }
+  if (have_unit_columns(layout.col_stride, with_columns.size())) layout.form = form_of(with_columns, axes);
   return layout;
 }
 
@@ -396,7 +398,9 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
   }
   if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
   validate_memory(function, x, y);
-  if (layout.x_col_stride == 1 && layout.y_col_stride == 1) layout.form = form_of(x, y, axes, is_lse);
+  if (layout.x_col_stride == 1 && layout.y_col_stride == 1) {
+    layout.form = is_lse ? form_of({x}, axes) : form_of({x, y}, axes);
+  }
   return layout;
 }
 
@@ -425,13 +429,9 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
   if (layout.rows == 0 || layout.cols == 0) return layout;
 
   // In the order of GradientLayout's names; where there is no lse, dy stands in for it.
-  const Tensor dy    = is_lse ? with_axis(given.dy, axis, layout.cols) : given.dy;
-  const Tensor lse   = is_lse ? with_axis(given.lse, axis, layout.cols) : dy;
-  const auto of_all  = {given.x, given.dx, dy, lse};
-  const auto are_all = [&](const auto& holds) {
-    return holds(given.x, GradientLayout::x) && holds(given.dx, GradientLayout::dx) &&
-           (is_lse || holds(dy, GradientLayout::dy));
-  };
+  const Tensor dy   = is_lse ? with_axis(given.dy, axis, layout.cols) : given.dy;
+  const Tensor lse  = is_lse ? with_axis(given.lse, axis, layout.cols) : dy;
+  const auto of_all = {given.x, given.dx, dy, lse};
   std::transform(of_all.begin(), of_all.end(), layout.col_stride,
                  [&](const Tensor& t) { return layout.cols == 1 ? 1 : t.stride[axis]; });
   const std::vector<Axis> axes =
@@ -447,12 +447,8 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
   if (!is_same_view(given.dy, given.dx)) validate_apart(function, is_lse ? "dlse" : "dy", given.dy, given.dx);
   if (is_lse) validate_apart(function, "lse", given.lse, given.dx);
 
-  if (!are_all([&](const Tensor&, int number) { return layout.col_stride[number] == 1; })) return layout;
-  if (layout.n <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
-    layout.form = RowForm::aligned;
-  } else if (are_all([&](const Tensor& t, int number) { return do_packs_agree(given.x, t, axes, number); })) {
-    layout.form = RowForm::shifted;
-  }
+  if (!have_unit_columns(layout.col_stride, is_lse ? 2 : 3)) return layout;
+  layout.form = is_lse ? form_of({given.x, given.dx}, axes) : form_of({given.x, given.dx, dy}, axes);
   return layout;
 }
 
@@ -570,9 +566,8 @@ CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
     layout.col_stride[0] = given.logits.stride[axis];
     layout.col_stride[1] = exists(given.dlogits) ? given.dlogits.stride[axis] : 1;
   }
-  const Tensor& out = exists(given.dlogits) ? given.dlogits : given.logits;
-  if (layout.col_stride[0] == 1 && layout.col_stride[1] == 1) {
-    layout.form = form_of(given.logits, out, axes, !exists(given.dlogits));
+  if (have_unit_columns(layout.col_stride, 2)) {
+    layout.form = exists(given.dlogits) ? form_of({given.logits, given.dlogits}, axes) : form_of({given.logits}, axes);
   }
   return layout;
 }

@@ -207,7 +207,7 @@ struct GradientByTeam {
     }
     if (op == RowOperator::softmax_backward) return x[i] * (dy[i] - sum);
     if (op == RowOperator::log_softmax_backward) return dy[i] - std::exp(double(x[i])) * sum;
-    const std::int64_t number = cols == 0 ? 0 : (row / cols);  // offsets are shorter than any row that is tried
+    const std::int64_t number = row / cols;  // offsets are shorter than any row that is tried
     return dy[number + 1] * std::exp(double(x[i]) - double(dy[number]));
   }
 

@@ -25,7 +25,6 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_up_to(const A* from, int count) {
 template <class Math>
 struct HostRereading {
   using A                                 = typename Math::accumulator;
-  static constexpr int lanes              = lanes_of<A>;
   static constexpr bool keeps_rows        = false;
   static constexpr bool has_own_reference = false;
   static constexpr bool holds_pieces      = false;

@@ -198,8 +198,12 @@ struct ElementMask {
       }
     }
 
-    /// Of bias, where there is no softcap: the product with x's scale is fused with the sum.
-    KOKKOS_INLINE_FUNCTION A factor() const { return all.softcap != A(0) ? A(1) : all.scale; }
+    /// Adds a bias; where there is no softcap the product with x's scale is fused with the sum.
+    template <class B, int V>
+    KOKKOS_INLINE_FUNCTION void add_values(Pack<A, V>& pack, const Pack<B, V>& values) const {
+      const A factor = all.softcap != A(0) ? A(1) : all.scale;
+      for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor, static_cast<A>(values[v]));
+    }
 
     /// Whether bias and `keep` can be moved in packs from a place on that a pack has.
     template <int V>
@@ -223,9 +227,7 @@ struct ElementMask {
         using B = std::remove_cvref_t<decltype(*row)>;
         Pack<B, V> beside[most];
         each([&](Pack<A, V>&, int place, int i) { beside[i] = whole_pack<V>(row + place); });
-        each([&](Pack<A, V>& pack, int, int i) {
-          for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor(), static_cast<A>(beside[i][v]));
-        });
+        each([&](Pack<A, V>& pack, int, int i) { add_values(pack, beside[i]); });
       });
     }
 
@@ -243,7 +245,7 @@ struct ElementMask {
         const B* const own = row + place * all.bias_stride;
         Pack<B, V> values;
         load_side<V>(values, own, all.bias_stride, place, first, last, is_inner, B(0));
-        for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor(), static_cast<A>(values[v]));
+        add_values(pack, values);
       });
     }
 
