@@ -180,6 +180,33 @@ TEST(Planner, RowsThatOneTeamCannotHoldAreSplitHoweverManyThereAre) {
   }
 }
 
+TEST(Planner, ScratchHoldsRowsOfNarrowTypesAsTheyAreOnAGpu) {
+  const auto scratch_bytes = [](std::int64_t cols, ElementType type, const DeviceTraits& traits) {
+    return make_plan(problem(4096, cols, type, type), traits, forcing(RowStrategy::team_scratch)).scratch_bytes;
+  };
+  EXPECT_EQ(scratch_bytes(16384, ElementType::bf16, h200()), 16384 * 2u);
+  EXPECT_EQ(scratch_bytes(8192, ElementType::f32, h200()), 8192 * 4u);
+  EXPECT_GE(scratch_bytes(16384, ElementType::bf16, host(2)), 16384 * 4u);
+}
+
+TEST(Planner, SmallTeamsShareARowOfWhichFewAreNeeded) {
+  const auto plan = [](std::int64_t cols) { return make_plan(problem(1024, cols), h200()); };
+  EXPECT_EQ(plan(50257).team_size, 128);
+  EXPECT_EQ(plan(50257).teams_per_row, 13);
+  EXPECT_EQ(plan(65536).team_size, 128);
+  EXPECT_EQ(plan(65537 + 128).team_size, 256);
+  EXPECT_EQ(plan(262144).team_size, 256);
+}
+
+TEST(Planner, TheLargestTeamsReadLongRowsTwice) {
+  const auto team_size = [](std::int64_t rows, std::int64_t cols) {
+    return make_plan(problem(rows, cols), h200(), forcing(RowStrategy::team_online)).team_size;
+  };
+  EXPECT_LE(team_size(4096, 32768), 384);
+  EXPECT_GT(team_size(4096, 65536), 512);
+  EXPECT_GT(team_size(8, 65536), 512);
+}
+
 TEST(Planner, AFewVeryLongRowsAreSplitOnAGpu) {
   for (const std::int64_t rows : {1, 2, 8}) {
     const RowPlan plan = make_plan(problem(rows, 1 << 20), h200());
@@ -363,8 +390,9 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     if (plan.rows_per_team % (plan.team_size / plan.lanes) != 0) return "rows a team are no multiple of its groups";
   }
   if (plan.strategy == RowStrategy::vector_lanes && plan.lanes > traits.lanes) return "more lanes than can shuffle";
+  const bool is_packed = KokkosNN::Impl::keeps_packed_in_scratch(traits.backend, p.x_bytes, p.op);
   if (plan.strategy == RowStrategy::team_scratch &&
-      static_cast<std::int64_t>(plan.scratch_bytes) < held * p.accumulator_bytes) {
+      static_cast<std::int64_t>(plan.scratch_bytes) < held * (is_packed ? p.x_bytes : p.accumulator_bytes)) {
     return "a row does not fit into its scratch";
   }
   if (plan.launches == 2) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -91,11 +92,13 @@ template <class T, class Kernel, RowForm form>
   Host().fence();
 
   for (std::int64_t r = 0; r < rows; ++r) {
-    double sum = 0;
-    for (std::int64_t c = 0; c < cols; ++c) sum += std::exp(scale * double(float(x[offset + r * cols + c])));
+    const auto logit = [&](std::int64_t c) { return scale * double(float(x[offset + r * cols + c])); };
+    double max = logit(0), sum = 0;
+    for (std::int64_t c = 1; c < cols; ++c) max = std::max(max, logit(c));
+    for (std::int64_t c = 0; c < cols; ++c) sum += std::exp(logit(c) - max);
     for (std::int64_t c = 0; c < cols; ++c) {
       const std::int64_t i  = offset + r * cols + c;
-      const double expected = std::exp(scale * double(float(x[i]))) / sum;
+      const double expected = std::exp(logit(c) - max) / sum;
       if (!(std::abs(double(float(y[i])) - expected) <= (sizeof(T) == 2 ? 0.01 : 1e-6) * expected)) {
         return ::testing::AssertionFailure() << "row " << r << ", column " << c << " of " << cols << ", offset "
                                              << offset << ": " << float(y[i]) << " instead of " << expected;
@@ -118,7 +121,7 @@ void every_width_matches() {
        cols += form == RowForm::aligned ? pack : 1) {
     for (const int offset : {0, 1}) {
       if (form == RowForm::aligned && offset != 0) continue;
-      for (const double scale : {1.0, -0.5}) {
+      for (const double scale : {1.0, -0.5, 1e6}) {  // of 1e6 x no power of two is a reference
         const auto result = matches<T, Kernel, form>(5, cols, offset, scale);
         ASSERT_TRUE(result) << "scale " << scale;
       }
@@ -140,6 +143,13 @@ TEST(RowForms, RowsWithRimsThatAreReadTwiceMatchWhereverTheyBegin) {
   every_width_matches<float, ByTeam<Storage>, RowForm::shifted>();
 }
 
+TEST(RowForms, RowsThatAreReadTwiceButForTheLastTileMatch) {
+  using Storage = KokkosNN::Impl::OnlineStorage<RowOperator::softmax, float, pack, 1, true>;
+  every_width_matches<float, ByTeam<Storage>, RowForm::any>();
+  every_width_matches<float, ByTeam<Storage>, RowForm::aligned>();
+  every_width_matches<float, ByTeam<Storage>, RowForm::shifted>();
+}
+
 TEST(RowForms, SplitRowsWithRimsMatchHoweverShortTheyAre) {
   every_width_matches<float, BySplitTwice, RowForm::shifted>();
   every_width_matches<float, BySplitTwice, RowForm::aligned>();
@@ -152,6 +162,15 @@ TEST(RowForms, RowsKeptAsTheyWereLoadedMatch) {
   every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::any>();
   every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::aligned>();
   every_width_matches<UpperHalf, ByTeam<AsLoaded<true>>, RowForm::shifted>();
+}
+
+template <bool has_rims>
+using InScratch = KokkosNN::Impl::PackedScratchStorage<RowOperator::softmax, UpperHalf, float, pack, 3, has_rims>;
+
+TEST(RowForms, RowsKeptInScratchAsTheyWereLoadedMatch) {
+  every_width_matches<UpperHalf, ByTeam<InScratch<false>>, RowForm::any>();
+  every_width_matches<UpperHalf, ByTeam<InScratch<false>>, RowForm::aligned>();
+  every_width_matches<UpperHalf, ByTeam<InScratch<true>>, RowForm::shifted>();
 }
 
 /// A gradient by one storage of the row kernel, of rows that begin `offset` behind a pack boundary in every tensor.

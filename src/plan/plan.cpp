@@ -247,9 +247,12 @@ class Planner {
                                    : round_up(lanes, m_traits.lanes);
   }
 
-  /// A row in team scratch: in accumulators, or two tensors as they are, each up to a 16-byte boundary.
+  /// A row in team scratch: in accumulators, or as it is, or two tensors as they are, each up to a 16-byte boundary.
   std::size_t kept_row_bytes() const {
     const auto elements = static_cast<std::size_t>(m_packs) * m_pack;
+    if (Impl::keeps_packed_in_scratch(m_traits.backend, m_problem.x_bytes, m_problem.op)) {
+      return elements * m_problem.x_bytes;
+    }
     if (!is_gradient()) return elements * m_problem.accumulator_bytes;
     return row_tensors(m_problem.op) * (elements * m_problem.x_bytes + 16);
   }
@@ -414,6 +417,9 @@ class Planner {
 
   int online_team_size() const {
     if (has_few_rows()) return max_team_size();
+    if (!is_gradient() && !is_reduction(m_problem.op) && m_problem.cols >= m_policy.online_long_cols) {
+      return max_team_size();
+    }
     return reduces_long_rows() ? reducing_team_size() : m_policy.online_team_size;
   }
 
@@ -453,9 +459,8 @@ class Planner {
 
   void split_row() {
     m_plan.packs_per_thread = max_packs_per_thread();
-    m_plan.team_size =
-        m_request.team_size != 0 ? m_request.team_size : std::min(m_policy.split_team_size, max_team_size());
-    m_plan.lanes = m_plan.team_size;
+    m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
+    m_plan.lanes     = m_plan.team_size;
     if (!has_second_kernel() && m_request.launches == 2) {
       refuse("gradients and cross entropies have no second kernel to split a row with");
     }
@@ -468,9 +473,17 @@ class Planner {
     set_scratch(exchange_bytes(m_plan.team_size) + 2 * pair_bytes() + sizeof(std::int64_t));
   }
 
-  /// Teams that hold a row in their registers.
-  std::int64_t teams_that_hold() const {
-    return ceil_div(m_packs, std::int64_t(m_plan.packs_per_thread) * m_plan.team_size);
+  /// Teams of a size that hold a row in their registers.
+  std::int64_t teams_that_hold(int team_size) const {
+    return ceil_div(m_packs, std::int64_t(m_plan.packs_per_thread) * team_size);
+  }
+  std::int64_t teams_that_hold() const { return teams_that_hold(m_plan.team_size); }
+
+  int split_team_size() const {
+    const int small = m_policy.split_small_team_size;
+    return m_policy.split_small_teams > 0 && teams_that_hold(small) <= m_policy.split_small_teams
+               ? small
+               : m_policy.split_team_size;
   }
 
   /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and each is split so often that to read

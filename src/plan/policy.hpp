@@ -28,12 +28,15 @@ struct Policy {
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
   double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
   int online_team_size;
+  std::int64_t online_long_cols;   ///< rows from here on take the largest team that team_online has
   std::int64_t reduce_min_packs;   ///< log-sum-exps of rows from here on go to team_online, which then reads once
   int reduce_packs_per_thread;     ///< in teams whose threads have at least so many packs
   int reduce_team_size;            ///< but that need not have more threads, or twice as many
   double reduce_fill;              ///< for a last wave that fills so much of the device
   std::int64_t reduce_full_packs;  ///< and those of rows from here on hold as many packs a thread as fit
   int split_team_size;
+  int split_small_team_size;    ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
+  int split_small_teams;        ///< but each team more has to be waited for
   double split_twice_caches;    ///< few rows of together up to so many last-level caches are split by two kernels,
   int split_twice_teams;        ///< if each takes so many teams
   std::int64_t split_min_cols;  ///< rows shorter than this are not worth an exchange

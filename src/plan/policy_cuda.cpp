@@ -12,7 +12,8 @@
 //   A kernel of one wave takes 2.5 to 3 us where the shortest takes 1.7.
 // - doubles beyond 8192 columns: 0.71 to 0.77; odd 16-bit rows of 50257: 0.74. One team of up to 1024 threads fills a
 //   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
-// - split_row, 0.77 to 0.88: a turn lasts as long as its slowest team; stalls at the barrier behind the letters.
+// - split_row, 0.79 to 0.88: a turn lasts as long as its slowest team; stalls at the barrier behind the letters. In 64 or
+//   72 registers, with more teams resident, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.56. 111 MB are read for 67: the cache does not keep them until the second read.
 // - LayoutLeft with 1024 columns: 0.68 (16-bit types 0.52). A column needs a whole multiprocessor's registers, two
 //   teams of them at most; loads and arithmetic do not overlap.
@@ -69,18 +70,21 @@ Policy policy_cuda(int pack) {
     set_registers(policy, registers_v8);
   }
   policy.few_rows_team_size        = 256;   // 1 x 4096 f32 in a graph: 2.9 us, of 128 threads 3.2, of 512 3.1
-  policy.scratch_packs_per_thread  = 4;
-  policy.scratch_team_size         = 256;   // 4096 x 8192 f32: 0.77, with 512 0.67
-  policy.max_scratch_row_bytes     = 0;     // never faster than registers
+  policy.scratch_packs_per_thread  = pack <= 4 ? 4 : 8;  // 16384 x 8192 bf16: 0.94, with 4 0.83
+  policy.scratch_team_size         = 256;                // 4096 x 8192 f32: 0.82, with 128 0.74
+  policy.max_scratch_row_bytes     = 0;                  // never faster than registers
   policy.prefetch_caches           = 0.2;   // 4096 x 8192 f32: 0.97, without 0.95, with 0.25 0.93
-  policy.prefetch_online_caches    = 0.7;   // 4096 x 8192 f32: 0.82, without 0.77; x 16384: 0.76, with it 0.73
-  policy.online_team_size          = 384;   // two teams a multiprocessor
+  policy.prefetch_online_caches    = 0.7;   // before tiles were held, 4096 x 8192 f32: 0.82, without 0.77
+  policy.online_team_size          = 384;    // two teams a multiprocessor; 4096 x 32768 f32: 0.77, with 768 0.72
+  policy.online_long_cols          = 49152;  // 2048 x 65536 f32 by 768 threads: 0.72, by 384 0.69
   policy.reduce_min_packs          = 2049;  // logsumexp of 16384 x 12672 f32: 0.98, in registers 0.79
   policy.reduce_packs_per_thread   = 64;    // that by 32 threads, with 64 0.96, with 128 0.90
   policy.reduce_team_size          = 128;   // 8192 x 32768: 1.02, with 32 0.98
   policy.reduce_fill               = 0.8;   // 4096 x 12672: 64 threads, 2.6 waves, 0.80; 32 threads, 1.3 waves, 0.71
   policy.reduce_full_packs         = 256;   // 16384 x 4096 bf16: 0.82, with 4 packs 0.74
-  policy.split_team_size           = 256;   // 2048 x 65536 f32: 0.85, with 128 0.85, with 384 0.80, with 768 0.76
+  policy.split_team_size           = 256;   // 1024 x 262144 f32: 0.79, with 128 0.75; with 384 less
+  policy.split_small_team_size     = 128;   // 1024 x 50257 f32: 0.80, with 256 0.75; 2048 x 49152: 0.88 and 0.87
+  policy.split_small_teams         = 16;
   policy.split_twice_caches        = 3;     // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
   policy.split_twice_teams         = 64;    // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
   policy.split_min_cols            = 16384;

@@ -32,6 +32,7 @@ Policy policy_hip(int) {
   policy.prefetch_caches           = 0;      // there is no instruction that only asks for memory
   policy.prefetch_online_caches    = 0;
   policy.online_team_size          = 512;    // two teams a CU, of which one loads while the other joins its sums
+  policy.online_long_cols          = INT64_MAX;
   policy.reduce_min_packs          = 2049;   // half of what a team's registers hold: below, they read a row as well
   policy.reduce_packs_per_thread   = 64;     // as CUDA's
   policy.reduce_team_size          = 256;    // a wavefront on each SIMD

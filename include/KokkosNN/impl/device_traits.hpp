@@ -91,6 +91,12 @@ constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
 }
 
+/// The same in team scratch, for an operator that makes no other logits of what it loads.
+constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator op) {
+  const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
+  return backend != Backend::host && x_bytes == 2 && is_forward;
+}
+
 /// Whether a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;

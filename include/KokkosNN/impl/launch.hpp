@@ -87,8 +87,12 @@ struct Storages {
   requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
     using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
   };
-  using Scratch = ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>;
-  using Online  = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form)>;
+  using T = typename Source::value_type;
+  using Scratch =
+      std::conditional_t<keeps_packed_in_scratch(backend, sizeof(T), op),
+                         PackedScratchStorage<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_rims>,
+                         ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>>;
+  using Online = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form), backend == Backend::cuda>;
   /// On a host with vectors.
   template <class Math, bool keeps>
   using OnHost = HostLogits<op, V, Math, keeps>;

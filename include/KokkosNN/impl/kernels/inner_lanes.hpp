@@ -240,7 +240,11 @@ struct InnerLanes {
       });
     }
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) widen(column.pack[k], raw[k], math.sign);
+    for (int k = 0; k < K; ++k) widen(column.pack[k], raw[k]);
+    if (math.sign < A(0)) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) negate(column.pack[k]);
+    }
   }
 
   KOKKOS_INLINE_FUNCTION static Pack<A, V> max_of(const Column& column) {

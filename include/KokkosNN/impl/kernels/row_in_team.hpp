@@ -298,19 +298,110 @@ struct ScratchStorage {
   }
 };
 
-/// A row that is nowhere but in memory: read once for (max, sum), again to write.
-template <RowOperator op, class A, int V, int K>
+/// What PackedStorage does, in team scratch: packs of a type narrower than the accumulator are kept as they were
+/// loaded, which lets rows twice as long fit.
+template <RowOperator op, class T, class A, int V, int K, bool has_rims>
+struct PackedScratchStorage {
+  static constexpr bool has_own_reference = false;
+
+  using Tile  = PackedTile<T, V, K>;
+  using Words = Pack<std::uint32_t, V / 2>;
+
+  Words* packs;
+  RimElement<A, has_rims> rim;
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION PackedScratchStorage(A* scratch, const RowGroup& group)
+      : packs(reinterpret_cast<Words*>(scratch)), walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    const Span& span = part.packs;
+    rim.load(row, part, math);
+    Pack<A, V> maxima = filled<A, V>(rim.larger(-Kokkos::Experimental::infinity_v<A>));
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      Tile tile;
+      tile.load(row.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math);
+      for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
+      for_packs(tile, [&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
+    }
+    const A reference = math.exp.reference_of(reduce_lanes(largest(maxima), 1, lanes, MaxJoin{}));
+    const auto at     = math.exp.at(finite_reference(reference));
+    PackSums<Math, V> sums;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      for_packs(kept(t, span), [&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
+    }
+    rim.template add_exponential<false>(math, at, sums);
+    return {reference, sums.all_lanes()};
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    const Span& span = part.packs;
+    const auto value = [&](A x) { return finish.from_input(math, x); };
+    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+      const Tile tile = kept(t, span);
+      store_tile<V, K>(sink.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()),
+                       [&](int k) {
+                         Pack<A, V> pack;
+                         tile.template unpack<0>(pack, k);
+                         return narrowed<typename SinkRow::value_type>(pack, value);
+                       });
+    }
+    rim.store(sink, part, value);
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION int tile_size() const { return K * walk.step; }
+
+  /// The t-th tile from scratch, -inf where the row has ended.
+  KOKKOS_INLINE_FUNCTION Tile kept(std::int64_t t, const Span& span) const {
+    const T nothing = static_cast<T>(-Kokkos::Experimental::infinity_v<A>);
+    Tile tile;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) tile.word[k] = words_of(filled<T, V>(nothing));
+    for_own_places(t, span, [&](int k, int place) { tile.word[k] = packs[place / V]; });
+    return tile;
+  }
+
+  /// f(k, place in the row) for this thread's packs of the t-th tile.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void for_own_places(std::int64_t t, const Span& span, const F& f) const {
+    const int first = static_cast<int>(t) * tile_size();
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      if (first + walk.place(k) < span.window().end) f(k, first + walk.place(k));
+    }
+  }
+
+  /// f(pack widened)
+  template <class F>
+  KOKKOS_INLINE_FUNCTION static void for_packs(const Tile& tile, const F& f) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      Pack<A, V> pack;
+      tile.template unpack<0>(pack, k);
+      f(pack);
+    }
+  }
+};
+
+/// A row that is nowhere but in memory: read once for (max, sum), again to write; where `holds`, but for the tile that
+/// was read last.
+template <RowOperator op, class A, int V, int K, bool holds = false>
 struct OnlineStorage {
   static constexpr bool has_own_reference = false;
 
   PackWalk walk;
+  LastTile<A, V, K, holds> last;
 
   KOKKOS_INLINE_FUNCTION OnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Math, class Observer = const NoObserver>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
                                                      Observer& observer = NoObserver{}) {
-    const auto mine   = reduce_tiles<V, K, A>(row, part, walk, math, observer);
+    const auto mine   = reduce_tiles(row, part, walk, math, observer, last);
     const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
     return {reference, rescaled(math, mine.sum, mine.reference, reference)};
   }
@@ -318,13 +409,19 @@ struct OnlineStorage {
   template <class Row, class SinkRow, class Math, class FinishRow>
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                     const FinishRow& finish) const {
-    write_columns(row, sink, part, math, [&](A x, std::int64_t) { return finish.from_input(math, x); });
+    if constexpr (requires { finish.from_differences(); }) {
+      const auto exp = finish.from_differences();
+      rewrite_differences(row, sink, part, walk, math, last, finish.reference.base,
+                          [&](A d) { return exp(math.exp, d); });
+    } else {
+      write_columns(row, sink, part, math, [&](A x, std::int64_t) { return finish.from_input(math, x); });
+    }
   }
 
   template <class Row, class SinkRow, class Math, class F>
   KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                             const F& value) const {
-    rewrite_columns<V, K, A>(row, sink, part, walk, math, value);
+    rewrite_columns(row, sink, part, walk, math, last, value);
   }
 
   template <class Row>

@@ -165,9 +165,7 @@ struct SegmentedForward {
     share.template load<K>(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
     if (math.sign > A(0)) return;
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      for (int v = 0; v < 4; ++v) tile.pack[k][v] = -tile.pack[k][v];
-    }
+    for (int k = 0; k < K; ++k) negate(tile.pack[k]);
   }
 
   template <class Storage, int VRow>

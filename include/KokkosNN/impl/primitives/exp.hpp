@@ -189,12 +189,23 @@ struct ScaledExp {
     if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<T, float>) {
       KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(d, scale2, -r.exponent));))
     }
+    const Reduced<T> t = reduced(d, r);
+    return fused_multiply_add(t.fraction, exp2_series<accuracy>(t.fraction), splat<T>(A(1))) * t.power;
+  }
+
+  /// 2^n 2^f of x - base.
+  template <class T>
+  struct Reduced {
+    T fraction;
+    T power;
+  };
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION Reduced<T> reduced(T d, const ExpReference<T>& r) const {
     const T magic   = splat<T>(C::round_magic);
     d               = at_least(d, r.lowest);
     const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
-    const T f       = fraction(d, shifted - magic);
-    const T power   = Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift);
-    return fused_multiply_add(f, exp2_series<accuracy>(f), splat<T>(A(1))) * power;
+    return {fraction(d, shifted - magic),
+            Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift)};
   }
 
   /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
@@ -270,6 +281,44 @@ struct ScaledExp {
   KOKKOS_FORCEINLINE_FUNCTION T fraction(T d, T n) const {
     const T f = fused_multiply_add(d, splat<T>(scale2), -n);
     return accuracy == ExpAccuracy::full ? fused_multiply_add(d, splat<T>(scale2_low), f) : f;
+  }
+};
+
+/// factor exp(scale (x - R)) for many x of one row: the factor is in the polynomial, which saves two of the operations
+/// on each of them. It adds half an ulp, that of the rounded factor, and the last rounding is the polynomial's.
+template <class A, ExpAccuracy accuracy>
+struct MultipliedExp {
+  using C                    = Exp2Constants<A>;
+  static constexpr int terms = C::full_terms;
+  static_assert(accuracy == ExpAccuracy::full);
+
+  ExpReference<A> reference;
+  A factor;
+  A series[terms];
+
+  KOKKOS_INLINE_FUNCTION MultipliedExp(const ExpReference<A>& r, A by) : reference(r), factor(by) { set_series<0>(); }
+
+  /// Of x - base.
+  KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, accuracy>& exp, A d) const {
+    const auto t = exp.reduced(d, reference);
+    return fused_multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
+  }
+
+ private:
+  template <int i>
+  KOKKOS_INLINE_FUNCTION A sum_from(A f) const {
+    if constexpr (i + 1 == terms) {
+      return series[i];
+    } else {
+      return fused_multiply_add(f, sum_from<i + 1>(f), series[i]);
+    }
+  }
+
+  template <int i>
+  KOKKOS_INLINE_FUNCTION void set_series() {
+    constexpr A coefficient = C::full_series[i];
+    series[i]               = coefficient * factor;
+    if constexpr (i + 1 < terms) set_series<i + 1>();
   }
 };
 

@@ -103,6 +103,11 @@ struct Finish<RowOperator::softmax> {
     KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
       return (*this)(math, math.exp(x, splat_reference<T>(reference)));
     }
+    /// From many inputs of a row, less reference.base.
+    KOKKOS_INLINE_FUNCTION auto from_differences() const requires(Math::accuracy == ExpAccuracy::full) {
+      return MultipliedExp<A, Math::accuracy>(reference, factor);
+    }
+
     /// From an element of -inf.
     KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0)); }
 

@@ -346,7 +346,7 @@ struct MemoryRow {
   /// The stretch from column `start` on.
   template <int V>
   KOKKOS_INLINE_FUNCTION MemoryStretch<T, form> from(std::int64_t start) const {
-    if constexpr (is_unit_stride) return {base + start, 1, true};
+    if constexpr (is_unit_stride) return {opaque(base + start), 1, true};
     T* const first = base + start * stride;
     return {first, stride, moves_whole_packs<T, V>(first, stride)};
   }

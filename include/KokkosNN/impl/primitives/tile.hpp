@@ -46,14 +46,17 @@ KOKKOS_INLINE_FUNCTION Pack<A, V> filled(A value) {
   return pack;
 }
 
-/// wide = raw, or -raw if the scale is negative. Packs are handed over by reference: a copy of a host's pack goes
-/// through narrower moves than the loops around it, which stalls them.
+/// Packs are handed over by reference: a copy of a host's pack goes through narrower moves than the loops around it,
+/// which stalls them.
 template <class A, class T, int V>
-KOKKOS_INLINE_FUNCTION void widen(Pack<A, V>& wide, const Pack<T, V>& raw, A sign) {
+KOKKOS_INLINE_FUNCTION void widen(Pack<A, V>& wide, const Pack<T, V>& raw) {
   for (int v = 0; v < V; ++v) wide[v] = static_cast<A>(raw[v]);
-  if (sign < A(0)) {
-    for (int v = 0; v < V; ++v) wide[v] = -wide[v];
-  }
+}
+
+/// For a negative scale. Hardly ever done, so it must not become a selection an element where it is not.
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void negate(Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) pack[v] = -opaque(pack[v]);
 }
 
 template <class A, int V>
@@ -103,7 +106,7 @@ struct NoObserver {
 };
 
 /// Exponentials that may be added together before their sum goes to ExponentialSums.
-inline constexpr int exponentials_at_once = 4;
+inline constexpr int exponentials_at_once = 8;
 
 /// Lanes of sums of exponentials relative to one reference, each at most 2 then and some roundings. In `full` a sum
 /// starts above anything that is added to it, and keeps what each addition rounds off in a second word (Dekker's fast
@@ -124,6 +127,10 @@ struct ExponentialSums {
     sum[l] = s;
   }
 
+  KOKKOS_INLINE_FUNCTION void add(const Pack<A, lanes>& values) {
+    for (int l = 0; l < lanes; ++l) add(l, values[l]);
+  }
+
   KOKKOS_INLINE_FUNCTION W lane(int l) const {
     if constexpr (!is_full) return sum[l];
     return W{sum[l] - start} + W{low[l]};
@@ -136,23 +143,33 @@ struct ExponentialSums {
   }
 };
 
-/// Sums for packs of V that are added up lane by lane as far as ExponentialSums allows.
+/// Sums for packs of V, to whose lanes a pack adds few exponentials each.
 template <int V>
-inline constexpr int sum_lanes_of = V <= exponentials_at_once ? 1 : V / exponentials_at_once;
+inline constexpr int sum_lanes_of = V <= 4 ? 1 : V / 4;
 template <class Math, int V>
 using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
 
-/// Adds exp(scale (x - R)) of a pack, or of a pack of x - base, in place of which the exponentials are kept.
+/// What a pack has ahead of its exponentials: x, or x - base; and whether they take its place.
+enum class PackHolds { logits, differences, exponentials_after };
+
+/// exp(scale (x - R)) of a pack, added up to the lanes of PackSums.
+template <PackHolds holds, class A, int V, class Math>
+KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, Pack<A, V>& pack,
+                                                             const ExpReference<A>& reference) {
+  Pack<A, V> e;
+  for (int v = 0; v < V; ++v) {
+    e[v] = holds == PackHolds::logits ? math.exp(pack[v], reference) : math.exp.of_difference(pack[v], reference);
+    if constexpr (holds == PackHolds::exponentials_after) pack[v] = e[v];
+  }
+  return folded<sum_lanes_of<V>>(e);
+}
+
+/// Adds them; of a pack of x, or of x - base, in place of which the exponentials are kept.
 template <bool keep, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
                                              PackSums<Math, V>& sums) {
-  Pack<A, V> e;
-  for (int v = 0; v < V; ++v) {
-    e[v] = keep ? math.exp.of_difference(pack[v], reference) : math.exp(pack[v], reference);
-    if constexpr (keep) pack[v] = e[v];
-  }
-  const auto parts = folded<sum_lanes_of<V>>(e);
-  for (int l = 0; l < sum_lanes_of<V>; ++l) sums.add(l, parts[l]);
+  constexpr PackHolds holds = keep ? PackHolds::exponentials_after : PackHolds::logits;
+  sums.add(exponentials<holds>(math, pack, reference));
 }
 
 /// Columns begin to end of a row, which packs go through from `begin` on.
@@ -497,7 +514,11 @@ struct Tile {
   template <class T>
   KOKKOS_INLINE_FUNCTION void widen(const RawTile<T, V, K>& raw, A sign) {
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) Impl::widen(pack[k], raw.pack[k], sign);
+    for (int k = 0; k < K; ++k) Impl::widen(pack[k], raw.pack[k]);
+    if (sign < A(0)) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) negate(pack[k]);
+    }
   }
 
   template <class Stretch, class Math>
@@ -541,17 +562,31 @@ struct Tile {
     return largest(m);
   }
 
+  KOKKOS_INLINE_FUNCTION void subtract(A value) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
+  }
+
   /// Adds exp(pack - reference); `keep` leaves the exponentials in the tile.
   template <bool keep, class Math, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums, const Used& used = {}) {
-    if (keep && reference.base != A(0)) {  // hardly ever, so not in the loop below
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) subtract(pack[k], reference.base);
-    }
+    if (keep && reference.base != A(0)) subtract(reference.base);  // hardly ever, so not in the loop below
+    add_exponentials_of<keep ? PackHolds::exponentials_after : PackHolds::logits>(math, reference, sums, used);
+  }
+
+  template <PackHolds holds, class Math, class Used = AllPacks>
+  KOKKOS_INLINE_FUNCTION void add_exponentials_of(const Math& math, const ExpReference<A>& reference,
+                                                  PackSums<Math, V>& sums, const Used& used = {}) {
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      if (used(k)) Impl::add_exponentials<keep>(math, pack[k], reference, sums);
+    for (int k = 0; k < K; k += 2) {
+      if (!used(k)) continue;
+      auto parts = exponentials<holds>(math, pack[k], reference);
+      if (k + 1 < K && used(k + 1)) {
+        const auto others = exponentials<holds>(math, pack[k + 1 < K ? k + 1 : k], reference);
+        for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
+      }
+      sums.add(parts);
     }
   }
 
@@ -607,21 +642,38 @@ struct RunningSum {
   KOKKOS_INLINE_FUNCTION typename Math::State state() const { return {reference, static_cast<W>(sum)}; }
 };
 
+/// The tile of a row that was reduced last; where `holds`, it need not be read again to be written.
+template <class A, int V, int K, bool holds>
+struct LastTile {
+  Tile<A, V, K> tile;
+  bool is_held = false;
+
+  /// Adds the tile's exponentials; it stays as it is but where logits are too large for references to be powers of two.
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
+                                               PackSums<Math, V>& sums) {
+    is_held = holds && reference.base == A(0);
+    if (reference.base != A(0)) tile.subtract(reference.base);
+    tile.template add_exponentials_of<PackHolds::differences>(math, reference, sums);
+  }
+};
+
 /// (max, sum) of a span, loaded tile by tile.
-template <int V, int K, class A, class Row, class Math, class Observer>
+template <class A, int V, int K, bool holds, class Row, class Math, class Observer>
 KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
-                                                         const Math& math, Observer& observer) {
+                                                         const Math& math, Observer& observer,
+                                                         LastTile<A, V, K, holds>& last) {
   const Span& span    = part.packs;
   const int tile_size = K * walk.step;
   RunningSum<Math> running;
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
     const Window window = span.window(t, tile_size);
-    Tile<A, V, K> tile;
+    auto& tile          = last.tile;
     tile.load(row.template from<V>(span.start(t, tile_size)), walk, window, math);
     show_tile<V, K>(tile, span.start(t, tile_size), walk, window, observer);
     const auto reference = running.raise(math, tile.max());
     PackSums<Math, V> sums;
-    tile.template add_exponentials<false>(math, reference, sums);
+    last.add_exponentials(math, reference, sums);
     running.add(sums.all_lanes());
   }
   RimElement<A, Row::has_rims> rim;
@@ -639,26 +691,53 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
 /// f(start, window) for each tile of a span that is read a second time: on a GPU last tile first, as what was read last
 /// may still be in a cache; a host's prefetching wants to go forward (4096 x 4096 f32 on two cores: backward half as
 /// fast).
-template <class F>
+template <bool backward = (native_lanes() > 1), class F>
 KOKKOS_INLINE_FUNCTION void for_tiles_again(const Span& span, int tile_size, const F& f) {
   const std::int64_t tiles = span.tiles(tile_size);
   for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t t = native_lanes() > 1 ? tiles - 1 - i : i;
+    const std::int64_t t = backward ? tiles - 1 - i : i;
     f(span.start(t, tile_size), span.window(t, tile_size));
   }
 }
 
-/// Stores value(x, its column) of a part, loaded again.
-template <int V, int K, class A, class Row, class SinkRow, class Math, class F>
+/// f(start, window, tile of logits) for each tile of a part that was reduced before; `last` is what is left of that.
+template <class A, int V, int K, bool holds, class Row, class Math, class F>
+KOKKOS_INLINE_FUNCTION void for_logits_again(const Row& row, const RowPart& part, const PackWalk& walk,
+                                             const Math& math, const LastTile<A, V, K, holds>& last, const F& f) {
+  LastTile<A, V, K, holds> current = last;
+  constexpr bool backward          = holds || native_lanes() > 1;
+  for_tiles_again<backward>(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
+    if (!current.is_held) current.tile.load(row.template from<V>(start), walk, window, math);
+    current.is_held = false;
+    f(start, window, current.tile);
+  });
+}
+
+/// Stores value(x, its column) of a part that was reduced before.
+template <class A, int V, int K, bool holds, class Row, class SinkRow, class Math, class F>
 KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const SinkRow& sink, const RowPart& part,
-                                            const PackWalk& walk, const Math& math, const F& value) {
+                                            const PackWalk& walk, const Math& math,
+                                            const LastTile<A, V, K, holds>& last, const F& value) {
   RimElement<A, Row::has_rims> rim;
   rim.load(row, part, math);
   rim.store(sink, part, [&](A x) { return value(x, part.rim); });
-  for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
-    Tile<A, V, K> tile;
-    tile.load(row.template from<V>(start), walk, window, math);
-    tile.store_columns(sink.template from<V>(start), start, walk, window, value);
+  for_logits_again(row, part, walk, math, last,
+                   [&](std::int64_t start, const Window& window, const Tile<A, V, K>& tile) {
+                     tile.store_columns(sink.template from<V>(start), start, walk, window, value);
+                   });
+}
+
+/// Stores value(x - base) of a part that was reduced before.
+template <class A, int V, int K, bool holds, class Row, class SinkRow, class Math, class F>
+KOKKOS_INLINE_FUNCTION void rewrite_differences(const Row& row, const SinkRow& sink, const RowPart& part,
+                                                const PackWalk& walk, const Math& math,
+                                                const LastTile<A, V, K, holds>& last, A base, const F& value) {
+  RimElement<A, Row::has_rims> rim;
+  rim.load(row, part, math);
+  rim.store(sink, part, [&](A x) { return value(x - base); });
+  for_logits_again(row, part, walk, math, last, [&](std::int64_t start, const Window& window, Tile<A, V, K>& tile) {
+    if (base != A(0)) tile.subtract(base);
+    tile.store(sink.template from<V>(start), walk, window, value);
   });
 }
 
