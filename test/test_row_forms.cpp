@@ -173,6 +173,34 @@ TEST(RowForms, RowsKeptInScratchAsTheyWereLoadedMatch) {
   every_width_matches<UpperHalf, ByTeam<InScratch<true>>, RowForm::shifted>();
 }
 
+/// Terms of up to 59 bits and of either sign: their sum is an integer in units of 2^-56, which one double does not
+/// hold.
+TEST(TermSums, LoseNoRoundingOfAThreadsTerms) {
+  using Math = KokkosNN::Impl::GradientMath<RowOperator::softmax_backward, double, KokkosNN::Impl::ExpAccuracy::full>;
+  using Sums = KokkosNN::Impl::TermSums<Math, 1>;
+  constexpr int width = 4, tile = 8;
+  static_assert(Sums::two_words && width * tile <= Sums::most_terms);
+  constexpr std::int64_t one = std::int64_t(1) << 40;
+  for (const int shift : {0, 1, 2}) {  // of what dy has besides 1
+    KokkosNN::Pack<double, width> y[tile], dy[tile];
+    std::int64_t exact = 0;
+    for (int i = 0; i < width * tile; ++i) {
+      const std::int64_t a     = (i % 3 == 0 ? -1 : 1) * (1 + std::int64_t(i) * 7919 % (1 << (3 + i % 16)));
+      const std::int64_t b     = one + ((std::int64_t(i) * 104729 + 1) << shift) % one;
+      y[i / width][i % width]  = std::ldexp(static_cast<double>(a), -16);
+      dy[i / width][i % width] = std::ldexp(static_cast<double>(b), -40);
+      exact += a * b;
+    }
+    const auto total = KokkosNN::Impl::sums_of_packs<Math, 1>([&](const auto& f) {
+                         for (int k = 0; k < tile; ++k) f(y[k], dy[k]);
+                       }).all_lanes();
+
+    const auto high = static_cast<std::int64_t>(std::ldexp(total.high, 56));
+    EXPECT_EQ(std::ldexp(total.low, 56), static_cast<double>(exact - high)) << shift;
+    EXPECT_NE(high, exact) << "one double held the sum";
+  }
+}
+
 /// A gradient by one storage of the row kernel, of rows that begin `offset` behind a pack boundary in every tensor.
 template <RowOperator op, class Storage>
 struct GradientByTeam {

@@ -5,9 +5,10 @@
 
 // What the gradients change of the backends' policies. On GPUs by rule: a thread holds half as many packs, of two tensors,
 // so the loads in flight are those of the forward operators. What came of it on one H200, 2026-11-22, as shares of a copy
-// of the same bytes: softmax_backward f32 4096 x 1024 0.90, x 4096 0.98, bf16 32768 x 1024 0.99; f32 4096 x 12672 0.79, by
-// one team of 800 threads a multiprocessor (log_softmax_backward 1.00, x 16384 0.92, by split_row 0.85: not understood);
-// split_row, f32 1024 x 50257 0.75, 512 x 131072 0.81, bf16 2048 x 128256 0.81.
+// of the same bytes: softmax_backward f32 4096 x 1024 0.90, x 4096 0.95, x 8192 0.97, x 16384 0.92, bf16 32768 x 1024
+// 0.95; f32 4096 x 12672 0.78, by one team of 800 threads a multiprocessor, whose sums took ten instructions a product:
+// with sums of three, which lose roundings, it was 1.00, x 16384 1.00, x 1024 0.93. They take six now, not timed yet.
+// split_row, f32 1024 x 50257 0.76, 512 x 131072 0.81, bf16 2048 x 128256 0.82.
 
 namespace KokkosNN::Impl {
 namespace {

@@ -118,9 +118,7 @@ struct GradientInnerLanes {
     auto running = filled<RunningTerms<Math>, V>(RunningTerms<Math>{});
     for (std::int64_t first = place.first; first - place.first < cols; first += step) {
       load(first);
-      TermSums<Math, V> sums;
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) add_terms(sums, y_held.pack[k], dy_held.pack[k]);
+      const auto sums = sums_of_held<Math, V>(y_held.pack, dy_held.pack);
       for (int v = 0; v < V; ++v) running[v] = running[v] + RunningTerms<Math>(sums.lane(v));
     }
     Pack<typename Math::wide_sum, V> own;

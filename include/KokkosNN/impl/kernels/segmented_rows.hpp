@@ -209,23 +209,21 @@ struct SegmentedBackward {
     Pack<A, 4> value[K];
     Pack<A, 4> gradient[K];
     load(share, value, gradient);
-    TermSums<Math, 1> sums;
-    add_terms_of(sums, value, gradient);
-    const State all   = join(math, State{sums.all_lanes()});
+    const State all   = join(math, State{sum_of(value, gradient)});
     const auto finish = finish_row<FinishRow>(math, all, all);
     share.template store<K>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
   }
 
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
-    TermSums<Math, 1> sums;
+    RunningTerms<Math> running{};
     for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
-      add_terms_of(sums, value, gradient);
+      running = running + RunningTerms<Math>(sum_of(value, gradient));
     });
-    return {sums.all_lanes()};
+    return {static_cast<typename Math::wide_sum>(running)};
   }
 
   template <int threads>
@@ -275,10 +273,13 @@ struct SegmentedBackward {
   }
 
   template <int K>
-  KOKKOS_INLINE_FUNCTION static void add_terms_of(TermSums<Math, 1>& sums, const Pack<A, 4> (&value)[K],
-                                                  const Pack<A, 4> (&gradient)[K]) {
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) add_pack(sums, value[k], gradient[k]);
+  KOKKOS_INLINE_FUNCTION static typename Math::wide_sum sum_of(const Pack<A, 4> (&value)[K],
+                                                               const Pack<A, 4> (&gradient)[K]) {
+    return sums_of_packs<Math, 1>([&](const auto& f) {
+             KOKKOSNN_IMPL_UNROLL
+             for (int k = 0; k < K; ++k) f(value[k], gradient[k]);
+           })
+        .all_lanes();
   }
 
   template <class Storage, int VRow>

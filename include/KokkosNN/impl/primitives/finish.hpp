@@ -103,8 +103,9 @@ struct Finish<RowOperator::softmax> {
     KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
       return (*this)(math, math.exp(x, splat_reference<T>(reference)));
     }
-    /// From many inputs of a row, less reference.base.
-    KOKKOS_INLINE_FUNCTION auto from_differences() const requires(Math::accuracy == ExpAccuracy::full) {
+    /// From many inputs of a row, less reference.base. (The series of doubles would be spilled.)
+    KOKKOS_INLINE_FUNCTION auto from_differences() const
+        requires(Math::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float)) {
       return MultipliedExp<A, Math::accuracy>(reference, factor);
     }
 

@@ -30,7 +30,7 @@ class HeldPack {
   /// From memory, where a GPU's must be aligned. A host's compiler would copy a pack as a whole in narrower moves than
   /// those that read it then, which stalls them.
   KOKKOS_INLINE_FUNCTION void load(const T* from) {
-    KOKKOS_IF_ON_DEVICE((m_held = *reinterpret_cast<const Held*>(from);))
+    KOKKOS_IF_ON_DEVICE((m_held = load_at_once(reinterpret_cast<const Held*>(from));))
     KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
   }
   KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
@@ -174,8 +174,9 @@ struct ScalarRows {
   }
 };
 
-/// Lanes of sums of numbers of either sign. In `full` no rounding is lost: two-sums, and the errors of products from a
-/// fused instruction. A host adds floats in double instead, where their products are exact.
+/// Lanes of sums of numbers of either sign. In `full` no rounding is lost: a sum starts so far above its terms that
+/// what an addition rounds off comes from one subtraction (Dekker's fast two-sum), products being rounded only there. A
+/// host adds floats in double instead, where their products are exact.
 template <class Math, int lanes>
 struct TermSums {
   using A                         = typename Math::accumulator;
@@ -184,27 +185,37 @@ struct TermSums {
   static constexpr bool in_double = is_full && std::is_same_v<A, float> && native_lanes() == 1;
   static constexpr bool two_words = is_full && !in_double;
   using Term                      = std::conditional_t<in_double, double, A>;
+  static constexpr int most_terms = 32;  // a lane
 
-  Pack<Term, lanes> sum = filled<Term, lanes>(Term(0));
-  Pack<Term, lanes> low = filled<Term, lanes>(Term(0));  // stays 0 without two words
+  Pack<Term, lanes> start = filled<Term, lanes>(Term(0));
+  Pack<Term, lanes> sum   = filled<Term, lanes>(Term(0));
+  Pack<Term, lanes> low   = filled<Term, lanes>(Term(0));  // stays 0 without two words
+
+  /// Of one term a lane.
+  TermSums() = default;
+  /// Of terms up to `largest`. Next to an overflow roundings are lost.
+  KOKKOS_INLINE_FUNCTION explicit TermSums(const Pack<Term, lanes>& largest) {
+    constexpr Term limit = Kokkos::Experimental::finite_max_v<Term> / (4 * most_terms);
+    for (int l = 0; l < lanes; ++l) {
+      start[l] = largest[l] < limit ? 2 * most_terms * largest[l] : Term(0);
+      sum[l]   = start[l];
+    }
+  }
 
   KOKKOS_INLINE_FUNCTION void add(int l, Term term) {
     const Term s = sum[l] + term;
-    if constexpr (two_words) {
-      const Term back = s - sum[l];
-      low[l] += (sum[l] - (s - back)) + (term - back);
-    }
+    if constexpr (two_words) low[l] += term - (s - sum[l]);
     sum[l] = s;
   }
 
   KOKKOS_INLINE_FUNCTION void add_product(int l, Term a, Term b) {
-    const Term product = a * b;
-    if constexpr (two_words) low[l] += fused_multiply_add(a, b, -product);
-    add(l, product);
+    const Term s = fused_multiply_add(a, b, sum[l]);
+    if constexpr (two_words) low[l] += fused_multiply_add(a, b, -(s - sum[l]));
+    sum[l] = s;
   }
 
   /// Next to an infinite sum the second word is NaN, which the sum itself is not.
-  KOKKOS_INLINE_FUNCTION W lane(int l) const { return W{sum[l]} + (low[l] == low[l] ? W{low[l]} : W{}); }
+  KOKKOS_INLINE_FUNCTION W lane(int l) const { return W{sum[l] - start[l]} + (low[l] == low[l] ? W{low[l]} : W{}); }
 
   KOKKOS_INLINE_FUNCTION W all_lanes() const {
     Pack<W, lanes> all;
@@ -238,14 +249,45 @@ KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Math, lanes>& sums, const Pack<A, 
   }
 }
 
-/// Adds the terms of a pair of packs; y only where they need it.
-template <int lanes, class Math, class Y, class D, int V>
-KOKKOS_INLINE_FUNCTION void add_terms(TermSums<Math, lanes>& sums, const HeldPack<Y, V>& y, const HeldPack<D, V>& dy) {
-  dy.show([&](const Pack<D, V>& gradient) {
-    if constexpr (Math::sums_products) {
-      y.show([&](const Pack<Y, V>& value) { add_pack(sums, value, gradient); });
-    } else {
-      add_pack(sums, gradient, gradient);
+/// Raises each lane's largest term, without its sign.
+template <class Math, int lanes, class Term, class A, class B, int V>
+KOKKOS_INLINE_FUNCTION void raise_largest(Pack<Term, lanes>& largest, const Pack<A, V>& a, const Pack<B, V>& b) {
+  for (int v = 0; v < V; ++v) {
+    Term term = static_cast<Term>(b[v]);
+    if constexpr (Math::sums_products) term *= static_cast<Term>(a[v]);
+    largest[v % lanes] = max_ignoring_nan(largest[v % lanes], Kokkos::abs(term));
+  }
+}
+
+/// The sums of K pairs of packs; for_packs(f) calls f(y, dy) for each.
+template <class Math, int lanes, class ForPacks>
+KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_packs(const ForPacks& for_packs) {
+  using Sums = TermSums<Math, lanes>;
+  using Term = typename Sums::Term;
+  Sums sums;
+  if constexpr (Sums::two_words) {
+    auto largest = filled<Term, lanes>(Term(0));
+    for_packs([&](const auto& y, const auto& dy) { raise_largest<Math>(largest, y, dy); });
+    sums = Sums(largest);
+  }
+  for_packs([&](const auto& y, const auto& dy) { add_pack(sums, y, dy); });
+  return sums;
+}
+
+/// The same of packs that are held; y only where the terms need it.
+template <class Math, int lanes, class Y, class D, int V, int K>
+KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K], const HeldPack<D, V> (&dy)[K]) {
+  static_assert(!TermSums<Math, lanes>::two_words || K * V / lanes <= TermSums<Math, lanes>::most_terms);
+  return sums_of_packs<Math, lanes>([&](const auto& f) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      dy[k].show([&](const Pack<D, V>& gradient) {
+        if constexpr (Math::sums_products) {
+          y[k].show([&](const Pack<Y, V>& value) { f(value, gradient); });
+        } else {
+          f(gradient, gradient);
+        }
+      });
     }
   });
 }
@@ -268,10 +310,7 @@ struct PairTile {
 
   template <class Math>
   KOKKOS_INLINE_FUNCTION typename Math::wide_sum sum() const {
-    TermSums<Math, sum_lanes_of<V>> sums;
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) add_terms(sums, y.pack[k], dy.pack[k]);
-    return sums.all_lanes();
+    return sums_of_held<Math, sum_lanes_of<V>>(y.pack, dy.pack).all_lanes();
   }
 
   /// `row` is what was loaded, from column `start` on.
