@@ -417,10 +417,8 @@ class Planner {
 
   int online_team_size() const {
     if (has_few_rows()) return max_team_size();
-    if (!is_gradient() && !is_reduction(m_problem.op) && m_problem.cols >= m_policy.online_long_cols) {
-      return max_team_size();
-    }
-    return reduces_long_rows() ? reducing_team_size() : m_policy.online_team_size;
+    if (reduces_long_rows()) return reducing_team_size();
+    return m_problem.cols >= m_policy.online_long_cols ? max_team_size() : m_policy.online_team_size;
   }
 
   /// The smallest team, from one that leaves its threads a good many packs on, of which the last wave does not leave

@@ -45,6 +45,7 @@ void tune_for_gradient(Policy& policy, Backend backend) {
   } else {
     backend == Backend::hip ? set_registers(policy, registers_hip) : set_registers(policy, registers_gpu);
     policy.scratch_packs_per_thread = 2;
+    policy.online_long_cols         = INT64_MAX;
     policy.split_few_rows_packs /= 2;
   }
   // Nothing is computed on the way to the sum that a second read of a cached row would have to compute again.

@@ -241,10 +241,7 @@ struct InnerLanes {
     }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) widen(column.pack[k], raw[k]);
-    if (math.sign < A(0)) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) negate(column.pack[k]);
-    }
+    apply_sign(column.pack, math.sign);
   }
 
   KOKKOS_INLINE_FUNCTION static Pack<A, V> max_of(const Column& column) {

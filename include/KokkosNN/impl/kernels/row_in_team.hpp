@@ -72,7 +72,7 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
     const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
     const auto at_warp = math.exp.at(finite_reference(reference));
     PackSums<Math, V> sums;
-    tile.template add_exponentials<keep>(math, at_warp, sums, used);
+    tile.template add_exponentials<leaves_if(keep)>(math, at_warp, sums, used);
     rim.template add_exponential<keep>(math, at_warp, sums);
     return {reference, sums.all_lanes()};
   }
@@ -120,10 +120,10 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
     const auto at_warp = math.exp.at(finite_reference(reference));
     PackSums<Math, V> sums;
     if (at_warp.base == A(0)) {  // nearly always, and saves a subtraction
-      for_packs<1>([&](Pack<A, V>& pack) { add_exponentials<true>(math, pack, at_warp, sums); });
+      tile.template for_packs<1, A>([&](Pack<A, V>& pack) { add_exponentials<true>(math, pack, at_warp, sums); });
     } else {
       const A base = opaque(at_warp.base);  // keeps nvcc from unpacking all packs ahead of both branches
-      for_packs<1>([&](Pack<A, V>& pack) {
+      tile.template for_packs<1, A>([&](Pack<A, V>& pack) {
         subtract(pack, base);
         add_exponentials<true>(math, pack, at_warp, sums);
       });
@@ -169,28 +169,13 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
  private:
   template <class SinkRow, class F>
   KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& value) const {
-    store_tile<V, K>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), [&](int k) {
-      Pack<A, V> pack;
-      tile.template unpack<2>(pack, k);
-      return narrowed<typename SinkRow::value_type>(pack, value);
-    });
+    tile.template store<2, A>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), value);
   }
 
   KOKKOS_INLINE_FUNCTION A max() const {
     Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-    for_packs<0>([&](Pack<A, V>& pack) { raise_maxima(maxima, pack); });
+    tile.template for_packs<0, A>([&](Pack<A, V>& pack) { raise_maxima(maxima, pack); });
     return largest(maxima);
-  }
-
-  /// f(pack widened)
-  template <int pass, class F>
-  KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      Pack<A, V> pack;
-      tile.template unpack<pass>(pack, k);
-      f(pack);
-    }
   }
 };
 
@@ -323,13 +308,13 @@ struct PackedScratchStorage {
       Tile tile;
       tile.load(row.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math);
       for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
-      for_packs(tile, [&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
+      tile.template for_packs<0, A>([&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
     }
     const A reference = math.exp.reference_of(reduce_lanes(largest(maxima), 1, lanes, MaxJoin{}));
     const auto at     = math.exp.at(finite_reference(reference));
     PackSums<Math, V> sums;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
-      for_packs(kept(t, span), [&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
+      kept(t, span).template for_packs<0, A>([&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
     }
     rim.template add_exponential<false>(math, at, sums);
     return {reference, sums.all_lanes()};
@@ -341,13 +326,8 @@ struct PackedScratchStorage {
     const Span& span = part.packs;
     const auto value = [&](A x) { return finish.from_input(math, x); };
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
-      const Tile tile = kept(t, span);
-      store_tile<V, K>(sink.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()),
-                       [&](int k) {
-                         Pack<A, V> pack;
-                         tile.template unpack<0>(pack, k);
-                         return narrowed<typename SinkRow::value_type>(pack, value);
-                       });
+      kept(t, span).template store<0, A>(sink.template from<V>(span.start(t, tile_size())), walk,
+                                         span.window(t, tile_size()), value);
     }
     rim.store(sink, part, value);
   }
@@ -372,17 +352,6 @@ struct PackedScratchStorage {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       if (first + walk.place(k) < span.window().end) f(k, first + walk.place(k));
-    }
-  }
-
-  /// f(pack widened)
-  template <class F>
-  KOKKOS_INLINE_FUNCTION static void for_packs(const Tile& tile, const F& f) {
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      Pack<A, V> pack;
-      tile.template unpack<0>(pack, k);
-      f(pack);
     }
   }
 };
@@ -411,8 +380,8 @@ struct OnlineStorage {
                                     const FinishRow& finish) const {
     if constexpr (requires { finish.from_differences(); }) {
       const auto exp = finish.from_differences();
-      rewrite_differences(row, sink, part, walk, math, last, finish.reference.base,
-                          [&](A d) { return exp(math.exp, d); });
+      rewrite_columns(row, sink, part, walk, math, last, finish.reference.base,
+                      [&](A d, std::int64_t) { return exp(math.exp, d); });
     } else {
       write_columns(row, sink, part, math, [&](A x, std::int64_t) { return finish.from_input(math, x); });
     }
@@ -421,7 +390,7 @@ struct OnlineStorage {
   template <class Row, class SinkRow, class Math, class F>
   KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
                                             const F& value) const {
-    rewrite_columns(row, sink, part, walk, math, last, value);
+    rewrite_columns(row, sink, part, walk, math, last, A(0), value);
   }
 
   template <class Row>

@@ -91,7 +91,7 @@ struct SegmentedForward {
     load(share, tile);
     const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
     PackSums<Math, 4> sums;
-    tile.template add_exponentials<keep>(math, math.exp.at(finite_reference(reference)), sums);
+    tile.template add_exponentials<leaves_if(keep)>(math, math.exp.at(finite_reference(reference)), sums);
     const State mine{reference, sums.all_lanes()};
     const State all = join(math, mine);
     if constexpr (one_value_a_row) {
@@ -110,7 +110,7 @@ struct SegmentedForward {
       load(share, tile);
       const auto reference = running.raise(math, tile.max());
       PackSums<Math, 4> sums;
-      tile.template add_exponentials<false>(math, reference, sums);
+      tile.template add_exponentials<Leaves::logits>(math, reference, sums);
       running.add(sums.all_lanes());
     });
     return running.state();
@@ -163,9 +163,7 @@ struct SegmentedForward {
   template <int threads, int K>
   KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, 4, K>& tile) const {
     share.template load<K>(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
-    if (math.sign > A(0)) return;
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) negate(tile.pack[k]);
+    apply_sign(tile.pack, math.sign);
   }
 
   template <class Storage, int VRow>

@@ -286,11 +286,10 @@ struct ScaledExp {
 
 /// factor exp(scale (x - R)) for many x of one row: the factor is in the polynomial, which saves two of the operations
 /// on each of them. It adds half an ulp, that of the rounded factor, and the last rounding is the polynomial's.
-template <class A, ExpAccuracy accuracy>
+template <class A>
 struct MultipliedExp {
   using C                    = Exp2Constants<A>;
   static constexpr int terms = C::full_terms;
-  static_assert(accuracy == ExpAccuracy::full);
 
   ExpReference<A> reference;
   A factor;
@@ -299,7 +298,7 @@ struct MultipliedExp {
   KOKKOS_INLINE_FUNCTION MultipliedExp(const ExpReference<A>& r, A by) : reference(r), factor(by) { set_series<0>(); }
 
   /// Of x - base.
-  KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, accuracy>& exp, A d) const {
+  KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, ExpAccuracy::full>& exp, A d) const {
     const auto t = exp.reduced(d, reference);
     return fused_multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
   }

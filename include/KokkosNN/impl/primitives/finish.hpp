@@ -106,7 +106,7 @@ struct Finish<RowOperator::softmax> {
     /// From many inputs of a row, less reference.base. (The series of doubles would be spilled.)
     KOKKOS_INLINE_FUNCTION auto from_differences() const
         requires(Math::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float)) {
-      return MultipliedExp<A, Math::accuracy>(reference, factor);
+      return MultipliedExp<A>(reference, factor);
     }
 
     /// From an element of -inf.

@@ -346,6 +346,7 @@ struct MemoryRow {
   /// The stretch from column `start` on.
   template <int V>
   KOKKOS_INLINE_FUNCTION MemoryStretch<T, form> from(std::int64_t start) const {
+    // Unknown to the optimiser, or nvcc would add start to the place of every pack, in 64 bits.
     if constexpr (is_unit_stride) return {opaque(base + start), 1, true};
     T* const first = base + start * stride;
     return {first, stride, moves_whole_packs<T, V>(first, stride)};

@@ -53,10 +53,15 @@ KOKKOS_INLINE_FUNCTION void widen(Pack<A, V>& wide, const Pack<T, V>& raw) {
   for (int v = 0; v < V; ++v) wide[v] = static_cast<A>(raw[v]);
 }
 
-/// For a negative scale. Hardly ever done, so it must not become a selection an element where it is not.
-template <class A, int V>
-KOKKOS_INLINE_FUNCTION void negate(Pack<A, V>& pack) {
-  for (int v = 0; v < V; ++v) pack[v] = -opaque(pack[v]);
+/// Packs times the sign of the scale: one branch for all, as it hardly ever is negative. `opaque` keeps it from
+/// becoming a selection an element.
+template <class A, int V, int K>
+KOKKOS_INLINE_FUNCTION void apply_sign(Pack<A, V> (&pack)[K], A sign) {
+  if (sign > A(0)) return;
+  KOKKOSNN_IMPL_UNROLL
+  for (int k = 0; k < K; ++k) {
+    for (int v = 0; v < V; ++v) pack[k][v] = -opaque(pack[k][v]);
+  }
 }
 
 template <class A, int V>
@@ -143,23 +148,27 @@ struct ExponentialSums {
   }
 };
 
+/// Of one pack to one lane: the packs of a tile are added two by two.
+inline constexpr int exponentials_of_pack = exponentials_at_once / 2;
+
 /// Sums for packs of V, to whose lanes a pack adds few exponentials each.
 template <int V>
-inline constexpr int sum_lanes_of = V <= 4 ? 1 : V / 4;
+inline constexpr int sum_lanes_of = V <= exponentials_of_pack ? 1 : V / exponentials_of_pack;
 template <class Math, int V>
 using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
 
-/// What a pack has ahead of its exponentials: x, or x - base; and whether they take its place.
-enum class PackHolds { logits, differences, exponentials_after };
+/// What is left where logits were, once their exponentials are added: x, or x - base, or the exponentials.
+enum class Leaves { logits, differences, exponentials };
+constexpr Leaves leaves_if(bool keep) { return keep ? Leaves::exponentials : Leaves::logits; }
 
-/// exp(scale (x - R)) of a pack, added up to the lanes of PackSums.
-template <PackHolds holds, class A, int V, class Math>
+/// exp(scale (x - R)) of a pack of x, where that is left, or else of x - base; added up to the lanes of PackSums.
+template <Leaves leaves, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, Pack<A, V>& pack,
                                                              const ExpReference<A>& reference) {
   Pack<A, V> e;
   for (int v = 0; v < V; ++v) {
-    e[v] = holds == PackHolds::logits ? math.exp(pack[v], reference) : math.exp.of_difference(pack[v], reference);
-    if constexpr (holds == PackHolds::exponentials_after) pack[v] = e[v];
+    e[v] = leaves == Leaves::logits ? math.exp(pack[v], reference) : math.exp.of_difference(pack[v], reference);
+    if constexpr (leaves == Leaves::exponentials) pack[v] = e[v];
   }
   return folded<sum_lanes_of<V>>(e);
 }
@@ -168,8 +177,7 @@ KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, P
 template <bool keep, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
                                              PackSums<Math, V>& sums) {
-  constexpr PackHolds holds = keep ? PackHolds::exponentials_after : PackHolds::logits;
-  sums.add(exponentials<holds>(math, pack, reference));
+  sums.add(exponentials<leaves_if(keep)>(math, pack, reference));
 }
 
 /// Columns begin to end of a row, which packs go through from `begin` on.
@@ -481,6 +489,28 @@ struct PackedTile {
     }
   }
 
+  /// f(pack in the accumulator type A), one after the other.
+  template <int pass, class A, class F>
+  KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      Pack<A, V> pack;
+      unpack<pass>(pack, k);
+      f(pack);
+    }
+  }
+
+  /// Stores value(x) of each element in the accumulator type A.
+  template <int pass, class A, class Stretch, class F>
+  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                    const F& value) const {
+    store_tile<V, K>(stretch, walk, window, [&](int k) {
+      Pack<A, V> pack;
+      unpack<pass>(pack, k);
+      return narrowed<typename Stretch::value_type>(pack, value);
+    });
+  }
+
   /// The k-th pack in the accumulator type. Compilers must not see that it is the same in each pass over the tile, or
   /// they would keep it.
   template <int pass, class A>
@@ -515,10 +545,7 @@ struct Tile {
   KOKKOS_INLINE_FUNCTION void widen(const RawTile<T, V, K>& raw, A sign) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) Impl::widen(pack[k], raw.pack[k]);
-    if (sign < A(0)) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) negate(pack[k]);
-    }
+    apply_sign(pack, sign);
   }
 
   template <class Stretch, class Math>
@@ -567,23 +594,18 @@ struct Tile {
     for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
   }
 
-  /// Adds exp(pack - reference); `keep` leaves the exponentials in the tile.
-  template <bool keep, class Math, class Used = AllPacks>
+  /// Adds exp(pack - reference).
+  template <Leaves leaves, class Math, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums, const Used& used = {}) {
-    if (keep && reference.base != A(0)) subtract(reference.base);  // hardly ever, so not in the loop below
-    add_exponentials_of<keep ? PackHolds::exponentials_after : PackHolds::logits>(math, reference, sums, used);
-  }
-
-  template <PackHolds holds, class Math, class Used = AllPacks>
-  KOKKOS_INLINE_FUNCTION void add_exponentials_of(const Math& math, const ExpReference<A>& reference,
-                                                  PackSums<Math, V>& sums, const Used& used = {}) {
+    // Hardly ever, so not in the loop below.
+    if (leaves != Leaves::logits && reference.base != A(0)) subtract(reference.base);
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
       if (!used(k)) continue;
-      auto parts = exponentials<holds>(math, pack[k], reference);
+      auto parts = exponentials<leaves>(math, pack[k], reference);
       if (k + 1 < K && used(k + 1)) {
-        const auto others = exponentials<holds>(math, pack[k + 1 < K ? k + 1 : k], reference);
+        const auto others = exponentials<leaves>(math, pack[k + 1 < K ? k + 1 : k], reference);
         for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
       }
       sums.add(parts);
@@ -653,8 +675,7 @@ struct LastTile {
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums) {
     is_held = holds && reference.base == A(0);
-    if (reference.base != A(0)) tile.subtract(reference.base);
-    tile.template add_exponentials_of<PackHolds::differences>(math, reference, sums);
+    tile.template add_exponentials<Leaves::differences>(math, reference, sums);
   }
 };
 
@@ -713,31 +734,17 @@ KOKKOS_INLINE_FUNCTION void for_logits_again(const Row& row, const RowPart& part
   });
 }
 
-/// Stores value(x, its column) of a part that was reduced before.
+/// Stores value(x - base, its column) of a part that was reduced before.
 template <class A, int V, int K, bool holds, class Row, class SinkRow, class Math, class F>
 KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const SinkRow& sink, const RowPart& part,
                                             const PackWalk& walk, const Math& math,
-                                            const LastTile<A, V, K, holds>& last, const F& value) {
+                                            const LastTile<A, V, K, holds>& last, A base, const F& value) {
   RimElement<A, Row::has_rims> rim;
   rim.load(row, part, math);
-  rim.store(sink, part, [&](A x) { return value(x, part.rim); });
-  for_logits_again(row, part, walk, math, last,
-                   [&](std::int64_t start, const Window& window, const Tile<A, V, K>& tile) {
-                     tile.store_columns(sink.template from<V>(start), start, walk, window, value);
-                   });
-}
-
-/// Stores value(x - base) of a part that was reduced before.
-template <class A, int V, int K, bool holds, class Row, class SinkRow, class Math, class F>
-KOKKOS_INLINE_FUNCTION void rewrite_differences(const Row& row, const SinkRow& sink, const RowPart& part,
-                                                const PackWalk& walk, const Math& math,
-                                                const LastTile<A, V, K, holds>& last, A base, const F& value) {
-  RimElement<A, Row::has_rims> rim;
-  rim.load(row, part, math);
-  rim.store(sink, part, [&](A x) { return value(x - base); });
+  rim.store(sink, part, [&](A x) { return value(x - base, part.rim); });
   for_logits_again(row, part, walk, math, last, [&](std::int64_t start, const Window& window, Tile<A, V, K>& tile) {
     if (base != A(0)) tile.subtract(base);
-    tile.store(sink.template from<V>(start), walk, window, value);
+    tile.store_columns(sink.template from<V>(start), start, walk, window, value);
   });
 }
 
