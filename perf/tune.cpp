@@ -77,7 +77,7 @@ Arguments parse(int argc, char* argv[]) {
 std::vector<PlanRequest> requests() {
   std::vector<PlanRequest> all;
   if constexpr (on_gpu) {
-    for (const int packs : {1, 2, 4, 6, 8}) {
+    for (const int packs : {1, 2, 4, 5, 6, 8, 9, 10}) {
       for (const int team : {64, 128, 256}) {
         all.push_back({.strategy = RowStrategy::vector_lanes, .packs_per_thread = packs, .team_size = team});
       }

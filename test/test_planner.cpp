@@ -151,6 +151,26 @@ TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {
   EXPECT_EQ(packs(16384), 8);
 }
 
+TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewThreadsIdle) {
+  const auto planned = [](RowOperator op, std::int64_t cols, SoftmaxOptions options = {}) {
+    RowProblem rows = contiguous(4096, cols);
+    rows.op         = op;
+    return make_plan(rows, h200(), options);
+  };
+
+  for (const RowOperator op : {RowOperator::softmax, RowOperator::log_softmax}) {
+    EXPECT_EQ(planned(op, 1152).packs_per_thread, 9);
+    EXPECT_EQ(planned(op, 1152).lanes, 32);
+    EXPECT_EQ(planned(op, 1280).packs_per_thread, 10);
+    EXPECT_EQ(planned(op, 1280).lanes, 32);
+    EXPECT_EQ(planned(op, 1792).packs_per_thread, 5);
+    EXPECT_EQ(planned(op, 2560).packs_per_thread, 5);
+  }
+  EXPECT_EQ(planned(RowOperator::logsumexp, 1152).packs_per_thread, 6) << "it holds fewer registers and has no kernel";
+  EXPECT_EQ(planned(RowOperator::softmax, 1152, {.determinism = Determinism::batch_invariant}).packs_per_thread, 6)
+      << "a row that is not aligned could not have as many";
+}
+
 TEST(Planner, MaskedRowsOnAnNvidiaGpuTakeMorePacksAThread) {
   const auto packs = [](std::int64_t cols) {
     RowProblem masked = contiguous(131072, cols);
@@ -574,6 +594,7 @@ TEST(Planner, SizesThatNoTeamCanHaveAreRefused) {
   EXPECT_TRUE(refused(h200(), {.team_size = 33}));
   EXPECT_TRUE(refused(h200(), {.team_size = -32}));
   EXPECT_TRUE(refused(h200(), {.packs_per_thread = 3}));
+  EXPECT_TRUE(refused(h200(), {.packs_per_thread = 9})) << "of rows that are not aligned";
   EXPECT_TRUE(refused(host(1), {.packs_per_thread = 6}));
   EXPECT_TRUE(refused(h200(), {.packs_per_thread = -1}));
   EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 64}));

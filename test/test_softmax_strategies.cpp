@@ -122,6 +122,18 @@ TEST(RegisterStrategies, EveryNumberOfPacksAThreadMatches) {
   }
 }
 
+/// 600 rows are enough for every multiprocessor, so a GPU's threads hold as much of a row as they can.
+TEST(RegisterStrategies, RowsAtEachEndOfWhatANumberOfPacksHoldsMatch) {
+  for (const std::int64_t cols : {1024, 1028, 1152, 1156, 1276, 1280, 1284, 1408, 1412, 1536, 1540, 1792, 1796, 2048,
+                                  2052, 2304, 2556, 2560, 2564}) {
+    auto softmax     = strategy_trial<RowOperator::softmax, float>(RowStrategy::vector_lanes, 600, cols);
+    auto log_softmax = strategy_trial<RowOperator::log_softmax, float>(RowStrategy::vector_lanes, 600, cols);
+
+    EXPECT_TRUE(took_the_path(softmax, softmax.plan({}).strategy, {})) << cols << " columns";
+    EXPECT_TRUE(took_the_path(log_softmax, log_softmax.plan({}).strategy, {})) << cols << " columns";
+  }
+}
+
 /// Threads that can work on one team here.
 int widest_team() { return on_gpu ? 256 : Exec().concurrency() < 4 ? Exec().concurrency() : 4; }
 

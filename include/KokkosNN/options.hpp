@@ -33,7 +33,7 @@ enum class RowStrategy {
 /// is an error that says why.
 struct PlanRequest {
   RowStrategy strategy = RowStrategy::automatic;
-  int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8 or, on a GPU, 6
+  int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8; on a GPU, of some rows, others too
   int lanes            = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
   int team_size        = 0;  ///< threads a team
   int teams_per_row    = 0;  ///< teams that share a row (split_row)

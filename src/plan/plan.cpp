@@ -117,7 +117,12 @@ class Planner {
   bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
   bool has_second_kernel() const { return !is_gradient() && !is_cross_entropy(m_problem.op); }
   int max_packs_per_thread() const { return Impl::most_packs(m_traits.backend, m_problem.op); }
-  bool is_packs_per_thread(int k) const { return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op); }
+  /// Exact numbers not with batch invariance: a row at another address would have other sums.
+  bool is_packs_per_thread(int k) const {
+    return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op) ||
+           (!m_is_batch_invariant &&
+            Impl::is_exact_packs(m_traits.backend, k, m_problem.op, m_plan.form, m_problem.x_bytes, m_problem.y_bytes));
+  }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
   int max_team_size() const {
@@ -154,9 +159,11 @@ class Planner {
     }
     const int k = m_request.packs_per_thread;
     if (k != 0 && !is_packs_per_thread(k)) {
-      refuse("packs_per_thread " + std::to_string(k) + " is neither a power of two up to " +
-             std::to_string(max_packs_per_thread()) + " nor, on a GPU, " +
-             std::to_string(Impl::fewer_packs(m_traits.backend, m_problem.op)));
+      std::string sizes;
+      for (int size = 1; size <= 2 * max_packs_per_thread(); ++size) {
+        if (is_packs_per_thread(size)) sizes += " " + std::to_string(size);
+      }
+      refuse("packs_per_thread " + std::to_string(k) + " is none of those that there are:" + sizes);
     }
   }
 
@@ -192,6 +199,8 @@ class Planner {
     if (reduces_long_rows()) return RowStrategy::team_online;
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
+    const bool has_loss_and_gradient = m_problem.op == RowOperator::cross_entropy_with_gradient;
+    if (has_loss_and_gradient && has_rims() && m_packs > m_policy.loss_rims_max_packs) return RowStrategy::split_row;
     if (needed_lanes(held_packs()) <= m_traits.lanes) return RowStrategy::vector_lanes;
     return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
   }
@@ -237,7 +246,8 @@ class Planner {
         if (m_packs <= std::int64_t(k) * m_policy.few_rows_team_size && is_packs_per_thread(k)) return k;
       }
     }
-    return entry == nullptr || holds_more ? max_packs_per_thread() : entry->packs_per_thread;
+    const bool is_by_entry = entry != nullptr && !holds_more && is_packs_per_thread(entry->packs_per_thread);
+    return is_by_entry ? entry->packs_per_thread : max_packs_per_thread();
   }
 
   /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.
@@ -479,9 +489,8 @@ class Planner {
 
   int split_team_size() const {
     const int small = m_policy.split_small_team_size;
-    return m_policy.split_small_teams > 0 && teams_that_hold(small) <= m_policy.split_small_teams
-               ? small
-               : m_policy.split_team_size;
+    const int most  = is_cross_entropy(m_problem.op) ? m_policy.loss_split_small_teams : m_policy.split_small_teams;
+    return most > 0 && teams_that_hold(small) <= most ? small : m_policy.split_team_size;
   }
 
   /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and each is split so often that to read

