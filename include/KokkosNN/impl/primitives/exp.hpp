@@ -124,6 +124,14 @@ KOKKOS_FORCEINLINE_FUNCTION ExpReference<T> splat_reference(const ExpReference<A
   return {splat<T>(r.base), splat<T>(r.exponent), splat<T>(r.lowest), splat<BitsOf<T>>(r.shift)};
 }
 
+/// What is known of a part of a row: its reference R, -inf as long as there is nothing but -inf, and the sum of
+/// exp(scale (x - R)), in a type W that may be wider than A.
+template <class A, class W>
+struct RowState {
+  A reference = -Kokkos::Experimental::infinity_v<A>;
+  W sum       = {};
+};
+
 /// exp(scale (x - R)), scale > 0, relative to a reference R near the largest x. -inf gives 0, NaN gives NaN; results
 /// below the normal range may be 0.
 ///
@@ -177,6 +185,9 @@ struct ScaledExp {
     }
   }
 
+  /// Whether a reference near x is a power of two.
+  KOKKOS_INLINE_FUNCTION bool has_power(A x) const { return is_power(x * scale2); }
+
   /// T is A or, on a host, a vector of A. (g++ does not inline it where it is used too often, if it is not forced to.)
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, const ExpReference<T>& r) const {
@@ -206,6 +217,26 @@ struct ScaledExp {
     const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
     return {fraction(d, shifted - magic),
             Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift)};
+  }
+
+  /// 2^(scale2 x - exponent) where that surely is in the normal range, and exponent a reference's.
+  KOKKOS_FORCEINLINE_FUNCTION A of_near(A x, A exponent) const {
+    if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<A, float>) {
+      KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(x, scale2, -exponent));))
+    }
+    const A magic   = C::round_magic - exponent;
+    const A shifted = fused_multiply_add(x, scale2, magic);
+    const A f       = fraction(x, shifted - magic);
+    const A power   = fused_multiply_add(f, exp2_series<accuracy>(f), A(1));
+    return Kokkos::bit_cast<A>(Kokkos::bit_cast<bits>(power) + (Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits));
+  }
+
+  /// The state whose reference is the power of two at the sum of this one, a normal number: for logarithms, in which a
+  /// reference far from the sum would cancel.
+  template <class W>
+  KOKKOS_INLINE_FUNCTION RowState<A, W> at_its_sum(A R, const W& sum) const {
+    const A n = A(static_cast<int>(Kokkos::bit_cast<bits>(static_cast<A>(sum)) >> C::mantissa_bits) - int(C::bias));
+    return {(nearest(R * scale2) + n) * inverse, sum * power_of_two(-n)};
   }
 
   /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
@@ -352,14 +383,6 @@ KOKKOS_INLINE_FUNCTION TwoWords<A> split_sum(const TwoWords<A>& sum) {
   const A high = sum.high + sum.low;
   return {high, sum.low - (high - sum.high)};
 }
-
-/// What is known of a part of a row: its reference R, -inf as long as there is nothing but -inf, and the sum of
-/// exp(scale (x - R)), in a type W that may be wider than A.
-template <class A, class W>
-struct RowState {
-  A reference = -Kokkos::Experimental::infinity_v<A>;
-  W sum       = {};
-};
 
 /// The accuracy that a result of type Y deserves.
 template <class Y>

@@ -92,6 +92,9 @@ struct Finish<RowOperator::softmax> {
         : reference(reference_) {
       set_factors(math, splat<A>(ScalarOf<A>(1)), sum);
     }
+    /// What kept exponentials need of the row, for whom to tell, and as it was told.
+    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {factor, factor_low}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : factor(words.high), factor_low(words.low) {}
     /// From a kept exponential.
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math&, T kept) const {
@@ -145,6 +148,9 @@ struct Finish<RowOperator::log_softmax> {
       const A sum = static_cast<A>(total.sum);
       log_sum     = sum == A(0) ? math.masked_value : Kokkos::log(sum) + math.exp.logarithm_less(reference);
     }
+    /// What elements need of the row, for whom to tell, and as it was told.
+    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {reference, log_sum}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : reference(words.high), log_sum(words.low) {}
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
       return at_most(splat<T>(math.exp.scale) * (x - splat<T>(reference)) - splat<T>(log_sum),

@@ -57,14 +57,102 @@ KOKKOS_INLINE_FUNCTION T shuffle_from(T value, [[maybe_unused]] int lane) {
 #endif
 }
 
-/// How many lanes of the warp say yes; all must call.
-KOKKOS_INLINE_FUNCTION int count_lanes(bool yes) {
+/// A bit a lane of a warp.
+#if defined(__HIP_DEVICE_COMPILE__)
+using LaneMask = std::uint64_t;
+#else
+using LaneMask = std::uint32_t;
+#endif
+
+/// The lanes of the warp that say yes; all must call.
+KOKKOS_INLINE_FUNCTION LaneMask lanes_that(bool yes) {
 #if defined(__CUDA_ARCH__)
-  return __popc(__ballot_sync(0xffffffffu, yes));
+  return __ballot_sync(0xffffffffu, yes);
 #elif defined(__HIP_DEVICE_COMPILE__)
-  return __popcll(__ballot(yes));
+  return __ballot(yes);
 #else
   return yes ? 1 : 0;
+#endif
+}
+
+KOKKOS_INLINE_FUNCTION int count_bits([[maybe_unused]] LaneMask mask) {
+#if defined(__CUDA_ARCH__)
+  return __popc(mask);
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return __popcll(mask);
+#else
+  return Kokkos::popcount(mask);
+#endif
+}
+
+/// The first lane of a mask that has one.
+KOKKOS_INLINE_FUNCTION int first_lane([[maybe_unused]] LaneMask mask) {
+#if defined(__CUDA_ARCH__)
+  return __ffs(mask) - 1;
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return __ffsll(static_cast<unsigned long long>(mask)) - 1;
+#else
+  return Kokkos::countr_zero(mask);
+#endif
+}
+
+KOKKOS_INLINE_FUNCTION LaneMask lanes_before(int lane) { return (LaneMask(1) << lane) - 1; }
+
+/// How many lanes of the warp say yes; all must call.
+KOKKOS_INLINE_FUNCTION int count_lanes(bool yes) { return count_bits(lanes_that(yes)); }
+
+/// The sum of the values of all lanes before this one; all lanes of the warp must call.
+KOKKOS_INLINE_FUNCTION int sum_before([[maybe_unused]] int value, [[maybe_unused]] int lane) {
+  int sum = value;
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  KOKKOSNN_IMPL_UNROLL
+  for (int distance = 1; distance < native_lanes(); distance *= 2) {
+    const int other = shuffle_from(sum, lane - distance);
+    if (lane >= distance) sum += other;
+  }
+#endif
+  return sum - value;
+}
+
+/// What the lanes of a warp have written to shared memory is seen by all of them behind this.
+KOKKOS_INLINE_FUNCTION void sync_lanes() {
+#if defined(__CUDA_ARCH__)
+  __syncwarp();
+#elif defined(__HIP_DEVICE_COMPILE__)
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+#endif
+}
+
+/// Sets bits of a word in shared memory, which several lanes may do.
+KOKKOS_INLINE_FUNCTION void set_shared_bits(std::uint32_t& word, std::uint32_t bits) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  atomicOr(&word, bits);
+#else
+  word |= bits;
+#endif
+}
+
+/// A warp's own T in the shared memory of a GPU's team, which has `threads` threads.
+template <class T, int threads>
+KOKKOS_INLINE_FUNCTION T* warp_shared([[maybe_unused]] int warp) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  static_assert(sizeof(T) % 16 == 0);
+  __shared__ alignas(16) char storage[threads / native_lanes()][sizeof(T)];
+  return reinterpret_cast<T*>(storage[warp]);
+#else
+  return nullptr;
+#endif
+}
+
+/// The larger one, or NaN if one of them is.
+KOKKOS_INLINE_FUNCTION float larger_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return a > b || a != a ? a : b;
 #endif
 }
 
