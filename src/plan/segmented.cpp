@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,15 @@ namespace {
 /// chunks for the threads from some 10^5 values on. The same for any number of threads, so that results do not depend
 /// on it.
 constexpr int host_chunk_size = 8192;
+
+/// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat.
+int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, const DeviceTraits& traits) {
+  const int places          = traits.multiprocessors * flat_teams_resident * flat_team_size / traits.lanes;
+  const std::int64_t least  = rows / std::numeric_limits<int>::max() + 1;  // there are no more teams than that
+  const std::int64_t spread = rows / (std::int64_t(flat_warps_a_place) * places);
+  const std::int64_t share  = std::max(least, std::min(flat_warp_elements / mean, spread));
+  return static_cast<int>(share > flat_window_rows ? share / flat_window_rows * flat_window_rows : share);
+}
 
 template <class... Parts>
 [[noreturn]] void fail(const char* function, const Parts&... parts) {
@@ -99,7 +109,11 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.warp_elements        = warp_tiles * thread_elements * traits.lanes;
   plan.team_size            = segment_team_size;
   cut(std::int64_t(plan.team_size) * thread_elements);
-  plan.has_low_mean  = problem.elements / std::max<std::int64_t>(1, problem.rows) <= segment_low_mean;
+  const std::int64_t mean = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
+  plan.has_low_mean       = mean <= segment_low_mean;
+  plan.has_flat_mean      = !plan.has_low_mean && mean <= flat_high_mean(problem.element_bytes);
+  plan.rows_of_warp       = rows_of_flat_warp(problem.rows, mean, traits);
+  plan.rows_of_team       = plan.rows_of_warp * (flat_team_size / traits.lanes);
   plan.has_long_rows = problem.elements > plan.warp_elements;
   return plan;
 }

@@ -64,7 +64,39 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   }
 }
 
-/// The same on a GPU.
+/// The first kernel on a GPU.
+template <int at_once, class ExecutionSpace, class Operation>
+void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
+                       const RowOffsets& offsets, const LongRowList<typename Operation::State>& list) {
+  constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
+  constexpr int low_lanes = Operation::has_neighbours ? row_lanes / 2 : row_lanes;
+  const auto launch_teams = [&]<int size, int resident>(std::integral_constant<int, size>,
+                                                        std::integral_constant<int, resident>, int at_a_time,
+                                                        const auto& kernel) {
+    const std::int64_t teams = std::min<std::int64_t>((plan.chunks.rows + at_a_time - 1) / at_a_time, INT_MAX);
+    launch<Kokkos::LaunchBounds<size, resident>>(exec, to_string(plan, "rows"), {teams, size, 0, 0}, kernel);
+  };
+  const auto launch_lanes = [&]<int lanes>(std::integral_constant<int, lanes>) {
+    using Kernel = ShortRows<Operation, lanes>;
+    launch_teams(std::integral_constant<int, segment_team_size>{}, std::integral_constant<int, at_once>{},
+                 Kernel::rows_of_team(), Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
+  };
+  if constexpr (Operation::takes_flat) {
+    if (plan.has_flat_mean) {
+      const ShortRows<Operation, row_lanes> by_row{op, offsets, plan.chunks.elements, plan.chunks.rows, list};
+      return launch_teams(std::integral_constant<int, flat_team_size>{},
+                          std::integral_constant<int, flat_teams_resident>{}, plan.rows_of_team,
+                          FlatRows<Operation, row_lanes>{by_row, plan.rows_of_warp});
+    }
+  }
+  if (plan.has_low_mean) {
+    launch_lanes(std::integral_constant<int, low_lanes>{});
+  } else {
+    launch_lanes(std::integral_constant<int, row_lanes>{});
+  }
+}
+
+/// All three.
 template <class ExecutionSpace, class Operation>
 void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
                              const RowOffsets& offsets) {
@@ -81,21 +113,7 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
     const auto memory  = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, List::bytes(capacity));
     list               = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
   }
-  const auto launch_short = [&]<int lanes>(std::integral_constant<int, lanes>) {
-    using Kernel             = ShortRows<Operation, lanes>;
-    constexpr int at_a_time  = Kernel::rows_of_team();
-    const std::int64_t teams = std::min<std::int64_t>((plan.chunks.rows + at_a_time - 1) / at_a_time, INT_MAX);
-    launch<Kokkos::LaunchBounds<segment_team_size, at_once_short>>(
-        exec, to_string(plan, "rows"), {teams, plan.team_size, 0, 0},
-        Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
-  };
-  constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
-  constexpr int low_lanes = Operation::has_neighbours ? row_lanes / 2 : row_lanes;
-  if (plan.has_low_mean) {
-    launch_short(std::integral_constant<int, low_lanes>{});
-  } else {
-    launch_short(std::integral_constant<int, row_lanes>{});
-  }
+  launch_short_rows<at_once_short>(exec, plan, op, offsets, list);
   if (!plan.has_long_rows) return;
   using Bounds               = Kokkos::LaunchBounds<segment_team_size, at_once_long>;
   const std::int64_t at_once = std::int64_t(device_traits(exec).multiprocessors) * at_once_long;
@@ -120,6 +138,7 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
   SegmentedProblem problem;
   problem.op                = op;
   problem.type              = type;
+  problem.element_bytes     = arguments.tensors.x.element_bytes;
   problem.tensors           = Operation::tensors;
   problem.accumulator_bytes = sizeof(typename Operation::A);
   problem.elements          = arguments.elements;

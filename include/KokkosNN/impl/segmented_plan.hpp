@@ -76,6 +76,27 @@ inline constexpr int segment_low_mean = 16;
 /// Rows of up to so many times what a warp holds are a warp's, which reads those that it does not hold twice.
 inline constexpr int warp_tiles = 4;
 
+/// Whether a warp can take rows as one stretch of memory, wherever in it they begin and end. HIP's lanes take rows one
+/// by one, as all do where elements are not neighbours or not of one size, and of doubles.
+constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
+  return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
+}
+/// The mean lengths, above segment_low_mean, for which it does. One H200, share of copy by lanes and flat, f32: 2^20
+/// rows of 32 in the mean 0.60 and 0.66, of 32 each 0.61 and 0.72, 300000 of 100 in the mean 0.54 and 0.60, 131072 of
+/// 256 0.72 and 0.71; bf16 (3072 elements a warp) 0.41 and 0.61, 0.44 and 0.67, 0.40 and 0.59, 0.49 and 0.67, 100000 of
+/// 300 in the mean 0.46 and 0.50. Of lower means, 10^6 rows of 10 and one of 10^6: f32 0.54 and 0.49, bf16 0.46 and
+/// 0.45.
+constexpr std::int64_t flat_high_mean(int x_bytes) { return x_bytes == 2 ? 512 : 128; }
+/// Elements that a warp is to take in that way, and how many warps there are at least for each place on the device.
+/// Whole windows of rows, of which a warp's lanes have one each, and the place where the last one ends.
+inline constexpr int flat_warp_elements = 2048;
+inline constexpr int flat_warps_a_place = 2;
+inline constexpr int flat_window_rows   = 31;
+/// Threads of a team that does, and how many teams a multiprocessor is to have: with 72 registers a thread and 7 KB of
+/// shared memory a warp. Instructions of 2^20 rows of 32 f32: 55 million, by lanes 82; a warp waits for what it copies.
+inline constexpr int flat_team_size      = 128;
+inline constexpr int flat_teams_resident = 7;
+
 /// Threads of a GPU's team, and how many teams a multiprocessor is to have, which is what their registers allow: 48 a
 /// thread of the kernel for short rows (2^20 rows of 32 f32 in the mean: 0.59 of copy, with 64 registers and four teams
 /// 0.57), 64 of those for long ones, and for doubles, whose exponential has many constants, 128.
@@ -91,7 +112,8 @@ inline constexpr int most_parts_of_row = 1024;
 struct SegmentedProblem {
   RowOperator op        = RowOperator::softmax;
   ElementType type      = ElementType::f32;  ///< of the values
-  int tensors           = 1;                 ///< that are read
+  int element_bytes     = 4;
+  int tensors           = 1;  ///< that are read
   int accumulator_bytes = 4;
   std::int64_t elements = 0;
   std::int64_t rows     = 0;
@@ -107,6 +129,9 @@ struct SegmentedPlan {
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
   bool has_low_mean         = false;  ///< length of rows
+  bool has_flat_mean        = false;  ///< one for which a GPU's warps take rows flat
+  int rows_of_warp          = 1;      ///< where they do
+  int rows_of_team          = 1;      ///< the same of all warps of a team
   bool has_long_rows        = false;  ///< there may be some
 };
 

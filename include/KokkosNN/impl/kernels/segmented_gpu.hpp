@@ -17,6 +17,8 @@
 //
 //   ShortRows   some lanes of a warp a row, as it lies in memory; a row that they do not hold takes the warp, and one
 //               much longer than a warp holds goes on a list, in parts if it needs more than a team
+//   FlatRows    or, for rows of a middling length, a warp as many neighbouring ones as it holds, each lane as many
+//               elements, wherever rows begin; rows that need more care than that go as above
 //   LongRows    finishes the rows on the list that one team holds; of the others it leaves the states of their parts
 //   LongParts   joins a row's states, reads the parts again, and writes them
 //
@@ -121,18 +123,18 @@ struct ShortRows {
     const std::int64_t step = std::int64_t(team.league_size()) * rows_of_team();
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t first = std::int64_t(team.league_rank()) * rows_of_team(); first < rows; first += step) {
-      do_rows(first + rank / row_lanes, rank & (native_lanes() - 1));
+      do_rows(first + rank / row_lanes, rows, rank & (native_lanes() - 1));
     }
   }
 
- private:
-  /// This lane's row, with all lanes of the warp; after it, one by one, those rows of the warp that take all lanes.
-  KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t row, int lane) const {
+  /// This lane's row, if it is before `last`, with all lanes of the warp; after it, one by one, those rows of the warp
+  /// that take all lanes.
+  KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t row, std::int64_t last, int lane) const {
     constexpr int warp_takes = warp_tiles * Operation::lane_elements * native_lanes();
     const int rank           = lane & (row_lanes - 1);
     std::int64_t begin       = 0;
     std::int64_t end         = 0;
-    if (row < rows) {
+    if (row < last) {
       begin = offset_inside(offsets[row], elements);
       end   = offset_inside(offsets[row + 1], elements);
     }
@@ -141,7 +143,7 @@ struct ShortRows {
     if (is_long && rank == 0) list.add(row, begin, end, Operation::lane_elements * segment_team_size);
     const int count    = is_long ? 0 : static_cast<int>(end - begin);
     const bool is_held = count <= Operation::lane_elements * row_lanes;
-    const bool is_mine = row < rows && !is_long && is_held;
+    const bool is_mine = row < last && !is_long && is_held;
     if (count_lanes(is_mine) > 0) {
       do_packs<1, row_lanes>({begin, is_mine ? count : 0, rank}, is_mine ? row : -1);
     }
@@ -153,6 +155,7 @@ struct ShortRows {
     }
   }
 
+ private:
   KOKKOS_INLINE_FUNCTION void do_by_warp(std::int64_t begin, int count, std::int64_t row, int lane) const {
     if (count <= Operation::lane_elements * native_lanes()) {
       return do_packs<1, native_lanes()>({begin, count, lane}, row);
@@ -173,6 +176,100 @@ struct ShortRows {
       if (count_lanes(share.count > 4 * K * threads) > 0) return do_packs<2 * K, threads>(share, row);
     }
     op.template share_row<K, threads>(share, row, WarpJoin{threads});
+  }
+};
+
+/// A warp takes windows of neighbouring rows, one after the other. While one is computed the offsets of the next are
+/// read, and its elements brought near. What comes of a row depends on which rows share its window: on the input alone.
+template <class Operation, int row_lanes>
+struct FlatRows {
+  using Flat = typename Operation::Flat;
+  using X    = typename Operation::input_type;
+
+  ShortRows<Operation, row_lanes> by_row;
+  int rows_of_warp;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const int warps          = flat_team_size / native_lanes();
+    const int warp           = team.team_rank() / native_lanes();
+    const int lane           = team.team_rank() % native_lanes();
+    const std::int64_t first = (std::int64_t(team.league_rank()) * warps + warp) * rows_of_warp;
+    const std::int64_t left  = by_row.rows - first;
+    if (left > 0) {
+      do_range(*warp_shared<Flat, flat_team_size>(warp), first,
+               left < rows_of_warp ? static_cast<int>(left) : rows_of_warp, lane);
+    }
+  }
+
+ private:
+  /// So many rows from number `base` on.
+  KOKKOS_INLINE_FUNCTION void do_range(Flat& shared, std::int64_t base, int rows, int lane) const {
+    std::int64_t offset = offset_of(base, rows, 0, lane);
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int number = 0; number < rows;) {
+      const FlatRow row = window_of(offset, rows - number, lane);
+      const int taken   = row.rows > 0 ? row.rows : 1;
+      if (number + taken < rows) {
+        offset = offset_of(base, rows, number + taken, lane);
+        if (lane == 0) prefetch_behind(row);
+      }
+      if (row.rows == 0 || !is_done_flat(shared, row, base + number)) do_rows(base + number, taken, lane);
+      number += taken;
+    }
+  }
+
+  /// Where this lane's row begins of a window that has its first row at `next`.
+  KOKKOS_INLINE_FUNCTION std::int64_t offset_of(std::int64_t base, int rows, int next, int lane) const {
+    return by_row.offsets[base + (next + lane < rows ? next + lane : rows)];
+  }
+
+  /// A window of at most so many rows, as many as a warp holds; none if the first is too long.
+  KOKKOS_INLINE_FUNCTION FlatRow window_of(std::int64_t raw_offset, int rows, int lane) const {
+    const int last            = rows < native_lanes() ? rows : native_lanes() - 1;
+    const std::int64_t offset = offset_inside(raw_offset, by_row.elements);
+    const std::int64_t begin  = shuffle_from(offset, 0);
+    const int phase           = pack_phase<X, 16 / sizeof(X)>(by_row.op.x.data + begin);
+    // A row that begins before the first one, as with bad offsets, fits no better than one that is too long.
+    const std::int64_t ahead = offset - begin;
+    const int place          = phase + (ahead < 0 || ahead > Flat::elements ? Flat::elements + 1 : int(ahead));
+    const int next           = shuffle_from(place, lane + 1);
+    const int fitting        = first_lane(lanes_that(lane >= last || next < place || next > Flat::elements));
+    const int end            = shuffle_from(place, fitting);
+    const bool has_row       = lane < fitting;
+    // The lane anew, or nvcc keeps, and spills, its places in tiles of all sizes from window to window.
+    return {begin - phase, {phase, end}, fitting, opaque(lane), has_row ? place : end, has_row ? next : end};
+  }
+
+  /// About what the next window will be.
+  KOKKOS_INLINE_FUNCTION void prefetch_behind(const FlatRow& row) const {
+    const std::int64_t begin  = row.first + row.window.end;
+    const std::int64_t left   = by_row.elements - begin;
+    const std::int64_t wanted = left < Flat::elements ? left : Flat::elements;
+    if (left > 0) prefetch_bytes(by_row.op.x.data + begin, static_cast<int>(wanted * sizeof(X)));
+  }
+
+  KOKKOS_INLINE_FUNCTION bool is_done_flat(Flat& shared, const FlatRow& row, std::int64_t first) const {
+    sync_lanes();  // lanes may still read what the last window left
+    return with_tile<2>(shared.tile, row.window, [&](const auto& tile) {
+      return by_row.op.share_flat(shared, tile, row, row.lane < row.rows ? first + row.lane : -1);
+    });
+  }
+
+  KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t first, int rows, int lane) const {
+    constexpr int at_a_time = native_lanes() > row_lanes ? native_lanes() / row_lanes : 1;
+    const std::int64_t last = first + rows;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t row = first; row < last; row += at_a_time) by_row.do_rows(row + lane / row_lanes, last, lane);
+  }
+
+  /// f(a tile of as few quads a lane as hold the window, in twos)
+  template <int Q, class F>
+  KOKKOS_INLINE_FUNCTION static bool with_tile(char* memory, const FlatWindow& window, const F& f) {
+    if constexpr (Q < most_flat_quads) {
+      if (window.end > 4 * Q * native_lanes()) return with_tile<Q + 2>(memory, window, f);
+    }
+    return f(FlatTile<typename Operation::A, Q>{memory});
   }
 };
 

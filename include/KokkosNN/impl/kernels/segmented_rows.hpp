@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/kernels/gradient_storages.hpp>
 #include <KokkosNN/impl/kernels/row_in_team.hpp>
 #include <KokkosNN/impl/primitives/finish.hpp>
+#include <KokkosNN/impl/primitives/flat_rows.hpp>
 #include <KokkosNN/impl/primitives/gradient_tile.hpp>
 #include <KokkosNN/impl/primitives/segments.hpp>
 #include <KokkosNN/impl/primitives/tile.hpp>
@@ -21,6 +22,7 @@
 // On a GPU:
 //   share_row<K>   a whole row by threads that each hold K packs of 4 of its elements; join makes the row's state of
 //                  theirs
+//   share_flat     many short rows, the forward operators on CUDA only
 //   reduce_shared  the state that a thread of a team finds of its share of some elements
 //   write_shared   those elements again, to the output
 // On a host, whose teams are one thread:
@@ -73,6 +75,10 @@ struct SegmentedForward {
 
   static constexpr bool one_value_a_row = Finisher::one_value_a_row;
   static constexpr bool keep            = Finisher::keeps_exponentials;
+  static constexpr bool takes_flat =
+      are_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
+  using Flat             = FlatShared<A, FlatPart<Math>>;
+  using input_type       = X;
   static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
 
   Math math;
@@ -100,6 +106,39 @@ struct SegmentedForward {
       const auto finish = finish_row<FinishRow>(math, mine, all);
       share.template store<K>(y, [&](int k, int v) { return finish(math, tile.pack[k][v]); });
     }
+  }
+
+  /// Rows that a warp takes flat. False, and nothing is written, where they need a reference each.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION bool share_flat(Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                         std::int64_t number) const {
+    shared.heads[row.lane] = 0;
+    fetch_flat(tile, x.data + row.first, row);
+    sync_lanes();
+    mark_head(shared, tile, row);
+    await_fetched<X>(tile, row);
+    const std::uint32_t heads = shared.heads[row.lane];
+    A reference               = A(0);
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (bool is_found = false; !add_runs(shared, tile, row.lane, heads, reference, is_found); is_found = true) {
+      sync_lanes();
+      fetch_flat(tile, x.data + row.first, row);  // anew, as exponentials may stand there
+      await_fetched<X>(tile, row);
+      if (!find_reference(tile, row, reference)) return false;
+    }
+    sync_lanes();
+    if constexpr (one_value_a_row) {
+      if (number >= 0) store_value(flat_state(shared, tile, row, reference), number);
+    } else {
+      const int place  = 1 + count_bits(lanes_that(!row.is_empty()) & lanes_before(row.lane));
+      const int before = sum_before(count_bits(heads), row.lane);
+      if (!row.is_empty()) shared.words[place] = flat_finish(shared, tile, row, reference).words();
+      sync_lanes();
+      finish_flat(tile, row.lane, heads, shared.words + before);
+      sync_lanes();
+      store_flat(tile, y.data + row.first, row.window, row.lane);
+    }
+    return true;
   }
 
   template <int threads>
@@ -159,6 +198,121 @@ struct SegmentedForward {
       typename std::conditional_t<one_value_a_row, Finish<RowOperator::softmax>, Finisher>::template Row<Math, A>;
   using Parts = OnlineStorage<operation, A, V, packs_of_parts(V)>;
 
+  /// Logits of up to so many powers of two have exponentials that are far from leaving the range of a float, and from
+  /// being lost beside each other.
+  static constexpr A near = 30;
+
+  /// The exponential of elements that were not multiplied by the sign of the scale.
+  KOKKOS_INLINE_FUNCTION auto signed_exp() const {
+    auto exp = math.exp;
+    exp.scale2 *= math.sign;
+    exp.scale2_low *= math.sign;
+    return exp;
+  }
+
+  /// A reference for all elements of a window, if there is one.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION bool find_reference(const FlatTile<A, Q>& tile, const FlatRow& row, A& reference) const {
+    constexpr int V      = 16 / sizeof(X);
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    A most               = -infinity;
+    A least              = infinity;
+    for_loaded<X>(tile, row.lane, [&](const Pack<A, V>& pack, int p) {
+      for (int v = 0; v < V; ++v) {
+        if (!row.window.has(row.lane * tile.elements + V * p + v)) continue;
+        most  = larger_or_nan(most, math.sign * pack[v]);
+        least = -larger_or_nan(-least, -math.sign * pack[v]);
+      }
+    });
+    if (lanes_that(most != most) != 0) return false;
+    most      = reduce_lanes(most, 1, native_lanes(), MaxJoin{});
+    least     = -reduce_lanes(-least, 1, native_lanes(), MaxJoin{});
+    reference = math.exp.reference_of(most);
+    return (most - least) * math.exp.scale2 < 2 * near && math.exp.has_power(2 * most);
+  }
+
+  /// Leaves the sums of runs, and exponentials in place of logits where they are kept. False where the reference is not
+  /// known to suit all elements, and does not.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION bool add_runs(Flat& shared, const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
+                                       A reference, bool suits) const {
+    constexpr int V  = 16 / sizeof(X);
+    const A exponent = math.exp.at(reference).exponent;
+    const auto exp   = signed_exp();
+    FlatPart<Math> run{};
+    A largest = A(0);
+    for_loaded<X>(tile, lane, [&](const Pack<A, V>& pack, int p) {
+      Pack<A, V> e;
+      for (int v = 0; v < V; ++v) {
+        largest = larger_or_nan(largest, Kokkos::abs(pack[v]));
+        e[v]    = exp.of_near(pack[v], exponent);
+      }
+      for (int k = 0; k < V / 4; ++k) {
+        run                              = run_behind(run, heads, &e[4 * k]);
+        shared.runs[V / 4 * p + k][lane] = run;
+        heads >>= 4;
+        if constexpr (keep) {
+          *reinterpret_cast<Pack<A, 4>*>(tile.own(lane) + (V * p + 4 * k) * sizeof(A)) = {e[4 * k], e[4 * k + 1],
+                                                                                          e[4 * k + 2], e[4 * k + 3]};
+        }
+      }
+    });
+    return suits || lanes_that(!(largest < near * math.exp.inverse)) == 0;
+  }
+
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION FlatPart<Math> flat_sum(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                                 A reference) const {
+    [[maybe_unused]] const A exponent = math.exp.at(reference).exponent;
+    return sum_of_row<FlatPart<Math>>(shared, tile, row, [&](int quad, int v) {
+      if constexpr (keep) {
+        return (&tile.template at<A>(quad, 0))[v];
+      } else {
+        const X logit = (&tile.template at<X>(quad, tile.template loaded<X>))[v];
+        return signed_exp().of_near(static_cast<A>(logit), exponent);
+      }
+    });
+  }
+
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION State flat_state(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                          A reference) const {
+    if (row.is_empty()) return State{};
+    return math.exp.at_its_sum(reference, wide_of<typename Math::wide_sum>(flat_sum(shared, tile, row, reference)));
+  }
+
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION FinishRow flat_finish(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                               A reference) const {
+    if constexpr (keep) {
+      return FinishRow(math, math.exp.at(reference), two_words_of(flat_sum(shared, tile, row, reference)));
+    } else {
+      return FinishRow(math, reference, flat_state(shared, tile, row, reference));
+    }
+  }
+
+  /// Leaves the results of a lane's elements; `words` is what the row of the first one has left.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION void finish_flat(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
+                                          const TwoWords<A>* words) const {
+    using From      = std::conditional_t<keep, A, X>;
+    constexpr int V = 16 / sizeof(Y);
+    char* const own = tile.own(lane);
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int p = 0; p < tile.elements / V; ++p) {
+      const Pack<From, V> from =
+          *reinterpret_cast<const Pack<From, V>*>(own + tile.template loaded<From> + V * p * sizeof(From));
+      Pack<Y, V> result;
+      for (int v = 0; v < V; ++v) {
+        if (has_head(heads, v)) ++words;
+        const A value = static_cast<A>(from[v]);
+        result[v]     = static_cast<Y>(FinishRow(*words)(math, keep ? value : math.sign * value));
+      }
+      *reinterpret_cast<Pack<Y, V>*>(own + V * p * sizeof(Y)) = result;
+      heads >>= V;
+    }
+  }
+
   /// The elements times the sign of the scale.
   template <int threads, int K>
   KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, 4, K>& tile) const {
@@ -195,6 +349,7 @@ struct SegmentedBackward {
   using Shared = SharedElements<threads, are_neighbours>;
 
   static constexpr bool one_value_a_row = false;
+  static constexpr bool takes_flat      = false;
   static constexpr int V                = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
 
   Math math;
