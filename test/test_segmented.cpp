@@ -254,6 +254,99 @@ TEST(SegmentedViews, OnTheDefaultInstanceMatch) {
   EXPECT_TRUE(logsumexp.correct());
 }
 
+// --- windows of neighbouring rows ---
+
+/// f(row, first element, its elements) for each row of a trial's values, which are uploaded then.
+template <class Trial, class F>
+void change_rows(Trial& trial, const F& f) {
+  auto* row_begin = trial.x().host();
+  for (std::size_t row = 0; row < trial.lengths().size(); ++row) {
+    f(static_cast<std::int64_t>(row), row_begin, trial.lengths()[row]);
+    row_begin += trial.lengths()[row];
+  }
+  trial.x().upload();
+}
+
+/// Of each operator, rows of these lengths whose values `change` changes.
+template <class T, class F>
+void expect_changed_match(const Lengths& lengths, const char* what, const F& change,
+                          const SegmentedOptions& options = {}) {
+  for_each_segmented([&](auto op) {
+    SegmentedTrial<decltype(op)::value, T> trial(lengths);
+    change_rows(trial, change);
+    ASSERT_TRUE(trial.run_correct(options)) << to_string(decltype(op)::value) << ": " << what;
+  });
+}
+
+TYPED_TEST(Segmented, RowsThatFillWhatAWarpHoldsOrOverflowItMatch) {
+  for (const std::int64_t length : {1, 15, 16, 17, 31, 32, 33, 64, 127, 171, 256, 341, 512, 1024}) {
+    expect_all_match<TypeParam>(random_lengths(300, std::max<std::int64_t>(0, length - 2), length + 2),
+                                std::to_string(length).c_str());
+  }
+  for (int misalignment = 0; misalignment < 8; ++misalignment) {
+    Lengths lengths = random_lengths(400, 0, 40);
+    for (std::size_t row = 0; row < lengths.size(); row += 12) lengths[row] = 1010 + row / 12;
+    expect_all_match<TypeParam>(lengths, "some around what a warp holds", Recipe::uniform, misalignment);
+  }
+}
+
+TYPED_TEST(Segmented, ManyEmptyRowsBetweenOthersMatch) {
+  Lengths lengths(3000, 0);
+  for (std::size_t row = 0; row < lengths.size(); row += 1 + row % 71) lengths[row] = 1 + row % 40;
+  expect_all_match<TypeParam>(lengths, "runs of up to 70 empty rows");
+  for (std::size_t row = 0; row < lengths.size(); row += 1 + row % 35) lengths[row] = 300 + row % 40;
+  expect_all_match<TypeParam>(lengths, "longer rows, runs of up to 34 empty ones");
+  expect_all_match<TypeParam>(random_lengths(3000, 0, 1), "every other row empty");
+}
+
+TYPED_TEST(Segmented, NeighboursFarApartInValueMatch) {
+  const Lengths lengths = random_lengths(900, 0, 40);
+  for (const float distance : {20.0f, 60.0f, 100.0f, 1000.0f}) {
+    for (const double scale : {1.0, -1.0}) {
+      expect_changed_match<TypeParam>(lengths, "rows at different heights",
+                                      [&](std::int64_t row, TypeParam* x, std::int64_t length) {
+                                        for (std::int64_t i = 0; i < length; ++i)
+                                          x[i] = static_cast<TypeParam>(float(x[i]) + distance * (row % 3 - 1));
+                                      },
+                                      {.scale = scale});
+      expect_changed_match<TypeParam>(lengths, "all rows far from 0",
+                                      [&](std::int64_t, TypeParam* x, std::int64_t length) {
+                                        for (std::int64_t i = 0; i < length; ++i)
+                                          x[i] = static_cast<TypeParam>(float(x[i]) + distance);
+                                      },
+                                      {.scale = scale});
+      expect_changed_match<TypeParam>(lengths, "elements far below their row's maximum",
+                                      [&](std::int64_t row, TypeParam* x, std::int64_t length) {
+                                        for (std::int64_t i = row % 7; i < length; i += 2)
+                                          x[i] = static_cast<TypeParam>(float(x[i]) - distance);
+                                      },
+                                      {.scale = scale});
+    }
+  }
+}
+
+TYPED_TEST(Segmented, ANumberThatIsNoneLeavesTheRowsAroundItRight) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  expect_changed_match<TypeParam>(
+      random_lengths(2000, 0, 60), "NaNs and infinities", [&](std::int64_t row, TypeParam* x, std::int64_t length) {
+        if (length == 0 || row % 100 > 3) return;
+        x[length / 2] = static_cast<TypeParam>(row % 100 == 0 ? nan : (row % 100 == 1 ? inf : -inf));
+        if (row % 100 == 3) std::fill(x, x + length, static_cast<TypeParam>(-inf));
+      });
+}
+
+TYPED_TEST(Segmented, SumsOfEqualOrOfUnequalElementsMatch) {
+  expect_changed_match<TypeParam>(random_lengths(4000, 1, 100), "equal elements",
+                                  [&](std::int64_t row, TypeParam* x, std::int64_t length) {
+                                    std::fill(x, x + length, static_cast<TypeParam>(float(row) * 0.00173f));
+                                  });
+  expect_changed_match<TypeParam>(random_lengths(4000, 1, 100), "one element above the others",
+                                  [&](std::int64_t row, TypeParam* x, std::int64_t length) {
+                                    std::fill(x, x + length, static_cast<TypeParam>(float(row) * 0.00173f - 5));
+                                    x[row % length] = static_cast<TypeParam>(float(row) * 0.001f);
+                                  });
+}
+
 // --- values that are not numbers ---
 
 /// Rows of one value each, but for those elements that are given.
