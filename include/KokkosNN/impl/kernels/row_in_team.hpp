@@ -72,7 +72,7 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
     const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
     const auto at_warp = math.exp.at(finite_reference(reference));
     PackSums<Math, V> sums;
-    tile.template add_exponentials<leaves_if(keep)>(math, at_warp, sums, used);
+    tile.template add_exponentials<leaves_if<keep>>(math, at_warp, sums, used);
     rim.template add_exponential<keep>(math, at_warp, sums);
     return {reference, sums.all_lanes()};
   }

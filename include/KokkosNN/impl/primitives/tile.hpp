@@ -159,7 +159,8 @@ using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
 
 /// What is left where logits were, once their exponentials are added: x, or x - base, or the exponentials.
 enum class Leaves { logits, differences, exponentials };
-constexpr Leaves leaves_if(bool keep) { return keep ? Leaves::exponentials : Leaves::logits; }
+template <bool keep>
+inline constexpr Leaves leaves_if = keep ? Leaves::exponentials : Leaves::logits;
 
 /// exp(scale (x - R)) of a pack of x, where that is left, or else of x - base; added up to the lanes of PackSums.
 template <Leaves leaves, class A, int V, class Math>
@@ -177,7 +178,7 @@ KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, P
 template <bool keep, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
                                              PackSums<Math, V>& sums) {
-  sums.add(exponentials<leaves_if(keep)>(math, pack, reference));
+  sums.add(exponentials<leaves_if<keep>>(math, pack, reference));
 }
 
 /// Columns begin to end of a row, which packs go through from `begin` on.
