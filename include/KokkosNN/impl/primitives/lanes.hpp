@@ -133,6 +133,15 @@ KOKKOS_INLINE_FUNCTION void set_shared_bits(std::uint32_t& word, std::uint32_t b
 #endif
 }
 
+/// This thread's warp in its team, on a GPU: kernels have vector length 1.
+KOKKOS_INLINE_FUNCTION int team_warp() {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return static_cast<int>(threadIdx.y) / native_lanes();
+#else
+  return 0;
+#endif
+}
+
 /// A warp's own T in the shared memory of a GPU's team, which has `threads` threads.
 template <class T, int threads>
 KOKKOS_INLINE_FUNCTION T* warp_shared([[maybe_unused]] int warp) {
