@@ -85,7 +85,7 @@ struct GradientInnerLanes {
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     void* const slots      = team_scratch(team, scratch_level, scratch_bytes);
     const InnerPlace place = InnerPlace::of(team, lanes);
-    for_inner_blocks(team, outer, inner, std::int64_t(lanes) * V,
+    for_inner_blocks(team, outer, inner, lanes * V,
                      [&](std::int64_t o, std::int64_t begin) { do_block(team, place, o, begin, slots); });
   }
 

@@ -52,32 +52,37 @@ struct InnerRows {
 };
 
 /// A thread's place in a team of inner_lanes: pack column `lane`, and every `depth`-th position of the reduced axis
-/// from `first` on.
+/// from `first` on. Shifts instead of divisions, of which a block of few columns would notice each.
 struct InnerPlace {
   int lanes;  // packs side by side, a power of two
   int lane;
   int first;
   int depth;
+  int log2_warp_depth;
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION static InnerPlace of(const Member& team, int lanes) {
     const int shift = log2_of(lanes);
-    return {lanes, team.team_rank() & (lanes - 1), team.team_rank() >> shift, team.team_size() >> shift};
+    return {lanes, team.team_rank() & (lanes - 1), team.team_rank() >> shift, team.team_size() >> shift,
+            native_lanes() > lanes ? log2_of(native_lanes()) - shift : 0};
   }
 
   /// Positions of the reduced axis that the lanes of one warp have at a time.
-  KOKKOS_INLINE_FUNCTION int warp_depth() const { return native_lanes() > lanes ? native_lanes() / lanes : 1; }
+  KOKKOS_INLINE_FUNCTION int warp_depth() const { return 1 << log2_warp_depth; }
   /// Warps, or parts of one, that hold the same rows.
-  KOKKOS_INLINE_FUNCTION int speakers() const { return (depth + warp_depth() - 1) / warp_depth(); }
+  KOKKOS_INLINE_FUNCTION int speakers() const { return (depth + warp_depth() - 1) >> log2_warp_depth; }
+  /// Which of them has this thread, and whether it speaks for the others.
+  KOKKOS_INLINE_FUNCTION int speaker() const { return first >> log2_warp_depth; }
+  KOKKOS_INLINE_FUNCTION bool speaks() const { return (first & (warp_depth() - 1)) == 0; }
 };
 
-/// f(outer index, first row of a block) for this team's blocks of `width` rows side by side.
+/// f(outer index, first row of a block) for this team's blocks of `width` rows side by side, a power of two.
 template <class Member, class F>
-KOKKOS_INLINE_FUNCTION void for_inner_blocks(const Member& team, std::int64_t outer, std::int64_t inner,
-                                             std::int64_t width, const F& f) {
-  const std::int64_t blocks = (inner + width - 1) / width;
+KOKKOS_INLINE_FUNCTION void for_inner_blocks(const Member& team, std::int64_t outer, std::int64_t inner, int width,
+                                             const F& f) {
+  const std::int64_t blocks = (inner + width - 1) >> log2_of(width);
   for (std::int64_t b = team.league_rank(); b < outer * blocks; b += team.league_size()) {
-    const std::int64_t o = b / blocks;
+    const std::int64_t o = outer == 1 ? 0 : b / blocks;
     f(o, (b - o * blocks) * width);
   }
 }
@@ -90,8 +95,7 @@ KOKKOS_INLINE_FUNCTION Pack<X, V> join_inner(const Member& team, const InnerPlac
   for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], place.lanes, native_lanes(), join_values);
   const int n = place.speakers();
   if (n == 1) return pack;
-  const int warp_depth = place.warp_depth();
-  if (place.first % warp_depth == 0) slots[(place.first / warp_depth) * place.lanes + place.lane] = pack;
+  if (place.speaks()) slots[place.speaker() * place.lanes + place.lane] = pack;
   team.team_barrier();
   pack = slots[place.lane];
   for (int s = 1; s < n; ++s) {
@@ -132,7 +136,7 @@ struct InnerLanes {
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     void* const slots      = team_scratch(team, scratch_level, scratch_bytes);
     const InnerPlace place = InnerPlace::of(team, lanes);
-    for_inner_blocks(team, outer, inner, std::int64_t(lanes) * V,
+    for_inner_blocks(team, outer, inner, lanes * V,
                      [&](std::int64_t o, std::int64_t begin) { do_block(team, place, o, begin, slots); });
   }
 
