@@ -117,6 +117,7 @@ class Planner {
   bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
   bool has_second_kernel() const { return !is_gradient() && !is_cross_entropy(m_problem.op); }
   int max_packs_per_thread() const { return Impl::most_packs(m_traits.backend, m_problem.op); }
+
   /// Exact numbers not with batch invariance: a row at another address would have other sums.
   bool is_packs_per_thread(int k) const {
     return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op) ||

@@ -100,9 +100,7 @@ struct LabelledStorage : Held {
     return native_lanes() > 1 && sizeof(typename Source::value_type) == 2 && walk.step >= native_lanes() * V;
   }
 
-  KOKKOS_INLINE_FUNCTION static LabelNote<A>* warp_note() {
-    return warp_shared<LabelNote<A>, max_threads_per_team>(team_warp());
-  }
+  KOKKOS_INLINE_FUNCTION static LabelNote<A>* warp_note() { return warp_shared<LabelNote<A>, max_threads_per_team>(); }
 
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION LabelNote<A> noted(const Row& row, const Math& math) const {

@@ -192,13 +192,12 @@ struct FlatRows {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const int warps          = flat_team_size / native_lanes();
-    const int warp           = team.team_rank() / native_lanes();
     const int lane           = team.team_rank() % native_lanes();
-    const std::int64_t first = (std::int64_t(team.league_rank()) * warps + warp) * rows_of_warp;
+    const std::int64_t first = (std::int64_t(team.league_rank()) * warps + team_warp()) * rows_of_warp;
     const std::int64_t left  = by_row.rows - first;
     if (left > 0) {
-      do_range(*warp_shared<Flat, flat_team_size>(warp), first,
-               left < rows_of_warp ? static_cast<int>(left) : rows_of_warp, lane);
+      do_range(*warp_shared<Flat, flat_team_size>(), first, left < rows_of_warp ? static_cast<int>(left) : rows_of_warp,
+               lane);
     }
   }
 

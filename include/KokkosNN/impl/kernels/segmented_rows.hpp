@@ -285,7 +285,7 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION FinishRow flat_finish(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
                                                A reference) const {
     if constexpr (keep) {
-      return FinishRow(math, math.exp.at(reference), two_words_of(flat_sum(shared, tile, row, reference)));
+      return FinishRow(math, math.exp.at(reference), split_sum<A>(flat_sum(shared, tile, row, reference)));
     } else {
       return FinishRow(math, reference, flat_state(shared, tile, row, reference));
     }

@@ -66,14 +66,6 @@ KOKKOS_INLINE_FUNCTION TwoWords<A> added(const TwoWords<A>& sum, A value) {
   return {s, sum.low + ((sum.high - (s - back)) + (value - back))};
 }
 
-template <class A>
-KOKKOS_INLINE_FUNCTION TwoWords<A> two_words_of(A sum) {
-  return {sum, A(0)};
-}
-template <class A>
-KOKKOS_INLINE_FUNCTION TwoWords<A> two_words_of(const TwoWords<A>& sum) {
-  return split_sum<A>(sum);
-}
 template <class W, class A>
 KOKKOS_INLINE_FUNCTION W wide_of(A sum) {
   return W(sum);

@@ -142,26 +142,15 @@ KOKKOS_INLINE_FUNCTION int team_warp() {
 #endif
 }
 
-/// A warp's own T in the shared memory of a GPU's team, which has `threads` threads.
+/// This warp's own T in the shared memory of a GPU's team, which has `threads` threads.
 template <class T, int threads>
-KOKKOS_INLINE_FUNCTION T* warp_shared([[maybe_unused]] int warp) {
+KOKKOS_INLINE_FUNCTION T* warp_shared() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   static_assert(sizeof(T) % 16 == 0);
   __shared__ alignas(16) char storage[threads / native_lanes()][sizeof(T)];
-  return reinterpret_cast<T*>(storage[warp]);
+  return reinterpret_cast<T*>(storage[team_warp()]);
 #else
   return nullptr;
-#endif
-}
-
-/// The larger one, or NaN if one of them is.
-KOKKOS_INLINE_FUNCTION float larger_or_nan(float a, float b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float larger;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
-  return larger;
-#else
-  return a > b || a != a ? a : b;
 #endif
 }
 

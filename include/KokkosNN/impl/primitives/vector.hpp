@@ -102,15 +102,31 @@ KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
 }
 KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
 
-/// The larger of the two; a NaN x stays one, so that fmax will not do.
-KOKKOS_INLINE_FUNCTION float at_least(float x, float bound) {
+/// Whether the larger one of two floats, or a NaN, is one instruction.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(bound));
-  return result;
+inline constexpr bool has_max_with_nan = true;
 #else
-  return x < bound ? bound : x;
+inline constexpr bool has_max_with_nan = false;
 #endif
+
+/// The larger one, or NaN if one of them is.
+KOKKOS_INLINE_FUNCTION float larger_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return a > b || a != a ? a : b;
+#endif
+}
+
+/// The larger of the two; a NaN x stays one, so that fmax will not do. The bound is none, so one comparison may.
+KOKKOS_INLINE_FUNCTION float at_least(float x, float bound) {
+  if constexpr (has_max_with_nan) {
+    return larger_or_nan(x, bound);
+  } else {
+    return x < bound ? bound : x;
+  }
 }
 KOKKOS_INLINE_FUNCTION double at_least(double x, double bound) { return x < bound ? bound : x; }
 
