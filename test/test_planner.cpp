@@ -158,7 +158,7 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
     return make_plan(rows, h200(), options);
   };
 
-  EXPECT_EQ(planned(RowOperator::softmax, 1152).packs_per_thread, 9);
+  EXPECT_EQ(planned(RowOperator::softmax, 1152).packs_per_thread, 10);
   EXPECT_EQ(planned(RowOperator::softmax, 1152).lanes, 32);
   EXPECT_EQ(planned(RowOperator::softmax, 1280).packs_per_thread, 10);
   EXPECT_EQ(planned(RowOperator::softmax, 1280).lanes, 32);

@@ -228,6 +228,32 @@ TEST(SemanticsTable, ARowOfMinusInfinityFollowsThePolicy) {
   EXPECT_EQ(log_softmax_of(masked, MaskedRowPolicy::zero), masked);
 }
 
+template <class T>
+void expect_ones_beside_minus_infinity(std::int64_t cols) {
+  Trial<RowOperator::softmax, T> trial(200, cols);
+  T* const x = trial.x().host();
+  for (std::int64_t row = 0; row < 200; ++row) {
+    const T kept = x[row * cols + row % cols];
+    for (std::int64_t col = 0; col < cols; ++col) x[row * cols + col] = -std::numeric_limits<T>::infinity();
+    x[row * cols + row % cols] = kept;
+  }
+  trial.x().upload();
+
+  trial.run({});
+
+  const T* const y = trial.y().host();
+  for (std::int64_t i = 0; i < 200 * cols; ++i) {
+    ASSERT_EQ(y[i], std::isfinite(x[i]) ? T(1) : T(0)) << x[i] << " in a row of " << cols;
+  }
+}
+
+TEST(SemanticsTable, TheOnlyFiniteElementOfARowIsExactlyOne) {
+  for (const std::int64_t cols : {1, 3, 8, 100, 1000}) {
+    expect_ones_beside_minus_infinity<float>(cols);
+    expect_ones_beside_minus_infinity<double>(cols);
+  }
+}
+
 // --- scale ---
 
 TEST(SemanticsScale, EveryScaleMatchesTheReference) {

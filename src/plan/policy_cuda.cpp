@@ -8,11 +8,11 @@
 // What falls short of the copy, and what ncu says of it:
 // - 16-bit rows of 16 columns: 0.85. Two of three issue slots are taken, most of them by what a row costs besides its
 //   elements. So do odd rows of less than 64 columns, 0.6, and odd 16-bit rows of less than 256, 0.6 to 0.7.
-// - 4096 rows of 1408 to 2560 columns: 0.90 to 0.95. Two waves of teams, and the first has nobody to ask for its rows.
-//   A kernel of one wave takes 2.5 to 3 us where the shortest takes 1.7.
+// - 4096 rows of 1408 to 2560 columns: 0.94 to 0.97. Few waves of teams, in which a warp waits for memory an eighth of
+//   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
 // - doubles beyond 8192 columns: 0.71 to 0.77; odd 16-bit rows of 50257: 0.79. One team of up to 1024 threads fills a
 //   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
-// - split_row, 0.79 to 0.88: a turn lasts as long as its slowest team; stalls at the barrier behind the letters. With
+// - split_row, 0.82 to 0.87: a turn lasts as long as its slowest team; stalls at the barrier behind the letters. With
 //   more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.56. 111 MB are read for 67: the cache does not keep them until the second read.
 // - LayoutLeft with 1024 columns: 0.68 (16-bit types 0.52). A column needs a whole multiprocessor's registers, two
@@ -28,17 +28,16 @@ constexpr RegisterPolicy registers_v2[] = {
     {8192, 8, 128},  // 4096 x 1024: 0.90, with 4 packs 0.79; 4096 x 8192: 0.90; 4096 x 16384: 0.76, by split_row 0.51
 };
 
-// float, and mixed with 16 bits: 4 elements a pack. Where no kernel has 5, 9 or 10 (is_exact_packs) 8 are tried.
+// float, and mixed with 16 bits: 4 elements a pack. Where no kernel has 5 or 10 (is_exact_packs) 8 are tried.
 constexpr RegisterPolicy registers_v4[] = {
     {8, 2, 128},     // 1048576 x 16: 0.97, with 1 pack 0.72, with 4 0.65; x 32: 0.97, with 4 packs 0.87
     {128, 4, 128},   // 1048576 x 64: 0.99, with 8 packs 0.75; 32768 x 256: 0.96, with 8 packs 0.95, with 2 0.96
     {256, 8, 128},   // 4096 x 1024: 0.96, with 4 packs 0.91
-    {288, 9, 64},    // 4096 x 1152: 0.96 and all in one wave, with 6 packs of two warps 0.90
-    {320, 10, 128},  // 4096 x 1280: 0.96, with 6 packs 0.94
-    {384, 4, 128},   // 4096 x 1408: 0.92, as with 6 packs; x 1536: 0.92, with 6 packs 0.91
-    {448, 5, 128},   // 4096 x 1664: 0.94, with 8 packs 0.93; x 1792: 0.95 and 0.93
-    {512, 4, 128},   // 4096 x 1920: 0.94, with 8 packs 0.92; 4096 x 2048: 0.94 and 0.92
-    {640, 5, 128},   // 4096 x 2304: 0.95, with 6 packs 0.94; x 2432: 0.94, with 8 packs 0.92; x 2560: 0.95 and 0.94
+    {320, 10, 128},  // 4096 x 1280: 0.98 and all in one wave, with 5 packs of two warps 0.96; x 1152: 0.95 and 0.92
+    {384, 4, 128},   // 4096 x 1408: 0.95, with 6 packs 0.91; x 1536: 0.96 and 0.92
+    {448, 5, 128},   // 4096 x 1664: 0.95, with 8 packs 0.93; x 1792: 0.97 and 0.94
+    {512, 4, 128},   // 4096 x 1920: 0.96, with 8 packs 0.93; 4096 x 2048: 0.96 and 0.93
+    {640, 5, 128},   // 4096 x 2304: 0.95, with 6 packs 0.94; x 2432: 0.96, with 8 packs 0.93; x 2560: 0.96 and 0.94
     {8192, 8, 128},  // 4096 x 3072: 0.97, with 4 packs 0.96; 4096 x 32768: 0.99
 };
 

@@ -47,9 +47,10 @@ void launch(const ExecutionSpace& exec, const std::string& label, const Teams& t
 }
 
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
-template <int max_threads, class ExecutionSpace, class Kernel>
+template <int max_threads, class ExecutionSpace, int residency = least_residency(backend_of<ExecutionSpace>()),
+          class Kernel>
 void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kernel) {
-  launch<Kokkos::LaunchBounds<max_threads, least_residency(backend_of<ExecutionSpace>())>>(
+  launch<Kokkos::LaunchBounds<max_threads, residency>>(
       exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
 }
 
@@ -103,6 +104,13 @@ template <class Kept, class Math>
 concept HasHostStorage = requires {
   typename Kept::template OnHost<Math, false>;
 };
+
+/// Bytes of an element of rows; 0 where they have none, as those of a log-sum-exp.
+template <class Rows>
+inline constexpr int element_bytes = 0;
+template <class Rows>
+requires requires { typename Rows::value_type; }
+inline constexpr int element_bytes<Rows> = sizeof(typename Rows::value_type);
 
 /// One call on rows that a Source gives and a Sink takes.
 template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
@@ -182,35 +190,22 @@ struct RowsCall {
       case 4:
         return run_with_packs<4>();
       case 5:
-        return run_with_exact_packs<5>();
+        return run_with_packs<5>();
       case 6:
         return run_with_packs<6>();
-      case 9:
-        return run_with_exact_packs<9>();
       case 10:
-        return run_with_exact_packs<10>();
+        return run_with_packs<10>();
       default:
         return run_with_packs<8>();
     }
   }
 
   template <int K>
-  void run_with_exact_packs() const {
-    if constexpr (requires {
-                    typename Source::value_type;
-                    typename Sink::value_type;
-                  }) {
-      constexpr int x_bytes = sizeof(typename Source::value_type);
-      constexpr int y_bytes = sizeof(typename Sink::value_type);
-      if constexpr (is_exact_packs(backend, K, op, Source::form, x_bytes, y_bytes)) {
-        run_in_team<max_threads_per_team, typename Registers<K>::type>();
-      }
-    }
-  }
-
-  template <int K>
   void run_with_packs() const {
-    if constexpr (is_packs_per_thread(backend, K, op)) {
+    constexpr int x_bytes = element_bytes<Source>;
+    constexpr int y_bytes = element_bytes<Sink>;
+    if constexpr (is_packs_per_thread(backend, K, op) ||
+                  is_exact_packs(backend, K, op, Source::form, x_bytes, y_bytes)) {
       using Storage = typename Registers<K>::type;
       // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
       // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
@@ -227,18 +222,23 @@ struct RowsCall {
         constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
         if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
       }
+      if constexpr (is_light(backend, K, op, Source::form, x_bytes, y_bytes)) {
+        constexpr int residency = 2;
+        if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Storage, residency>();
+      }
       run_in_team<max_threads_per_team, Storage>();
     }
   }
 
-  template <int max_threads, class Storage>
+  template <int max_threads, class Storage, int residency = least_residency(backend)>
   void run_in_team() const {
     Source reader                       = source;
     const std::int64_t prefetching_rows = look_ahead(reader);
-    launch<max_threads>(exec, plan,
-                        RowInTeam<op, V, Storage, Math, Source, Sink>{
-                            reader, sink, math, rows, cols, plan.lanes, plan.team_size / plan.lanes, plan.rows_per_team,
-                            prefetching_rows, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    launch<max_threads, ExecutionSpace, residency>(
+        exec, plan,
+        RowInTeam<op, V, Storage, Math, Source, Sink>{reader, sink, math, rows, cols, plan.lanes,
+                                                      plan.team_size / plan.lanes, plan.rows_per_team, prefetching_rows,
+                                                      plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
   /// Makes a source look ahead as planned, if it can. Returns up to which row teams do.

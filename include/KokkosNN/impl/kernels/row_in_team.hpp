@@ -55,6 +55,7 @@ struct HeldRow {
 template <RowOperator op, class A, int V, int K, bool has_rims>
 struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
   static constexpr bool has_own_reference = true;
+  static constexpr bool sums_warps        = true;
 
   using Held = HeldRow<Tile<A, V, K>, A, V, K, has_rims>;
   using Held::load, Held::rim, Held::tile, Held::walk;
@@ -69,12 +70,12 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
     show_tile<V, K>(tile, part.packs.begin, walk, part.packs.window(), observer);
     rim.show(part, observer);
     const auto used    = packs_in_use<V, Row>(walk, part.packs.window(), lanes);
-    const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
-    const auto at_warp = math.exp.at(finite_reference(reference));
+    const auto of_warp = math.exp.refer(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
     PackSums<Math, V> sums;
-    tile.template add_exponentials<leaves_if<keep>>(math, at_warp, sums, used);
-    rim.template add_exponential<keep>(math, at_warp, sums);
-    return {reference, sums.all_lanes()};
+    tile.template add_exponentials<leaves_if<keep>>(math, of_warp.at, sums, used);
+    rim.template add_exponential<keep>(math, of_warp.at, sums);
+    constexpr int terms = K * V + 1;  // with the rim
+    return {of_warp.R, sums.template sum_of_warp<terms>(lanes)};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -116,8 +117,8 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
     load(row, part, math);
-    const A reference  = math.exp.reference_of(reduce_lanes(rim.larger(max()), 1, lanes, MaxJoin{}));
-    const auto at_warp = math.exp.at(finite_reference(reference));
+    const auto of_warp  = math.exp.refer(reduce_lanes(rim.larger(max()), 1, lanes, MaxJoin{}));
+    const auto& at_warp = of_warp.at;
     PackSums<Math, V> sums;
     if (at_warp.base == A(0)) {  // nearly always, and saves a subtraction
       tile.template for_packs<1, A>([&](Pack<A, V>& pack) { add_exponentials<true>(math, pack, at_warp, sums); });
@@ -129,7 +130,7 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
       });
     }
     rim.template add_exponential<false>(math, at_warp, sums);
-    return {reference, sums.all_lanes()};
+    return {of_warp.R, sums.all_lanes()};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -208,8 +209,8 @@ struct ScratchStorage {
       max = max_ignoring_nan(max, tile.max());
       for_own_packs<false, true>(t, span, [&](Pack<A, V>& pack, int k) { pack = tile.pack[k]; });
     }
-    const A reference = math.exp.reference_of(reduce_lanes(max, 1, lanes, MaxJoin{}));
-    return {reference, sum(span, math, math.exp.at(finite_reference(reference)))};
+    const auto of_warp = math.exp.refer(reduce_lanes(max, 1, lanes, MaxJoin{}));
+    return {of_warp.R, sum(span, math, of_warp.at)};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -310,14 +311,14 @@ struct PackedScratchStorage {
       for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
       tile.template for_packs<0, A>([&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
     }
-    const A reference = math.exp.reference_of(reduce_lanes(largest(maxima), 1, lanes, MaxJoin{}));
-    const auto at     = math.exp.at(finite_reference(reference));
+    const auto of_warp = math.exp.refer(reduce_lanes(largest(maxima), 1, lanes, MaxJoin{}));
+    const auto& at     = of_warp.at;
     PackSums<Math, V> sums;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       kept(t, span).template for_packs<0, A>([&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
     }
     rim.template add_exponential<false>(math, at, sums);
-    return {reference, sums.all_lanes()};
+    return {of_warp.R, sums.all_lanes()};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -451,7 +452,7 @@ struct RowInTeam {
     if constexpr (requires { source.prefetch(input); }) {
       if (row < prefetching_rows && team.team_rank() == 0) source.prefetch(input);
     }
-    const State warp = merge_warp(math, mine, group.lanes());
+    const State warp = merge_warp<sums_warps<Storage>>(math, mine, group.lanes());
     const State all  = completed(math, input, exchange(math, team, group, pairs, round, warp));
     if (!is_row) return;
 

@@ -101,7 +101,7 @@ struct SplitRow {
       Storage storage(nullptr, {opaque(group.rank), opaque(group.size), 0});
       const RowPart part = part_of(input);
       const State mine   = storage.reduce(input, part, math, group.lanes());
-      const State warp   = merge_warp(math, mine, group.lanes());
+      const State warp   = merge_warp<sums_warps<Storage>>(math, mine, group.lanes());
       const State whole  = exchange(math, team, group, pairs, int(turn & 1), warp);
       if constexpr (is_joined<State>) {
         if (group.rank == 0) publish(mailboxes[number], turn, whole);
@@ -120,7 +120,8 @@ struct SplitRow {
         if (number == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
       } else {
         using FinishRow   = typename Finisher::template Row<Math, A>;
-        const auto finish = finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all);
+        const auto finish =
+            with_rounded_factor(finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all));
         storage.write(input, output, part, math, finish);
         write_others<V>(input, output, cols, std::int64_t(number) * group.size + group.rank,
                         std::int64_t(teams_per_row) * group.size, math, finish);

@@ -52,7 +52,8 @@ struct ReduceParts {
     const auto part  = shares.template part<V>(input, group.rank, number);
     Storage storage(nullptr, group);
     const State mine  = storage.reduce(input, part, math, group.lanes());
-    const State whole = exchange(math, team, group, pairs, 0, merge_warp(math, mine, group.lanes()));
+    const State whole =
+        exchange(math, team, group, pairs, 0, merge_warp<sums_warps<Storage>>(math, mine, group.lanes()));
     if (group.rank == 0) states[team.league_rank()] = whole;
   }
 };
@@ -93,7 +94,7 @@ struct WriteParts {
       storage.load(input, part, math);
       const State all   = completed(math, input, join_parts(team, group, own, pairs));
       using FinishRow   = typename Finisher::template Row<Math, A>;
-      const auto finish = finish_row<FinishRow>(math, all, all);
+      const auto finish = with_rounded_factor(finish_row<FinishRow>(math, all, all));
       storage.write_from_input(output, part, math, finish);
       write_others<V>(input, output, shares.cols, std::int64_t(number) * group.size + group.rank,
                       std::int64_t(shares.parts) * group.size, math, finish);

@@ -65,15 +65,15 @@ struct alignas(8) LossState {
   }
 };
 
-template <class Math, class A, class W>
+template <bool is_summed = false, class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION LossState<A, W> merge_warp(const Math& math, const LossState<A, W>& mine, int lanes) {
-  return LossState<A, W>::of(merge_warp(math, mine.exponentials(), lanes),
+  return LossState<A, W>::of(merge_warp<is_summed>(math, mine.exponentials(), lanes),
                              reduce_lanes(mine.linear, 1, lanes, SumJoin{}));
 }
 
-template <class Math, class A, class W>
+template <bool repeated = false, class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION LossState<A, W> merge_lanes(const Math& math, const LossState<A, W>& mine, int lanes) {
-  return LossState<A, W>::of(merge_lanes(math, mine.exponentials(), lanes),
+  return LossState<A, W>::of(merge_lanes<repeated>(math, mine.exponentials(), lanes),
                              reduce_lanes(mine.linear, 1, lanes, SumJoin{}));
 }
 
@@ -344,8 +344,7 @@ KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& 
 /// The gradient by a logit, before the label's part: softmax times a factor of the row, less what smoothing asks for.
 template <class Math, class A>
 struct LogitGradient {
-  A factor;      ///< of exponentials relative to the total's reference, or to the thread's own
-  A factor_low;  ///< what rounding it lost
+  A factor;  ///< of exponentials relative to the total's reference, or to the thread's own
   ExpReference<A> reference;
   A spread;  ///< of the class's weight
 
@@ -354,13 +353,12 @@ struct LogitGradient {
                                        A of_weight)
       : spread(of_weight) {
     const typename Finish<RowOperator::softmax>::template Row<Math, A> softmax(math, own_reference, total);
-    reference  = softmax.reference;
-    factor     = softmax.factor * by;
-    factor_low = fused_multiply_add(softmax.factor, by, -factor) + softmax.factor_low * by;
+    reference = softmax.reference;
+    factor    = softmax.factor * by;
   }
 
   /// From a row's log-sum-exp: relative to the power of two below its exponential.
-  KOKKOS_INLINE_FUNCTION LogitGradient(const Math& math, A lse, A by, A of_weight) : factor_low(0), spread(of_weight) {
+  KOKKOS_INLINE_FUNCTION LogitGradient(const Math& math, A lse, A by, A of_weight) : spread(of_weight) {
     const bool is_finite = Kokkos::isfinite(lse);
     reference            = math.exp.at(is_finite ? math.exp.reference_of(lse) : A(0));
     const A rest         = (reference.base + fused_multiply_add(reference.exponent, log_of_2<A>, -lse)) +
@@ -369,10 +367,7 @@ struct LogitGradient {
   }
 
   /// From a kept exponential.
-  KOKKOS_INLINE_FUNCTION A operator()(const Math&, A kept) const {
-    if constexpr (Math::accuracy == ExpAccuracy::fast) return kept * factor;
-    return fused_multiply_add(kept, factor, kept * factor_low);
-  }
+  KOKKOS_INLINE_FUNCTION A operator()(const Math&, A kept) const { return kept * factor; }
   KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const {
     return (*this)(math, math.exp.of_any(x, reference));
   }

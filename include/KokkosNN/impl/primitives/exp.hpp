@@ -151,6 +151,8 @@ struct ScaledExp {
   using bits      = typename C::bits;
   using Reference = ExpReference<A>;
 
+  static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
+
   A scale;       ///< for log_softmax and the log-sum-exp
   A scale_low;   ///< what rounding the scale lost
   A scale2;      ///< scale * log2(e), high word
@@ -183,6 +185,21 @@ struct ScaledExp {
     } else {
       return reference(is_power(t) ? zero : R, is_power(t) ? nearest(t) : zero);
     }
+  }
+
+  /// R for values up to max, and what `at` makes of it, or of 0 in the place of -inf.
+  struct Referred {
+    A R;
+    ExpReference<A> at;
+  };
+  KOKKOS_INLINE_FUNCTION Referred refer(A max) const {
+    const A t = max * scale2;
+    if (Kokkos::abs(t) < limit - A(1)) {  // so far from the limit that `at` finds the same integer
+      const A n = round_down(t);
+      return {n * inverse, reference(A(0), n)};
+    }
+    const A R = reference_of(max);
+    return {R, at(R == -Kokkos::Experimental::infinity_v<A> ? A(0) : R)};
   }
 
   /// Whether a reference near x is a power of two.
@@ -293,9 +310,8 @@ struct ScaledExp {
   /// Of a vector lane by lane.
   template <class T>
   KOKKOS_INLINE_FUNCTION static auto is_power(T t) {
-    constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
     if constexpr (std::is_same_v<T, A>) {
-      return t < limit && t > -limit;
+      return Kokkos::abs(t) < limit;
     } else {
       return (t < splat<T>(limit)) & (t > splat<T>(-limit));
     }

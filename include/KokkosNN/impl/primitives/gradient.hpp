@@ -25,12 +25,12 @@ struct alignas(8) RowSum {
   W sum = {};
 };
 
-template <class Math, class A, class W>
+template <bool = false, class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_warp(const Math&, const RowSum<A, W>& mine, int lanes) {
   return {reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
 }
 
-template <class Math, class A, class W>
+template <bool = false, class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_lanes(const Math& math, const RowSum<A, W>& mine, int lanes) {
   return merge_warp(math, mine, lanes);
 }
@@ -50,7 +50,7 @@ struct RowScalars {
 template <class A>
 inline constexpr bool is_joined<RowScalars<A>> = false;
 
-template <class Math, class A>
+template <bool = false, class Math, class A>
 KOKKOS_INLINE_FUNCTION RowScalars<A> merge_warp(const Math&, const RowScalars<A>& mine, int) {
   return mine;
 }

@@ -186,6 +186,16 @@ KOKKOS_INLINE_FUNCTION float warp_max([[maybe_unused]] float value) {
 #endif
 }
 
+/// The sum of a whole warp's integers, by one instruction where there is one, as for the largest.
+inline constexpr bool has_warp_sum = has_warp_max;
+KOKKOS_INLINE_FUNCTION std::uint32_t warp_sum([[maybe_unused]] std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(0xffffffffu, value);
+#else
+  return value;  // not called
+#endif
+}
+
 /// Joins the values of neighbouring lanes at distances `from`, 2 `from`, ... below `lanes` (a power of two, at most a
 /// warp); every lane gets the result, bit for bit the same if `join` is commutative.
 template <class T, class Join>
@@ -215,10 +225,12 @@ KOKKOS_INLINE_FUNCTION W rescaled(const Math& math, W sum, A from, A to) {
   return from == -Kokkos::Experimental::infinity_v<A> ? sum : sum * math.exp.rescaling(from, to);
 }
 
-/// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result.
-template <class Math, class State = typename Math::State>
-KOKKOS_INLINE_FUNCTION State merge_lanes(const Math& math, const State& mine, int lanes) {
-  const auto reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
+/// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result. `repeated`: all lanes of
+/// the warp call, and every `lanes` of them have the same states.
+template <bool repeated = false, class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowState<A, W> merge_lanes(const Math& math, const RowState<A, W>& mine, int lanes) {
+  constexpr bool at_once = repeated && has_warp_max && std::is_same_v<A, float>;
+  const A reference      = reduce_lanes(mine.reference, 1, at_once ? native_lanes() : lanes, MaxJoin{});
   return {reference, reduce_lanes(rescaled(math, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
 }
 
@@ -226,11 +238,17 @@ KOKKOS_INLINE_FUNCTION State merge_lanes(const Math& math, const State& mine, in
 template <class State>
 inline constexpr bool is_joined = true;
 
-/// The lanes' states joined where all have one reference.
-template <class Math, class A, class W>
+/// The lanes' states joined where all have one reference, and perhaps the sum already.
+template <bool is_summed = false, class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Math&, const RowState<A, W>& mine, int lanes) {
-  return {mine.reference, reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
+  return {mine.reference, is_summed ? mine.sum : reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
 }
+
+/// Whether a Storage's `reduce` gives every thread its warp's sum.
+template <class Storage>
+inline constexpr bool sums_warps = requires {
+  requires Storage::sums_warps;
+};
 
 /// Two states joined; bitwise commutative.
 template <class Math, class State = typename Math::State>
@@ -278,7 +296,9 @@ struct RowGroup {
   /// Lanes of the group that can shuffle with this one.
   KOKKOS_INLINE_FUNCTION int lanes() const { return size < native_lanes() ? size : native_lanes(); }
   /// Warps that the group spans; more than one only if the group is the team.
-  KOKKOS_INLINE_FUNCTION int warps() const { return (size + native_lanes() - 1) / native_lanes(); }
+  KOKKOS_INLINE_FUNCTION int warps() const {
+    return static_cast<int>((unsigned(size) + native_lanes() - 1) / native_lanes());
+  }
 };
 
 /// A team's scratch of so many bytes. A GPU has it at level 0 only; told so at compile time, Kokkos' bookkeeping
@@ -330,7 +350,7 @@ KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, cons
     const int lanes = power_at_least(warps);
     const int slot  = group.rank & (lanes - 1);
     if (slot < warps) all = slots[slot];
-    all = merge_lanes(math, all, lanes);
+    all = merge_lanes<true>(math, all, lanes);
   } else {
     for (int w = 0; w < warps; ++w) all = merge_two(math, all, slots[w]);
   }

@@ -122,6 +122,21 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
   *to = pack;
 }
 
+/// The same of what will not be read soon: it leaves the last-level cache ahead of other lines.
+template <class P>
+KOKKOS_INLINE_FUNCTION void stream_at_once([[maybe_unused]] P* to, [[maybe_unused]] const P& pack) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(P) == 16) {
+    const auto words = Kokkos::bit_cast<uint4>(pack);
+    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
+                 "r"(words.w)
+                 : "memory");
+    return;
+  }
+#endif
+  store_at_once(to, pack);
+}
+
 /// The same to load one: nvcc does not know of all pointers that they are to global memory, and the instruction for
 /// memory of any kind takes longer.
 template <class P>
@@ -327,6 +342,25 @@ struct MemoryStretch {
     }
   }
 };
+
+/// A stretch whose whole packs leave the caches first; of other rows the stretch itself.
+template <class T, RowForm form>
+struct StreamedStretch : MemoryStretch<T, form> {
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<T, V>& pack, int c) const {
+    KOKKOS_IF_ON_DEVICE((stream_at_once(reinterpret_cast<Pack<T, V>*>(this->base + c), pack);))
+    KOKKOS_IF_ON_HOST((MemoryStretch<T, form>::store_whole_pack(pack, c);))
+  }
+};
+template <class Stretch>
+KOKKOS_INLINE_FUNCTION Stretch streamed(const Stretch& stretch) {
+  return stretch;
+}
+template <class T, RowForm form>
+requires(form !=
+         RowForm::any) KOKKOS_INLINE_FUNCTION StreamedStretch<T, form> streamed(const MemoryStretch<T, form>& stretch) {
+  return {stretch};
+}
 
 /// One row in memory, to read (`T` const) or write.
 template <class T, RowForm form>

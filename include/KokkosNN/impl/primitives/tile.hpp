@@ -121,7 +121,9 @@ struct ExponentialSums {
   using A                       = typename Math::accumulator;
   using W                       = typename Math::wide_sum;
   static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
-  static constexpr A start      = is_full ? 2 * exponentials_at_once + 1 : 0;
+  /// So large that few sums leave its power of two.
+  static constexpr A start = is_full ? 128 : 0;
+  static_assert(!is_full || start > 2 * exponentials_at_once);
 
   Pack<A, lanes> sum = filled<A, lanes>(start);
   Pack<A, lanes> low = filled<A, lanes>(A(0));
@@ -145,6 +147,32 @@ struct ExponentialSums {
     Pack<W, lanes> all;
     for (int l = 0; l < lanes; ++l) all[l] = lane(l);
     return folded<1>(all)[0];
+  }
+
+  /// The sum over a group's lanes, every one of which gets it; of at most so many terms a lane, each at most 2.
+  template <int terms>
+  KOKKOS_INLINE_FUNCTION W sum_of_warp(int group_lanes) const {
+    constexpr bool stays_below_next_power = 2 * terms < start;
+    if constexpr (is_full && lanes == 1 && has_warp_sum && stays_below_next_power && std::is_same_v<W, double>) {
+      if (group_lanes == native_lanes()) return sum_of_whole_warp();
+    }
+    return reduce_lanes(all_lanes(), 1, group_lanes, SumJoin{});
+  }
+
+ private:
+  /// As integers, which a warp adds by one instruction each: a float between `start` and twice that counts units of
+  /// 2^-16, and what it lacks is brought to units of 2^-36.
+  KOKKOS_INLINE_FUNCTION W sum_of_whole_warp() const {
+    static_assert(start == 128);
+    constexpr float unit_2_36 = 0x1.8p-13f;  // added to a small float, leaves units of 2^-36
+    const auto bits_of        = [](float x) { return Kokkos::bit_cast<std::uint32_t>(x); };
+    constexpr auto zeros      = [](float x) { return native_lanes() * Kokkos::bit_cast<std::uint32_t>(x); };
+    const std::uint32_t high  = warp_sum(bits_of(sum[0])) - zeros(start);
+    const auto rest           = static_cast<std::int32_t>(warp_sum(bits_of(low[0] + unit_2_36)) - zeros(unit_2_36));
+    const std::uint64_t units = (std::uint64_t(high) << 20) + static_cast<std::int64_t>(rest);
+    constexpr double unit     = 65536;  // a double whose last bit is 2^-36
+    const double total        = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(unit) + units) - unit;
+    return lanes_that(!(sum[0] == sum[0])) == 0 ? total : Kokkos::Experimental::quiet_NaN_v<double>;
   }
 };
 
@@ -745,7 +773,8 @@ KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const SinkRow& sink,
   rim.store(sink, part, [&](A x) { return value(x - base, part.rim); });
   for_logits_again(row, part, walk, math, last, [&](std::int64_t start, const Window& window, Tile<A, V, K>& tile) {
     if (base != A(0)) tile.subtract(base);
-    tile.store_columns(sink.template from<V>(start), start, walk, window, value);
+    // What else is in the cache is rows that will be read again.
+    tile.store_columns(streamed(sink.template from<V>(start)), start, walk, window, value);
   });
 }
 

@@ -102,6 +102,20 @@ KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
 }
 KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
 
+/// 1 / x of an x that is in the normal range, and whose inverse is, or NaN: the compiler's division looks out for
+/// others.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T inverse_of_normal(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) {
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+    return Kokkos::fma(inverse, Kokkos::fma(-x, inverse, 1.0f), inverse);
+  }
+#endif
+  return splat<T>(ScalarOf<T>(1)) / x;
+}
+
 /// Whether the larger one of two floats, or a NaN, is one instruction.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 inline constexpr bool has_max_with_nan = true;
