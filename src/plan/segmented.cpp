@@ -118,9 +118,9 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   return plan;
 }
 
-std::string to_string(const SegmentedPlan& plan, const char* kernel) {
+std::string to_string(const SegmentedPlan& plan, const char* kernel, int team_size) {
   return std::string("KokkosNN::segmented_") + to_string(plan.op) + '[' + kernel + ',' + to_string(plan.type) + ",c" +
-         std::to_string(plan.chunks.size()) + ",ts" + std::to_string(plan.team_size) + ']';
+         std::to_string(plan.chunks.size()) + ",ts" + std::to_string(team_size) + ']';
 }
 
 }  // namespace KokkosNN::Impl

@@ -53,14 +53,17 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
     const auto memory = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, Workspace::bytes(count));
     workspace         = Workspace::in(memory.data(), count);
   }
-  launch<Bounds>(exec, to_string(plan, "chunks"), {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
+  launch<Bounds>(exec, to_string(plan, "chunks", plan.team_size),
+                 {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
                  ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.scratch_level,
                                       static_cast<int>(plan.scratch_bytes)});
   if (!plan.has_long_rows) return;
   const Teams teams{count, plan.team_size, 0, 0};
-  launch<Bounds>(exec, to_string(plan, "join"), teams, JoinLongRows<Operation>{op, plan.chunks, workspace});
+  launch<Bounds>(exec, to_string(plan, "join", plan.team_size), teams,
+                 JoinLongRows<Operation>{op, plan.chunks, workspace});
   if constexpr (!Operation::one_value_a_row) {
-    launch<Bounds>(exec, to_string(plan, "long_rows"), teams, WriteLongRows<Operation>{op, plan.chunks, workspace});
+    launch<Bounds>(exec, to_string(plan, "long_rows", plan.team_size), teams,
+                   WriteLongRows<Operation>{op, plan.chunks, workspace});
   }
 }
 
@@ -74,7 +77,7 @@ void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, co
                                                         std::integral_constant<int, resident>, int at_a_time,
                                                         const auto& kernel) {
     const std::int64_t teams = std::min<std::int64_t>((plan.chunks.rows + at_a_time - 1) / at_a_time, INT_MAX);
-    launch<Kokkos::LaunchBounds<size, resident>>(exec, to_string(plan, "rows"), {teams, size, 0, 0}, kernel);
+    launch<Kokkos::LaunchBounds<size, resident>>(exec, to_string(plan, "rows", size), {teams, size, 0, 0}, kernel);
   };
   const auto launch_lanes = [&]<int lanes>(std::integral_constant<int, lanes>) {
     using Kernel = ShortRows<Operation, lanes>;
@@ -118,8 +121,8 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   using Bounds               = Kokkos::LaunchBounds<segment_team_size, at_once_long>;
   const std::int64_t at_once = std::int64_t(device_traits(exec).multiprocessors) * at_once_long;
   const Teams resident{std::min(at_once, list.capacity), plan.team_size, 0, 0};
-  launch<Bounds>(exec, to_string(plan, "long_rows"), resident, LongRows<Operation>{op, list});
-  launch<Bounds>(exec, to_string(plan, "long_parts"), resident, LongParts<Operation>{op, list});
+  launch<Bounds>(exec, to_string(plan, "long_rows", plan.team_size), resident, LongRows<Operation>{op, list});
+  launch<Bounds>(exec, to_string(plan, "long_parts", plan.team_size), resident, LongParts<Operation>{op, list});
 }
 
 template <class ExecutionSpace, class Operation>

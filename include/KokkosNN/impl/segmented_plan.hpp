@@ -124,7 +124,7 @@ struct SegmentedPlan {
   RowOperator op            = RowOperator::softmax;
   ElementType type          = ElementType::f32;
   Chunks chunks             = {};  ///< a host's; of a GPU those of a row that takes many teams
-  int team_size             = 1;
+  int team_size             = 1;   ///< of all kernels, but of a GPU's first one where its warps take rows flat
   int warp_elements         = 1;  ///< of a row that a GPU's warp does; longer ones take teams
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
@@ -137,8 +137,8 @@ struct SegmentedPlan {
 
 SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);
 
-/// A kernel's label: `KokkosNN::segmented_softmax[rows,f32,c4096,ts256]`.
-std::string to_string(const SegmentedPlan& plan, const char* kernel);
+/// The label of a kernel whose teams have so many threads: `KokkosNN::segmented_softmax[rows,f32,c4096,ts256]`.
+std::string to_string(const SegmentedPlan& plan, const char* kernel, int team_size);
 
 /// The Views of a call, erased.
 struct SegmentedTensors {
