@@ -104,22 +104,26 @@ constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowO
   return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
 }
 
+/// Aligned rows of floats on CUDA: their addresses take no registers, and there are kernels for them alone.
+constexpr bool leaves_registers(Backend backend, RowForm form, int x_bytes, int y_bytes) {
+  return backend == Backend::cuda && form == RowForm::aligned && x_bytes == 4 && y_bytes == 4;
+}
+
 /// Whether CUDA has a kernel of k packs besides, for rows at which the others leave threads idle, or that one warp can
-/// hold: of aligned rows of floats, whose addresses take no registers.
+/// hold.
 constexpr bool is_exact_packs(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
-  if (backend != Backend::cuda || form != RowForm::aligned || x_bytes != 4 || y_bytes != 4) return false;
+  if (!leaves_registers(backend, form, x_bytes, y_bytes)) return false;
   // log_softmax 4096 x 1280: by 10 packs of one warp 0.89 of copy, by 6 of two 0.93; it keeps its row while it sums.
   return op == RowOperator::softmax ? k == 5 || k == 10 : op == RowOperator::log_softmax && k == 5;
 }
 
-/// Whether teams of up to `max_threads_when_light` threads of such rows run in 56 registers, so that two of that size
+/// Whether teams of up to `max_threads_when_light` threads run in 56 registers, so that two of that size
 /// are resident, or eleven of 96 threads (4096 x 1408 f32: 0.95 of copy, ten of them in 64 registers 0.94; 2048 columns
 /// by teams of 128: 0.96 and 0.95; what more packs would spill costs more).
 inline constexpr int max_threads_when_light = 576;
 constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax;
-  const bool is_float   = x_bytes == 4 && y_bytes == 4;
-  return backend == Backend::cuda && form == RowForm::aligned && is_float && is_forward && (k == 4 || k == 5);
+  return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward && (k == 4 || k == 5);
 }
 
 /// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and

@@ -102,15 +102,22 @@ KOKKOS_INLINE_FUNCTION bool moves_whole_packs(const T* pointer, std::int64_t str
   KOKKOS_IF_ON_HOST(((void)pointer; return stride == 1;))
 }
 
-/// One access of a whole pack, on a GPU. The words go through registers by name: nvcc splits the store of an array.
-template <class P>
+/// One access of a whole pack, on a GPU. The words go through registers by name: nvcc splits the store of an array. 16
+/// bytes that will not be read soon (`streams`) leave the last-level cache ahead of other lines.
+template <bool streams = false, class P>
 KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused]] const P& pack) {
 #if defined(__CUDA_ARCH__)
   if constexpr (sizeof(P) == 16) {
     const auto words = Kokkos::bit_cast<uint4>(pack);
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
-                 "r"(words.w)
-                 : "memory");
+    if constexpr (streams) {
+      asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
+                   "r"(words.w)
+                   : "memory");
+    } else {
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
+                   "r"(words.w)
+                   : "memory");
+    }
     return;
   }
   if constexpr (sizeof(P) == 8) {
@@ -120,21 +127,6 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
   }
 #endif
   *to = pack;
-}
-
-/// The same of what will not be read soon: it leaves the last-level cache ahead of other lines.
-template <class P>
-KOKKOS_INLINE_FUNCTION void stream_at_once([[maybe_unused]] P* to, [[maybe_unused]] const P& pack) {
-#if defined(__CUDA_ARCH__)
-  if constexpr (sizeof(P) == 16) {
-    const auto words = Kokkos::bit_cast<uint4>(pack);
-    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
-                 "r"(words.w)
-                 : "memory");
-    return;
-  }
-#endif
-  store_at_once(to, pack);
 }
 
 /// The same to load one: nvcc does not know of all pointers that they are to global memory, and the instruction for
@@ -348,7 +340,7 @@ template <class T, RowForm form>
 struct StreamedStretch : MemoryStretch<T, form> {
   template <int V>
   KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<T, V>& pack, int c) const {
-    KOKKOS_IF_ON_DEVICE((stream_at_once(reinterpret_cast<Pack<T, V>*>(this->base + c), pack);))
+    KOKKOS_IF_ON_DEVICE((store_at_once<true>(reinterpret_cast<Pack<T, V>*>(this->base + c), pack);))
     KOKKOS_IF_ON_HOST((MemoryStretch<T, form>::store_whole_pack(pack, c);))
   }
 };
