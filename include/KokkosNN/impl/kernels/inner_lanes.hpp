@@ -268,6 +268,10 @@ struct InnerLanes {
     return exponentials<Finisher::keeps_exponentials>(column, reference);
   }
 
+  KOKKOS_INLINE_FUNCTION A exponential(A x, const ExpReference<A>& reference) const {
+    return math.exp.template term_of_difference<sum_for<op>>(x - reference.base, reference);
+  }
+
   template <bool keep>
   KOKKOS_INLINE_FUNCTION Pack<W, V> exponentials(Column& column, const ExpReference<A> (&reference)[V]) const {
     static_assert(K % 2 == 0 && exponentials_at_once >= 2);
@@ -277,8 +281,8 @@ struct InnerLanes {
       Pack<A, V>& first  = column.pack[k];
       Pack<A, V>& second = column.pack[k + 1];
       for (int v = 0; v < V; ++v) {
-        const A a = math.exp(first[v], reference[v]);
-        const A b = math.exp(second[v], reference[v]);
+        const A a = exponential(first[v], reference[v]);
+        const A b = exponential(second[v], reference[v]);
         if constexpr (keep) {
           first[v]  = a;
           second[v] = b;

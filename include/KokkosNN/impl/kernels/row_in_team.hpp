@@ -72,7 +72,7 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
     const auto used    = packs_in_use<V, Row>(walk, part.packs.window(), lanes);
     const auto of_warp = math.exp.refer(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
     PackSums<Math, V> sums;
-    tile.template add_exponentials<leaves_if<keep>>(math, of_warp.at, sums, used);
+    tile.template add_exponentials<leaves_if<keep>, sum_for<op>>(math, of_warp.at, sums, used);
     rim.template add_exponential<keep>(math, of_warp.at, sums);
     constexpr int terms = K * V + 1;  // with the rim
     return {of_warp.R, sums.template sum_of_warp<terms>(lanes)};
@@ -371,7 +371,7 @@ struct OnlineStorage {
   template <class Row, class Math, class Observer = const NoObserver>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
                                                      Observer& observer = NoObserver{}) {
-    const auto mine   = reduce_tiles(row, part, walk, math, observer, last);
+    const auto mine   = reduce_tiles<sum_for<op>>(row, part, walk, math, observer, last);
     const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
     return {reference, rescaled(math, mine.sum, mine.reference, reference)};
   }

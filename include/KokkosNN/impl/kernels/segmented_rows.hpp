@@ -97,7 +97,8 @@ struct SegmentedForward {
     load(share, tile);
     const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
     PackSums<Math, 4> sums;
-    tile.template add_exponentials<leaves_if<keep>>(math, math.exp.at(finite_reference(reference)), sums);
+    tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(math, math.exp.at(finite_reference(reference)),
+                                                                        sums);
     const State mine{reference, sums.all_lanes()};
     const State all = join(math, mine);
     if constexpr (one_value_a_row) {
@@ -149,7 +150,7 @@ struct SegmentedForward {
       load(share, tile);
       const auto reference = running.raise(math, tile.max());
       PackSums<Math, 4> sums;
-      tile.template add_exponentials<Leaves::logits>(math, reference, sums);
+      tile.template add_exponentials<Leaves::logits, sum_for<operation>>(math, reference, sums);
       running.add(sums.all_lanes());
     });
     return running.state();

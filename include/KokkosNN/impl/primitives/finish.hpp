@@ -40,13 +40,6 @@ struct RowMath {
   }
 };
 
-/// A reference that exponentials can be taken relative to: 0 in place of -inf.
-template <class T>
-KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
-  using A = ScalarOf<T>;
-  return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
-}
-
 template <RowOperator op>
 struct Finish;
 
@@ -70,6 +63,12 @@ KOKKOS_INLINE_FUNCTION auto output_row(const Sink& sink, std::int64_t row) {
   }
 }
 
+/// What a row's finish makes of the exponential of x.
+template <class FinishRow, class Math, class T>
+KOKKOS_FORCEINLINE_FUNCTION T of_exponential(const FinishRow& finish, const Math& math, T x) {
+  return finish(math, math.exp(x, splat_reference<T>(finish.reference)));
+}
+
 /// y = exp(scale (x - reference)) / sum; the exponentials relative to the thread's own reference are kept and rescaled.
 template <>
 struct Finish<RowOperator::softmax> {
@@ -87,12 +86,12 @@ struct Finish<RowOperator::softmax> {
         : reference(math.exp.at(finite_reference(total.reference))) {
       // 0 where the thread's lanes saw nothing but -inf: relative to a reference of 0 instead it could be infinite.
       const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
-      set_factors(math, rescaling, static_cast<A>(total.sum));
+      set_factors(math, rescaling, split_sum<A>(total.sum));
     }
     /// Of rows side by side, one a lane of A, each of which is kept relative to its total.
     KOKKOS_INLINE_FUNCTION Row(const Math& math, const ExpReference<A>& reference_, const TwoWords<A>& sum)
         : reference(reference_) {
-      set_factors(math, splat<A>(ScalarOf<A>(1)), sum.high);
+      set_factors(math, splat<A>(ScalarOf<A>(1)), sum);
     }
     /// What kept exponentials need of the row, for whom to tell, and as it was told.
     KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {factor, factor_low}; }
@@ -106,7 +105,7 @@ struct Finish<RowOperator::softmax> {
     /// From the input itself, where own_reference was the total's.
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
-      return (*this)(math, math.exp(x, splat_reference<T>(reference)));
+      return of_exponential(*this, math, x);
     }
     /// From many inputs of a row, less reference.base. (The series of doubles would be spilled.)
     KOKKOS_INLINE_FUNCTION auto from_differences() const
@@ -118,13 +117,15 @@ struct Finish<RowOperator::softmax> {
     KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0)); }
 
    private:
-    /// What the sum has lost by being rounded to A is less than half an ulp, and not looked for.
-    KOKKOS_INLINE_FUNCTION void set_factors(const Math& math, A rescaling, A sum) {
+    /// What a sum of floats has lost by being rounded to one is less than half an ulp, and not looked for: rows side by
+    /// side would pay for it.
+    KOKKOS_INLINE_FUNCTION void set_factors(const Math& math, A rescaling, const TwoWords<A>& sum) {
       const A zero    = splat<A>(ScalarOf<A>(0));
-      const A one     = splat<A>(ScalarOf<A>(1));
-      const A inverse = sum == zero ? splat<A>(math.masked_value) : inverse_of_normal(sum);
-      factor          = rescaling * inverse;
-      factor_low      = sum == zero ? zero : factor * fused_multiply_add(-inverse, sum, one);
+      const A inverse = sum.high == zero ? splat<A>(math.masked_value) : inverse_of_normal(sum.high);
+      A missing       = fused_multiply_add(-inverse, sum.high, splat<A>(ScalarOf<A>(1)));
+      if constexpr (!std::is_same_v<ScalarOf<A>, float>) missing = fused_multiply_add(-inverse, sum.low, missing);
+      factor     = rescaling * inverse;
+      factor_low = sum.high == zero ? zero : factor * missing;
     }
   };
 };
@@ -138,7 +139,7 @@ struct RoundedFactor : FinishRow {
   }
   template <class Math, class T>
   KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
-    return (*this)(math, math.exp(x, splat_reference<T>(this->reference)));
+    return of_exponential(*this, math, x);
   }
 };
 
@@ -203,6 +204,10 @@ struct Finish<RowOperator::logsumexp> {
     return fused_multiply_add(math.exp.scale, reference, Kokkos::log(sum) + math.exp.logarithm_less(reference));
   }
 };
+
+/// What an operator's sum of exponentials is for.
+template <RowOperator op>
+inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient : SumFor::logarithm;
 
 }  // namespace KokkosNN::Impl
 

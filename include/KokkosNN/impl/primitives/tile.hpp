@@ -191,13 +191,17 @@ template <bool keep>
 inline constexpr Leaves leaves_if = keep ? Leaves::exponentials : Leaves::logits;
 
 /// exp(scale (x - R)) of a pack of x, where that is left, or else of x - base; added up to the lanes of PackSums.
-template <Leaves leaves, class A, int V, class Math>
+template <Leaves leaves, SumFor use, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, Pack<A, V>& pack,
                                                              const ExpReference<A>& reference) {
   Pack<A, V> e;
   for (int v = 0; v < V; ++v) {
-    e[v] = leaves == Leaves::logits ? math.exp(pack[v], reference) : math.exp.of_difference(pack[v], reference);
-    if constexpr (leaves == Leaves::exponentials) pack[v] = e[v];
+    const A d = leaves == Leaves::logits ? pack[v] - reference.base : pack[v];
+    if constexpr (leaves == Leaves::exponentials) {
+      e[v] = pack[v] = math.exp.of_difference(d, reference);
+    } else {
+      e[v] = math.exp.template term_of_difference<use>(d, reference);
+    }
   }
   return folded<sum_lanes_of<V>>(e);
 }
@@ -206,7 +210,7 @@ KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, P
 template <bool keep, class A, int V, class Math>
 KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
                                              PackSums<Math, V>& sums) {
-  sums.add(exponentials<leaves_if<keep>>(math, pack, reference));
+  sums.add(exponentials<leaves_if<keep>, SumFor::quotient>(math, pack, reference));
 }
 
 /// Columns begin to end of a row, which packs go through from `begin` on.
@@ -624,7 +628,7 @@ struct Tile {
   }
 
   /// Adds exp(pack - reference).
-  template <Leaves leaves, class Math, class Used = AllPacks>
+  template <Leaves leaves, SumFor use, class Math, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums, const Used& used = {}) {
     // Hardly ever, so not in the loop below.
@@ -632,9 +636,9 @@ struct Tile {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
       if (!used(k)) continue;
-      auto parts = exponentials<leaves>(math, pack[k], reference);
+      auto parts = exponentials<leaves, use>(math, pack[k], reference);
       if (k + 1 < K && used(k + 1)) {
-        const auto others = exponentials<leaves>(math, pack[k + 1 < K ? k + 1 : k], reference);
+        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], reference);
         for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
       }
       sums.add(parts);
@@ -700,16 +704,16 @@ struct LastTile {
   bool is_held = false;
 
   /// Adds the tile's exponentials; it stays as it is but where logits are too large for references to be powers of two.
-  template <class Math>
+  template <SumFor use, class Math>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums) {
     is_held = holds && reference.base == A(0);
-    tile.template add_exponentials<Leaves::differences>(math, reference, sums);
+    tile.template add_exponentials<Leaves::differences, use>(math, reference, sums);
   }
 };
 
 /// (max, sum) of a span, loaded tile by tile.
-template <class A, int V, int K, bool holds, class Row, class Math, class Observer>
+template <SumFor use, class A, int V, int K, bool holds, class Row, class Math, class Observer>
 KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
                                                          const Math& math, Observer& observer,
                                                          LastTile<A, V, K, holds>& last) {
@@ -723,7 +727,7 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
     show_tile<V, K>(tile, span.start(t, tile_size), walk, window, observer);
     const auto reference = running.raise(math, tile.max());
     PackSums<Math, V> sums;
-    last.add_exponentials(math, reference, sums);
+    last.template add_exponentials<use>(math, reference, sums);
     running.add(sums.all_lanes());
   }
   RimElement<A, Row::has_rims> rim;
