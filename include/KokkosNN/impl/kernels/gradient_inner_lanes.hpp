@@ -116,8 +116,9 @@ struct GradientInnerLanes {
     };
 
     auto running = filled<RunningTerms<Math>, V>(RunningTerms<Math>{});
-    for (std::int64_t first = place.first; first - place.first < cols; first += step) {
-      load(first);
+    std::int64_t end = 0;  // of what was read
+    for (; end < cols; end += step) {
+      load(end + place.first);
       const auto sums = sums_of_held<Math, V>(y_held.pack, dy_held.pack);
       for (int v = 0; v < V; ++v) running[v] = running[v] + RunningTerms<Math>(sums.lane(v));
     }
@@ -129,9 +130,11 @@ struct GradientInnerLanes {
     FinishRow finish[V];
     for (int v = 0; v < V; ++v) finish[v] = FinishRow(math, State{all[v]});
     const auto output = sink.template column<V>(o, i);
-    for (std::int64_t first = place.first; first - place.first < cols; first += step) {
-      if (cols > step) load(first);  // otherwise they are still held
-      store(output, window, first, place.depth, [&](int k) {
+    // Backward: what was read last is still held, and what was read before that may be in a cache.
+    const std::int64_t last = end - step;
+    for (std::int64_t c = last; c >= 0; c -= step) {
+      if (c < last) load(c + place.first);
+      store(output, window, c + place.first, place.depth, [&](int k) {
         Pack<T, V> result;
         y_held.pack[k].show_again(math.zero, [&](const auto& value) {
           dy_held.pack[k].show_again(math.zero, [&](const auto& gradient) {

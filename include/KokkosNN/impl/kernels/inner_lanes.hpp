@@ -156,6 +156,7 @@ struct InnerLanes {
     auto* const sums   = static_cast<Pack<W, V>*>(slots);
     auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + (slots == nullptr ? 0 : place.speakers() * lanes));
     Column column;
+    std::int64_t end = 0;  // of what was read
     PackState<Math, V> all;
     if constexpr (keeps) {
       load(column, input, window, place, 0);
@@ -163,8 +164,8 @@ struct InnerLanes {
       all.sum       = join_inner(team, place, sum_of_exponentials(column, all.reference), sums, SumJoin{});
     } else {
       RunningSum<Math> running[V];
-      for (std::int64_t c = 0; c < cols; c += std::int64_t(K) * place.depth) {
-        load(column, input, window, place, c);
+      for (; end < cols; end += reach(place)) {
+        load(column, input, window, place, end);
         add(column, running);
       }
       Pack<A, V> own;
@@ -179,7 +180,7 @@ struct InnerLanes {
         if (v < window.end) sink.store(Finisher::value(math, all.of(v)), o * inner + i + v);
       }
     } else {
-      write(column, input, sink.template column<V>(o, i), window, place, all);
+      write(column, input, sink.template column<V>(o, i), window, place, end, all);
     }
   }
 
@@ -219,6 +220,9 @@ struct InnerLanes {
     const int last = (place.first | (place.warp_depth() - 1)) + (K - 1) * place.depth;
     return window.end > 0 && c + last < cols;
   }
+
+  /// Positions of the reduced axis that a team has at a time.
+  KOKKOS_INLINE_FUNCTION std::int64_t reach(const InnerPlace& place) const { return std::int64_t(K) * place.depth; }
 
   /// Whether this lane's packs are moved at once; single elements always are.
   template <class Side>
@@ -305,14 +309,16 @@ struct InnerLanes {
 
   template <class Input, class Output>
   KOKKOS_INLINE_FUNCTION void write(Column& column, const Input& input, const Output& output, const Window& window,
-                                    const InnerPlace& place, const PackState<Math, V>& all) const {
+                                    const InnerPlace& place, std::int64_t end, const PackState<Math, V>& all) const {
     typename Finisher::template Row<Math, A> finish[V];
     for (int v = 0; v < V; ++v) finish[v] = {math, all.reference[v], all.of(v)};
     if constexpr (keeps) {
       store(column, output, window, place, 0, [&](A kept, int v) { return finish[v](math, kept); });
     } else {
-      for (std::int64_t c = 0; c < cols; c += std::int64_t(K) * place.depth) {
-        load(column, input, window, place, c);
+      // Backward: the column still holds what was read last, and a cache what was read before that.
+      const std::int64_t last = end - reach(place);
+      for (std::int64_t c = last; c >= 0; c -= reach(place)) {
+        if (c < last) load(column, input, window, place, c);
         store(column, output, window, place, c, [&](A x, int v) { return finish[v].from_input(math, x); });
       }
     }
