@@ -173,6 +173,40 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
       << "a row that is not aligned could not have as many";
 }
 
+TEST(Planner, LogSumExpsOfFloatsOnAnNvidiaGpuTakeFewThreadsARow) {
+  const auto planned = [](RowOperator op, std::int64_t rows, std::int64_t cols) {
+    RowProblem p = cols % 4 == 0 ? contiguous(rows, cols) : problem(rows, cols);
+    p.op         = op;
+    p.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::shifted;
+    return make_plan(p, h200());
+  };
+
+  EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 16).lanes, 1);
+  EXPECT_EQ(planned(RowOperator::softmax, 1048576, 16).lanes, 2);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 128).lanes, 4);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 262144, 197).lanes, 8);
+  EXPECT_EQ(planned(RowOperator::softmax, 262144, 197).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 4096, 2048).lanes, 128);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 16384, 4096).packs_per_thread, 8);
+}
+
+TEST(Planner, FewLongLogSumExpsAreSplitOverAsManyTeamsAsRunAtOnce) {
+  const auto planned = [](std::int64_t rows, SoftmaxOptions options = {}) {
+    RowProblem p = contiguous(rows, 1048576);
+    p.op         = RowOperator::logsumexp;
+    return make_plan(p, h200(), options);
+  };
+
+  EXPECT_EQ(planned(64).strategy, RowStrategy::split_row);
+  EXPECT_EQ(planned(64).teams_per_row, 4) << "396 teams run at once";
+  EXPECT_EQ(planned(64).league_size, 256);
+  EXPECT_EQ(planned(128).teams_per_row, 2);
+  const SoftmaxOptions invariant{.determinism = Determinism::batch_invariant,
+                                 .plan        = {.strategy = RowStrategy::split_row}};
+  EXPECT_EQ(planned(64, invariant).teams_per_row, planned(20, invariant).teams_per_row);
+  EXPECT_EQ(planned(64, invariant).teams_per_row, 128);
+}
+
 TEST(Planner, MaskedRowsOnAnNvidiaGpuTakeMorePacksAThread) {
   const auto packs = [](std::int64_t cols) {
     RowProblem masked = contiguous(131072, cols);

@@ -61,6 +61,9 @@ void tune_for_gradient(Policy& policy, Backend backend);
 /// Changes CUDA's policy to what rows under a mask need.
 void tune_cuda_for_mask(Policy& policy, int pack);
 
+/// Changes it to what a log-sum-exp needs.
+void tune_cuda_for_logsumexp(Policy& policy, int pack);
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_SRC_PLAN_POLICY_HPP

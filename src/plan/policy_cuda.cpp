@@ -56,6 +56,16 @@ constexpr RegisterPolicy registers_masked[] = {
                      // 1024: 1.07 and 1.00; boolean f32 131072 x 2048: 0.58 and 0.52
 };
 
+// log-sum-exps of floats, in microseconds: with nothing to write, fewer threads a row are enough
+constexpr RegisterPolicy registers_reduction_v4[] = {
+    {2, 2, 128},    {16, 4, 128},  // 1048576 x 16: 25, with 2 packs 31; x 32: 44, with 2 packs 58, with 8 51
+    {63, 8, 128},                  // 1048576 x 128: 134, with 4 packs 151; 262144 x 197: 68 and 89
+    {128, 4, 128},                 // 32768 x 256: 15.8, with 8 packs 16.6; 16384 x 512: 15.6 and 16.4
+    {384, 8, 128},                 // 4096 x 1536, by 6 packs then: 13.4, with 4 packs 14.1
+    {512, 4, 128},                 // 4096 x 2048: 15.8, with 8 packs 16.8; 16384 x 2048: 43.7 and 43.7
+    {8192, 8, 128},                // 16384 x 4096: 73, with 4 packs 84
+};
+
 template <int n>
 void set_registers(Policy& policy, const RegisterPolicy (&table)[n]) {
   policy.registers        = table;
@@ -107,6 +117,12 @@ Policy policy_cuda(int pack) {
 
 void tune_cuda_for_mask(Policy& policy, int pack) {
   if (pack > 2) set_registers(policy, registers_masked);
+}
+
+void tune_cuda_for_logsumexp(Policy& policy, int pack) {
+  if (pack != 4) return;
+  set_registers(policy, registers_reduction_v4);
+  policy.reduce_full_packs = INT64_MAX;  // as the table says
 }
 
 }  // namespace KokkosNN::Impl
