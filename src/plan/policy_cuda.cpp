@@ -10,12 +10,12 @@
 //   elements. So do odd rows of less than 64 columns, 0.6, and odd 16-bit rows of less than 256, 0.6 to 0.7.
 // - 4096 rows of 1408 to 2560 columns: 0.94 to 0.97. Few waves of teams, in which a warp waits for memory an eighth of
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
-// - doubles beyond 8192 columns: 0.71 to 0.77; odd 16-bit rows of 50257: 0.79. One team of up to 1024 threads fills a
+// - doubles beyond 8192 columns: 0.77 to 0.85; odd 16-bit rows of 50257: 0.80. One team of up to 1024 threads fills a
 //   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
 // - split_row, 0.82 to 0.87: a turn lasts as long as its slowest team; stalls at the barrier behind the letters. With
 //   more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
-// - one row of 16777216: 0.56. 111 MB are read for 67: the cache does not keep them until the second read.
-// - LayoutLeft with 1024 columns: 0.68 (16-bit types 0.52). A column needs a whole multiprocessor's registers, two
+// - one row of 16777216: 0.57. 111 MB are read for 67: the cache does not keep them until the second read.
+// - LayoutLeft with 1024 columns: 0.74 (16-bit types 0.56). A column needs a whole multiprocessor's registers, two
 //   teams of them at most; loads and arithmetic do not overlap.
 
 namespace KokkosNN::Impl {
