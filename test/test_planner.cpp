@@ -173,7 +173,7 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
       << "a row that is not aligned could not have as many";
 }
 
-TEST(Planner, LogSumExpsOfFloatsOnAnNvidiaGpuTakeFewThreadsARow) {
+TEST(Planner, LogSumExpsOnAnNvidiaGpuTakeFewThreadsARow) {
   const auto planned = [](RowOperator op, std::int64_t rows, std::int64_t cols) {
     RowProblem p = cols % 4 == 0 ? contiguous(rows, cols) : problem(rows, cols);
     p.op         = op;
@@ -188,6 +188,13 @@ TEST(Planner, LogSumExpsOfFloatsOnAnNvidiaGpuTakeFewThreadsARow) {
   EXPECT_EQ(planned(RowOperator::softmax, 262144, 197).lanes, 16);
   EXPECT_EQ(planned(RowOperator::logsumexp, 4096, 2048).lanes, 128);
   EXPECT_EQ(planned(RowOperator::logsumexp, 16384, 4096).packs_per_thread, 8);
+
+  RowProblem halves = contiguous(1048576, 64);
+  halves.op         = RowOperator::logsumexp;
+  halves.x_type     = ElementType::bf16;
+  halves.x_bytes    = 2;
+  halves.y_bytes    = 2;
+  EXPECT_EQ(make_plan(halves, h200()).lanes, 2);
 }
 
 TEST(Planner, FewLongLogSumExpsAreSplitOverAsManyTeamsAsRunAtOnce) {
