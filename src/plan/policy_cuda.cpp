@@ -58,12 +58,13 @@ constexpr RegisterPolicy registers_masked[] = {
 
 // log-sum-exps of floats, in microseconds: with nothing to write, fewer threads a row are enough
 constexpr RegisterPolicy registers_reduction_v4[] = {
-    {2, 2, 128},    {16, 4, 128},  // 1048576 x 16: 25, with 2 packs 31; x 32: 44, with 2 packs 58, with 8 51
-    {63, 8, 128},                  // 1048576 x 128: 134, with 4 packs 151; 262144 x 197: 68 and 89
-    {128, 4, 128},                 // 32768 x 256: 15.8, with 8 packs 16.6; 16384 x 512: 15.6 and 16.4
-    {384, 8, 128},                 // 4096 x 1536, by 6 packs then: 13.4, with 4 packs 14.1
-    {512, 4, 128},                 // 4096 x 2048: 15.8, with 8 packs 16.8; 16384 x 2048: 43.7 and 43.7
-    {8192, 8, 128},                // 16384 x 4096: 73, with 4 packs 84
+    {2, 2, 128},     // more would be empty
+    {16, 4, 128},    // 1048576 x 16: 25, with 2 packs 31; x 32: 44, with 2 packs 58, with 8 51
+    {63, 8, 128},    // 1048576 x 128: 134, with 4 packs 151; 262144 x 197: 68 and 89
+    {128, 4, 128},   // 32768 x 256: 15.8, with 8 packs 16.6; 16384 x 512: 15.6 and 16.4
+    {384, 8, 128},   // 4096 x 1536, by 6 packs then: 13.4, with 4 packs 14.1
+    {512, 4, 128},   // 4096 x 2048: 15.8, with 8 packs 16.8; 16384 x 2048: 43.7 and 43.7
+    {8192, 8, 128},  // 16384 x 4096: 73, with 4 packs 84
 };
 
 // the same of 16 bits
