@@ -391,7 +391,7 @@ TEST(GradientLayout, IsShiftedWhereTheRowsOfAllTensorsLieAlikeBetweenPacks) {
 
 TEST(GradientPlanner, SplitsNoRowOverTwoKernels) {
   for (const auto op : {RowOperator::softmax, RowOperator::softmax_backward}) {  // a softmax of this size is
-    const RowPlan plan = plan_on_gpu(op, 8, 1048576, 4);
+    const RowPlan plan = plan_on_gpu(op, 1, 1 << 24, 4);
     EXPECT_EQ(plan.strategy, RowStrategy::split_row);
     EXPECT_EQ(plan.launches, op == RowOperator::softmax ? 2 : 1);
   }

@@ -160,6 +160,21 @@ TYPED_TEST(Gradients, WrittenOverTheirInputsMatch) {
   });
 }
 
+TYPED_TEST(Gradients, OfManyMoreSplitRowsThanTeamsMatchInPlaceToo) {
+  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+  SoftmaxOptions options{.plan = {.strategy = RowStrategy::split_row, .teams_per_row = 2}};
+  if (on_gpu) options.plan.team_size = 512;  // the largest, so that there are few groups
+  for_each_gradient([&](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    for (const std::int64_t cols : {776, 777}) {
+      GradientTrial<Op, TypeParam> trial(1000, cols);
+
+      EXPECT_TRUE(trial.run_correct(options)) << KokkosNN::to_string(Op) << ", " << cols << " columns";
+      EXPECT_TRUE(trial.run_in_place_correct(Output::over_x, options)) << KokkosNN::to_string(Op) << ", " << cols;
+    }
+  });
+}
+
 TYPED_TEST(Gradients, OfABroadcastGradientMatch) {
   for (const std::int64_t cols : {10, 100, 5000}) {
     const Placement place = right({6, cols});

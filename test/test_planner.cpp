@@ -261,6 +261,35 @@ TEST(Planner, SmallTeamsShareARowOfWhichFewAreNeeded) {
   EXPECT_EQ(plan(262144).team_size, 256);
 }
 
+TEST(Planner, MoreSmallTeamsShareARowWhereEachHasOneToReduceWhileItWaitsForAnother) {
+  const auto plan = [](std::int64_t cols) {
+    RowProblem rows = problem(1024, cols);
+    rows.form       = RowForm::aligned;
+    return make_plan(rows, h200());
+  };
+  EXPECT_EQ(plan(262144).team_size, 128);
+  EXPECT_EQ(plan(262144).teams_per_row, 64);
+  EXPECT_EQ(plan(1 << 20).team_size, 256);
+
+  RowProblem gradient = problem(512, 131072);
+  gradient.op         = RowOperator::softmax_backward;
+  gradient.form       = RowForm::aligned;
+  EXPECT_EQ(make_plan(gradient, h200()).team_size, 256);
+  EXPECT_EQ(make_plan(gradient, h200()).teams_per_row, 32);
+}
+
+TEST(Planner, TeamsThatHoldTwoRowsAreAsManyAsTheirRegistersAllow) {
+  const auto league = [](RowOperator op, RowForm form) {
+    RowProblem rows = problem(100000, 65536);
+    rows.op         = op;
+    rows.form       = form;
+    return make_plan(rows, h200()).league_size;
+  };
+  EXPECT_EQ(league(RowOperator::softmax, RowForm::aligned), 132 * (512 / 128));
+  EXPECT_EQ(league(RowOperator::softmax, RowForm::any), 132 * (768 / 128) / 16 * 16);  // hold one row
+  EXPECT_EQ(league(RowOperator::masked_softmax, RowForm::any), 132 * (512 / 128));     // one, and what masks it
+}
+
 TEST(Planner, TheLargestTeamsReadLongRowsTwice) {
   const auto team_size = [](std::int64_t rows, std::int64_t cols) {
     return make_plan(problem(rows, cols), h200(), forcing(RowStrategy::team_online)).team_size;
@@ -284,16 +313,16 @@ TEST(Planner, AFewRowsThatATeamOfHalfTheThreadsHoldsAreNotSplit) {
   EXPECT_EQ(make_plan(problem(8, 32768), h200()).strategy, RowStrategy::split_row);
 }
 
-TEST(Planner, FewRowsThatTheCacheHoldsAreSplitByTwoKernels) {
+TEST(Planner, FewRowsThatTheCacheHoldsAndNoTeamsAreSplitByTwoKernels) {
   const auto launches = [](std::int64_t rows, std::int64_t cols, SoftmaxOptions options = {}) {
     return make_plan(problem(rows, cols), h200(), options).launches;
   };
 
-  EXPECT_EQ(launches(8, 1 << 20), 2);
-  EXPECT_EQ(launches(64, 1 << 20), 1);  // far more than the cache
-  EXPECT_EQ(launches(8, 1 << 18), 1);   // an exchange of few teams
-  EXPECT_EQ(launches(8, 1 << 20, {.determinism = Determinism::batch_invariant}), 1);
-  EXPECT_EQ(launches(8, 1 << 20, {.plan = {.launches = 1}}), 1);
+  EXPECT_EQ(launches(1, 1 << 24), 2);
+  EXPECT_EQ(launches(8, 1 << 24), 1);  // far more than the cache
+  EXPECT_EQ(launches(8, 1 << 20), 1);  // which half of all teams hold
+  EXPECT_EQ(launches(1, 1 << 24, {.determinism = Determinism::batch_invariant}), 1);
+  EXPECT_EQ(launches(1, 1 << 24, {.plan = {.launches = 1}}), 1);
   EXPECT_EQ(launches(1000, 1 << 20, {.plan = {.launches = 2}}), 2);
 }
 
@@ -464,9 +493,11 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     if (plan.league_size != p.rows * plan.teams_per_row) return "not a team for each part";
     if (threads * plan.packs_per_thread * plan.pack < held) return "a row does not fit";
   } else if (plan.strategy == RowStrategy::split_row) {
-    const std::int64_t resident =
-        on_gpu ? std::int64_t(traits.multiprocessors) * (traits.resident_threads / plan.team_size)
-               : traits.multiprocessors / plan.team_size;
+    const bool holds  = std::int64_t(plan.teams_per_row) * plan.team_size * plan.packs_per_thread * plan.pack >= held;
+    const int holding = KokkosNN::Impl::most_threads_when_holding(traits.backend, p.op, plan.form);
+    const int threads = std::min(holds ? holding : traits.resident_threads, traits.resident_threads);
+    const std::int64_t resident = on_gpu ? std::int64_t(traits.multiprocessors) * (threads / plan.team_size)
+                                         : traits.multiprocessors / plan.team_size;
     if (plan.league_size > resident) return "teams that wait for each other may not be resident together";
     if (plan.league_size < plan.teams_per_row) return "fewer teams than share a row";
   }

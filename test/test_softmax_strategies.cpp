@@ -190,6 +190,25 @@ TEST(SplitRow, MoreRowsThanGroupsOfTeamsMatch) {
   }
 }
 
+template <RowOperator Op, class T>
+void many_turns_match() {
+  SoftmaxOptions options     = forced(RowStrategy::split_row);
+  options.plan.teams_per_row = 2;
+  if (on_gpu) options.plan.team_size = 512;  // the largest, so that there are few groups
+  auto trial = strategy_trial<Op, T>(RowStrategy::split_row, 1000, 777);
+
+  EXPECT_GE(1000, 10 * trial.plan(options).league_size / 2);
+  EXPECT_TRUE(took_the_path(trial, RowStrategy::split_row, options)) << to_string(Op);
+}
+
+TEST(SplitRow, MoreTurnsThanLettersAreToldApartByMatch) {
+  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+  many_turns_match<RowOperator::softmax, float>();
+  many_turns_match<RowOperator::softmax, double>();
+  many_turns_match<RowOperator::log_softmax, BHalf>();
+  many_turns_match<RowOperator::logsumexp, float>();
+}
+
 SoftmaxOptions split_by(int launches) {
   SoftmaxOptions options = forced(RowStrategy::split_row);
   options.plan.launches  = launches;

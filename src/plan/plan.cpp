@@ -136,11 +136,21 @@ class Planner {
         return std::min(is_gradient() ? Impl::max_threads_when_wide : Impl::max_threads_per_team,
                         m_traits.max_team_size);
       case RowStrategy::team_online:
+        return std::min(threads_when_looping(), m_traits.max_team_size);
       case RowStrategy::split_row:
-        return std::min(Impl::most_threads_when_looping(m_problem.op), m_traits.max_team_size);
+        return std::min(threads_when_holding(), m_traits.max_team_size);
       default:
         return m_traits.max_team_size;
     }
+  }
+
+  int threads_when_looping() const { return Impl::most_threads_when_looping(m_problem.op); }
+
+  /// The form of rows that split_row's teams are counted for: with batch invariance the same for all.
+  RowForm counted_form() const { return m_is_batch_invariant ? RowForm::aligned : m_plan.form; }
+
+  int threads_when_holding() const {
+    return Impl::most_threads_when_holding(m_traits.backend, m_problem.op, counted_form());
   }
 
   /// Rows as far as they may matter: with batch invariance always many.
@@ -482,7 +492,7 @@ class Planner {
     } else {
       split_over_resident_teams();
     }
-    set_scratch(exchange_bytes(m_plan.team_size) + 2 * pair_bytes() + sizeof(std::int64_t));
+    set_scratch(exchange_bytes(m_plan.team_size) + sizeof(std::int64_t));
   }
 
   /// Teams of a size that hold a row in their registers.
@@ -493,17 +503,19 @@ class Planner {
 
   int split_team_size() const {
     const int small = m_policy.split_small_team_size;
-    const int most  = is_cross_entropy(m_problem.op) ? m_policy.loss_split_small_teams : m_policy.split_small_teams;
+    int most        = m_policy.split_small_teams_alone;
+    if (is_cross_entropy(m_problem.op)) most = m_policy.loss_split_small_teams;
+    if (Impl::overlaps_rows(m_traits.backend, m_problem.op, counted_form())) most = m_policy.split_small_teams;
     return most > 0 && teams_that_hold(small) <= most ? small : m_policy.split_team_size;
   }
 
-  /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and each is split so often that to read
-  /// them again costs less than that their teams wait for each other.
+  /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and are too long for the teams that may
+  /// share one to hold it, so that one kernel would read them again as well.
   bool is_read_twice_from_cache() const {
     const double bytes = static_cast<double>(m_problem.rows) * m_problem.cols * m_problem.x_bytes;
     return is_gpu() && has_second_kernel() && m_request.teams_per_row == 0 && has_few_rows() &&
            bytes <= m_policy.split_twice_caches * static_cast<double>(m_traits.cache) &&
-           teams_that_hold() >= m_policy.split_twice_teams;
+           teams_that_hold() > most_teams_a_row(threads_when_holding());
   }
 
   void split_by_two_kernels() {
@@ -518,32 +530,40 @@ class Planner {
   }
 
   void split_over_resident_teams() {
-    const std::int64_t resident = resident_teams(m_plan.team_size);
-    // Two calls on two instances can't starve each other as long as neither needs more than half of the device.
-    const std::int64_t most = std::max<std::int64_t>(1, is_gpu() ? resident / 2 : resident);
-    std::int64_t teams      = m_request.teams_per_row;
+    const std::int64_t holding = teams_that_hold();
+    std::int64_t teams         = m_request.teams_per_row;
+    if (teams == 0) teams = std::min(holding, teams_in_one_wave());
+    if (m_request.teams_per_row == 0 && teams > most_teams_a_row(threads_when_holding())) {
+      teams = std::min(holding - 1, most_teams_a_row(threads_when_looping()));
+    }
+    const std::int64_t resident = resident_teams(teams >= holding ? threads_when_holding() : threads_when_looping());
     if (teams > resident) {
       refuse(std::to_string(teams) + " teams a row must run at once and the device surely runs " +
              std::to_string(resident));
     }
-    if (teams == 0) teams = std::clamp<std::int64_t>(std::min(teams_that_hold(), teams_in_one_wave(resident)), 1, most);
     m_plan.teams_per_row = static_cast<int>(teams);
     m_plan.league_size   = std::min(m_problem.rows, resident / teams) * teams;
   }
 
+  /// Two calls on two instances can't starve each other as long as neither needs more than half of the device.
+  std::int64_t most_teams_a_row(int threads) const {
+    return std::max<std::int64_t>(1, is_gpu() ? resident_teams(threads) / 2 : resident_teams(threads));
+  }
+
   /// Teams a row of which all rows' teams run at once. A log-sum-exp has no second read to save, so its teams may loop
   /// over more than they hold, and wait for each other once: 64 x 1048576 f32 by 4 teams 78 us, by 128 134 us.
-  std::int64_t teams_in_one_wave(std::int64_t resident) const {
+  std::int64_t teams_in_one_wave() const {
     if (!is_gpu() || m_problem.op != RowOperator::logsumexp || m_is_batch_invariant) return INT64_MAX;
-    const std::int64_t teams = std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, m_problem.rows));
+    const std::int64_t resident = resident_teams(threads_when_looping());
+    const std::int64_t teams    = std::max<std::int64_t>(1, resident / std::max<std::int64_t>(1, m_problem.rows));
     return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(teams)));
   }
 
-  /// Teams that are sure to run at the same time.
-  std::int64_t resident_teams(int team_size) const {
-    if (!is_gpu()) return std::max(1, m_traits.multiprocessors / team_size);
-    const int threads = std::min(m_traits.resident_threads, Impl::most_threads_when_looping(m_problem.op));
-    return std::int64_t(m_traits.multiprocessors) * std::max(1, threads / team_size);
+  /// Teams that are sure to run at the same time, of kernels compiled for so many threads.
+  std::int64_t resident_teams(int compiled_for) const {
+    if (!is_gpu()) return std::max(1, m_traits.multiprocessors / m_plan.team_size);
+    const int threads = std::min(m_traits.resident_threads, compiled_for);
+    return std::int64_t(m_traits.multiprocessors) * std::max(1, threads / m_plan.team_size);
   }
 
   void inner_lanes() {

@@ -37,9 +37,10 @@ struct Policy {
   int split_team_size;
   int split_small_team_size;    ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
   int split_small_teams;        ///< but each team more has to be waited for
+  int split_small_teams_alone;  ///< the same where nothing is done meanwhile
   int loss_split_small_teams;   ///< the same of a cross entropy
-  double split_twice_caches;    ///< few rows of together up to so many last-level caches are split by two kernels,
-  int split_twice_teams;        ///< if each takes so many teams
+  double split_twice_caches;    ///< few rows that no teams hold, of together up to so many last-level caches, are split
+                                ///< by two kernels
   std::int64_t loss_rims_max_packs;  ///< a cross entropy's rows with rims go to split_row beyond so many packs
   std::int64_t split_min_cols;  ///< rows shorter than this are not worth an exchange
   std::int64_t split_few_rows_packs;  ///< nor are few rows of up to so many packs on a GPU

@@ -12,8 +12,9 @@
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
 // - doubles beyond 8192 columns: 0.77 to 0.85; odd 16-bit rows of 50257: 0.80. One team of up to 1024 threads fills a
 //   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
-// - split_row, 0.82 to 0.87: a turn lasts as long as its slowest team; stalls at the barrier behind the letters. With
-//   more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
+// - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits; 0.81 of odd ones, where a
+//   turn lasts as long as its letters take: 5 of 7.5 us. With more teams resident, in 64 or 72 registers, the few words
+//   that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.57. 111 MB are read for 67: the cache does not keep them until the second read.
 // - LayoutLeft with 1024 columns: 0.74 (16-bit types 0.56). A column needs a whole multiprocessor's registers, two
 //   teams of them at most; loads and arithmetic do not overlap.
@@ -104,12 +105,12 @@ Policy policy_cuda(int pack) {
   policy.reduce_team_size          = 128;   // 8192 x 32768: 1.02, with 32 0.98
   policy.reduce_fill               = 0.8;   // 4096 x 12672: 64 threads, 2.6 waves, 0.80; 32 threads, 1.3 waves, 0.71
   policy.reduce_full_packs         = 256;   // 16384 x 4096 bf16: 0.82, with 4 packs 0.74
-  policy.split_team_size           = 256;   // 1024 x 262144 f32: 0.79, with 128 0.75; with 384 less
-  policy.split_small_team_size     = 128;   // 1024 x 50257 f32: 0.80, with 256 0.75; 2048 x 49152: 0.88 and 0.87
-  policy.split_small_teams         = 16;
+  policy.split_team_size           = 256;   // 8 x 1048576 f32: 0.85, with 128 0.73; 64 x 1048576: 0.84 and 0.86
+  policy.split_small_team_size     = 128;   // 1024 x 65536 f32: 0.92, with 256 0.89; x 262144: 0.92 and 0.90
+  policy.split_small_teams         = 128;
+  policy.split_small_teams_alone   = 16;    // 1024 x 262144 f32 one row at a time: with 256 0.82, with 128 0.77
   policy.loss_split_small_teams    = 13;    // bf16 4096 x 128256 takes 16: 0.76, by teams of 256 0.78
-  policy.split_twice_caches        = 3;     // 8 x 1048576 f32: 0.60, by one kernel 0.55; 32 x: 0.62 and 0.60
-  policy.split_twice_teams         = 64;    // 8 x 262144 f32 takes 32: 0.53, by one kernel 0.59
+  policy.split_twice_caches        = 3;     // 1 x 16777216 f32: 0.57, by one kernel 0.49
   // Cross entropy with its gradient, bf16 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
   policy.loss_rims_max_packs       = pack <= 4 ? INT64_MAX : 4096;
   policy.split_min_cols            = 16384;

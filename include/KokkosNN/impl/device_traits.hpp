@@ -197,6 +197,21 @@ constexpr int most_threads_when_looping(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
 }
 
+/// Whether a thread of split_row holds two rows, so that it has one to reduce while the letters of the other are on
+/// their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512 x
+/// 131072: 0.94 and 0.81). Not where a turn is long by itself: with a mask, with a label (cross entropy bf16 4096 x
+/// 128256: 0.69 and 0.77), or with rims, of which a gradient makes little (softmax 1024 x 50257: 0.81 and 0.81, its
+/// gradient 0.89 and 0.79).
+constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
+  if (backend != Backend::cuda || is_masked(op) || is_cross_entropy(op) || is_elementwise(op)) return false;
+  return form == RowForm::aligned || (form == RowForm::shifted && is_gradient(op));
+}
+
+/// Threads that a team of split_row may have where it holds its part of a row.
+constexpr int most_threads_when_holding(Backend backend, RowOperator op, RowForm form) {
+  return overlaps_rows(backend, op, form) ? max_threads_when_wide : most_threads_when_looping(op);
+}
+
 }  // namespace Impl
 
 /// The name of the device behind an execution-space instance, which a tuning file knows it by.
@@ -229,7 +244,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
 #if defined(KOKKOS_ENABLE_CUDA)
   if constexpr (std::is_same_v<ExecutionSpace, Kokkos::Cuda>) {
     const auto& properties = exec.cuda_device_prop();
-    // split_row is compiled for teams of 768, so the registers suffice for 768 threads in teams of any size.
+    // Kernels that loop are compiled for teams of 768, so the registers suffice for as many threads in smaller ones.
     on_gpu(properties, properties.warpSize, Impl::max_threads_when_looping);
     traits.prefetches = properties.major >= 9;
   }

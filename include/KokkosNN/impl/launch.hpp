@@ -259,18 +259,19 @@ struct RowsCall {
 
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
     const auto workspace = workspace_of<WorkspaceUse::mailboxes>(own_workspace);
-    const auto start     = [&](auto storage) {
+    const auto start     = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
       using Storage = typename decltype(storage)::type;
-      launch<most_threads_when_looping(op)>(
-          exec, plan,
-          SplitRow<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.teams_per_row, share(),
-                                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes),
-                                                       workspace.data()});
+      constexpr int max_threads =
+          overlaps ? most_threads_when_holding(backend, op, Source::form) : most_threads_when_looping(op);
+      launch<max_threads>(exec, plan,
+                          SplitRow<op, V, overlaps, Storage, Math, Source, Sink>{
+                              source, sink, math, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
+                              static_cast<int>(plan.scratch_bytes), workspace.data()});
     };
     if (share() <= std::int64_t(most_packs(backend, op)) * V * plan.team_size) {
-      start(Registers<most_packs(backend, op)>{});
+      start(std::bool_constant<overlaps_rows(backend, op, Source::form)>{}, Registers<most_packs(backend, op)>{});
     } else {
-      start(std::type_identity<typename Kept::Online>{});
+      start(std::false_type{}, std::type_identity<typename Kept::Online>{});
     }
   }
 

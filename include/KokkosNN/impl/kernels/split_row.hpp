@@ -15,9 +15,10 @@
 #include <cstdint>
 
 // split_row: several teams share a row. Each reads its part, publishes its (max, sum), waits for its siblings' and
-// writes. Teams that wait must be running at the same time: the planner makes the league no larger than what the device
-// surely holds, and teams number themselves in the order in which they start, so that those that share a row started
-// together.
+// writes. What takes longest is the letters' way through a memory that is busy: 1024 x 65536 floats 5 of a turn's 7.5
+// us on an H200. So a team that has the registers reduces its next row meanwhile. Teams that wait must be running at
+// the same time: the planner makes the league no larger than what the device surely holds, and teams number themselves
+// in the order in which they start, so that those that share a row started together.
 
 namespace KokkosNN::Impl {
 
@@ -33,7 +34,7 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int6
 }
 
 /// The Storage is RegisterStorage or PackedStorage where a team's part of a row fits, OnlineStorage where it does not.
-template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+template <RowOperator op, int V, bool overlaps, class Storage, class Math, class Source, class Sink>
 struct SplitRow {
   using A        = typename Math::accumulator;
   using State    = typename Math::State;
@@ -55,11 +56,15 @@ struct SplitRow {
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
     auto* pairs  = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
-    auto* totals = pairs + exchange_pairs(group.warps());
-    auto* number = reinterpret_cast<int*>(totals + 2);
+    auto* number = reinterpret_cast<int*>(pairs + exchange_pairs(group.warps()));
 
     const int ticket = count_teams(team, &counters().started, number);
-    do_rows(team, group, pairs, totals, ticket / teams_per_row, ticket % teams_per_row);
+    const Seat seat  = {group, ticket % teams_per_row, ticket / teams_per_row, team.league_size() / teams_per_row};
+    if constexpr (overlaps) {
+      do_rows_in_pairs(team, seat, pairs);
+    } else {
+      do_rows(team, seat, pairs);
+    }
     // Whoever ends last has no sibling left that reads, and leaves zeros for the next launch.
     if (count_teams(team, &counters().finished, number) == team.league_size() - 1) {
       auto* words  = reinterpret_cast<int*>(workspace);
@@ -69,7 +74,29 @@ struct SplitRow {
   }
 
  private:
+  /// A team among all: every `groups`-th row from `first_row` on is its row, and of that part `number`.
+  struct Seat {
+    RowGroup group;
+    int number;
+    int first_row;
+    int groups;
+
+    /// Unknown to the optimiser, or it would compute all addresses ahead of the loop over rows and spill them.
+    KOKKOS_INLINE_FUNCTION RowGroup new_group() const { return {opaque(group.rank), opaque(group.size), 0}; }
+  };
+
+  /// What is known of a row between its halves: this thread's state and its team's.
+  struct Half {
+    State mine;
+    State whole;
+  };
+
   KOKKOS_INLINE_FUNCTION TeamCounters& counters() const { return *reinterpret_cast<TeamCounters*>(workspace); }
+
+  /// Those of the teams that share this one's rows.
+  KOKKOS_INLINE_FUNCTION Letters* mailboxes(const Seat& seat) const {
+    return reinterpret_cast<Letters*>(workspace + sizeof(TeamCounters)) + std::int64_t(seat.first_row) * teams_per_row;
+  }
 
   /// How many teams have been here before.
   template <class Member>
@@ -86,65 +113,105 @@ struct SplitRow {
   }
 
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const RowGroup& group, State* pairs, State* totals,
-                                      int row_group, int number) const {
-    const int groups = team.league_size() / teams_per_row;
-    auto* mailboxes =
-        reinterpret_cast<Letters*>(workspace + sizeof(TeamCounters)) + std::int64_t(row_group) * teams_per_row;
-    for (std::int64_t row = row_group, turn = 0; row < rows; row += groups, ++turn) {
-      const auto input   = source.row(row);
-      const auto output  = output_row<Finisher>(sink, row);
-      const auto part_of = [&](const auto& of) {
-        return RowPart::share<V>(of, cols, group.rank, share * number, share);
-      };
-      // Unknown to the optimiser, or it would compute all addresses ahead of the loop and spill them.
-      Storage storage(nullptr, {opaque(group.rank), opaque(group.size), 0});
-      const RowPart part = part_of(input);
-      const State mine   = storage.reduce(input, part, math, group.lanes());
-      const State warp   = merge_warp<sums_warps<Storage>>(math, mine, group.lanes());
-      const State whole  = exchange(math, team, group, pairs, int(turn & 1), warp);
-      if constexpr (is_joined<State>) {
-        if (group.rank == 0) publish(mailboxes[number], turn, whole);
-      }
-
-      // The next row's part moves towards this team while the siblings' letters do.
-      if (row + groups < rows) {
-        const auto next = source.row(row + groups);
-        storage.prefetch(next, part_of(next));
-      }
-      State all = whole;
-      if constexpr (is_joined<State>) all = await_siblings(team, group, mailboxes, turn, totals + (turn & 1));
-      all = completed(math, input, all);
-
-      if constexpr (Finisher::one_value_a_row) {
-        if (number == 0 && group.rank == 0) sink.store(Finisher::value(math, all), output);
-      } else {
-        using FinishRow   = typename Finisher::template Row<Math, A>;
-        const auto finish =
-            with_rounded_factor(finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all));
-        storage.write(input, output, part, math, finish);
-        write_others<V>(input, output, cols, std::int64_t(number) * group.size + group.rank,
-                        std::int64_t(teams_per_row) * group.size, math, finish);
-      }
+  KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const Seat& seat, State* pairs) const {
+    int round         = 0;
+    std::int64_t turn = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t row = seat.first_row; row < rows; row += seat.groups, ++turn) {
+      Storage storage(nullptr, seat.new_group());
+      const Half half = reduce(team, seat, storage, row, turn, pairs, round);
+      finish(team, seat, storage, row, turn, pairs, round, half, first_letter(seat, turn));
     }
   }
 
-  /// Warp 0 reads the siblings' letters, everybody gets their union; all parts join them in the same order. Two totals
-  /// are used in turn: the barrier of the next turn's exchange comes before this one is written again.
+  /// The same where registers hold two rows: while the letters of one are on their way the team reduces the next.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION State await_siblings(const Member& team, const RowGroup& group, const Letters* mailboxes,
-                                              std::int64_t turn, State* total) const {
-    const int lanes = group.lanes();
-    if (group.rank < lanes) {
-      State all;
-      for (int p = group.rank; p < teams_per_row; p += lanes) {
-        all = merge_two(math, all, await<State>(mailboxes[p], turn));
-      }
-      all = merge_lanes(math, all, lanes);
-      if (group.rank == 0) *total = all;
+  KOKKOS_INLINE_FUNCTION void do_rows_in_pairs(const Member& team, const Seat& seat, State* pairs) const {
+    int round = 0;
+    Storage storage(nullptr, seat.new_group());
+    Half half;
+    std::int64_t row = seat.first_row;
+    bool is_row      = row < rows;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t turn = 0; is_row; ++turn, row += seat.groups) {
+      const auto letter = first_letter(seat, turn - 1);
+      Storage next(nullptr, seat.new_group());
+      Half next_half;
+      is_row = row < rows;
+      if (is_row) next_half = reduce(team, seat, next, row, turn, pairs, round);
+      if (turn > 0) finish(team, seat, storage, row - seat.groups, turn - 1, pairs, round, half, letter);
+      storage = next;
+      half    = next_half;
     }
-    team.team_barrier();
-    return *total;
+  }
+
+  KOKKOS_INLINE_FUNCTION auto part_of(const Seat& seat, const auto& row) const {
+    return RowPart::share<V>(row, cols, seat.group.rank, share * seat.number, share);
+  }
+
+  /// A row's first half: this team's part of it, told to its siblings.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION Half reduce(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
+                                     std::int64_t turn, State* pairs, int& round) const {
+    const auto input  = source.row(row);
+    const State mine  = storage.reduce(input, part_of(seat, input), math, seat.group.lanes());
+    const State warp  = merge_warp<sums_warps<Storage>>(math, mine, seat.group.lanes());
+    const State whole = exchange(math, team, seat.group, pairs, round++, warp);
+    if constexpr (is_joined<State>) {
+      if (seat.group.rank == 0) publish(mailboxes(seat)[seat.number], turn, whole);
+    }
+    // The next row's part moves towards this team while the siblings' letters do.
+    if (row + seat.groups < rows) {
+      const auto next = source.row(row + seat.groups);
+      storage.prefetch(next, part_of(seat, next));
+    }
+    return {mine, whole};
+  }
+
+  /// The second one: what all siblings have told is joined, and the part written.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void finish(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
+                                     std::int64_t turn, State* pairs, int& round, const Half& half,
+                                     const typename Letters::Letter& letter) const {
+    const auto input  = source.row(row);
+    const auto output = output_row<Finisher>(sink, row);
+    State all         = half.whole;
+    if constexpr (is_joined<State>) all = join_siblings(team, seat, turn, pairs, round++, letter);
+    all = completed(math, input, all);
+
+    if constexpr (Finisher::one_value_a_row) {
+      if (seat.number == 0 && seat.group.rank == 0) sink.store(Finisher::value(math, all), output);
+    } else {
+      using FinishRow = typename Finisher::template Row<Math, A>;
+      const auto finish =
+          with_rounded_factor(finish_row<FinishRow>(math, Storage::has_own_reference ? half.mine : all, all));
+      storage.write(input, output, part_of(seat, input), math, finish);
+      write_others<V>(input, output, cols, std::int64_t(seat.number) * seat.group.size + seat.group.rank,
+                      std::int64_t(teams_per_row) * seat.group.size, math, finish);
+    }
+  }
+
+  /// What lies in this thread's first mailbox, for `join_siblings`: asked for early, as the answer takes a while.
+  KOKKOS_INLINE_FUNCTION typename Letters::Letter first_letter(const Seat& seat, std::int64_t turn) const {
+    if (!is_joined<State> || seat.group.rank >= teams_per_row) return {};
+    return mailboxes(seat)[seat.group.rank].read(turn);
+  }
+
+  /// Threads wait for a letter each; everybody gets their union, joined in one order in all teams of a row.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION State join_siblings(const Member& team, const Seat& seat, std::int64_t turn, State* pairs,
+                                             int round, typename Letters::Letter letter) const {
+    State all;
+    for (int p = seat.group.rank; p < teams_per_row; p += seat.group.size) {
+      const Letters& mailbox = mailboxes(seat)[p];
+      if (p != seat.group.rank) letter = mailbox.read(turn);
+      while (!mailbox.holds(letter, turn)) {
+        wait_a_little();
+        letter = mailbox.read(turn);
+      }
+      all = merge_two(math, all, opened<State>(mailbox, letter));
+    }
+    return exchange(math, team, seat.group, pairs, round, merge_lanes(math, all, seat.group.lanes()));
   }
 };
 

@@ -88,11 +88,21 @@ KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const LossState<A,
   return FinishRow(math, own.reference, total);
 }
 
-/// Two letters, each with its own tag: neither waits for the other.
+/// Two letters, each with its own tag.
 template <class A>
 struct LossMailbox {
+  struct Letter {
+    typename Mailbox<A>::Letter exponentials;
+    SumMailbox::Letter linear;
+  };
+
   Mailbox<A> exponentials;
   SumMailbox linear;
+
+  KOKKOS_INLINE_FUNCTION Letter read(std::int64_t turn) const { return {exponentials.read(turn), linear.read(turn)}; }
+  KOKKOS_INLINE_FUNCTION static bool holds(const Letter& letter, std::int64_t turn) {
+    return Mailbox<A>::holds(letter.exponentials, turn) && SumMailbox::holds(letter.linear, turn);
+  }
 };
 
 template <class A, class W>
@@ -107,11 +117,10 @@ KOKKOS_INLINE_FUNCTION void publish(LossMailbox<A>& mailbox, std::int64_t turn, 
 }
 
 template <class State, class A>
-KOKKOS_INLINE_FUNCTION State await(const LossMailbox<A>& mailbox, std::int64_t turn) {
-  using Linear         = typename State::Linear;
-  const auto own       = await<decltype(State().exponentials())>(mailbox.exponentials, turn);
-  const double in_full = await<RowSum<float, double>>(mailbox.linear, turn).sum;
-  return State::of(own, static_cast<Linear>(in_full));
+KOKKOS_INLINE_FUNCTION State opened(const LossMailbox<A>& mailbox, const typename LossMailbox<A>::Letter& letter) {
+  using Exponentials = decltype(State().exponentials());
+  return State::of(opened<Exponentials>(mailbox.exponentials, letter.exponentials),
+                   static_cast<typename State::Linear>(SumMailbox::open(letter.linear)));
 }
 
 /// One integer a row, of any integral type: erased, as a kernel loads one of them only.

@@ -63,9 +63,17 @@ KOKKOS_INLINE_FUNCTION RowScalars<A> exchange(const Math&, const Member&, const 
 
 /// A sum that may have either sign in one 64-bit word, which carries its own tag: the last bit of a double.
 struct SumMailbox {
-  std::uint64_t letter[2];
+  using Letter = std::uint64_t;
 
-  KOKKOS_INLINE_FUNCTION static std::uint64_t tag(std::int64_t turn) { return (turn & 2) == 0 ? 1u : 0u; }
+  Letter letters[4];
+
+  KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, double sum) {
+    const auto bits = Kokkos::bit_cast<Letter>(sum);
+    write_fresh(&letters[letter_of(turn)], (bits & ~Letter(1)) | Letter(tag_of(turn)));
+  }
+  KOKKOS_INLINE_FUNCTION Letter read(std::int64_t turn) const { return read_fresh(&letters[letter_of(turn)]); }
+  KOKKOS_INLINE_FUNCTION static bool holds(Letter letter, std::int64_t turn) { return (letter & 1) == tag_of(turn); }
+  KOKKOS_INLINE_FUNCTION static double open(Letter letter) { return Kokkos::bit_cast<double>(letter & ~Letter(1)); }
 };
 
 template <>
@@ -87,19 +95,12 @@ struct MailboxFor<RowScalars<A>> {
 
 template <class W>
 KOKKOS_INLINE_FUNCTION void publish(SumMailbox& mailbox, std::int64_t turn, const RowSum<float, W>& state) {
-  const auto bits = Kokkos::bit_cast<std::uint64_t>(static_cast<double>(state.sum));
-  write_fresh(&mailbox.letter[turn & 1], (bits & ~std::uint64_t(1)) | SumMailbox::tag(turn));
+  mailbox.publish(turn, static_cast<double>(state.sum));
 }
 
 template <class State>
-KOKKOS_INLINE_FUNCTION State await(const SumMailbox& mailbox, std::int64_t turn) {
-  for (;;) {
-    const std::uint64_t word = read_fresh(&mailbox.letter[turn & 1]);
-    if ((word & 1) == SumMailbox::tag(turn)) {
-      return {static_cast<decltype(State::sum)>(Kokkos::bit_cast<double>(word & ~std::uint64_t(1)))};
-    }
-    wait_a_little();
-  }
+KOKKOS_INLINE_FUNCTION State opened(const SumMailbox&, SumMailbox::Letter letter) {
+  return {static_cast<decltype(State::sum)>(SumMailbox::open(letter))};
 }
 
 /// A row's sum as two words of A. A second word next to an infinite sum is the NaN that two-sums leave there, and says
@@ -125,10 +126,9 @@ KOKKOS_INLINE_FUNCTION void publish(Mailbox<double>& mailbox, std::int64_t turn,
 
 template <class State>
 requires std::is_same_v<State, RowSum<double, decltype(State::sum)>> KOKKOS_INLINE_FUNCTION State
-await(const Mailbox<double>& mailbox, std::int64_t turn) {
-  using W           = decltype(State::sum);
-  const auto letter = mailbox.await(turn);
-  return {static_cast<W>(TwoWords<double>{letter.reference, letter.sum})};
+opened(const Mailbox<double>&, const Mailbox<double>::Letter& letter) {
+  const auto words = Mailbox<double>::open(letter);
+  return {static_cast<decltype(State::sum)>(TwoWords<double>{words.reference, words.sum})};
 }
 
 /// What all rows of a gradient share.

@@ -11,8 +11,9 @@
 #include <thread>
 
 // How co-resident teams tell each other (max, sum) through global memory. A letter is good for one turn, which its tag
-// says; two letters are used in turn, so a stale one is recognised without ever being cleared: when a team writes turn
-// i + 2 it has read all letters of turn i + 1, so every sibling has read turn i. Zeroed memory holds no letter.
+// says, and is read ahead of the next but one being written. Four letters are used in turn, so a stale one is
+// recognised without ever being cleared: when a team writes turn i + 4 it has read all letters of turn i + 2, whose
+// writers had read those of turn i. Zeroed memory holds no letter.
 
 namespace KokkosNN::Impl {
 
@@ -36,49 +37,67 @@ KOKKOS_INLINE_FUNCTION void wait_a_little() { KOKKOS_IF_ON_HOST((std::this_threa
 template <class A>
 struct Mailbox;
 
+/// A turn's place among a mailbox' letters.
+KOKKOS_INLINE_FUNCTION constexpr int letter_of(std::int64_t turn) { return static_cast<int>(turn & 3); }
+/// Whether the tag of a turn's letters is set: neither as in the turn before in the same place, nor, first, as in
+/// zeroed memory.
+KOKKOS_INLINE_FUNCTION constexpr bool tag_of(std::int64_t turn) { return (turn & 4) == 0; }
+
 /// (max, sum) in one 64-bit word, which carries its own tag: the sum is never negative, so its sign is free.
 template <>
 struct Mailbox<float> {
-  std::uint64_t letter[2];
+  using Letter = std::uint64_t;
+
+  Letter letters[4];
 
   KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, const RowState<float, float>& state) {
-    const std::uint32_t sum = (Kokkos::bit_cast<std::uint32_t>(state.sum) & 0x7fffffffu) | tag(turn);
-    write_fresh(&letter[turn & 1], (std::uint64_t(Kokkos::bit_cast<std::uint32_t>(state.reference)) << 32) | sum);
+    const std::uint32_t tag = tag_of(turn) ? sign : 0u;
+    const std::uint32_t sum = (Kokkos::bit_cast<std::uint32_t>(state.sum) & ~sign) | tag;
+    write_fresh(&letters[letter_of(turn)], (Letter(Kokkos::bit_cast<std::uint32_t>(state.reference)) << 32) | sum);
   }
-
-  KOKKOS_INLINE_FUNCTION RowState<float, float> await(std::int64_t turn) const {
-    for (;;) {
-      const std::uint64_t word = read_fresh(&letter[turn & 1]);
-      const auto sum           = static_cast<std::uint32_t>(word);
-      if ((sum & 0x80000000u) == tag(turn)) {
-        return {Kokkos::bit_cast<float>(static_cast<std::uint32_t>(word >> 32)),
-                Kokkos::bit_cast<float>(sum & 0x7fffffffu)};
-      }
-      wait_a_little();
-    }
+  KOKKOS_INLINE_FUNCTION Letter read(std::int64_t turn) const { return read_fresh(&letters[letter_of(turn)]); }
+  KOKKOS_INLINE_FUNCTION static bool holds(Letter letter, std::int64_t turn) {
+    return ((static_cast<std::uint32_t>(letter) & sign) != 0) == tag_of(turn);
+  }
+  KOKKOS_INLINE_FUNCTION static RowState<float, float> open(Letter letter) {
+    return {Kokkos::bit_cast<float>(static_cast<std::uint32_t>(letter >> 32)),
+            Kokkos::bit_cast<float>(static_cast<std::uint32_t>(letter) & ~sign)};
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION static std::uint32_t tag(std::int64_t turn) { return (turn & 2) == 0 ? 0x80000000u : 0u; }
+  static constexpr std::uint32_t sign = 0x80000000u;
 };
 
-/// Two words do not travel together: the turn's number follows them after a fence.
+/// Two doubles in three words, each with a tag for its first bit: the third has what that leaves over, their last bits.
 template <>
 struct Mailbox<double> {
-  RowState<double, double> letter[2];
-  std::int64_t number[2];
+  struct Letter {
+    std::uint64_t words[3];
+  };
+
+  Letter letters[4];
 
   KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, const RowState<double, double>& state) {
-    write_fresh(&letter[turn & 1].reference, state.reference);
-    write_fresh(&letter[turn & 1].sum, state.sum);
-    Kokkos::memory_fence();
-    write_fresh(&number[turn & 1], turn + 1);
+    const auto a   = Kokkos::bit_cast<std::uint64_t>(state.reference);
+    const auto b   = Kokkos::bit_cast<std::uint64_t>(state.sum);
+    const auto tag = std::uint64_t(tag_of(turn)) << 63;
+    auto* words    = letters[letter_of(turn)].words;
+    write_fresh(&words[0], tag | a >> 1);
+    write_fresh(&words[1], tag | b >> 1);
+    write_fresh(&words[2], tag | (a & 1) << 1 | (b & 1));
   }
-
-  KOKKOS_INLINE_FUNCTION RowState<double, double> await(std::int64_t turn) const {
-    while (read_fresh(&number[turn & 1]) != turn + 1) wait_a_little();
-    Kokkos::memory_fence();
-    return {read_fresh(&letter[turn & 1].reference), read_fresh(&letter[turn & 1].sum)};
+  KOKKOS_INLINE_FUNCTION Letter read(std::int64_t turn) const {
+    const auto* words = letters[letter_of(turn)].words;
+    return {{read_fresh(&words[0]), read_fresh(&words[1]), read_fresh(&words[2])}};
+  }
+  KOKKOS_INLINE_FUNCTION static bool holds(const Letter& letter, std::int64_t turn) {
+    const std::uint64_t all = letter.words[0] & letter.words[1] & letter.words[2];
+    const std::uint64_t any = letter.words[0] | letter.words[1] | letter.words[2];
+    return tag_of(turn) ? all >> 63 != 0 : any >> 63 == 0;
+  }
+  KOKKOS_INLINE_FUNCTION static RowState<double, double> open(const Letter& letter) {
+    return {Kokkos::bit_cast<double>(letter.words[0] << 1 | letter.words[2] >> 1 & 1),
+            Kokkos::bit_cast<double>(letter.words[1] << 1 | (letter.words[2] & 1))};
   }
 };
 
@@ -97,9 +116,9 @@ KOKKOS_INLINE_FUNCTION void publish(Mailbox<A>& mailbox, std::int64_t turn, cons
 }
 
 template <class State, class A>
-KOKKOS_INLINE_FUNCTION State await(const Mailbox<A>& mailbox, std::int64_t turn) {
-  const auto letter = mailbox.await(turn);
-  return {letter.reference, decltype(State::sum){letter.sum}};
+KOKKOS_INLINE_FUNCTION State opened(const Mailbox<A>&, const typename Mailbox<A>::Letter& letter) {
+  const auto state = Mailbox<A>::open(letter);
+  return {state.reference, decltype(State::sum){state.sum}};
 }
 
 }  // namespace KokkosNN::Impl
