@@ -96,7 +96,7 @@ struct Mailbox<double> {
     return tag_of(turn) ? all >> 63 != 0 : any >> 63 == 0;
   }
   KOKKOS_INLINE_FUNCTION static RowState<double, double> open(const Letter& letter) {
-    return {Kokkos::bit_cast<double>(letter.words[0] << 1 | letter.words[2] >> 1 & 1),
+    return {Kokkos::bit_cast<double>(letter.words[0] << 1 | (letter.words[2] >> 1 & 1)),
             Kokkos::bit_cast<double>(letter.words[1] << 1 | (letter.words[2] & 1))};
   }
 };
