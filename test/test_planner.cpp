@@ -495,7 +495,7 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   } else if (plan.strategy == RowStrategy::split_row) {
     const bool holds  = std::int64_t(plan.teams_per_row) * plan.team_size * plan.packs_per_thread * plan.pack >= held;
     const int holding = KokkosNN::Impl::most_threads_when_holding(traits.backend, p.op, plan.form);
-    const int threads = std::min(holds ? holding : traits.resident_threads, traits.resident_threads);
+    const int threads           = holds ? std::min(holding, traits.resident_threads) : traits.resident_threads;
     const std::int64_t resident = on_gpu ? std::int64_t(traits.multiprocessors) * (threads / plan.team_size)
                                          : traits.multiprocessors / plan.team_size;
     if (plan.league_size > resident) return "teams that wait for each other may not be resident together";

@@ -532,9 +532,11 @@ class Planner {
   void split_over_resident_teams() {
     const std::int64_t holding = teams_that_hold();
     std::int64_t teams         = m_request.teams_per_row;
-    if (teams == 0) teams = std::min(holding, teams_in_one_wave());
-    if (m_request.teams_per_row == 0 && teams > most_teams_a_row(threads_when_holding())) {
-      teams = std::min(holding - 1, most_teams_a_row(threads_when_looping()));
+    if (teams == 0) {
+      teams = std::min(holding, teams_in_one_wave());
+      if (teams > most_teams_a_row(threads_when_holding())) {
+        teams = std::min(holding - 1, most_teams_a_row(threads_when_looping()));  // they loop over their parts
+      }
     }
     const std::int64_t resident = resident_teams(teams >= holding ? threads_when_holding() : threads_when_looping());
     if (teams > resident) {
