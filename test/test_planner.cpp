@@ -409,6 +409,31 @@ TEST(Planner, RowsThatLieSideBySideGoToInnerLanes) {
   }
 }
 
+TEST(Planner, FewerLanesHoldLongerColumnsAndSmallerTeams) {
+  const auto plan_of = [](std::int64_t cols, ElementType type) {
+    return make_plan(side_by_side(65536, cols, type, type), h200());
+  };
+  for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+    EXPECT_EQ(plan_of(64, type).lanes, 32);
+    EXPECT_EQ(plan_of(512, type).lanes, 16);
+    EXPECT_EQ(plan_of(512, type).team_size, 256);
+    EXPECT_EQ(plan_of(1024, type).lanes, 16);
+    EXPECT_EQ(plan_of(1024, type).team_size, 512);
+    EXPECT_LT(plan_of(1025, type).team_size / plan_of(1025, type).lanes * plan_of(1025, type).packs_per_thread, 1025);
+  }
+}
+
+TEST(Planner, ALogSumExpKeepsFewColumnsOnlyAsItReadsNoneAgain) {
+  const auto plan_of = [](std::int64_t cols, RowOperator op) {
+    RowProblem p = side_by_side(65536, cols);
+    p.op         = op;
+    return make_plan(p, h200());
+  };
+
+  EXPECT_EQ(plan_of(64, RowOperator::logsumexp).packs_per_thread, plan_of(64, RowOperator::softmax).packs_per_thread);
+  EXPECT_LT(plan_of(512, RowOperator::logsumexp).packs_per_thread, plan_of(512, RowOperator::softmax).packs_per_thread);
+}
+
 TEST(Planner, AHostGivesLongRowsToAllThreadsWhenThereAreFewOfThem) {
   EXPECT_EQ(make_plan(problem(1, 100000), host(8)).team_size, 8);
   EXPECT_EQ(make_plan(problem(1000, 100000), host(8)).team_size, 1);

@@ -105,6 +105,30 @@ TEST_P(SoftmaxStrategies, NoRowsLaunchNothing) {
   EXPECT_TRUE(kernels.empty()) << kernels[0];
 }
 
+/// Rows over two axes that are not one, in matrices with room behind their rows: on a GPU not the kernels of rows at
+/// one distance, be they aligned or not.
+template <RowOperator Op, class T>
+void serves_rows_over_two_axes(RowStrategy strategy) {
+  for (const std::int64_t cols : servable_widths<Op, T>(strategy, 6, {8, 31, 1000, 2049, 16385, 70001})) {
+    for (const std::int64_t room : {3, 8}) {
+      const std::int64_t row = cols + room;
+      const Placement place  = {{2, 3, cols}, {5 * row, row, 1}, 8};
+      Trial<Op, T, T, 3> trial(place, place, -1);
+
+      EXPECT_TRUE(took_the_path(trial, strategy, forced(strategy))) << cols << " columns, rows " << row << " apart";
+    }
+  }
+}
+
+TEST(RowStrategies, RowsOverTwoAxesMatch) {
+  for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                     RowStrategy::team_online, RowStrategy::split_row}) {
+    serves_rows_over_two_axes<RowOperator::softmax, float>(strategy);
+    serves_rows_over_two_axes<RowOperator::log_softmax, float>(strategy);
+    serves_rows_over_two_axes<RowOperator::softmax, BHalf>(strategy);
+  }
+}
+
 TEST(RegisterStrategies, EveryNumberOfPacksAThreadMatches) {
   for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_registers}) {
     for (const int packs : {1, 2, 4, 8}) {
@@ -264,6 +288,32 @@ TEST(InnerLanes, EveryInnerExtentMatches) {
           << inner << " wide, " << cols << " columns";
     }
   }
+}
+
+/// Widths at which a team keeps its columns, or half of what it could keep, or reads them twice; rows side by side that
+/// fill packs and blocks, and such that do neither.
+template <RowOperator Op, class T>
+void kept_and_read_twice_match() {
+  SoftmaxOptions options = forced(RowStrategy::inner_lanes);
+  options.scale          = -1.5;
+  for (const std::int64_t cols : {1, 63, 64, 65, 256, 512, 513, 1023, 1024, 1025, 2100}) {
+    for (const std::int64_t inner : {33, 64, 70}) {
+      const Placement x = left({inner, cols});
+      Trial<Op, T> trial(x, Op == RowOperator::logsumexp ? right({inner}) : x, -1);
+
+      EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, options)) << inner << " wide, " << cols << " columns";
+    }
+  }
+}
+
+TEST(InnerLanes, ColumnsThatAreKeptAndColumnsThatAreReadTwiceMatch) {
+  kept_and_read_twice_match<RowOperator::softmax, float>();
+  kept_and_read_twice_match<RowOperator::softmax, BHalf>();
+  kept_and_read_twice_match<RowOperator::softmax, Half>();
+  kept_and_read_twice_match<RowOperator::softmax, double>();
+  kept_and_read_twice_match<RowOperator::log_softmax, BHalf>();
+  kept_and_read_twice_match<RowOperator::logsumexp, float>();
+  kept_and_read_twice_match<RowOperator::logsumexp, BHalf>();
 }
 
 TEST(InnerLanes, EveryNumberOfLanesMatches) {

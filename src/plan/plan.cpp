@@ -649,7 +649,10 @@ class Planner {
   }
   int inner_packs(bool keeps) const {
     if (is_gradient()) return Impl::gradient_inner_packs(m_traits.backend, inner_pack(keeps));
-    return Impl::inner_packs(m_traits.backend, inner_pack(keeps), m_problem.accumulator_bytes, keeps);
+    const int pack  = inner_pack(keeps);
+    const int most  = Impl::inner_packs(m_traits.backend, pack, m_problem.x_bytes, m_problem.accumulator_bytes, keeps);
+    const bool some = keeps && Impl::has_fewer_inner_packs(m_traits.backend, m_problem.x_bytes, pack);
+    return some && m_problem.cols <= m_policy.inner_few_columns ? most / 2 : most;
   }
 
   /// Teams of so many lanes side by side.
@@ -659,11 +662,17 @@ class Planner {
   }
 
   /// Sets the lanes of a team that has all columns in registers, if there is one: the fewer lanes, the longer its
-  /// columns.
+  /// columns, and the smaller the team. A log-sum-exp, which reads no column again, is worth neither fewer nor larger.
   bool finds_lanes_that_keep() {
-    const int team_size = m_request.team_size != 0 ? m_request.team_size : inner_max_team_size();
-    const int most      = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
-    const int least     = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_least_lanes;
+    if (m_request.team_size != 0) return finds_lanes_that_keep(m_request.team_size);
+    const int preferred = std::min(m_policy.inner_team_size, m_traits.max_team_size);
+    const bool goes_on  = m_problem.op != RowOperator::logsumexp;
+    return finds_lanes_that_keep(preferred) || (goes_on && finds_lanes_that_keep(inner_max_team_size()));
+  }
+  bool finds_lanes_that_keep(int team_size) {
+    const int most   = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    const int fewest = m_problem.op == RowOperator::logsumexp ? m_policy.inner_lanes : m_policy.inner_least_lanes;
+    const int least  = m_request.lanes != 0 ? m_request.lanes : fewest;
     for (m_plan.lanes = most; m_plan.lanes >= least; m_plan.lanes /= 2) {
       if (team_size / m_plan.lanes * std::int64_t(inner_packs(true)) >= m_problem.cols) return true;
     }

@@ -46,7 +46,9 @@ struct Policy {
   std::int64_t split_few_rows_packs;  ///< nor are few rows of up to so many packs on a GPU
   int inner_lanes;                    ///< packs side by side
   int inner_least_lanes;              ///< or down to so many, where a team holds its columns then
-  int inner_max_team_size;            ///< of a team that holds its columns
+  std::int64_t inner_few_columns;     ///< up to so many are held in fewer packs, where there are kernels for that
+  int inner_team_size;                ///< of a team that holds its columns,
+  int inner_max_team_size;            ///< and where even the fewest lanes need more
   int inner_least_lanes_looping;   ///< of teams that go through their columns twice, where there would be too few teams
   int inner_looping_team_size;     ///< of such a team, where there are many
   std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time

@@ -10,14 +10,16 @@
 //   elements. So do odd rows of less than 64 columns, 0.6, and odd 16-bit rows of less than 256, 0.6 to 0.7.
 // - 4096 rows of 1408 to 2560 columns: 0.94 to 0.97. Few waves of teams, in which a warp waits for memory an eighth of
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
-// - doubles beyond 8192 columns: 0.77 to 0.85; odd 16-bit rows of 50257: 0.80. One team of up to 1024 threads fills a
-//   multiprocessor, so nothing runs while it waits, and 64 registers a thread are some too few.
-// - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits; 0.81 of odd ones, where a
-//   turn lasts as long as its letters take: 5 of 7.5 us. With more teams resident, in 64 or 72 registers, the few words
-//   that are spilled cost 0.02 to 0.1.
+// - doubles beyond 8192 columns: 0.72 to 0.85. One team of up to 1024 threads fills a multiprocessor, so nothing runs
+//   while it waits, and 64 registers a thread are some too few.
+// - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.86 of odd ones: a turn
+//   lasts as long as its letters take, 5 of 7.5 us. With more teams resident, in 64 or 72 registers, the few words that
+//   are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.57. 111 MB are read for 67: the cache does not keep them until the second read.
-// - LayoutLeft with 1024 columns: 0.74 (16-bit types 0.56). A column needs a whole multiprocessor's registers, two
-//   teams of them at most; loads and arithmetic do not overlap.
+// - LayoutLeft with 1024 columns: 0.79 (16-bit types 0.72). A team moves a slab, 64 bytes of each column, and memory is
+//   slow at that: a kernel that only copies so has 0.82, by slabs of 128 bytes, which need a team of 1024 threads, 0.86
+//   (32 bytes: 0.70; 8192 columns by slabs of 32 bytes, which is all that a multiprocessor can hold: 0.66). Asking for
+//   later slabs ahead, or keeping them in shared memory, makes it worse: 0.77 to 0.20, the less teams are in step.
 
 namespace KokkosNN::Impl {
 namespace {
@@ -116,7 +118,9 @@ Policy policy_cuda(int pack) {
   policy.split_min_cols            = 16384;
   policy.split_few_rows_packs      = 4096;  // 8 x 16384 f32 in registers: 0.54, by split_row 0.40
   policy.inner_lanes               = 32;    // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82
-  policy.inner_least_lanes         = 16;    // 65536 x 1024 f32: 0.73, with 32 0.58, with 8 0.64
+  policy.inner_least_lanes         = 16;    // 65536 x 1024 f32: 0.78, with 32 0.59, with 8 0.67
+  policy.inner_few_columns         = 64;    // x 32 bf16: 0.73 and 0.69; x 128: 0.70 and 0.76
+  policy.inner_team_size           = 256;   // x 512: 0.83, by 32 lanes of 512 threads 0.79; x 384: 0.85 and 0.79
   policy.inner_max_team_size       = 512;
   policy.inner_least_lanes_looping = 8;
   policy.inner_looping_team_size   = 256;

@@ -45,6 +45,7 @@ Policy policy_hip(int) {
   policy.split_few_rows_packs      = 4096;   // what one team holds
   policy.inner_lanes               = 32;     // of 4 bytes: a line
   policy.inner_least_lanes         = 16;     // half a line
+  policy.inner_team_size           = 1024;
   policy.inner_max_team_size       = 1024;   // 16 wavefronts, 4 a SIMD
   policy.inner_least_lanes_looping = 16;
   policy.inner_looping_team_size   = 256;

@@ -89,27 +89,31 @@ struct CrossEntropyCall {
                            const CrossEntropyOptions& options, const Pointers& data);
 
  private:
-  static Labels labels_of(const CrossEntropyLayout& layout, const Pointers& data) {
+  template <class Map>
+  static RowLabels<Map> labels_of(const CrossEntropyLayout& layout, const Pointers& data) {
     return {data.labels, data.label_bytes, data.labels_are_signed, layout.map(CrossEntropyLayout::labels)};
   }
 
   template <bool extended>
   static void run_kernel(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
                          const Math<extended>& math, const Pointers& data) {
-    with_form<backend, true>(plan.form, [&](auto form) { run_rows<form()>(exec, plan, layout, math, data); });
+    with_form<backend, true>(plan.form, [&](auto form) {
+      with_map<backend, op, X, form()>(
+          layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, plan, layout, math, data); });
+    });
   }
 
-  template <RowForm form, class RowsMath>
+  template <RowForm form, class Map, class RowsMath>
   static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
                        const RowsMath& math, const Pointers& data) {
     using Layout  = CrossEntropyLayout;
-    using Source  = LabelledRows<X, form, A, RowsMath::is_extended>;
-    using Sink    = std::conditional_t<writes_gradient, LossSink<Y, form, A>, LossSink<void, RowForm::any, A>>;
+    using Source  = LabelledRows<X, form, A, RowsMath::is_extended, Map>;
+    using Sink = std::conditional_t<writes_gradient, LossSink<Y, form, A, Map>, LossSink<void, RowForm::any, A, Map>>;
     const auto of = [&](auto* values, int tensor) {
-      return OptionalScalars<std::remove_pointer_t<decltype(values)>>{values, layout.map(tensor)};
+      return OptionalScalars<std::remove_pointer_t<decltype(values)>, Map>{values, layout.map(tensor)};
     };
     const Source source{{data.logits, layout.col_stride[Layout::logits], layout.map(Layout::logits)},
-                        labels_of(layout, data),
+                        labels_of<Map>(layout, data),
                         of(data.lse_in, Layout::lse),
                         of(data.dloss, Layout::loss)};
     Sink sink;
@@ -130,7 +134,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpa
                                                               const Pointers& data) {
   std::int64_t label     = 0;
   const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
-      exec, to_string(op), layout.rows, {labels_of(layout, data), options.ignore_index, layout.shard}, label);
+      exec, to_string(op), layout.rows, {labels_of<RowMap>(layout, data), options.ignore_index, layout.shard}, label);
   if (row >= 0) complain_of_label(to_string(op), row, label, layout.shard.classes, options.ignore_index);
 }
 
@@ -153,7 +157,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   }
   if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.shard.classes, workspace);
   if (is_mean) {
-    Sums::of_rows(exec, function, {labels_of(layout, data), data.weights, options.ignore_index, layout.shard},
+    Sums::of_rows(exec, function, {labels_of<RowMap>(layout, data), data.weights, options.ignore_index, layout.shard},
                   layout.rows, workspace);
   }
   if (is_reduced) data.loss = workspace.row_losses;

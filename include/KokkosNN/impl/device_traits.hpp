@@ -153,11 +153,23 @@ constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int acc
   return std::max(1, (keeps || backend == Backend::hip ? 4 : 8) / std::max(x_bytes, y_bytes));
 }
 
+/// Whether a thread of inner_lanes has its columns as they were loaded.
+constexpr bool keeps_packed_inner(int x_bytes, int pack) { return x_bytes == 2 && pack % 2 == 0; }
+
 /// Packs that a thread of inner_lanes holds: all of its columns, in as many words as `max_packs_per_thread` says, or some
 /// at a time.
-constexpr int inner_packs(Backend backend, int pack, int accumulator_bytes, bool keeps) {
+constexpr int inner_packs(Backend backend, int pack, int x_bytes, int accumulator_bytes, bool keeps) {
   if (backend == Backend::host) return 8;
-  return keeps ? 16 * max_packs_per_thread(backend) / (pack * accumulator_bytes) : std::min(8, 2 * max_packs_per_thread(backend) / pack);
+  const int most    = max_packs_per_thread(backend);
+  const bool packed = keeps_packed_inner(x_bytes, pack);
+  if (keeps) return 16 * most / (pack * (packed ? x_bytes : accumulator_bytes));
+  return std::min(8, (packed ? 4 : 2) * most / pack);
+}
+
+/// Or half of them where that suffices, if they are so many that few threads would be at work (LayoutLeft 65536 x 64
+/// bf16: 0.76 of copy, by 32 packs 0.72).
+constexpr bool has_fewer_inner_packs(Backend backend, int x_bytes, int pack) {
+  return backend == Backend::cuda && keeps_packed_inner(x_bytes, pack);
 }
 
 /// The same of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those of
@@ -197,14 +209,20 @@ constexpr int most_threads_when_looping(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
 }
 
+/// Whether a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
+/// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
+/// 126; a cross entropy bf16 4096 x 50257 295 us and 320, but f32 525 us by either.
+constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
+  return backend == Backend::cuda && form == RowForm::shifted && (!is_cross_entropy(op) || x_bytes == 2);
+}
+
 /// Whether a thread of split_row holds two rows, so that it has one to reduce while the letters of the other are on
 /// their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512 x
-/// 131072: 0.94 and 0.81). Not where a turn is long by itself: with a mask, with a label (cross entropy bf16 4096 x
-/// 128256: 0.69 and 0.77), or with rims, of which a gradient makes little (softmax 1024 x 50257: 0.81 and 0.81, its
-/// gradient 0.89 and 0.79).
+/// 131072: 0.94 and 0.81). Not where a turn is long by itself: with a mask, or with a label (cross entropy bf16 4096 x
+/// 128256: 0.69 and 0.77).
 constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
   if (backend != Backend::cuda || is_masked(op) || is_cross_entropy(op) || is_elementwise(op)) return false;
-  return form == RowForm::aligned || (form == RowForm::shifted && is_gradient(op));
+  return form != RowForm::any;
 }
 
 /// Threads that a team of split_row may have where it holds its part of a row.

@@ -67,6 +67,15 @@ void with_form(RowForm form, const F& f) {
   f(std::integral_constant<RowForm, RowForm::any>{});
 }
 
+/// f(std::type_identity<Map>) for the map that kernels find rows of X of a form by, if these lie along so many axes.
+template <Backend backend, RowOperator op, class X, RowForm form, class F>
+void with_map(int axes, const F& f) {
+  if constexpr (has_kernels_at_one_stride(backend, op, sizeof(X), form)) {
+    if (axes <= 1) return f(std::type_identity<RowStride>{});
+  }
+  f(std::type_identity<MapOf<form>>{});
+}
+
 /// The workspace of a split_row plan.
 template <class Math>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
@@ -301,6 +310,61 @@ struct RowsCall {
   }
 };
 
+/// One call on rows that lie side by side.
+template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int y_bytes>
+struct InnerCall {
+  using A                                    = typename Math::accumulator;
+  static constexpr Backend backend           = backend_of<ExecutionSpace>();
+  static constexpr int x_bytes               = sizeof(typename Source::value_type);
+  static constexpr bool runs_on_host_vectors = backend == Backend::host && lanes_of<A> != 1;
+
+  const ExecutionSpace& exec;
+  const RowPlan& plan;
+  const RowLayout& layout;
+  Math math;
+  Source source;
+  Sink sink;
+
+  void run() const {
+    if constexpr (runs_on_host_vectors) {
+      launch<max_threads_per_team>(exec, plan,
+                                   HostInner<op, Math, Source, Sink>{
+                                       source, sink, math, layout.rows / layout.inner(), layout.inner(), layout.cols,
+                                       plan.pack, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    } else {
+      run_on_lanes();
+    }
+  }
+
+ private:
+  template <bool keeps>
+  static constexpr int pack = inner_pack_size(backend, x_bytes, y_bytes, sizeof(A), keeps);
+  template <bool keeps>
+  static constexpr int packs = inner_packs(backend, pack<keeps>, x_bytes, sizeof(A), keeps);
+
+  void run_on_lanes() const {
+    constexpr int fewer = packs<true> / 2;
+    if (keeps_by(packs<true>)) return run_with<true, packs<true>>();
+    if constexpr (has_fewer_inner_packs(backend, x_bytes, pack<true>)) {
+      if (keeps_by(fewer)) return run_with<true, fewer>();
+    }
+    run_with<false, packs<false>>();
+  }
+
+  /// Whether a thread has k packs, and a team all columns in them.
+  bool keeps_by(int k) const {
+    return plan.packs_per_thread == k && plan.team_size / plan.lanes * std::int64_t(k) >= layout.cols;
+  }
+
+  template <bool keeps, int K>
+  void run_with() const {
+    launch<max_threads_per_team>(exec, plan,
+                                 InnerLanes<op, pack<keeps>, K, keeps, Math, Source, Sink>{
+                                     source, sink, math, layout.rows / layout.inner(), layout.inner(), layout.cols,
+                                     plan.lanes, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+  }
+};
+
 /// One call on Views, erased to pointers and strides so that a kernel is compiled once for a pair of element types.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 struct ViewCall {
@@ -310,18 +374,17 @@ struct ViewCall {
   static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
   static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
   using Math                       = RowMath<A, exp_accuracy_for<Y>>;
-  static constexpr bool runs_on_host_vectors = backend == Backend::host && lanes_of<A> > 1;
 
   /// Not inline, so that a file which finds it in the library compiles no kernel.
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
                   const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace);
 
  private:
-  template <RowForm form>
+  template <RowForm form, class Map>
   static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
                         const X* in, Y* out) {
-    using Source = MemoryRows<const X, form>;
-    using Sink   = std::conditional_t<is_lse, MemoryScalars<Y>, MemoryRows<Y, form>>;
+    using Source = MemoryRows<const X, form, Map>;
+    using Sink   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
     const Source source{in, layout.x_col_stride, layout.x_map()};
     const Sink sink = [&] {
       if constexpr (is_lse) {
@@ -336,35 +399,17 @@ struct ViewCall {
 
   static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
                         const X* in, Y* out) {
-    const std::int64_t inner = layout.inner();
-    const int last           = layout.n > 0 ? layout.n - 1 : 0;
-    using Source             = InnerRows<const X>;
+    const int last = layout.n > 0 ? layout.n - 1 : 0;
+    using Source   = InnerRows<const X>;
     const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map()};
-    const auto start = [&]<bool keeps, class Sink>(std::bool_constant<keeps>, const Sink& sink) {
-      if constexpr (runs_on_host_vectors) {
-        return launch<max_threads_per_team>(
-            exec, plan,
-            HostInner<op, Math, Source, Sink>{source, sink, math, layout.rows / inner, inner, layout.cols, plan.pack,
-                                              plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
-      }
-      constexpr int inner_V = inner_pack_size(backend, sizeof(X), y_bytes, sizeof(A), keeps);
-      constexpr int K       = inner_packs(backend, inner_V, sizeof(A), keeps);
-      launch<max_threads_per_team>(exec, plan,
-                                   InnerLanes<op, inner_V, K, keeps, Math, Source, Sink>{
-                                       source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,
-                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
-    };
-    const auto start_on = [&](const auto& sink) {
-      if constexpr (runs_on_host_vectors) return start(std::false_type{}, sink);
-      constexpr int kept_V = inner_pack_size(backend, sizeof(X), y_bytes, sizeof(A), true);
-      const bool keeps     = plan.packs_per_thread == inner_packs(backend, kept_V, sizeof(A), true) &&
-                         plan.team_size / plan.lanes * std::int64_t(plan.packs_per_thread) >= layout.cols;
-      keeps ? start(std::true_type{}, sink) : start(std::false_type{}, sink);
+    const auto run_with = [&](const auto& sink) {
+      using Sink = std::remove_cvref_t<decltype(sink)>;
+      InnerCall<ExecutionSpace, op, Math, Source, Sink, y_bytes>{exec, plan, layout, math, source, sink}.run();
     };
     if constexpr (is_lse) {
-      start_on(MemoryScalars<Y>{out, layout.y_map()});
+      run_with(MemoryScalars<Y>{out, layout.y_map()});
     } else {
-      start_on(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
+      run_with(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
     }
   }
 };
@@ -378,7 +423,9 @@ void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const R
   Y* out      = static_cast<Y*>(y);
   if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
   with_form<backend, true>(plan.form, [&](auto form) {
-    rows_call<form()>(exec, plan, layout, math, in, out).run(own_workspace);
+    with_map<backend, op, X, form()>(layout.n, [&]<class Map>(std::type_identity<Map>) {
+      rows_call<form(), Map>(exec, plan, layout, math, in, out).run(own_workspace);
+    });
   });
 }
 

@@ -16,6 +16,28 @@
 
 namespace KokkosNN::Impl {
 
+/// The pack of neighbouring rows at one column. Its loads fill lines: a slab of few lanes is narrower than one
+/// (LayoutLeft 65536 x 1024 f32, 64 bytes wide, copied so: 0.82 of copy, without 0.75).
+template <class T>
+struct InnerStretch : MemoryStretch<T, RowForm::any> {
+  using Base = MemoryStretch<T, RowForm::any>;
+  using typename Base::value_type;
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
+    KOKKOS_IF_ON_DEVICE((return load_at_once<true>(reinterpret_cast<const Pack<value_type, V>*>(this->base + c));))
+    KOKKOS_IF_ON_HOST((return Base::template load_inner_pack<V>(c);))
+  }
+
+  /// The same as words of two 16-bit elements.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
+    KOKKOS_IF_ON_DEVICE(
+        (return load_at_once<true>(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(this->base + c));))
+    KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
+  }
+};
+
 /// Packs of neighbouring rows, one for each column c of one outer index.
 template <class T, int V>
 struct InnerColumn {
@@ -26,8 +48,8 @@ struct InnerColumn {
   std::int64_t inner_stride;
   bool whole_packs;
 
-  KOKKOS_INLINE_FUNCTION MemoryStretch<T, RowForm::any> at(std::int64_t c) const {
-    return {base + c * col_stride, inner_stride, whole_packs};
+  KOKKOS_INLINE_FUNCTION InnerStretch<T> at(std::int64_t c) const {
+    return {{base + c * col_stride, inner_stride, whole_packs}};
   }
 };
 
@@ -114,6 +136,63 @@ struct PackState {
   KOKKOS_INLINE_FUNCTION typename Math::State of(int v) const { return {reference[v], sum[v]}; }
 };
 
+/// K packs of a thread, in the accumulator type.
+template <class A, int V, int K>
+struct WideColumn {
+  static constexpr bool is_packed = false;
+
+  Pack<A, V> pack[K];
+
+  template <class T>
+  KOKKOS_INLINE_FUNCTION void hold(int k, const Pack<T, V>& raw) {
+    widen(pack[k], raw);
+  }
+  /// A pack that surely lies in the tensor.
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load_inner(int k, const Stretch& at) {
+    hold(k, at.template load_inner_pack<V>(0));
+  }
+  KOKKOS_INLINE_FUNCTION void apply_sign(A sign) { Impl::apply_sign(pack, sign); }
+
+  template <int pass>
+  KOKKOS_INLINE_FUNCTION Pack<A, V>& get(int k) {
+    return pack[k];
+  }
+};
+
+/// The same as they were loaded, 16 bits an element: twice as many columns. Each pass unpacks them again, and their
+/// exponentials are computed twice.
+template <class T, class A, int V, int K>
+struct PackedColumn {
+  static constexpr bool is_packed = true;
+
+  PackedTile<T, V, K> tile;
+
+  /// Behind `opaque`, or nvcc would hold the halves of words in registers of their own until paths of loading meet.
+  KOKKOS_INLINE_FUNCTION void hold(int k, const Pack<T, V>& raw) {
+    tile.word[k] = words_of(raw);
+    for (int w = 0; w < V / 2; ++w) tile.word[k][w] = opaque(tile.word[k][w]);
+  }
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load_inner(int k, const Stretch& at) {
+    tile.word[k] = at.template load_inner_words<V>(0);
+  }
+  KOKKOS_INLINE_FUNCTION void apply_sign(A sign) {
+    if (sign > A(0)) return;  // one branch for all: with a mask instead, words are spilled
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      for (int w = 0; w < V / 2; ++w) tile.word[k][w] = opaque(tile.word[k][w]) ^ signs_of_word;
+    }
+  }
+
+  template <int pass>
+  KOKKOS_INLINE_FUNCTION Pack<A, V> get(int k) const {
+    Pack<A, V> pack;
+    tile.template unpack<pass>(pack, k);
+    return pack;
+  }
+};
+
 /// `keeps`: the K packs of each thread hold all columns, in registers. Otherwise columns are read twice.
 template <RowOperator op, int V, int K, bool keeps, class Math, class Source, class Sink>
 struct InnerLanes {
@@ -141,9 +220,8 @@ struct InnerLanes {
   }
 
  private:
-  struct Column {
-    Pack<A, V> pack[K];
-  };
+  static constexpr bool is_packed = keeps_packed_inner(sizeof(T), V);
+  using Column                    = std::conditional_t<is_packed, PackedColumn<T, A, V, K>, WideColumn<A, V, K>>;
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
@@ -235,31 +313,29 @@ struct InnerLanes {
   KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const Window& window, const InnerPlace& place,
                                    std::int64_t c) const {
     const T pad = math.template pad<T>();
-    Pack<T, V> raw[K];
     if (moves_whole(input, window) && has_all_places(window, place, c)) {
-      for_all_places(input, place, c, [&](const auto& at, int k) { raw[k] = at.template load_inner_pack<V>(0); });
+      for_all_places(input, place, c, [&](const auto& at, int k) { column.load_inner(k, at); });
     } else if (moves_whole(input, window)) {
       for_places(input, window, place, c, [&](const auto& at, bool is_column, int k) {
-        raw[k] = at.template load_whole_pack<V>(0, Window{is_column ? V : 0}, pad);
+        column.hold(k, filled<T, V>(pad));
+        if (is_column) column.load_inner(k, at);
       });
     } else {
       for_places(input, window, place, c, [&](const auto& at, bool is_column, int k) {
-        raw[k] = at.template load_pack<V>(0, is_column ? window : Window{0}, pad);
+        column.hold(k, at.template load_pack<V>(0, is_column ? window : Window{0}, pad));
       });
     }
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) widen(column.pack[k], raw[k]);
-    apply_sign(column.pack, math.sign);
+    column.apply_sign(math.sign);
   }
 
-  KOKKOS_INLINE_FUNCTION static Pack<A, V> max_of(const Column& column) {
+  KOKKOS_INLINE_FUNCTION static Pack<A, V> max_of(Column& column) {
     Pack<A, V> max = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) raise_maxima(max, column.pack[k]);
+    for (int k = 0; k < K; ++k) raise_maxima(max, column.template get<0>(k));
     return max;
   }
 
-  KOKKOS_INLINE_FUNCTION Pack<A, V> references_of(const Column& column) const {
+  KOKKOS_INLINE_FUNCTION Pack<A, V> references_of(Column& column) const {
     Pack<A, V> reference = max_of(column);
     for (int v = 0; v < V; ++v) reference[v] = math.exp.reference_of(reference[v]);
     return reference;
@@ -269,7 +345,7 @@ struct InnerLanes {
   KOKKOS_INLINE_FUNCTION Pack<W, V> sum_of_exponentials(Column& column, const Pack<A, V>& references) const {
     ExpReference<A> reference[V];
     for (int v = 0; v < V; ++v) reference[v] = math.exp.at(finite_reference(references[v]));
-    return exponentials<Finisher::keeps_exponentials>(column, reference);
+    return exponentials < Finisher::keeps_exponentials && !is_packed > (column, reference);
   }
 
   KOKKOS_INLINE_FUNCTION A exponential(A x, const ExpReference<A>& reference) const {
@@ -282,8 +358,8 @@ struct InnerLanes {
     ExponentialSums<Math, V> sums;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
-      Pack<A, V>& first  = column.pack[k];
-      Pack<A, V>& second = column.pack[k + 1];
+      auto&& first  = column.template get<1>(k);
+      auto&& second = column.template get<1>(k + 1);
       for (int v = 0; v < V; ++v) {
         const A a = exponential(first[v], reference[v]);
         const A b = exponential(second[v], reference[v]);
@@ -312,7 +388,9 @@ struct InnerLanes {
                                     const InnerPlace& place, std::int64_t end, const PackState<Math, V>& all) const {
     typename Finisher::template Row<Math, A> finish[V];
     for (int v = 0; v < V; ++v) finish[v] = {math, all.reference[v], all.of(v)};
-    if constexpr (keeps) {
+    if constexpr (keeps && is_packed) {
+      store(column, output, window, place, 0, [&](A x, int v) { return finish[v].from_input(math, x); });
+    } else if constexpr (keeps) {
       store(column, output, window, place, 0, [&](A kept, int v) { return finish[v](math, kept); });
     } else {
       // Backward: the column still holds what was read last, and a cache what was read before that.
@@ -325,12 +403,13 @@ struct InnerLanes {
   }
 
   template <class Output, class F>
-  KOKKOS_INLINE_FUNCTION void store(const Column& column, const Output& output, const Window& window,
-                                    const InnerPlace& place, std::int64_t c, const F& value) const {
+  KOKKOS_INLINE_FUNCTION void store(Column& column, const Output& output, const Window& window, const InnerPlace& place,
+                                    std::int64_t c, const F& value) const {
     using Y         = typename Sink::value_type;
     const auto pack = [&](int k) {
+      auto&& x = column.template get<2>(k);
       Pack<Y, V> y;
-      for (int v = 0; v < V; ++v) y[v] = static_cast<Y>(value(column.pack[k][v], v));
+      for (int v = 0; v < V; ++v) y[v] = static_cast<Y>(value(x[v], v));
       return y;
     };
     const bool whole = moves_whole(output, window);
@@ -340,7 +419,7 @@ struct InnerLanes {
     }
     for_places(output, window, place, c, [&](const auto& at, bool is_column, int k) {
       if (!is_column) return;
-      if (whole) {
+      if (opaque(int(whole)) != 0) {  // or nvcc would compare for all k ahead of the branch above
         at.store_whole_pack(pack(k), 0);
       } else {
         at.template store_pack<V>(pack(k), 0, window);

@@ -124,14 +124,15 @@ KOKKOS_INLINE_FUNCTION State opened(const LossMailbox<A>& mailbox, const typenam
 }
 
 /// One integer a row, of any integral type: erased, as a kernel loads one of them only.
-struct Labels {
+template <class Map>
+struct RowLabels {
   const void* data = nullptr;
   int bytes        = 8;
   bool is_signed   = true;
-  RowMap map;
+  Map map;
 
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
-    const std::int64_t i = map(row);
+    const std::int64_t i = map(opaque(row));  // or a loop over rows would carry a pointer for each width, and spill
     if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];  // beyond its range: negative, as no class is
     if (bytes == 4) return is_signed ? at<std::int32_t>(i) : at<std::uint32_t>(i);
     if (bytes == 2) return is_signed ? at<std::int16_t>(i) : at<std::uint16_t>(i);
@@ -144,6 +145,8 @@ struct Labels {
     return static_cast<std::int64_t>(static_cast<const T*>(data)[i]);
   }
 };
+
+using Labels = RowLabels<RowMap>;
 
 /// What a label says of its row.
 struct Label {
@@ -249,19 +252,20 @@ struct LinearSum {
 };
 
 /// One value a row: where losses and log-sum-exps go. Nothing is stored where there is no View.
-template <class A>
+template <class A, class Map = RowMap>
 struct OptionalScalars {
   A* data = nullptr;
-  RowMap map;
+  Map map;
 
   KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const {
-    if (data != nullptr) data[map(row)] = value;
+    if (data != nullptr) data[map(opaque(row))] = value;
   }
-  KOKKOS_INLINE_FUNCTION A load(std::int64_t row) const { return data[map(row)]; }
+  KOKKOS_INLINE_FUNCTION A load(std::int64_t row) const { return data[map(opaque(row))]; }
 };
 
-/// Rows of logits, each with its label; the backward's also with a log-sum-exp and the gradient of its loss.
-template <class X, RowForm row_form, class A, bool extended>
+/// Rows of logits, each with its label; the backward's also with a log-sum-exp and the gradient of its loss. All of
+/// them are found by one kind of map.
+template <class X, RowForm row_form, class A, bool extended, class Map = MapOf<row_form>>
 struct LabelledRows {
   using value_type                  = X;
   static constexpr RowForm form     = row_form;
@@ -273,10 +277,10 @@ struct LabelledRows {
     std::int64_t label;
   };
 
-  MemoryRows<const X, form> logits;
-  Labels labels;
-  OptionalScalars<const A> lse;
-  OptionalScalars<const A> dloss;
+  MemoryRows<const X, form, Map> logits;
+  RowLabels<Map> labels;
+  OptionalScalars<const A, Map> lse;
+  OptionalScalars<const A, Map> dloss;
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {logits.row(r), *this, r, labels(r)}; }
 
@@ -288,7 +292,7 @@ struct LabelledRows {
 };
 
 /// Where a row's gradient, loss and log-sum-exp go.
-template <class Y, RowForm form, class A>
+template <class Y, RowForm form, class A, class Map = MapOf<form>>
 struct LossSink {
   using value_type = Y;
 
@@ -296,22 +300,22 @@ struct LossSink {
     const LossSink& sink;
   };
 
-  MemoryRows<Y, form> dlogits;
-  OptionalScalars<A> loss;
-  OptionalScalars<A> lse;
+  MemoryRows<Y, form, Map> dlogits;
+  OptionalScalars<A, Map> loss;
+  OptionalScalars<A, Map> lse;
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {dlogits.row(r), *this}; }
 };
 
 /// The same without a gradient.
-template <class A>
-struct LossSink<void, RowForm::any, A> {
+template <class A, class Map>
+struct LossSink<void, RowForm::any, A, Map> {
   struct Row {
     const LossSink& sink;
   };
 
-  OptionalScalars<A> loss;
-  OptionalScalars<A> lse;
+  OptionalScalars<A, Map> loss;
+  OptionalScalars<A, Map> lse;
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {*this}; }
 };

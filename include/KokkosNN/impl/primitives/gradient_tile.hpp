@@ -166,8 +166,8 @@ struct ScalarRows {
   XRows x;
   const L* lse;
   const L* dlse;
-  RowMap lse_map;
-  RowMap dlse_map;
+  MapOf<form> lse_map;
+  MapOf<form> dlse_map;
 
   KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
     return Row<decltype(x.row(r))>{x.row(r), {static_cast<A>(lse[lse_map(r)]), static_cast<A>(dlse[dlse_map(r)])}};

@@ -130,8 +130,9 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
 }
 
 /// The same to load one: nvcc does not know of all pointers that they are to global memory, and the instruction for
-/// memory of any kind takes longer.
-template <class P>
+/// memory of any kind takes longer. With `fills_line` the last-level cache fetches all of the line: neighbouring teams
+/// ask for the rest of it at about that time.
+template <bool fills_line = false, class P>
 KOKKOS_INLINE_FUNCTION P load_at_once(const P* from) {
 #if defined(__CUDA_ARCH__)
   if constexpr (sizeof(P) == 16) {
@@ -144,8 +145,17 @@ KOKKOS_INLINE_FUNCTION P load_at_once(const P* from) {
   }
   if constexpr (sizeof(P) == 8) {
     uint2 words;
-    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+    if constexpr (fills_line) {
+      asm volatile("ld.global.L2::128B.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+    } else {
+      asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+    }
     return Kokkos::bit_cast<P>(words);
+  }
+  if constexpr (sizeof(P) == 4 && fills_line) {
+    std::uint32_t word;
+    asm volatile("ld.global.L2::128B.b32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    return Kokkos::bit_cast<P>(word);
   }
 #endif
   return *from;
@@ -384,16 +394,20 @@ struct MemoryRow {
   }
 };
 
+/// The map of rows of a form, if kernels for that form have one: aligned rows lie at one distance.
+template <RowForm form>
+using MapOf = std::conditional_t<form == RowForm::aligned, RowStride, RowMap>;
+
 /// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the
 /// kernel for them has no other path, and registers to spare.
-template <class T, RowForm row_form>
+template <class T, RowForm row_form, class Map = MapOf<row_form>>
 struct MemoryRows {
   using value_type              = std::remove_const_t<T>;
   static constexpr RowForm form = row_form;
 
   T* data;
   std::int64_t col_stride;
-  std::conditional_t<form == RowForm::aligned, RowStride, RowMap> map;
+  Map map;
   RowPrefetch ahead = {};
 
   KOKKOS_FORCEINLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
@@ -416,12 +430,12 @@ struct MemoryRows {
 };
 
 /// One value a row in memory: where a log-sum-exp goes.
-template <class T>
+template <class T, class Map = RowMap>
 struct MemoryScalars {
   using value_type = T;
 
   T* data;
-  RowMap map;
+  Map map;
 
   template <class A>
   KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const {

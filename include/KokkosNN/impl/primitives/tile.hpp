@@ -494,6 +494,9 @@ struct RawTile {
 template <class T>
 inline constexpr bool is_upper_half_of_float = std::is_same_v<T, Kokkos::Experimental::bhalf_t>;
 
+/// The sign bits of a word of two 16-bit elements.
+inline constexpr std::uint32_t signs_of_word = 0x80008000u;
+
 /// K packs of a 16-bit type, two elements a word, times the sign of the scale.
 template <class T, int V, int K>
 struct PackedTile {
@@ -515,7 +518,7 @@ struct PackedTile {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) stretch.template mask_words<V>(word[k], walk.place(k), pad);
     }
-    const std::uint32_t flip = math.sign < 0 ? 0x80008000u : 0u;  // of the sign bits
+    const std::uint32_t flip = math.sign < 0 ? signs_of_word : 0u;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       for (int w = 0; w < V / 2; ++w) word[k][w] ^= flip;
