@@ -423,6 +423,19 @@ TEST(Planner, FewerLanesHoldLongerColumnsAndSmallerTeams) {
   }
 }
 
+TEST(Planner, TeamsThatReadColumnsTwiceAreLargerTheFewerThereAre) {
+  const auto team_of = [](std::int64_t rows) { return make_plan(side_by_side(rows, 8192), h200()).team_size; };
+
+  EXPECT_EQ(make_plan(side_by_side(65536, 8192), h200()).lanes, 16);
+  EXPECT_EQ(team_of(65536), 512);
+  EXPECT_EQ(team_of(8192), 512);
+  EXPECT_EQ(team_of(4096), 1024);
+  RowProblem p = side_by_side(65536, 8192);
+  p.op         = RowOperator::logsumexp;
+  EXPECT_EQ(make_plan(p, h200()).lanes, 32);
+  EXPECT_EQ(make_plan(p, h200()).team_size, 256);
+}
+
 TEST(Planner, ALogSumExpKeepsFewColumnsOnlyAsItReadsNoneAgain) {
   const auto plan_of = [](std::int64_t cols, RowOperator op) {
     RowProblem p = side_by_side(65536, cols);

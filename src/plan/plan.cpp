@@ -683,7 +683,7 @@ class Planner {
   /// sectors.
   int inner_lanes_that_loop() const {
     if (is_gradient() && m_request.lanes == 0) return m_policy.inner_least_lanes_looping;
-    int lanes = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    int lanes = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes_looping;
     while (m_request.lanes == 0 && lanes > m_policy.inner_least_lanes_looping &&
            10 * inner_teams(lanes) < 9 * m_traits.multiprocessors) {
       lanes /= 2;
@@ -691,9 +691,12 @@ class Planner {
     return lanes;
   }
 
+  /// The fewer teams a multiprocessor has, the larger they are.
   int inner_looping_team_size() const {
-    const bool many = is_gpu() && inner_teams(m_plan.lanes) >= 3 * m_traits.multiprocessors;
-    return std::min(m_traits.max_team_size, many ? m_policy.inner_looping_team_size : Impl::max_threads_per_team);
+    std::int64_t threads     = Impl::max_threads_per_team;
+    const std::int64_t teams = is_gpu() ? ceil_div(inner_teams(m_plan.lanes), m_traits.multiprocessors) : 1;
+    while (threads > m_policy.inner_looping_team_size && threads * teams > Impl::max_threads_per_team) threads /= 2;
+    return std::min(m_traits.max_team_size, static_cast<int>(threads));
   }
 
   const RowProblem& m_problem;

@@ -49,7 +49,8 @@ struct Policy {
   std::int64_t inner_few_columns;     ///< up to so many are held in fewer packs, where there are kernels for that
   int inner_team_size;                ///< of a team that holds its columns,
   int inner_max_team_size;            ///< and where even the fewest lanes need more
-  int inner_least_lanes_looping;   ///< of teams that go through their columns twice, where there would be too few teams
+  int inner_lanes_looping;            ///< of teams that go through their columns twice,
+  int inner_least_lanes_looping;      ///< or down to so many, where there would be too few teams
   int inner_looping_team_size;     ///< of such a team, where there are many
   std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time
 };

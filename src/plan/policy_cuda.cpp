@@ -122,8 +122,9 @@ Policy policy_cuda(int pack) {
   policy.inner_few_columns         = 64;    // x 32 bf16: 0.73 and 0.69; x 128: 0.70 and 0.76
   policy.inner_team_size           = 256;   // x 512: 0.83, by 32 lanes of 512 threads 0.79; x 384: 0.85 and 0.79
   policy.inner_max_team_size       = 512;
+  policy.inner_lanes_looping       = 16;  // 65536 x 2048 f32: 0.62, with 32 0.60; 32768 x 1536: 0.63 and 0.61
   policy.inner_least_lanes_looping = 8;
-  policy.inner_looping_team_size   = 256;
+  policy.inner_looping_team_size   = 512;  // 65536 x 2048 f32: 416 us, of 256 threads 424; 131072 x 1100: 441 and 449
   policy.elements_per_turn         = 1;
   return policy;
 }
@@ -133,6 +134,8 @@ void tune_cuda_for_mask(Policy& policy, int pack) {
 }
 
 void tune_cuda_for_logsumexp(Policy& policy, int pack) {
+  policy.inner_lanes_looping     = 32;  // LayoutLeft 65536 x 2048 f32: 141 us, with 16 lanes of 512 threads 163
+  policy.inner_looping_team_size = 256;
   if (pack == 4) {
     set_registers(policy, registers_reduction_v4);
     policy.reduce_full_packs = INT64_MAX;  // as the table says

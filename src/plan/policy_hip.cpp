@@ -47,6 +47,7 @@ Policy policy_hip(int) {
   policy.inner_least_lanes         = 16;     // half a line
   policy.inner_team_size           = 1024;
   policy.inner_max_team_size       = 1024;   // 16 wavefronts, 4 a SIMD
+  policy.inner_lanes_looping       = 32;
   policy.inner_least_lanes_looping = 16;
   policy.inner_looping_team_size   = 256;
   policy.elements_per_turn         = 1;

@@ -31,6 +31,7 @@ Policy policy_host(int) {
   policy.inner_least_lanes         = 1;
   policy.inner_team_size           = 1;
   policy.inner_max_team_size       = 1;
+  policy.inner_lanes_looping       = 1;
   policy.inner_least_lanes_looping = 1;
   policy.inner_looping_team_size   = 1;
   policy.elements_per_turn         = 65536;

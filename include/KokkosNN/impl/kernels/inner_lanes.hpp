@@ -139,8 +139,6 @@ struct PackState {
 /// K packs of a thread, in the accumulator type.
 template <class A, int V, int K>
 struct WideColumn {
-  static constexpr bool is_packed = false;
-
   Pack<A, V> pack[K];
 
   template <class T>
@@ -164,8 +162,6 @@ struct WideColumn {
 /// exponentials are computed twice.
 template <class T, class A, int V, int K>
 struct PackedColumn {
-  static constexpr bool is_packed = true;
-
   PackedTile<T, V, K> tile;
 
   /// Behind `opaque`, or nvcc would hold the halves of words in registers of their own until paths of loading meet.
