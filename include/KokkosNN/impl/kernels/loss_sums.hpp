@@ -5,6 +5,9 @@
 #include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/kernels/first_index.hpp>
 #include <KokkosNN/impl/primitives/cross_entropy.hpp>
+#include <KokkosNN/impl/primitives/gradient.hpp>
+#include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/workspace.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -15,26 +18,61 @@
 
 // What a cross entropy needs besides its rows: the sum of their losses, what a mean divides by, the weight of all
 // classes, and whether labels are in range. Sums are in double, in an order that only their number of terms sets, so
-// that they are the same bits every time; no atomics.
+// that they are the same bits every time: an atomic counts teams, none adds.
 
 namespace KokkosNN::Impl {
 
-/// Sums the terms of a team's share in one order.
+/// Sums terms in one order: each team those of its share, and the team that is done last the teams' sums.
 template <class Term, class Result>
 struct SumInOrder {
   Term term;
   Result result;
   std::int64_t n;
   std::int64_t share;
+  double* parts;  ///< one a team
+  int* done;      ///< how many teams are; zero between calls. None: there is one team
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const std::int64_t begin = team.league_rank() * share;
-    const std::int64_t end   = begin + share < n ? begin + share : n;
-    double sum               = 0;
-    Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, begin, end), [&](std::int64_t i, double& part) { part += term(i); }, sum);
-    Kokkos::single(Kokkos::PerTeam(team), [&] { result(team.league_rank(), sum); });
+    const double sum         = sum_of(team, 0, begin, begin + share < n ? begin + share : n, term);
+    if (done == nullptr) return finish(team, sum);
+    if (!is_last(team, sum)) return;
+    Kokkos::memory_fence();  // what this team loads next was stored before the others said that they are done
+    finish(team, sum_of(team, 1, 0, team.league_size(), [&](std::int64_t i) { return parts[i]; }));
+  }
+
+ private:
+  template <class Member, class Of>
+  KOKKOS_INLINE_FUNCTION static double sum_of(const Member& team, int round, std::int64_t begin, std::int64_t end,
+                                              const Of& of) {
+    using Sum            = RowSum<double, double>;
+    constexpr int nobody = 0;  // in the place of what sums of exponentials need to be joined
+    const RowGroup group{team.team_rank(), team.team_size(), 0};
+    Sum mine;
+    for (std::int64_t i = begin + group.rank; i < end; i += group.size) mine.sum += of(i);
+    return exchange(nobody, team, group, static_cast<Sum*>(nullptr), round, merge_warp(nobody, mine, group.lanes()))
+        .sum;
+  }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION bool is_last(const Member& team, double sum) const {
+    int last = 0;
+    Kokkos::single(
+        Kokkos::PerTeam(team),
+        [&](int& of_team) {
+          parts[team.league_rank()] = sum;
+          Kokkos::memory_fence();
+          of_team = Kokkos::atomic_fetch_add(done, 1) == team.league_size() - 1 ? 1 : 0;
+          if (of_team != 0) *done = 0;
+        },
+        last);
+    return last != 0;
+  }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void finish(const Member& team, double sum) const {
+    if (team.team_rank() == 0) result(sum);
   }
 };
 
@@ -52,7 +90,7 @@ struct WeightOfRow {
   }
 };
 
-/// The rows' losses, or parts of a sum.
+/// The rows' losses.
 template <class A>
 struct Listed {
   const A* values;
@@ -60,14 +98,14 @@ struct Listed {
   KOKKOS_INLINE_FUNCTION double operator()(std::int64_t i) const { return static_cast<double>(values[i]); }
 };
 
-/// Where a team's sum goes.
+/// Where a sum goes, or a mean.
 template <class A>
-struct ListedResult {
-  A* values;
+struct SumOrMean {
+  A* value;
   const double* divisor = nullptr;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int team, double sum) const {
-    values[team] = static_cast<A>(divisor == nullptr ? sum : sum / *divisor);
+  KOKKOS_INLINE_FUNCTION void operator()(double sum) const {
+    *value = static_cast<A>(divisor == nullptr ? sum : sum / *divisor);
   }
 };
 
@@ -77,7 +115,7 @@ struct DivisorResult {
   double* divisor;
   A* inverse;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int, double sum) const {
+  KOKKOS_INLINE_FUNCTION void operator()(double sum) const {
     *divisor = sum;
     *inverse = static_cast<A>(1 / sum);
   }
@@ -106,7 +144,7 @@ struct OneLabel {
 /// Memory of a call that sums: zero or more of each.
 template <class A>
 struct LossWorkspace {
-  static constexpr int max_parts = 1024;
+  static constexpr int max_parts = 256;
 
   double* divisor      = nullptr;
   A* inverse_divisor   = nullptr;
@@ -130,8 +168,10 @@ struct LossWorkspace {
 /// The sums of rows whose values are of type A.
 template <class ExecutionSpace, class A>
 struct LossSums {
-  static constexpr int team_size              = backend_of<ExecutionSpace>() == Backend::host ? 1 : 256;
-  static constexpr std::int64_t terms_of_team = 4096;
+  static constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
+  static constexpr int team_size = on_host ? 1 : max_threads_per_team;
+  /// On a GPU a term a thread: a label takes its time to arrive from memory, and a thread waits for each.
+  static constexpr std::int64_t terms_of_team = on_host ? 4096 : team_size;
 
   /// Not inline, as ViewCall's.
   static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,
@@ -146,26 +186,21 @@ struct LossSums {
 
  private:
   template <class Term, class Result>
-  static void launch(const ExecutionSpace& exec, const std::string& label, const Term& term, const Result& result,
-                     std::int64_t n, std::int64_t teams) {
-    const std::int64_t share = (n + teams - 1) / teams;
-    const Kokkos::TeamPolicy<ExecutionSpace> policy(exec, static_cast<int>(teams), team_size, 1);
-    // As the rows' kernels: nothing waits for a copy of the functor.
-    Kokkos::parallel_for(label,
-                         Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
-                         SumInOrder<Term, Result>{term, result, n, share});
-  }
-
-  /// In one kernel, or by parts that a second one adds.
-  template <class Term, class Result>
   static void sum(const ExecutionSpace& exec, const char* function, const char* what, const Term& term, std::int64_t n,
                   double* parts, const Result& result) {
-    const std::string label  = std::string("KokkosNN::") + function + '[' + what + ']';
-    const std::int64_t most  = LossWorkspace<A>::max_parts;
-    const std::int64_t teams = std::clamp<std::int64_t>((n + terms_of_team - 1) / terms_of_team, 1, most);
-    if (teams == 1) return launch(exec, label, term, result, n, 1);
-    launch(exec, label, term, ListedResult<double>{parts}, n, teams);
-    launch(exec, label, Listed<double>{parts}, result, teams, 1);
+    const std::int64_t teams =
+        std::clamp<std::int64_t>((n + terms_of_team - 1) / terms_of_team, 1, LossWorkspace<A>::max_parts);
+    int* done = nullptr;
+    if (teams > 1) {
+      using Pool = WorkspacePool<ExecutionSpace, WorkspaceUse::mailboxes>;
+      done       = reinterpret_cast<int*>(Pool::get(exec, sizeof(std::int64_t)).data());
+    }
+    using Bounds = Kokkos::LaunchBounds<max_threads_per_team, 1>;
+    const Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams), team_size, 1);
+    // As the rows' kernels: nothing waits for a copy of the functor.
+    Kokkos::parallel_for(std::string("KokkosNN::") + function + '[' + what + ']',
+                         Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
+                         SumInOrder<Term, Result>{term, result, n, (n + teams - 1) / teams, parts, done});
   }
 };
 
@@ -174,7 +209,7 @@ void LossSums<ExecutionSpace, A>::of_classes(const ExecutionSpace& exec, const c
                                              const ClassWeights<A>& weights, std::int64_t classes,
                                              const LossWorkspace<A>& workspace) {
   sum(exec, function, "weight_of_classes", weights, classes, workspace.parts,
-      ListedResult<A>{workspace.weight_of_classes});
+      SumOrMean<A>{workspace.weight_of_classes});
 }
 
 template <class ExecutionSpace, class A>
@@ -189,7 +224,7 @@ template <class ExecutionSpace, class A>
 void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows,
                                             bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
   sum(exec, function, "loss", Listed<A>{workspace.row_losses}, rows, workspace.parts,
-      ListedResult<A>{loss, is_mean ? workspace.divisor : nullptr});
+      SumOrMean<A>{loss, is_mean ? workspace.divisor : nullptr});
 }
 
 template <class ExecutionSpace, class A>
