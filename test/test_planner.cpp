@@ -237,6 +237,32 @@ TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
   EXPECT_EQ(make_plan(problem(40, 1024), h200(), small).packs_per_thread, 8);
 }
 
+TEST(Planner, FewAlignedRowsOfFloatsOnAnNvidiaGpuHaveAKernelOfTheirOwn) {
+  const auto label = [](std::int64_t rows, std::int64_t cols, ElementType type, const SoftmaxOptions& options) {
+    RowProblem p = problem(rows, cols, type, type);
+    p.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::shifted;
+    return to_string(make_plan(p, h200(), options));
+  };
+  const SoftmaxOptions held = forcing(RowStrategy::team_registers);
+  const auto is_few         = [&](std::int64_t rows, std::int64_t cols, ElementType type = ElementType::f32,
+                          KokkosNN::Determinism determinism = KokkosNN::Determinism::run_to_run) {
+    SoftmaxOptions options = held;
+    options.determinism    = determinism;
+    return label(rows, cols, type, options).find(",few]") != std::string::npos;
+  };
+
+  EXPECT_EQ(label(64, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few]");
+  EXPECT_EQ(label(8, 16384, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k4,l1024,ts1024,few]");
+  EXPECT_EQ(label(8, 16388, ElementType::f32, held), "KokkosNN::softmax[team_registers,f32,v4,k8,l544,ts544,few]");
+  EXPECT_TRUE(is_few(264, 4096));
+  EXPECT_FALSE(is_few(265, 4096)) << "more than two teams on a multiprocessor";
+  EXPECT_FALSE(is_few(64, 4097)) << "rows that are not aligned";
+  EXPECT_FALSE(is_few(64, 4096, ElementType::bf16)) << "16 bits";
+  EXPECT_FALSE(is_few(64, 4096, ElementType::f64)) << "doubles";
+  EXPECT_FALSE(is_few(64, 4096, ElementType::f32, KokkosNN::Determinism::batch_invariant))
+      << "bits would depend on the rows";
+}
+
 TEST(Planner, RowsThatOneTeamCannotHoldAreSplitHoweverManyThereAre) {
   for (const std::int64_t rows : {1, 100, 1000000}) {
     EXPECT_EQ(make_plan(problem(rows, 65536), h200()).strategy, RowStrategy::split_row) << rows;
@@ -520,6 +546,10 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     if (plan.rows_per_team % (plan.team_size / plan.lanes) != 0) return "rows a team are no multiple of its groups";
   }
   if (plan.strategy == RowStrategy::vector_lanes && plan.lanes > traits.lanes) return "more lanes than can shuffle";
+  const bool has_row_a_team = plan.lanes == plan.team_size && plan.league_size == p.rows;
+  if (plan.few_rows && (plan.strategy != RowStrategy::team_registers || !has_row_a_team)) {
+    return "the kernel for few rows without a team for each";
+  }
   const bool is_packed = KokkosNN::Impl::keeps_packed_in_scratch(traits.backend, p.x_bytes, p.op);
   if (plan.strategy == RowStrategy::team_scratch &&
       static_cast<std::int64_t>(plan.scratch_bytes) < held * (is_packed ? p.x_bytes : p.accumulator_bytes)) {

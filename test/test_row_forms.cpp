@@ -51,9 +51,9 @@ struct ByTeam {
 
   template <class Source, class Sink, class Math>
   static void run(const Source& source, const Sink& sink, const Math& math, std::int64_t rows, std::int64_t cols) {
-    KokkosNN::Impl::launch<1>(Host(), plan_for(rows),
-                              KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Storage, Math, Source, Sink>{
-                                  source, sink, math, rows, cols, threads, 1, 1, 0, 0, 1024});
+    using Kernel       = KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Storage, Math, Source, Sink>;
+    const RowPlan plan = plan_for(rows);
+    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, math, rows, cols));
   }
 };
 
@@ -210,9 +210,9 @@ struct GradientByTeam {
 
   template <class Source>
   static void run(const Source& source, const Sink& sink, std::int64_t rows, std::int64_t cols) {
-    KokkosNN::Impl::launch<1>(Host(), plan_for(rows),
-                              KokkosNN::Impl::RowInTeam<op, pack, Storage, Math, Source, Sink>{
-                                  source, sink, Math(1, MaskedRowPolicy::nan), rows, cols, threads, 1, 1, 0, 0, 1024});
+    using Kernel       = KokkosNN::Impl::RowInTeam<op, pack, Storage, Math, Source, Sink>;
+    const RowPlan plan = plan_for(rows);
+    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, Math(1, MaskedRowPolicy::nan), rows, cols));
     Host().fence();
   }
 

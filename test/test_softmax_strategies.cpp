@@ -336,6 +336,47 @@ TEST(InnerLanes, EveryNumberOfLanesMatches) {
   }
 }
 
+/// Few rows that teams hold in registers have a kernel of their own on an NVIDIA GPU.
+template <RowOperator Op>
+void serves_few_rows_and_many() {
+  const RowStrategy strategy = RowStrategy::team_registers;
+  for (const std::int64_t rows : {1, 9, 600}) {
+    for (const std::int64_t cols : servable_widths<Op, float>(strategy, rows, {128, 1000, 1024, 2052, 4096, 8192})) {
+      for (const Recipe recipe : all_recipes) {
+        if (rows > 9 && recipe != Recipe::wide) continue;
+        auto trial = strategy_trial<Op, float>(strategy, rows, cols, recipe);
+
+        EXPECT_TRUE(took_the_path(trial, strategy, forced(strategy)))
+            << rows << " x " << cols << ", " << to_string(recipe);
+      }
+    }
+  }
+}
+
+TEST(TeamRegisters, FewRowsAndManyMatch) {
+  serves_few_rows_and_many<RowOperator::softmax>();
+  serves_few_rows_and_many<RowOperator::log_softmax>();
+  serves_few_rows_and_many<RowOperator::logsumexp>();
+}
+
+/// All exponentials are just below 2 then, or are rounded to it: no sum of them is larger.
+TEST(TeamRegisters, TheLargestSumsMatch) {
+  const SoftmaxOptions options = forced(RowStrategy::team_registers);
+  for (const std::int64_t cols : {1024, 8192, 32768}) {
+    if (!can_serve<RowOperator::softmax, float>(RowStrategy::team_registers, 3, cols)) continue;
+    const Kokkos::View<float**, Kokkos::LayoutRight, Exec> x("x", 3, cols), y("y", 3, cols);
+    Kokkos::deep_copy(x, 0x1.62e42ep-1f);  // below log 2
+
+    KokkosNN::softmax(x, y, options);
+
+    const auto result    = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y);
+    const float expected = 1.0f / static_cast<float>(cols);
+    for (const std::int64_t c : {std::int64_t(0), cols - 1}) {
+      EXPECT_NEAR(result(2, c), expected, 4e-7f * expected) << cols << " columns";
+    }
+  }
+}
+
 TEST(VectorLanes, EveryNumberOfLanesMatches) {
   for (const int lanes : {1, 2, 4, 8, 16, 32}) {
     SoftmaxOptions options = forced(RowStrategy::vector_lanes);

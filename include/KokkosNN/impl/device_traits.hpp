@@ -126,6 +126,14 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
   return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward && (k == 4 || k == 5);
 }
 
+/// Whether few rows have a kernel of k packs for them alone.
+constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
+  const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
+  const bool is_power   = (k & (k - 1)) == 0;
+  return leaves_registers(backend, form, x_bytes, op == RowOperator::logsumexp ? x_bytes : y_bytes) && is_forward &&
+         is_power;
+}
+
 /// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and
 /// what is written share a first-level cache.
 constexpr int host_piece(int accumulator_bytes) { return 16384 / accumulator_bytes; }

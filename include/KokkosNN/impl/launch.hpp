@@ -3,6 +3,7 @@
 #define KOKKOSNN_IMPL_LAUNCH_HPP
 
 #include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/kernels/few_rows.hpp>
 #include <KokkosNN/impl/kernels/host_inner.hpp>
 #include <KokkosNN/impl/kernels/host_rows.hpp>
 #include <KokkosNN/impl/kernels/inner_lanes.hpp>
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -216,6 +218,10 @@ struct RowsCall {
     if constexpr (is_packs_per_thread(backend, K, op) ||
                   is_exact_packs(backend, K, op, Source::form, x_bytes, y_bytes)) {
       using Storage = typename Registers<K>::type;
+      if constexpr (has_few_rows_kernel(backend, K, op, Source::form, x_bytes, y_bytes)) {
+        using Kernel = FewRows<op, V, Storage, Math, Source, Sink>;
+        if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, sink, cols, math});
+      }
       // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
       // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
       // the registers of a kernel do not depend on its team.)
@@ -241,20 +247,19 @@ struct RowsCall {
 
   template <int max_threads, class Storage, int residency = least_residency(backend)>
   void run_in_team() const {
-    Source reader                       = source;
-    const std::int64_t prefetching_rows = look_ahead(reader);
+    Source reader               = source;
+    const int prefetching_teams = look_ahead(reader);
     launch<max_threads, ExecutionSpace, residency>(
         exec, plan,
-        RowInTeam<op, V, Storage, Math, Source, Sink>{reader, sink, math, rows, cols, plan.lanes,
-                                                      plan.team_size / plan.lanes, plan.rows_per_team, prefetching_rows,
-                                                      plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+        RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, reader, sink, math, rows, cols, prefetching_teams));
   }
 
-  /// Makes a source look ahead as planned, if it can. Returns up to which row teams do.
-  std::int64_t look_ahead([[maybe_unused]] Source& reader) const {
+  /// Makes a source look ahead as planned, if it can. Returns how many teams do.
+  int look_ahead([[maybe_unused]] Source& reader) const {
     if constexpr (requires { reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols); }) {
       if (plan.rows_ahead > 0 && reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols)) {
-        return std::max<std::int64_t>(0, rows - plan.rows_ahead - plan.rows_per_team + 1);
+        const std::int64_t teams = (rows - plan.rows_ahead) / plan.rows_per_team;  // what all of them ask for exists
+        return static_cast<int>(std::clamp<std::int64_t>(teams, 0, std::numeric_limits<int>::max()));
       }
     }
     return 0;

@@ -35,9 +35,7 @@ void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& lay
                    const Source& source, const Sink& sink) {
   launch<most_threads_online(op, Source::form)>(
       exec, plan,
-      RowInTeam<op, V, Storage, Math, Source, Sink>{source, sink, math, layout.rows, layout.cols, plan.lanes,
-                                                    plan.team_size / plan.lanes, plan.rows_per_team, 0,
-                                                    plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+      RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, source, sink, math, layout.rows, layout.cols));
 }
 
 /// The plan of such a kernel. What is y in a reduction that writes no rows, is x again.

@@ -65,17 +65,24 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
   template <class Row, class Math, class Observer = const NoObserver>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
                                                      Observer& observer = NoObserver{}) {
+    return reduce(row, part, math, JoinOfLanes{lanes}, observer);
+  }
+
+  /// `join` is how the threads of the row, or of a warp of it, agree on a maximum and a sum.
+  template <class Row, class Math, class Join, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math,
+                                                     const Join& join, Observer& observer = NoObserver{}) {
     constexpr bool keep = Finish<op>::keeps_exponentials;
     load(row, part, math);
     show_tile<V, K>(tile, part.packs.begin, walk, part.packs.window(), observer);
     rim.show(part, observer);
-    const auto used    = packs_in_use<V, Row>(walk, part.packs.window(), lanes);
-    const auto of_warp = math.exp.refer(reduce_lanes(rim.larger(tile.max(used)), 1, lanes, MaxJoin{}));
+    const auto used   = packs_in_use<V, Row>(walk, part.packs.window(), join.lanes);
+    const auto joined = math.exp.refer(join.max(rim.larger(tile.max(used))));
     PackSums<Math, V> sums;
-    tile.template add_exponentials<leaves_if<keep>, sum_for<op>>(math, of_warp.at, sums, used);
-    rim.template add_exponential<keep>(math, of_warp.at, sums);
+    tile.template add_exponentials<leaves_if<keep>, sum_for<op>>(math, joined.at, sums, used);
+    rim.template add_exponential<keep>(math, joined.at, sums);
     constexpr int terms = K * V + 1;  // with the rim
-    return {of_warp.R, sums.template sum_of_warp<terms>(lanes)};
+    return {joined.R, join.template sum<terms>(sums)};
   }
 
   template <class Row, class SinkRow, class Math, class FinishRow>
@@ -405,17 +412,32 @@ struct RowInTeam {
   using State    = typename Math::State;
   using Finisher = Finish<op>;
 
+  // In 112 bytes on a GPU, if rows are of floats and at one stride: with what Kokkos adds these are the first 256 bytes
+  // of a kernel's arguments.
   Source source;
   Sink sink;
-  Math math;
   std::int64_t rows;
   std::int64_t cols;
-  int lanes;                      // threads of a group
-  int groups;                     // in a team
-  int rows_per_team;              // on a GPU the groups in a team, on a host a multiple
-  std::int64_t prefetching_rows;  // teams of the rows up to here ask for those of later teams
+  Math math;
+  int lanes;  // threads of a group
   int scratch_level;
   int scratch_bytes;
+  int rows_per_team;      // on a GPU the groups in a team, on a host a multiple
+  int prefetching_teams;  // the first ones, which ask for the rows of later ones
+
+  static RowInTeam of(const RowPlan& plan, const Source& source, const Sink& sink, const Math& math, std::int64_t rows,
+                      std::int64_t cols, int prefetching_teams = 0) {
+    return {source,
+            sink,
+            rows,
+            cols,
+            math,
+            plan.lanes,
+            plan.scratch_level,
+            static_cast<int>(plan.scratch_bytes),
+            plan.rows_per_team,
+            prefetching_teams};
+  }
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -428,19 +450,21 @@ struct RowInTeam {
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
-      KOKKOS_IF_ON_DEVICE((do_row(team, group, block + group.index, pairs, row_scratch, round++);))
-      KOKKOS_IF_ON_HOST((for (int i = 0; i < rows_per_team; i += groups) {
-        do_row(team, group, block + i + group.index, pairs, row_scratch, round++);
+      KOKKOS_IF_ON_DEVICE((do_row(team, group, block, group.index, pairs, row_scratch, round++);))
+      KOKKOS_IF_ON_HOST((for (int i = 0; i < rows_per_team; i += team.team_size() / group.size) {
+        do_row(team, group, block, i + group.index, pairs, row_scratch, round++);
       }))
     }
   }
 
  private:
+  /// Row number `ahead` of those from `block` on.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_row(const Member& team, const RowGroup& group, std::int64_t row, State* pairs,
-                                     A* row_scratch, int round) const {
+  KOKKOS_INLINE_FUNCTION void do_row(const Member& team, const RowGroup& group, std::int64_t block, int ahead,
+                                     State* pairs, A* row_scratch, int round) const {
     // Groups past the last row take part in shuffles and barriers, but touch no memory.
-    const bool is_row = row < rows;
+    const std::int64_t row = block + ahead;
+    const bool is_row      = row < rows;
     const auto input  = source.row(is_row ? row : 0);
     const auto output =
         output_row<Finisher>(sink, is_row ? row : 0);  // found ahead of the loads, while registers are free
@@ -448,9 +472,10 @@ struct RowInTeam {
 
     Storage storage(row_scratch, group);
     const State mine = storage.reduce(input, part, math, group.lanes());
-    // Memory would rest while a wave of teams computes: what a later one loads moves towards it meanwhile.
-    if constexpr (requires { source.prefetch(input); }) {
-      if (row < prefetching_rows && team.team_rank() == 0) source.prefetch(input);
+    // Memory would rest while a wave of teams computes: what a later one loads moves towards it meanwhile. (Found from
+    // the team's first row, which all threads have alike: the instruction takes an address that they have alike.)
+    if constexpr (requires { source.prefetch(block); }) {
+      if (team.league_rank() < prefetching_teams && team.team_rank() == 0) source.prefetch(block);
     }
     const State warp = merge_warp<sums_warps<Storage>>(math, mine, group.lanes());
     const State all  = completed(math, input, exchange(math, team, group, pairs, round, warp));

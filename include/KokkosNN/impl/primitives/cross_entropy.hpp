@@ -285,10 +285,12 @@ struct LabelledRows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {logits.row(r), *this, r, labels(r)}; }
 
   /// As rows without labels do.
-  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) {
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(decltype(logits)::looks_ahead) {
     return logits.look_ahead(rows_ahead, rows, cols);
   }
-  KOKKOS_INLINE_FUNCTION void prefetch(const Row& row) const { logits.prefetch(row); }
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(decltype(logits)::looks_ahead) {
+    logits.prefetch(row);
+  }
 };
 
 /// Where a row's gradient, loss and log-sum-exp go.

@@ -88,6 +88,9 @@ struct Finish<RowOperator::softmax> {
       const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
       set_factors(math, rescaling, split_sum<A>(total.sum));
     }
+    /// Of a row that is kept relative to its total.
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
+        : Row(math, math.exp.at(finite_reference(total.reference)), split_sum<A>(total.sum)) {}
     /// Of rows side by side, one a lane of A, each of which is kept relative to its total.
     KOKKOS_INLINE_FUNCTION Row(const Math& math, const ExpReference<A>& reference_, const TwoWords<A>& sum)
         : reference(reference_) {
@@ -170,7 +173,8 @@ struct Finish<RowOperator::log_softmax> {
     A log_sum;  ///< of the exponentials relative to the reference
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const typename Math::State& total)
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const typename Math::State& total) : Row(math, total) {}
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
         : reference(finite_reference(total.reference)) {
       const A sum = static_cast<A>(total.sum);
       log_sum     = sum == A(0) ? math.masked_value : Kokkos::log(sum) + math.exp.logarithm_less(reference);

@@ -357,6 +357,97 @@ KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, cons
   return all;
 }
 
+/// A sum in some unit as two words, of which the sums over a warp's lanes overflow nowhere.
+struct alignas(8) CountedUnits {
+  static constexpr int low_bits = 24;
+
+  std::uint32_t low  = 0;
+  std::uint32_t high = 0;
+
+  CountedUnits() = default;
+  KOKKOS_INLINE_FUNCTION explicit CountedUnits(std::uint64_t units)
+      : low(static_cast<std::uint32_t>(units) & ((1u << low_bits) - 1)),
+        high(static_cast<std::uint32_t>(units >> low_bits)) {}
+
+  KOKKOS_INLINE_FUNCTION std::uint64_t sum_of_lanes() const {
+    return (std::uint64_t(warp_sum(high)) << low_bits) + warp_sum(low);
+  }
+};
+
+/// A team's barrier behind which all know whether every thread said yes.
+template <class Member>
+KOKKOS_INLINE_FUNCTION bool barrier_and_all([[maybe_unused]] const Member& team, bool yes) {
+#if defined(__CUDA_ARCH__)
+  return __syncthreads_and(yes);
+#else
+  return yes;  // not called
+#endif
+}
+
+/// What the lanes of one warp that share a row agree on: the maximum, and then the sum of exponentials relative to it.
+struct JoinOfLanes {
+  int lanes;
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A max(A mine) const {
+    return reduce_lanes(mine, 1, lanes, MaxJoin{});
+  }
+  /// Of at most so many terms a lane.
+  template <int terms, class Sums>
+  KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
+    return sums.template sum_of_warp<terms>(lanes);
+  }
+};
+
+/// The same of a GPU's whole team, by a barrier each: all are relative to the row's maximum then instead of their
+/// warp's, and bringing warps to a common reference takes a lone team longer than a barrier. For one row a team, as the
+/// next one would overwrite what is told.
+template <class Member>
+struct JoinOfTeam {
+  const Member& team;
+  int rank;
+  int warps;
+
+  static constexpr int lanes = native_lanes();
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A max(A mine) const {
+    A* const slots = tell(reduce_lanes(mine, 1, lanes, MaxJoin{}));
+    team.team_barrier();
+    return reduce_lanes(heard(slots, -Kokkos::Experimental::infinity_v<A>), 1, lanes, MaxJoin{});
+  }
+
+  template <int terms, class Sums>
+  KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
+    using W = typename Sums::W;
+    if constexpr (Sums::template counts_units<terms>) {
+      auto* const slots      = tell(CountedUnits(sums.units_of_warp()));
+      const bool are_numbers = barrier_and_all(team, sums.is_number());
+      return sums.sum_of_units(heard(slots, CountedUnits{}).sum_of_lanes(), are_numbers);
+    } else {
+      W* const slots = tell(sums.template sum_of_warp<terms>(lanes));
+      team.team_barrier();
+      return reduce_lanes(heard(slots, W{}), 1, lanes, SumJoin{});
+    }
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION int lane() const { return rank & (lanes - 1); }
+
+  /// Leaves a warp's value where the team can read it behind a barrier.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T* tell(const T& value) const {
+    T* const slots = exchange_slots<T>(nullptr, warps, 0);
+    if (lane() == 0) slots[rank / lanes] = value;
+    return slots;
+  }
+  /// A warp's value for each lane, `nothing` for those beyond.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T heard(const T* slots, const T& nothing) const {
+    return lane() < warps ? slots[lane()] : nothing;
+  }
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_PRIMITIVES_LANES_HPP

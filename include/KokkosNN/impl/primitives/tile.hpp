@@ -149,30 +149,44 @@ struct ExponentialSums {
     return folded<1>(all)[0];
   }
 
+  /// Whether a warp can count the sum of at most so many terms a lane, each at most 2, in units of 2^-36.
+  template <int terms>
+  static constexpr bool counts_units =
+      is_full&& lanes == 1 && has_warp_sum && 2 * terms < start&& std::is_same_v<W, double>;
+
   /// The sum over a group's lanes, every one of which gets it; of at most so many terms a lane, each at most 2.
   template <int terms>
   KOKKOS_INLINE_FUNCTION W sum_of_warp(int group_lanes) const {
-    constexpr bool stays_below_next_power = 2 * terms < start;
-    if constexpr (is_full && lanes == 1 && has_warp_sum && stays_below_next_power && std::is_same_v<W, double>) {
+    if constexpr (counts_units<terms>) {
       if (group_lanes == native_lanes()) return sum_of_whole_warp();
     }
     return reduce_lanes(all_lanes(), 1, group_lanes, SumJoin{});
   }
 
- private:
-  /// As integers, which a warp adds by one instruction each: a float between `start` and twice that counts units of
-  /// 2^-16, and what it lacks is brought to units of 2^-36.
-  KOKKOS_INLINE_FUNCTION W sum_of_whole_warp() const {
+  /// The sum over a whole warp in units of 2^-36, as integers, which a warp adds by one instruction each: a float
+  /// between `start` and twice that counts units of 2^-16, and what it lacks is brought to units of 2^-36. Anything if
+  /// a lane has NaN.
+  KOKKOS_INLINE_FUNCTION std::uint64_t units_of_warp() const {
     static_assert(start == 128);
     constexpr float unit_2_36 = 0x1.8p-13f;  // added to a small float, leaves units of 2^-36
     const auto bits_of        = [](float x) { return Kokkos::bit_cast<std::uint32_t>(x); };
     constexpr auto zeros      = [](float x) { return native_lanes() * Kokkos::bit_cast<std::uint32_t>(x); };
     const std::uint32_t high  = warp_sum(bits_of(sum[0])) - zeros(start);
     const auto rest           = static_cast<std::int32_t>(warp_sum(bits_of(low[0] + unit_2_36)) - zeros(unit_2_36));
-    const std::uint64_t units = (std::uint64_t(high) << 20) + static_cast<std::int64_t>(rest);
-    constexpr double unit     = 65536;  // a double whose last bit is 2^-36
-    const double total        = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(unit) + units) - unit;
-    return lanes_that(!(sum[0] == sum[0])) == 0 ? total : Kokkos::Experimental::quiet_NaN_v<double>;
+    return (std::uint64_t(high) << 20) + static_cast<std::int64_t>(rest);
+  }
+  KOKKOS_INLINE_FUNCTION bool is_number() const { return sum[0] == sum[0]; }
+
+  /// Of so many units, rounded to A.
+  KOKKOS_INLINE_FUNCTION static W sum_of_units(std::uint64_t units, bool is_number) {
+    return W(static_cast<A>(units) * (is_number ? A(0x1p-36) : Kokkos::Experimental::quiet_NaN_v<A>));
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION W sum_of_whole_warp() const {
+    constexpr double unit = 65536;  // a double whose last bit is 2^-36
+    const double total    = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(unit) + units_of_warp()) - unit;
+    return lanes_that(!is_number()) == 0 ? total : Kokkos::Experimental::quiet_NaN_v<double>;
   }
 };
 
