@@ -252,10 +252,14 @@ TEST(Planner, FewAlignedRowsOfFloatsOnAnNvidiaGpuHaveAKernelOfTheirOwn) {
   };
 
   EXPECT_EQ(label(64, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few]");
-  EXPECT_EQ(label(8, 16384, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k4,l1024,ts1024,few]");
-  EXPECT_EQ(label(8, 16388, ElementType::f32, held), "KokkosNN::softmax[team_registers,f32,v4,k8,l544,ts544,few]");
-  EXPECT_TRUE(is_few(264, 4096));
-  EXPECT_FALSE(is_few(265, 4096)) << "more than two teams on a multiprocessor";
+  EXPECT_EQ(label(8, 8192, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k4,l512,ts512,few]");
+  EXPECT_EQ(label(8, 16384, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k8,l512,ts512,few]");
+  // As long as a multiprocessor has no more than 1024 of their threads, be it with more packs each.
+  EXPECT_EQ(label(528, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few]");
+  EXPECT_EQ(label(529, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k2,l128,ts128,few]");
+  EXPECT_FALSE(label(4096, 1024, ElementType::f32, {}).find("few") != std::string::npos);
+  EXPECT_TRUE(is_few(1056, 4096)) << "8 packs a thread in teams of 128";
+  EXPECT_FALSE(is_few(1057, 4096));
   EXPECT_FALSE(is_few(64, 4097)) << "rows that are not aligned";
   EXPECT_FALSE(is_few(64, 4096, ElementType::bf16)) << "16 bits";
   EXPECT_FALSE(is_few(64, 4096, ElementType::f64)) << "doubles";

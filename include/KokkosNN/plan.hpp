@@ -121,7 +121,7 @@ struct RowPlan {
   int scratch_level      = 0;
   std::size_t scratch_bytes = 0;  ///< team scratch
   RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
-  bool few_rows          = false;  ///< team_registers: by the kernel for so few rows that teams hardly share a device
+  bool few_rows          = false;  ///< team_registers: by the kernel for so few rows that all teams run at once
   bool streams           = false;  ///< on a host: results go past the caches, being too many for them
   bool batch_invariant   = false;  ///< as Determinism asks for
 

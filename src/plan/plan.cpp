@@ -255,12 +255,14 @@ class Planner {
   int held_packs() const {
     const auto* entry     = register_entry();
     const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
-    if (is_gpu() && has_few_rows() && m_request.team_size == 0 && m_request.lanes == 0) {
-      for (int k = 1; k < max_packs_per_thread(); k *= 2) {
-        if (m_packs <= std::int64_t(k) * m_policy.few_rows_team_size && is_packs_per_thread(k)) return k;
+    if (is_gpu() && m_request.team_size == 0 && m_request.lanes == 0) {
+      const int most = max_packs_per_thread();
+      for (int k = 1; k < most; k *= 2) {
+        const bool by_kernel = is_few_rows_kernel(k, round_up(ceil_div(m_packs, k), m_traits.lanes));
+        const int team_size  = m_policy.few_rows_team_size * (by_kernel && 2 * k == most ? 2 : 1);
+        const bool holds     = m_packs <= std::int64_t(k) * team_size && is_packs_per_thread(k);
+        if (holds && (by_kernel || has_few_rows())) return k;
       }
-      const int half = max_packs_per_thread() / 2;
-      if (is_few_rows_kernel(half) && m_packs <= std::int64_t(half) * m_traits.max_team_size) return half;
     }
     const bool is_by_entry = entry != nullptr && !holds_more && is_packs_per_thread(entry->packs_per_thread);
     return is_by_entry ? entry->packs_per_thread : max_packs_per_thread();
@@ -407,15 +409,16 @@ class Planner {
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
                                             : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));
     require_capacity(m_plan.lanes);
-    m_plan.few_rows = is_few_rows_kernel(k) && m_plan.team_size % m_traits.lanes == 0;
+    m_plan.few_rows = is_few_rows_kernel(k, m_plan.team_size) && m_plan.team_size % m_traits.lanes == 0;
     set_scratch(row_scratch_bytes(m_plan.team_size, is_gpu() ? 0 : kept_row_bytes()));
   }
 
-  /// Whether these rows are so few that they go to a kernel of k packs for that, if there is one.
-  bool is_few_rows_kernel(int k) const {
-    return rows_that_count() <= std::int64_t(m_policy.few_rows_teams) * m_traits.multiprocessors &&
-           Impl::has_few_rows_kernel(m_traits.backend, k, m_problem.op, m_plan.form, m_problem.x_bytes,
-                                     m_problem.y_bytes);
+  /// Whether these rows are so few that they go to a kernel of k packs for that, if there is one, in teams of such a
+  /// size.
+  bool is_few_rows_kernel(int k, std::int64_t team_size) const {
+    const std::int64_t teams = std::int64_t(m_policy.few_rows_threads) * m_traits.multiprocessors / team_size;
+    return rows_that_count() <= teams && Impl::has_few_rows_kernel(m_traits.backend, k, m_problem.op, m_plan.form,
+                                                                   m_problem.x_bytes, m_problem.y_bytes);
   }
 
   /// k packs a thread, or fewer where much less of the team would be idle. 4096 x 1280 f32: 0.91 of copy, with 8 packs

@@ -22,7 +22,7 @@ struct Policy {
   const RegisterPolicy* registers;  ///< ascending max_packs; for the pack width at hand
   int register_entries;
   int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
-  int few_rows_teams;                 ///< a multiprocessor has at most so many of them in a kernel for few rows
+  int few_rows_threads;               ///< a multiprocessor has at most so many in a kernel for few rows
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
   int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)

@@ -95,7 +95,9 @@ Policy policy_cuda(int pack) {
     set_registers(policy, registers_v8);
   }
   policy.few_rows_team_size        = 256;   // 1 x 4096 f32 in a graph: 2.9 us, of 128 threads 3.2, of 512 3.1
-  policy.few_rows_teams            = 2;     // 264 x 1024 f32 in a graph: 2.4 us, by the other kernel 2.6
+  // 264 x 1024 f32 in a graph: 2.36 us, by other kernels 2.93; 528 x 4096 4.8 and 5.65, 1584 x 1024 4.0 and 4.8. Twice
+  // as many: 1056 x 4096 14.1 us instead of 12.7, half as many: 13.0.
+  policy.few_rows_threads          = 1024;
   policy.scratch_packs_per_thread  = pack <= 4 ? 4 : 8;  // 16384 x 8192 bf16: 0.94, with 4 0.83
   policy.scratch_team_size         = 256;                // 4096 x 8192 f32: 0.82, with 128 0.74
   policy.max_scratch_row_bytes     = 0;                  // never faster than registers

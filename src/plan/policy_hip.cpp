@@ -26,7 +26,7 @@ Policy policy_hip(int) {
   policy.registers                 = registers;
   policy.register_entries          = 2;
   policy.few_rows_team_size        = 256;  // a wavefront on each SIMD
-  policy.few_rows_teams            = 0;    // it has no such kernel
+  policy.few_rows_threads          = 0;    // it has no such kernel
   policy.scratch_packs_per_thread  = 4;
   policy.scratch_team_size         = 256;
   policy.max_scratch_row_bytes     = 0;      // see above
