@@ -283,4 +283,20 @@ TEST(RowForms, GradientsOfLogSumExpsOfRowsWithRimsMatchWhereverTheyBegin) {
   GradientByTeam<RowOperator::logsumexp_backward, Storage>::every_width_matches(2);
 }
 
+TEST(RowForms, KernelsOfFloatsAtOneStrideHaveFewArguments) {
+  using KokkosNN::Impl::MemoryRows;
+  using KokkosNN::Impl::RowStride;
+  using Math    = KokkosNN::Impl::RowMath<float, KokkosNN::Impl::ExpAccuracy::full>;
+  using Storage = KokkosNN::Impl::RegisterStorage<RowOperator::softmax, float, 4, 1, false>;
+  using Aligned = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Storage, Math,
+                                            MemoryRows<const float, RowForm::aligned, RowStride>,
+                                            MemoryRows<float, RowForm::aligned, RowStride>>;
+  using Shifted = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Storage, Math,
+                                            MemoryRows<const float, RowForm::shifted, RowStride>,
+                                            MemoryRows<float, RowForm::shifted, RowStride>>;
+
+  EXPECT_LE(sizeof(Aligned), std::size_t(KokkosNN::Impl::most_argument_bytes));
+  EXPECT_LE(sizeof(Shifted), std::size_t(KokkosNN::Impl::most_argument_bytes));
+}
+
 }  // namespace KokkosNNTest

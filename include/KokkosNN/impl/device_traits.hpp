@@ -126,6 +126,10 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
   return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward && (k == 4 || k == 5);
 }
 
+/// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. A second 256
+/// take a call 0.1 us on an H200, of the 2 that a small one takes. Kernels for floats at one stride keep to it.
+inline constexpr int most_argument_bytes = 112;
+
 /// Whether few rows have a kernel of k packs for them alone.
 constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;

@@ -412,8 +412,7 @@ struct RowInTeam {
   using State    = typename Math::State;
   using Finisher = Finish<op>;
 
-  // In 112 bytes on a GPU, if rows are of floats and at one stride: with what Kokkos adds these are the first 256 bytes
-  // of a kernel's arguments.
+  // Small, see `most_argument_bytes`.
   Source source;
   Sink sink;
   std::int64_t rows;

@@ -398,8 +398,7 @@ struct MemoryRow {
 template <RowForm form>
 using MapOf = std::conditional_t<form == RowForm::aligned, RowStride, RowMap>;
 
-/// How far apart a row's columns are. Takes no room where they are neighbours: a GPU's kernel gets its arguments 256
-/// bytes at a time, and a small one takes 0.1 us longer for another 256.
+/// How far apart a row's columns are. Takes no room among a kernel's arguments where they are neighbours.
 template <RowForm form>
 struct ColumnStride {
   ColumnStride() = default;
