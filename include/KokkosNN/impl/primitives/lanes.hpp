@@ -401,7 +401,7 @@ struct JoinOfLanes {
 
 /// The same of a GPU's whole team, by a barrier each: all are relative to the row's maximum then instead of their
 /// warp's, and bringing warps to a common reference takes a lone team longer than a barrier. For one row a team, as the
-/// next one would overwrite what is told.
+/// next one would overwrite what is told, as a sum in the maximum's type would.
 template <class Member>
 struct JoinOfTeam {
   const Member& team;
@@ -420,6 +420,7 @@ struct JoinOfTeam {
   template <int terms, class Sums>
   KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
     using W = typename Sums::W;
+    static_assert(!std::is_same_v<W, typename Sums::A>, "the maximum's slots, which other warps may still read");
     if constexpr (Sums::template counts_units<terms>) {
       auto* const slots      = tell(CountedUnits(sums.units_of_warp()));
       const bool are_numbers = barrier_and_all(team, sums.is_number());

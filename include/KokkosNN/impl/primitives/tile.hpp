@@ -151,8 +151,8 @@ struct ExponentialSums {
 
   /// Whether a warp can count the sum of at most so many terms a lane, each at most 2, in units of 2^-36.
   template <int terms>
-  static constexpr bool counts_units = (lanes == 1) && is_full&& has_warp_sum &&
-                                       (2 * terms < start) && std::is_same_v<W, double>;
+  static constexpr bool counts_units =
+      is_full && lanes == 1 && has_warp_sum && 2 * terms < start && std::is_same_v<W, double>;
 
   /// The sum over a group's lanes, every one of which gets it; of at most so many terms a lane, each at most 2.
   template <int terms>
