@@ -375,8 +375,7 @@ struct alignas(8) CountedUnits {
 };
 
 /// A team's barrier behind which all know whether every thread said yes.
-template <class Member>
-KOKKOS_INLINE_FUNCTION bool barrier_and_all([[maybe_unused]] const Member& team, bool yes) {
+KOKKOS_INLINE_FUNCTION bool barrier_and_all(bool yes) {
 #if defined(__CUDA_ARCH__)
   return __syncthreads_and(yes);
 #else
@@ -401,7 +400,7 @@ struct JoinOfLanes {
 
 /// The same of a GPU's whole team, by a barrier each: all are relative to the row's maximum then instead of their
 /// warp's, and bringing warps to a common reference takes a lone team longer than a barrier. For one row a team, as the
-/// next one would overwrite what is told, as a sum in the maximum's type would.
+/// next one would overwrite what is told.
 template <class Member>
 struct JoinOfTeam {
   const Member& team;
@@ -412,7 +411,7 @@ struct JoinOfTeam {
 
   template <class A>
   KOKKOS_INLINE_FUNCTION A max(A mine) const {
-    A* const slots = tell(reduce_lanes(mine, 1, lanes, MaxJoin{}));
+    A* const slots = tell(reduce_lanes(mine, 1, lanes, MaxJoin{}), max_round);
     team.team_barrier();
     return reduce_lanes(heard(slots, -Kokkos::Experimental::infinity_v<A>), 1, lanes, MaxJoin{});
   }
@@ -420,25 +419,28 @@ struct JoinOfTeam {
   template <int terms, class Sums>
   KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
     using W = typename Sums::W;
-    static_assert(!std::is_same_v<W, typename Sums::A>, "the maximum's slots, which other warps may still read");
     if constexpr (Sums::template counts_units<terms>) {
-      auto* const slots      = tell(CountedUnits(sums.units_of_warp()));
-      const bool are_numbers = barrier_and_all(team, sums.is_number());
+      auto* const slots      = tell(CountedUnits(sums.units_of_warp()), sum_round);
+      const bool are_numbers = barrier_and_all(sums.is_number());
       return sums.sum_of_units(heard(slots, CountedUnits{}).sum_of_lanes(), are_numbers);
     } else {
-      W* const slots = tell(sums.template sum_of_warp<terms>(lanes));
+      W* const slots = tell(sums.template sum_of_warp<terms>(lanes), sum_round);
       team.team_barrier();
       return reduce_lanes(heard(slots, W{}), 1, lanes, SumJoin{});
     }
   }
 
  private:
+  /// Sums of the maximum's type have slots of their own: other warps may still read the maxima.
+  static constexpr int max_round = 0;
+  static constexpr int sum_round = 1;
+
   KOKKOS_INLINE_FUNCTION int lane() const { return rank & (lanes - 1); }
 
   /// Leaves a warp's value where the team can read it behind a barrier.
   template <class T>
-  KOKKOS_INLINE_FUNCTION T* tell(const T& value) const {
-    T* const slots = exchange_slots<T>(nullptr, warps, 0);
+  KOKKOS_INLINE_FUNCTION T* tell(const T& value, int round) const {
+    T* const slots = exchange_slots<T>(nullptr, warps, round);
     if (lane() == 0) slots[rank / lanes] = value;
     return slots;
   }
