@@ -86,6 +86,11 @@ constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op, RowF
   return (packs_at_a_time(backend, pack) + 1) / 2;
 }
 
+/// An operator of a row by itself, without a gradient, a mask or a label.
+constexpr bool is_forward(RowOperator op) {
+  return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
+}
+
 /// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
 constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
@@ -93,8 +98,7 @@ constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
 
 /// The same in team scratch, for an operator that makes no other logits of what it loads.
 constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator op) {
-  const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
-  return backend != Backend::host && x_bytes == 2 && is_forward;
+  return backend != Backend::host && x_bytes == 2 && is_forward(op);
 }
 
 /// Whether a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
@@ -122,8 +126,7 @@ constexpr bool is_exact_packs(Backend backend, int k, RowOperator op, RowForm fo
 /// by teams of 128: 0.96 and 0.95; what more packs would spill costs more).
 inline constexpr int max_threads_when_light = 576;
 constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
-  const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax;
-  return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward && (k == 4 || k == 5);
+  return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward(op) && !is_reduction(op) && (k == 4 || k == 5);
 }
 
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. A second 256
@@ -132,10 +135,9 @@ inline constexpr int most_argument_bytes = 112;
 
 /// Whether few rows have a kernel of k packs for them alone.
 constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
-  const bool is_forward = op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
   const bool is_power   = (k & (k - 1)) == 0;
-  return leaves_registers(backend, form, x_bytes, op == RowOperator::logsumexp ? x_bytes : y_bytes) && is_forward &&
-         is_power;
+  const int moved_bytes = op == RowOperator::logsumexp ? x_bytes : y_bytes;  // a log-sum-exp writes no row
+  return is_forward(op) && is_power && leaves_registers(backend, form, x_bytes, moved_bytes);
 }
 
 /// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and

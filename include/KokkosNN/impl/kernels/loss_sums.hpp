@@ -144,7 +144,7 @@ struct OneLabel {
 /// Memory of a call that sums: zero or more of each.
 template <class A>
 struct LossWorkspace {
-  static constexpr int max_parts = 256;
+  static constexpr int max_parts = 256;  ///< 10^6 rows of 64 f32: 176 us, with 1024 198
 
   double* divisor      = nullptr;
   A* inverse_divisor   = nullptr;

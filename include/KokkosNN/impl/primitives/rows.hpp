@@ -415,7 +415,9 @@ struct ColumnStride<RowForm::any> {
 };
 
 /// Rows that can be asked for ahead of time: those that are read, if they are contiguous. Others take no room for that.
-template <bool is_read>
+template <class T, RowForm form>
+inline constexpr bool can_look_ahead = (form != RowForm::any) && std::is_const_v<T>;
+template <bool can>
 struct LooksAhead {};
 template <>
 struct LooksAhead<true> {
@@ -425,10 +427,10 @@ struct LooksAhead<true> {
 /// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the
 /// kernel for them has no other path, and registers to spare.
 template <class T, RowForm row_form, class Map = MapOf<row_form>>
-struct MemoryRows : ColumnStride<row_form>, LooksAhead<std::is_const_v<T> && row_form != RowForm::any> {
+struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_form>> {
   using value_type                  = std::remove_const_t<T>;
   static constexpr RowForm form     = row_form;
-  static constexpr bool looks_ahead = std::is_const_v<T> && form != RowForm::any;
+  static constexpr bool looks_ahead = can_look_ahead<T, row_form>;
 
   T* data = nullptr;
   Map map = {};
