@@ -14,13 +14,6 @@
 
 namespace KokkosNN::Impl {
 
-/// So many elements, at most a vector. Only elements of the row may be touched: others may be another thread's, who is
-/// writing them.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_up_to(const A* from, int count) {
-  return count == lanes_of<A> ? load_vector(from) : load_lanes(from, count, A(0));
-}
-
 /// What keeps nothing of a row: it is read again, from a cache, to write.
 template <class Math>
 struct HostRereading {
@@ -41,20 +34,27 @@ struct PairLoops {
   using A                    = typename Math::accumulator;
   static constexpr int lanes = lanes_of<A>;
 
-  KOKKOS_FORCEINLINE_FUNCTION static HostTerms<Math> sum(const A* y, const A* dy, int count) {
-    HostTerms<Math> first, second;
-    int i = 0;
-    for (; i + 2 * lanes <= count; i += 2 * lanes) {
-      first.add_from(y + i, dy + i);
-      second.add_from(y + i + lanes, dy + i + lanes);
+  static constexpr bool has_products = HostTerms<Math>::in_double && Math::sums_products;
+  /// Shorter rows have no use for what adds products faster and joins them slower.
+  static constexpr int least_by_products = 128;
+
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum(const A* y, const A* dy, int count) {
+    if constexpr (has_products) {
+      if (count >= least_by_products) return sum_by<HostProducts<Math>>(y, dy, count);
     }
-    if (i + lanes <= count) {
-      first.add_from(y + i, dy + i);
-      i += lanes;
-    }
-    if (i < count) first.add(load_lanes(y + i, count - i, A(0)), load_lanes(dy + i, count - i, A(0)));
-    first.join(second);
-    return first;
+    return sum_by<HostTerms<Math>>(y, dy, count);
+  }
+
+  /// Writes a row and sums the next one.
+  template <class FinishRow>
+  KOKKOS_FORCEINLINE_FUNCTION static auto write_and_sum(const A* y, const A* dy, A* to, const A* next_y,
+                                                        const A* next_dy, int count, const Math math,
+                                                        const FinishRow finish) {
+    using Sums = std::conditional_t<has_products, HostProducts<Math>, HostTerms<Math>>;
+    return total_of<Sums>(count, [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
+      add_to(sums, next_y + i, next_dy + i, n);
+      store_up_to(to + i, finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)), n);
+    });
   }
 
   /// What rows share is copied: compilers would read it again after every store.
@@ -64,6 +64,35 @@ struct PairLoops {
     write_vectors(to, count, streams, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
       return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n));
     });
+  }
+
+ private:
+  template <class Sums>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const A* y, const A* dy, int count) {
+    return total_of<Sums>(count,
+                          [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED { add_to(sums, y + i, dy + i, n); });
+  }
+
+  template <class Sums>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_to(Sums& sums, const A* y, const A* dy, int n) {
+    n == lanes ? sums.add_from(y, dy) : sums.add(load_lanes(y, n, A(0)), load_lanes(dy, n, A(0)));
+  }
+
+  /// add(sums, i, n) for i = 0, lanes, 2 lanes, ..., of which n lanes count; in two chains of additions.
+  template <class Sums, class Add>
+  KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add) {
+    Sums first, second;
+    int i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+      add(first, i, lanes);
+      add(second, i + lanes, lanes);
+    }
+    if (i + lanes <= count) {
+      add(first, i, lanes);
+      i += lanes;
+    }
+    if (i < count) add(first, i, count - i);
+    return Sums::total(first, second);
   }
 };
 
@@ -88,6 +117,12 @@ struct ShortPairs {
   static constexpr int lanes = lanes_of<A>;
   static constexpr int rows  = HostRowSums<Math>::rows;
 
+  /// Columns of rows of which one is summed while the one before is written, so that the end of a sum holds nothing up:
+  /// 4096 x 256 f32 on two cores 98 us, one after the other 122; of longer rows the first-level cache has to hold too
+  /// much (1024 x 1024: 96 and 88). What computes exponentials meanwhile never waits for it (150 and 155).
+  static constexpr int least_at_once = Loops::has_products ? Loops::least_by_products : 512;
+  static constexpr int most_at_once  = Loops::has_products ? 640 : host_piece(sizeof(A));
+
   KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, bool streams, const In y,
                                            const In dy, const Out out) {
     std::int64_t r = 0;
@@ -95,9 +130,16 @@ struct ShortPairs {
       write_vectors(math, {y(r), y.stride}, {dy(r), dy.stride}, {out(r), out.stride});
       r += rows;
     }
+    if (r == count) return;
+    auto total = Loops::sum(y(r), dy(r), cols);
+    if (!streams && cols >= least_at_once && cols <= most_at_once) {
+      for (; r + 1 < count; ++r) {
+        total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, math, FinishRow(math, {total}));
+      }
+    }
     for (; r < count; ++r) {
-      const FinishRow finish(math, {Loops::sum(y(r), dy(r), cols).total()});
-      Loops::write(y(r), dy(r), out(r), cols, streams, math, finish);
+      Loops::write(y(r), dy(r), out(r), cols, streams, math, FinishRow(math, {total}));
+      if (r + 1 < count) total = Loops::sum(y(r + 1), dy(r + 1), cols);
     }
   }
 
@@ -160,12 +202,12 @@ struct HostPairs : HostRereading<Math> {
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A*, const Math& math, A,
-                                                          const void*) const {
+                                                          NextPiece<A>&) const {
     if constexpr (is_plain<Row>) {
       if (row.y.stride == 1 && row.dy.stride == 1) {
         const A* const y  = row.y.base + piece.begin;
         const A* const dy = row.dy.base + piece.begin;
-        return {Loops::sum(y, dy, piece.count).total()};
+        return {Loops::sum(y, dy, piece.count)};
       }
     }
     return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), math, 1);
@@ -193,7 +235,7 @@ struct HostElements : HostRereading<Math> {
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece&, A*, const Math&, A,
-                                                          const void*) const {
+                                                          NextPiece<A>&) const {
     return row.scalars;
   }
 

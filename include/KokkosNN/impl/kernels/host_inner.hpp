@@ -161,7 +161,7 @@ struct HostInner {
     load(input_of(block), 0, cols, held, max);
     for (int v = 0; v < block.vectors(); ++v) {
       A* const own     = held + v * lanes;
-      const auto state = reduce_side_by_side<keeps>(math, own, cols, width, max[v]);
+      const auto state = reduce_side_by_side<keeps, sum_for<op>>(math, own, cols, width, max[v]);
       if constexpr (Finisher::one_value_a_row) {
         State states[lanes];
         state.store(states);
@@ -189,7 +189,7 @@ struct HostInner {
       load(input, begin, end, held, max);
       for (int v = 0; v < block.vectors(); ++v) {
         State states[lanes];
-        reduce_side_by_side<false>(math, held + v * lanes, end - begin, width, max[v]).store(states);
+        reduce_side_by_side<false, sum_for<op>>(math, held + v * lanes, end - begin, width, max[v]).store(states);
         for (int l = 0; l < lanes; ++l) total[v][l] = merge_two(math, total[v][l], states[l]);
       }
     }

@@ -83,14 +83,14 @@ struct LaneState {
 
 /// The state of rows of which `count` logits lie at held, held + stride, ..., the largest being `max`; the exponentials
 /// take their place if `keeps`.
-template <bool keeps, class Math, class A = typename Math::accumulator>
+template <bool keeps, SumFor use, class Math, class A = typename Math::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION LaneState<Math> reduce_side_by_side(const Math& math, A* held, std::int64_t count,
                                                                 std::int64_t stride, const Vector<A>& max) {
   using T = Vector<A>;
   LaneState<Math> state(math, max);
   HostSums<Math> sums;
   const auto exponential = [&](std::int64_t c) KOKKOSNN_IMPL_INLINED {
-    const T e = math.exp(load_vector(held + c * stride), state.at);
+    const T e = math.exp.template term_of_difference<use>(load_vector(held + c * stride) - state.at.base, state.at);
     if constexpr (keeps) store_vector(held + c * stride, e);
     return e;
   };

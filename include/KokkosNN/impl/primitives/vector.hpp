@@ -193,6 +193,36 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<double> fused_multiply_add(Vector<double> a, 
 
 #endif  // KOKKOSNN_IMPL_HAS_VECTORS
 
+/// Whether there is `look_up` in vectors T.
+template <class T>
+inline constexpr bool has_lookup = false;
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+/// The words of a table that the lowest bits of each index name, by the one instruction that some machines have for it;
+/// a table has as many words as there are lanes.
+#if defined(__AVX512F__)
+template <>
+inline constexpr bool has_lookup<Vector<float>> = true;
+template <>
+inline constexpr bool has_lookup<Vector<double>> = true;
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<float>>& table,
+                                                          const BitsOf<Vector<float>>& index) {
+  return BitsOf<Vector<float>>(_mm512_permutexvar_epi32(__m512i(index), __m512i(table)));
+}
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<double>> look_up(const BitsOf<Vector<double>>& table,
+                                                           const BitsOf<Vector<double>>& index) {
+  return BitsOf<Vector<double>>(_mm512_permutexvar_epi64(__m512i(index), __m512i(table)));
+}
+#elif defined(__AVX2__)
+template <>
+inline constexpr bool has_lookup<Vector<float>> = true;
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<float>>& table,
+                                                          const BitsOf<Vector<float>>& index) {
+  return BitsOf<Vector<float>>(_mm256_permutevar8x32_epi32(__m256i(table), __m256i(index)));
+}
+#endif
+#endif
+
 /// The smaller of the two; a NaN x stays one.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T at_most(T x, T bound) {
@@ -241,6 +271,18 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_lanes(const A* from, int n, A pad) {
   store_vector(lanes, splat<Vector<A>>(pad));
   for (int l = 0; l < n; ++l) lanes[l] = from[l];
   return load_vector(lanes);
+}
+
+/// So many elements, at most a vector. Only elements of the row may be touched: others may be another thread's, who is
+/// writing them.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_up_to(const A* from, int count, A pad = A(0)) {
+  return count == lanes_of<A> ? load_vector(from) : load_lanes(from, count, pad);
+}
+
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION void store_up_to(A* to, const Vector<A>& v, int count) {
+  count == lanes_of<A> ? store_vector(to, v) : store_lanes(to, v, count);
 }
 
 /// Past the caches, to an address that is a multiple of the vector's size; where there is no instruction for that it is
