@@ -23,9 +23,9 @@
 // its own state, and they are joined in the order of the columns: no bit depends on which thread had which piece. What
 // a piece's loops do is the storage's:
 //
-//   storage.load(row, piece, held, math)                    -> what `reduce` wants to know: the largest logit, or
-//   nothing storage.reduce(row, piece, held, math, loaded, next)    -> the piece's state; does what it can for the next
-//   piece storage.write(row, sink, piece, held, math, finish, streams)
+//   storage.load(row, piece, held, math)                  -> what `reduce` wants to know: the largest logit, or nothing
+//   storage.reduce(row, piece, held, math, loaded, next)  -> the piece's state; does what it can for the next piece
+//   storage.write(row, sink, piece, held, math, finish, streams)
 
 namespace KokkosNN::Impl {
 

@@ -248,9 +248,9 @@ struct RowState {
 /// without an error. Where scale2 x is too large for that, R is an x itself and subtracted first, which is exact for
 /// all x whose exponential is not 0. R, in units of x, is the name that threads tell each other; `at` reads it.
 ///
-/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9, would be a little faster (softmax of
-/// 262144 x 197 by 3 %), but meets itself in numerator and sum: 4.35 ulp were seen. It is for logarithms (`SumFor`).
-/// `fast`, relative 1e-4, leaves all of 2^t to that instruction.
+/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9, would be a little faster (softmax of 262144 x 197 by 3 %),
+/// but meets itself in numerator and sum: 4.35 ulp were seen. It is for logarithms (`SumFor`). `fast`, relative 1e-4,
+/// leaves all of 2^t to that instruction.
 template <class A, ExpAccuracy accuracy>
 struct ScaledExp {
   using C         = Exp2Constants<A>;
