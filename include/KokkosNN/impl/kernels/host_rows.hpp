@@ -219,7 +219,7 @@ struct HostLogits {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     T max[4];
     for (T& m : max) m = splat<T>(-infinity);
-    const auto take = [&](int i, int k, T x, int n = lanes) KOKKOSNN_IMPL_INLINED {
+    const auto take = [&](int i, int k, T x, int n) KOKKOSNN_IMPL_INLINED {
       if constexpr (negates) {
         x = -x;
         store_up_to(held + i, x, n);
@@ -228,12 +228,12 @@ struct HostLogits {
     };
     int i = 0;
     for (; i + 4 * lanes <= count; i += 4 * lanes) {
-      take(i, 0, load_vector(from + i));
-      take(i + lanes, 1, load_vector(from + i + lanes));
-      take(i + 2 * lanes, 2, load_vector(from + i + 2 * lanes));
-      take(i + 3 * lanes, 3, load_vector(from + i + 3 * lanes));
+      take(i, 0, load_vector(from + i), lanes);
+      take(i + lanes, 1, load_vector(from + i + lanes), lanes);
+      take(i + 2 * lanes, 2, load_vector(from + i + 2 * lanes), lanes);
+      take(i + 3 * lanes, 3, load_vector(from + i + 3 * lanes), lanes);
     }
-    for (; i + lanes <= count; i += lanes) take(i, 0, load_vector(from + i));
+    for (; i + lanes <= count; i += lanes) take(i, 0, load_vector(from + i), lanes);
     if (i < count) take(i, 1, load_lanes(from + i, count - i, negates ? infinity : -infinity), count - i);
     return max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
   }
