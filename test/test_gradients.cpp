@@ -118,6 +118,20 @@ TYPED_TEST(Gradients, OfALayoutLeftViewAlongItsLastAxisTakeInnerLanesAndMatch) {
   });
 }
 
+TEST(GradientsOfFloats, ThatNoCacheHoldsMatch) {
+  const std::int64_t rows = rows_beyond_the_cache(1000);
+  if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
+  for_each_gradient([&](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    for (const Placement& place : {right({rows, 1000}), left({rows, 1000}), left({rows + 1, 1000})}) {
+      GradientTrial<Op, float> trial(place, 1);
+
+      EXPECT_EQ(trial.plan().streams, !on_gpu);
+      EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
+    }
+  });
+}
+
 TYPED_TEST(Gradients, OfTensorsInDifferentLayoutsMatch) {
   const std::vector<std::int64_t> extents{5, 37, 19};
   for (int axis = 0; axis < 3; ++axis) {

@@ -296,7 +296,7 @@ template <RowOperator Op, class T>
 void kept_and_read_twice_match() {
   SoftmaxOptions options = forced(RowStrategy::inner_lanes);
   options.scale          = -1.5;
-  for (const std::int64_t cols : {1, 63, 64, 65, 256, 512, 513, 1023, 1024, 1025, 2100}) {
+  for (const std::int64_t cols : {1, 63, 64, 65, 256, 512, 513, 1023, 1024, 1025, 2100, 9301}) {
     for (const std::int64_t inner : {33, 64, 70}) {
       const Placement x = left({inner, cols});
       Trial<Op, T> trial(x, Op == RowOperator::logsumexp ? right({inner}) : x, -1);
@@ -314,6 +314,45 @@ TEST(InnerLanes, ColumnsThatAreKeptAndColumnsThatAreReadTwiceMatch) {
   kept_and_read_twice_match<RowOperator::log_softmax, BHalf>();
   kept_and_read_twice_match<RowOperator::logsumexp, float>();
   kept_and_read_twice_match<RowOperator::logsumexp, BHalf>();
+}
+
+/// Logits above all before them by more than a running reference may lag behind: at every column, at many, at one.
+template <RowOperator Op, class T>
+void logits_far_above_those_before_match(double scale) {
+  SoftmaxOptions options = forced(RowStrategy::inner_lanes);
+  options.scale          = scale;
+  for (const Recipe recipe : {Recipe::ascending, Recipe::huge, Recipe::one_dominant}) {
+    for (const std::int64_t cols : {9, 100, 9301}) {
+      const Placement x = left({37, cols});
+      Trial<Op, T> trial(x, Op == RowOperator::logsumexp ? right({37}) : x, -1, recipe);
+
+      EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, options))
+          << to_string(recipe) << ", " << cols << " columns, scale " << scale;
+    }
+  }
+}
+
+TEST(InnerLanes, LogitsFarAboveThoseBeforeMatch) {
+  for (const double scale : {1.0, -20.0, 1e4}) {
+    logits_far_above_those_before_match<RowOperator::softmax, float>(scale);
+    logits_far_above_those_before_match<RowOperator::log_softmax, float>(scale);
+    logits_far_above_those_before_match<RowOperator::logsumexp, float>(scale);
+    logits_far_above_those_before_match<RowOperator::softmax, double>(scale);
+    logits_far_above_those_before_match<RowOperator::logsumexp, double>(scale);
+  }
+}
+
+TEST(SoftmaxStrategies, ResultsThatNoCacheHoldsMatch) {
+  const std::int64_t rows = rows_beyond_the_cache(1000);
+  if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
+  for (const Placement& place : {right({rows, 1000}), left({rows, 1000}), left({rows + 1, 1000})}) {
+    Trial<RowOperator::softmax, float> softmax(place, place, -1);
+    Trial<RowOperator::log_softmax, float> log_softmax(place, place, -1);
+
+    EXPECT_EQ(softmax.plan().streams, !on_gpu);
+    EXPECT_TRUE(softmax.run_correct()) << to_string(softmax.plan());
+    EXPECT_TRUE(log_softmax.run_correct()) << to_string(log_softmax.plan());
+  }
 }
 
 TEST(InnerLanes, EveryNumberOfLanesMatches) {

@@ -616,30 +616,40 @@ class Planner {
     set_scratch(inner_scratch(m_plan.team_size));
   }
 
-  /// A host's thread has a block of rows by itself: as many as are kept with all of their columns, but enough blocks for
-  /// all threads. Where so few would be kept that a column brings less than a cache line, columns are read twice.
+  /// A host's thread has a block of rows by itself, and keeps of all of their columns what it needs again.
   void host_inner_lanes() {
-    const int bytes           = m_problem.accumulator_bytes;
-    const std::int64_t cols   = m_problem.cols * row_tensors(m_problem.op);
-    const int least           = Impl::host_inner_least_bytes / bytes;
-    const std::int64_t blocks = 4 * m_traits.multiprocessors;
-    m_plan.pack               = Impl::host_inner_bytes / bytes;
-    const auto count          = [&] { return m_problem.rows / m_problem.inner * ceil_div(m_problem.inner, m_plan.pack); };
-    const bool fits           = Impl::host_inner_keeps(cols, least, bytes);
-    while (m_plan.pack > least && ((fits && !Impl::host_inner_keeps(cols, m_plan.pack, bytes)) || count() < blocks)) {
-      m_plan.pack /= 2;
-    }
+    m_plan.pack      = host_inner_width();
     m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : m_plan.lanes;
     if (m_plan.team_size > m_traits.max_team_size || m_plan.team_size % m_plan.lanes != 0) {
       refuse("team_size " + std::to_string(m_plan.team_size) + " is no multiple of lanes " +
              std::to_string(m_plan.lanes) + " up to " + std::to_string(m_traits.max_team_size));
     }
-    m_plan.league_size = capped_league(ceil_div(count(), m_plan.team_size));
-    const std::int64_t columns = Impl::host_inner_keeps(m_problem.cols, m_plan.pack, bytes)
-                                     ? m_problem.cols
-                                     : Impl::host_inner_columns(m_plan.pack, bytes);
-    const std::int64_t kept    = is_gradient() ? 0 : columns * m_plan.pack * bytes + std::int64_t(Impl::host_line);
-    set_scratch(static_cast<std::size_t>(m_plan.team_size * kept));
+    const std::int64_t blocks = m_problem.rows / m_problem.inner * ceil_div(m_problem.inner, m_plan.pack);
+    m_plan.league_size        = capped_league(ceil_div(blocks, m_plan.team_size));
+    const std::int64_t kept   = host_inner_kept(m_plan.pack * m_problem.accumulator_bytes);
+    if (kept > 0) set_scratch(static_cast<std::size_t>(m_plan.team_size * (kept + std::int64_t(Impl::host_line))));
+  }
+
+  /// Rows of a block: many, as what lies side by side at a column is moved at once, but all threads must have as many
+  /// blocks, if they have few.
+  int host_inner_width() const {
+    const int bytes            = m_problem.accumulator_bytes;
+    const std::int64_t least   = Impl::host_inner_least_bytes / bytes;
+    const std::int64_t outer   = m_problem.rows / m_problem.inner;
+    const std::int64_t threads = m_traits.multiprocessors;
+    int widest                 = Impl::host_inner_bytes;
+    while (widest > Impl::host_inner_good_bytes && host_inner_kept(widest) > Impl::host_inner_wide_bytes) widest /= 2;
+    const auto fits = [&] { return std::size_t(m_plan.lanes * host_inner_kept(widest)) < scratch_limit(1); };
+    while (widest > Impl::host_inner_least_bytes && !fits()) widest /= 2;
+    std::int64_t blocks = ceil_div(m_problem.inner, widest / bytes);
+    while (outer * blocks < 8 * threads && outer * blocks % threads != 0 && blocks * least < m_problem.inner) ++blocks;
+    return static_cast<int>(round_up(ceil_div(m_problem.inner, blocks), least));
+  }
+  /// Bytes that a thread keeps of so wide a block.
+  std::int64_t host_inner_kept(int width_bytes) const {
+    return Impl::host_inner_keeps(m_problem.op, m_problem.cols)
+               ? Impl::host_inner_kept_bytes(m_problem.op, m_problem.cols, width_bytes)
+               : 0;
   }
 
   /// A sum and a maximum for each row, from every warp of a team; of a gradient a sum.

@@ -135,6 +135,15 @@ std::int64_t unwritten(const Buffer<T, Space>& buffer, const Placement& place) {
   return count;
 }
 
+/// A multiple of 16 rows of so many floats, which a host's caches don't hold: it writes past them. 0 where those are
+/// too large to test with, or not known.
+inline std::int64_t rows_beyond_the_cache(std::int64_t cols) {
+  if (on_gpu) return 112;
+  const std::size_t cache = KokkosNN::device_traits(Exec()).cache;
+  if (cache == 0 || cache > (std::size_t(64) << 20)) return 0;
+  return (static_cast<std::int64_t>(cache / sizeof(float)) / cols / 16 + 1) * 16;
+}
+
 /// One call on tensors of its own: x filled, y poisoned and guarded, results against the reference.
 template <RowOperator Op, class X, class Y = X, int Rank = 2, class Space = Memory>
 class Trial {

@@ -196,20 +196,30 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
   return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
 }
 
-/// inner_lanes on a host: bytes of accumulators side by side that a thread has, at most and at least, and how many of
-/// them it keeps of all columns, in the second-level cache.
-inline constexpr int host_inner_bytes       = 1024;
+/// inner_lanes on a host: columns that a thread takes at a time, and bytes of accumulators side by side that it has at
+/// most, at least, and at least where there is enough work for all threads.
+inline constexpr int host_inner_step        = 8;
+inline constexpr int host_inner_bytes       = 2048;
 inline constexpr int host_inner_least_bytes = 64;
-inline constexpr std::int64_t host_kept_bytes = std::int64_t(512) << 10;
+inline constexpr int host_inner_good_bytes  = 256;
 
-/// Whether a block of so many rows, of so many tensors, is kept.
-constexpr bool host_inner_keeps(std::int64_t cols, int width, int accumulator_bytes) {
-  return cols * width * accumulator_bytes <= host_kept_bytes;
+/// What it keeps of those columns of each vector of a block, in vectors: exponentials and what they are relative to, or
+/// logits. (A gradient reads twice: LayoutLeft 16384 x 1024 softmax_backward 21 GB/s on two cores; with both tensors
+/// kept 13, with dy alone 20.)
+constexpr int host_inner_kept(RowOperator op) {
+  if (op == RowOperator::softmax) return host_inner_step + 1;
+  return op == RowOperator::log_softmax ? host_inner_step : 0;
 }
-/// Columns that a thread works on at a time where they are not.
-constexpr std::int64_t host_inner_columns(int width, int accumulator_bytes) {
-  return host_kept_bytes / 4 / (std::int64_t(width) * accumulator_bytes);
+constexpr std::int64_t host_inner_kept_bytes(RowOperator op, std::int64_t cols, int width_bytes) {
+  return (cols + host_inner_step - 1) / host_inner_step * host_inner_kept(op) * width_bytes;
 }
+/// Whether all columns of a block are kept: a thread's share of the last-level cache has to hold them, 2.25 MiB. It
+/// depends on the columns alone, as results do on it in their last bits.
+constexpr bool host_inner_keeps(RowOperator op, std::int64_t cols) {
+  return host_inner_kept(op) > 0 && host_inner_kept_bytes(op, cols, host_inner_good_bytes) <= std::int64_t(9) << 18;
+}
+/// What is kept of a block wider than it need be: the second-level cache holds it.
+inline constexpr std::int64_t host_inner_wide_bytes = std::int64_t(640) << 10;
 
 /// Bytes of this machine's last-level cache, 0 where the system does not say.
 std::size_t host_cache_bytes();

@@ -114,10 +114,9 @@ struct GradientCall {
     using Source             = std::decay_t<decltype(source)>;
     using Sink               = std::decay_t<decltype(sink)>;
     if constexpr (backend == Backend::host && lanes_of<A> > 1) {
-      return launch<max_threads_per_team>(
-          exec, plan,
-          HostGradientInner<op, Math, Source, Sink>{source, sink, math, layout.rows / inner, inner, layout.cols,
-                                                    plan.pack});
+      return launch<max_threads_per_team>(exec, plan,
+                                          HostGradientInner<op, Math, Source, Sink>{
+                                              source, sink, math, inner_shape(plan, layout.rows, inner, layout.cols)});
     }
     launch<max_threads_when_wide>(exec, plan,
                                   GradientInnerLanes<op, inner_V, K, Math, Source, Sink>{

@@ -332,10 +332,10 @@ struct InnerCall {
 
   void run() const {
     if constexpr (runs_on_host_vectors) {
-      launch<max_threads_per_team>(exec, plan,
-                                   HostInner<op, Math, Source, Sink>{
-                                       source, sink, math, layout.rows / layout.inner(), layout.inner(), layout.cols,
-                                       plan.pack, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+      launch<max_threads_per_team>(
+          exec, plan,
+          HostInner<op, Math, Source, Sink>{source, sink, math,
+                                            inner_shape(plan, layout.rows, layout.inner(), layout.cols)});
     } else {
       run_on_lanes();
     }

@@ -258,6 +258,7 @@ struct ScaledExp {
   using Reference = ExpReference<A>;
 
   static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
+  static constexpr A below_limit = limit - A(1);  ///< where `at` finds the integer that `reference_of` made
 
   A scale;       ///< for log_softmax and the log-sum-exp
   A scale_low;   ///< what rounding the scale lost
@@ -300,7 +301,7 @@ struct ScaledExp {
   };
   KOKKOS_INLINE_FUNCTION Referred refer(A max) const {
     const A t = max * scale2;
-    if (Kokkos::abs(t) < limit - A(1)) {  // so far from the limit that `at` finds the same integer
+    if (Kokkos::abs(t) < below_limit) {
       const A n = round_down(t);
       return {n * inverse, reference(A(0), n)};
     }
@@ -399,6 +400,35 @@ struct ScaledExp {
     return (*this)(a.base, reference(b.base, b.exponent - a.exponent));
   }
 
+  /// The same of references side by side, in two factors: something larger than 1 may become a number near the end of
+  /// the normal range.
+  template <class T>
+  struct Rescaling {
+    T first;
+    T second;
+
+    template <class U>
+    KOKKOS_FORCEINLINE_FUNCTION U of(const U& value) const {
+      return value * first * second;
+    }
+  };
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION Rescaling<T> rescalings(T from, T to) const {
+    const T n    = at_most(nearest(from * splat<T>(scale2)) - nearest(to * splat<T>(scale2)), T{});
+    const T some = splat<T>(A(-16)), least = splat<T>(-A(C::bias));
+    const T first = n > some ? n : some, rest = n - first;
+    Rescaling<T> by{power_of_two(first), power_of_two(rest > least ? rest : least)};
+    const T low = from < to ? from : to, high = from < to ? to : from;
+    if (is_any_above(high * splat<T>(scale2), splat<T>(below_limit)) ||
+        is_any_above(splat<T>(-below_limit), low * splat<T>(scale2))) {  // hardly ever
+      for (int l = 0; l < int(sizeof(T) / sizeof(A)); ++l) {
+        by.first[l]  = rescaling(from[l], to[l]);
+        by.second[l] = A(1);
+      }
+    }
+    return by;
+  }
+
   /// What scale R lacks of the logarithm of the power of two that R stands for.
   KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
     const Reference r = at(R);
@@ -415,8 +445,10 @@ struct ScaledExp {
   }
 
   /// 2^n, or 0 for the least n, -bias.
-  KOKKOS_INLINE_FUNCTION static A power_of_two(A n) {
-    return Kokkos::bit_cast<A>((Kokkos::bit_cast<bits>(n + C::round_magic) + C::bias) << C::mantissa_bits);
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static T power_of_two(T n) {
+    const auto integer = Kokkos::bit_cast<BitsOf<T>>(n + splat<T>(C::round_magic));
+    return Kokkos::bit_cast<T>((integer + splat<BitsOf<T>>(C::bias)) << C::mantissa_bits);
   }
 
   /// Of a vector where `is_power`.

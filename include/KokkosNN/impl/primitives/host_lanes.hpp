@@ -132,6 +132,105 @@ KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneSt
   }
 }
 
+/// What is known of rows side by side whose columns come by some at a time. Exponentials are relative to a reference
+/// that is raised once a logit is far above it, which is seldom.
+template <class Math>
+class RunningLanes {
+ public:
+  using A = typename Math::accumulator;
+  using T = Vector<A>;
+
+  static constexpr int columns = 8;  ///< that come by at a time
+
+  explicit RunningLanes(const Math& math)
+      : m_state(math, splat<T>(-Kokkos::Experimental::infinity_v<A>)), m_highest(m_state.reference) {}
+
+  /// What exponentials are relative to at present.
+  KOKKOS_FORCEINLINE_FUNCTION const T& reference() const { return m_state.reference; }
+
+  /// The next columns and their exponentials.
+  template <SumFor use>
+  KOKKOS_FORCEINLINE_FUNCTION void take(const Math& math, const T (&x)[columns], T (&e)[columns]) {
+    const T max =
+        largest(largest(largest(x[0], x[1]), largest(x[2], x[3])), largest(largest(x[4], x[5]), largest(x[6], x[7])));
+    if (is_any_above(max, m_highest)) raise(math, max);
+    const ExpReference<T> at = m_state.at;
+    if (m_is_power) {
+      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(x[i], at);
+    } else {
+      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(x[i] - at.base, at);
+    }
+    add(((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7])));
+  }
+
+  /// What results are made with, from logits or from exponentials relative to the last reference.
+  template <class Finisher>
+  auto finish(const Math& math) const {
+    if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
+      return finish_own_lanes<Finisher>(math, m_state);
+    } else {
+      typename Math::State states[lanes_of<A>];
+      store(math, states);
+      using Narrow = typename Finisher::template Row<Math, A>;
+      return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+    }
+  }
+  /// Makes exponentials relative to an earlier one such that are relative to the last.
+  KOKKOS_FORCEINLINE_FUNCTION void bring_up(const Math& math, const T& earlier, A* exponentials, int count) const {
+    if (!is_any_above(m_state.reference, earlier)) return;
+    const auto by = rescalings(math, earlier, m_state.reference);
+    for (int i = 0; i < count; ++i) {
+      A* const at = exponentials + i * lanes_of<A>;
+      store_vector(at, by.of(load_vector(at)));
+    }
+  }
+
+  /// Each lane's own. Where a logarithm is taken of a sum far above its reference, both would cancel.
+  void store(const Math& math, typename Math::State* states) const {
+    m_state.store(states);
+    for (int l = 0; l < lanes_of<A>; ++l) {
+      const A sum = static_cast<A>(states[l].sum);
+      if (sum >= A(2) && Kokkos::isfinite(sum) && math.exp.has_power(states[l].reference)) {
+        states[l] = math.exp.at_its_sum(states[l].reference, states[l].sum);
+      }
+    }
+  }
+
+ private:
+  /// The power of two that an exponential may reach before the reference is raised: Gaussian rows never get there.
+  static constexpr A headroom = 8;
+
+  LaneState<Math> m_state;
+  T m_highest;             // logit that is not far above the reference
+  bool m_is_power = true;  // all references are, and nothing is to be subtracted
+
+  KOKKOS_FORCEINLINE_FUNCTION static T largest(const T& a, const T& b) { return max_ignoring_nan(a, b); }
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(const T& terms) {
+    if constexpr (Math::accuracy == ExpAccuracy::full) {
+      m_state.sum = m_state.sum + TwoWords<T>{terms, T{}};
+    } else {
+      m_state.sum.high += terms;
+    }
+  }
+
+  __attribute__((noinline)) void raise(const Math& math, const T& max) {
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    const T reference    = max > m_highest ? math.exp.reference_of(max) : m_state.reference;
+    m_state.sum          = rescalings(math, m_state.reference, reference).of(m_state.sum);
+    m_state.reference    = reference;
+    m_state.at           = math.exp.at(finite_reference(reference));
+    const T far          = (m_state.at.exponent + splat<T>(headroom)) * splat<T>(math.exp.inverse);
+    m_is_power           = !is_any_above(m_state.at.base, T{}) && !is_any_above(T{}, m_state.at.base);
+    m_highest            = m_state.at.base == T{} ? far : m_state.at.base;
+    m_highest            = reference == splat<T>(-infinity) ? reference : m_highest;
+  }
+
+  static auto rescalings(const Math& math, const T& from, const T& to) {
+    return math.exp.rescalings(finite_reference(from), finite_reference(to));
+  }
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_PRIMITIVES_HOST_LANES_HPP

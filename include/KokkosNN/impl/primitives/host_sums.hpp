@@ -225,6 +225,21 @@ struct HostProducts {
   }
 };
 
+/// HostTerms of rows side by side, products of floats as HostProducts adds them.
+template <class Math>
+struct LaneTerms : HostTerms<Math> {};
+
+template <class Math>
+requires(HostTerms<Math>::in_double&& Math::sums_products) struct LaneTerms<Math> : HostProducts<Math> {
+  /// Lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[lanes_of<float>]) const {
+    float highs[lanes_of<float>], lows[lanes_of<float>];
+    store_vector(highs, this->high);
+    store_vector(lows, this->low);
+    for (int l = 0; l < lanes_of<float>; ++l) each[l] = double(highs[l]) + (lows[l] == lows[l] ? double(lows[l]) : 0.0);
+  }
+};
+
 /// The terms of as many rows as their vectors have lanes. They are added by halves as HostTerms::total does it, but
 /// those of two rows at a time, so that in the end a vector has the rows' sums: bit by bit those that each row has by
 /// itself.

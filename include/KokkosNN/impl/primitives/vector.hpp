@@ -154,6 +154,23 @@ KOKKOS_FORCEINLINE_FUNCTION T max_ignoring_nan(T m, T x) {
 #endif
 }
 
+/// Whether a > b in any lane.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION bool is_any_above(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, ScalarOf<T>>) {
+    return a > b;
+  } else {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, Vector<float>>) return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_GT_OQ) != 0;
+    if constexpr (std::is_same_v<T, Vector<double>>) return _mm512_cmp_pd_mask(__m512d(a), __m512d(b), _CMP_GT_OQ) != 0;
+#endif
+    const auto above = a > b;
+    auto any         = above[0];
+    for (int l = 1; l < int(sizeof(T) / sizeof(a[0])); ++l) any |= above[l];
+    return any != 0;
+  }
+}
+
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 
 KOKKOS_FORCEINLINE_FUNCTION Vector<float> at_least(Vector<float> x, Vector<float> bound) {
@@ -305,8 +322,9 @@ KOKKOS_INLINE_FUNCTION void end_streaming() {
 #endif
 }
 
-/// Asks for the cache line at an address.
-KOKKOS_INLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* address) {
+/// Asks for the cache line at an address. Forced inline: g++ takes a function of nothing else for one without effects,
+/// and drops its calls.
+KOKKOS_FORCEINLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* address) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
   __builtin_prefetch(address, 0, 2);
 #endif
