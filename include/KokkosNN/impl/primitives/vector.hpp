@@ -5,6 +5,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -328,6 +329,13 @@ KOKKOS_FORCEINLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* addr
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
   __builtin_prefetch(address, 0, 2);
 #endif
+}
+
+/// Asks for n elements, lines being so long.
+template <std::size_t line, class A>
+KOKKOS_FORCEINLINE_FUNCTION void prefetch_elements(const A* from, int n) {
+  const char* const bytes = reinterpret_cast<const char*>(from);
+  for (int i = 0; i < n * int(sizeof(A)); i += int(line)) prefetch_line(bytes + i);
 }
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
