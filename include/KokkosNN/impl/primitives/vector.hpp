@@ -161,9 +161,14 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_any_above(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, ScalarOf<T>>) {
     return a > b;
   } else {
-#if defined(__AVX512F__)
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
     if constexpr (std::is_same_v<T, Vector<float>>) return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_GT_OQ) != 0;
     if constexpr (std::is_same_v<T, Vector<double>>) return _mm512_cmp_pd_mask(__m512d(a), __m512d(b), _CMP_GT_OQ) != 0;
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
+    if constexpr (std::is_same_v<T, Vector<float>>)
+      return _mm256_movemask_ps(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_GT_OQ)) != 0;
+    if constexpr (std::is_same_v<T, Vector<double>>)
+      return _mm256_movemask_pd(_mm256_cmp_pd(__m256d(a), __m256d(b), _CMP_GT_OQ)) != 0;
 #endif
     const auto above = a > b;
     auto any         = above[0];
