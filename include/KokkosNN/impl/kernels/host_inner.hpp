@@ -261,13 +261,19 @@ struct HostInner {
     });
   }
 
-  void write_kept(const InnerBlock<A>& block, A* held, Rows& rows) const {
+  /// What each vector's results are made with.
+  auto finish_of(const InnerBlock<A>& block, const Rows& rows) const {
     using Wide = typename Finisher::template Row<Math, T>;
     RawArray<Wide, most> finish;
+    for (int v = 0; v < block.vectors(); ++v) new (finish.at(v)) Wide(rows[v].template finish<Finisher>(math));
+    return finish;
+  }
+
+  void write_kept(const InnerBlock<A>& block, A* held, const Rows& rows) const {
     const Math own    = math;
     const int vectors = block.vectors();
-    for (int v = 0; v < vectors; ++v) new (finish.at(v)) Wide(rows[v].template finish<Finisher>(own));
-    A* of_step = held;
+    const auto finish = finish_of(block, rows);
+    A* of_step        = held;
     shape.write(
         BlockColumns<typename Sink::value_type, A>(sink, block),
         [&](std::int64_t c, int) KOKKOSNN_IMPL_INLINED {
@@ -283,12 +289,10 @@ struct HostInner {
             KOKKOSNN_IMPL_INLINED { return finish[v](own, load_vector(of_step + v * kept + i * lanes)); });
   }
 
-  void write_again(const InnerBlock<A>& block, const BlockColumns<const X, A>& input, Rows& rows) const {
-    using Wide = typename Finisher::template Row<Math, T>;
-    RawArray<Wide, most> finish;
-    const Math own = math;
-    for (int v = 0; v < block.vectors(); ++v) new (finish.at(v)) Wide(rows[v].template finish<Finisher>(own));
-    const T sign = splat<T>(own.sign);
+  void write_again(const InnerBlock<A>& block, const BlockColumns<const X, A>& input, const Rows& rows) const {
+    const Math own    = math;
+    const T sign      = splat<T>(own.sign);
+    const auto finish = finish_of(block, rows);
     shape.write_computed<most>(BlockColumns<typename Sink::value_type, A>(sink, block),
                                [&](std::int64_t c, int n, int v, T(&y)[step]) KOKKOSNN_IMPL_INLINED {
                                  if (v == 0 && shape.streams) input.look_ahead(c + step);

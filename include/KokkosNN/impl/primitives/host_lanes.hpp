@@ -118,6 +118,13 @@ KOKKOS_FORCEINLINE_FUNCTION auto finish_lanes(const F& row) {
   return wide[0];
 }
 
+/// The same of the lanes' states.
+template <class Finisher, class Math>
+KOKKOS_FORCEINLINE_FUNCTION auto finish_states(const Math& math, const typename Math::State* states) {
+  using Narrow = typename Finisher::template Row<Math, typename Math::accumulator>;
+  return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+}
+
 /// The same of rows that are kept relative to their own state.
 template <class Finisher, class Math, class A = typename Math::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneState<Math>& state) {
@@ -127,8 +134,7 @@ KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneSt
   } else {
     typename Math::State states[lanes_of<A>];
     state.store(states);
-    using Narrow = typename Finisher::template Row<Math, A>;
-    return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+    return finish_states<Finisher>(math, states);
   }
 }
 
@@ -171,11 +177,10 @@ class RunningLanes {
     } else {
       typename Math::State states[lanes_of<A>];
       store(math, states);
-      using Narrow = typename Finisher::template Row<Math, A>;
-      return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+      return finish_states<Finisher>(math, states);
     }
   }
-  /// Makes exponentials relative to an earlier one such that are relative to the last.
+  /// Makes exponentials that are relative to an earlier reference relative to the last one.
   KOKKOS_FORCEINLINE_FUNCTION void bring_up(const Math& math, const T& earlier, A* exponentials, int count) const {
     if (!is_any_above(m_state.reference, earlier)) return;
     const auto by = rescalings(math, earlier, m_state.reference);

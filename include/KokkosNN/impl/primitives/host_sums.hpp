@@ -97,6 +97,12 @@ KOKKOS_FORCEINLINE_FUNCTION void add_product(const T& a, const T& b, T& high, T&
   high = sum;
 }
 
+/// Both words of a lane's sum. Next to an infinite sum the second one is NaN, which the sum itself is not.
+template <class W, class A>
+KOKKOS_FORCEINLINE_FUNCTION W sum_of_words(A high, A low) {
+  return W{high} + (low == low ? W{low} : W{});
+}
+
 /// TermSums with a vector of lanes.
 template <class Math>
 struct HostTerms {
@@ -184,8 +190,7 @@ struct HostTerms {
       if constexpr (in_double) {
         each[l] = l < count ? highs[l % count] : lows[l % count];
       } else if constexpr (Words::two_words) {
-        // Next to an infinite sum the second word is NaN, which the sum itself is not.
-        each[l] = W{highs[l]} + (lows[l] == lows[l] ? W{lows[l]} : W{});
+        each[l] = sum_of_words<W>(highs[l], lows[l]);
       } else {
         each[l] = highs[l];
       }
@@ -230,13 +235,13 @@ template <class Math>
 struct LaneTerms : HostTerms<Math> {};
 
 template <class Math>
-requires(HostTerms<Math>::in_double&& Math::sums_products) struct LaneTerms<Math> : HostProducts<Math> {
+requires(HostTerms<Math>::in_double && Math::sums_products) struct LaneTerms<Math> : HostProducts<Math> {
   /// Lane by lane.
   KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[lanes_of<float>]) const {
     float highs[lanes_of<float>], lows[lanes_of<float>];
     store_vector(highs, this->high);
     store_vector(lows, this->low);
-    for (int l = 0; l < lanes_of<float>; ++l) each[l] = double(highs[l]) + (lows[l] == lows[l] ? double(lows[l]) : 0.0);
+    for (int l = 0; l < lanes_of<float>; ++l) each[l] = sum_of_words<double>(highs[l], lows[l]);
   }
 };
 
