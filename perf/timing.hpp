@@ -78,6 +78,13 @@ inline void wait(Event event) { check(hipEventSynchronize(event)); }
 inline void elapsed(float& milliseconds, Event from, Event to) { check(hipEventElapsedTime(&milliseconds, from, to)); }
 #endif
 
+/// Lines that a kernel has told the cache to keep to the last become like others.
+inline void release_kept_lines() {
+#if defined(KOKKOS_ENABLE_CUDA)
+  check(cudaCtxResetPersistingL2Cache());
+#endif
+}
+
 }  // namespace Native
 
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
@@ -130,8 +137,8 @@ class Stopwatch {
 };
 #endif
 
-/// Writes a buffer larger than a GPU's L2, so that no call finds its input there. Nothing on a host: its caches are as
-/// the call before left them, for every provider alike.
+/// Writes a buffer larger than a GPU's L2, so that no call finds its input there, not even what the call before has
+/// told the cache to keep. Nothing on a host: its caches are as the call before left them, for every provider alike.
 class ColdCache {
  public:
   explicit ColdCache(const Exec& exec)
@@ -141,6 +148,7 @@ class ColdCache {
 
   void write() {
     if constexpr (on_gpu) {
+      Native::release_kept_lines();
       const auto buffer        = m_buffer;
       const std::uint64_t turn = ++m_turn;
       Kokkos::parallel_for(

@@ -13,7 +13,7 @@ function(kokkosnn_gate)
   # Files that define no name twice share a translation unit: most of their time is that of the headers.
   set_target_properties(kokkosnn_perf kokkosnn_perf_results kokkosnn_tune PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   set(groups
-      "accuracy cross_entropy cross_entropy_calls cuda_graph determinism errors"
+      "accuracy cross_entropy cross_entropy_calls cuda determinism errors"
       "gradients gradient_calls fused fusion_examples kokkos_behaviour"
       "masked_softmax row_forms large team"
       "masked_gradients online softmax_shapes segmented"

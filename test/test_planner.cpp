@@ -141,6 +141,45 @@ TEST(Planner, NobodyAsksForRowsWhereThatIsNoUse) {
   EXPECT_EQ(rows_ahead(contiguous(1 << 20, 4096), host(2)), 0);
 }
 
+TEST(Planner, WhatIsReadLeavesTheCacheAsTheCallIsLarge) {
+  const auto evicted = [](std::int64_t rows, std::int64_t cols, RowOperator op = RowOperator::softmax,
+                          const DeviceTraits& traits = h200()) {
+    RowProblem p = contiguous(rows, cols);
+    p.op         = op;
+    return make_plan(p, traits).eviction;
+  };
+  EXPECT_EQ(evicted(2048, 1024), Eviction::half_last);
+  EXPECT_EQ(evicted(4096, 2048), Eviction::quarter_last);
+  EXPECT_EQ(evicted(16384, 1000), Eviction::last);
+  EXPECT_EQ(evicted(16384, 8192), Eviction::normal);
+  EXPECT_EQ(evicted(4096, 4096, RowOperator::logsumexp), Eviction::first) << "nothing is written";
+  EXPECT_EQ(evicted(4096, 8192, RowOperator::softmax_backward), Eviction::last) << "two tensors are read";
+}
+
+TEST(Planner, WhatIsReadLeavesTheCacheInTurnWhereNobodyCanTellIt) {
+  const auto evicted = [](const RowProblem& p, const DeviceTraits& traits, const SoftmaxOptions& options = {}) {
+    return make_plan(p, traits, options).eviction;
+  };
+  DeviceTraits older   = h200();
+  older.evicts_as_told = false;
+  DeviceTraits unknown = h200();
+  unknown.cache        = 0;
+  RowProblem masked    = contiguous(2048, 1024);
+  masked.op            = RowOperator::masked_softmax;
+  RowProblem side      = side_by_side(65536, 64, ElementType::f32, ElementType::f32);
+  const auto several   = forcing(RowStrategy::split_row);
+
+  EXPECT_EQ(evicted(contiguous(2048, 1024), h200()), Eviction::half_last);
+  EXPECT_EQ(evicted(contiguous(2048, 1024), older), Eviction::normal);
+  EXPECT_EQ(evicted(contiguous(2048, 1024), unknown), Eviction::normal);
+  EXPECT_EQ(evicted(contiguous(2048, 1024), wave64()), Eviction::normal);
+  EXPECT_EQ(evicted(contiguous(2048, 1024), host(2)), Eviction::normal);
+  EXPECT_EQ(evicted(masked, h200()), Eviction::normal);
+  EXPECT_EQ(evicted(problem(2048, 1024), h200()), Eviction::normal) << "rows that are not contiguous";
+  EXPECT_EQ(evicted(contiguous(2, 1 << 20), h200(), several), Eviction::normal) << "no register is left";
+  EXPECT_NE(evicted(side, h200(), forcing(RowStrategy::inner_lanes)), Eviction::normal) << "rows side by side";
+}
+
 TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {
   const auto packs = [](std::int64_t cols) { return make_plan(problem(4096, cols), h200()).packs_per_thread; };
 
@@ -646,6 +685,7 @@ RowPlan arithmetic_of(RowPlan plan) {
   plan.rows_per_team = 0;
   plan.rows_ahead    = 0;
   plan.streams       = false;
+  plan.eviction      = Eviction::normal;
   if (plan.strategy == RowStrategy::vector_lanes) plan.team_size = 0;
   return plan;
 }

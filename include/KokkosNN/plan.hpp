@@ -68,6 +68,15 @@ enum class RowForm {
   aligned   ///< contiguous, at one stride, every row at a 16-byte boundary
 };
 
+/// When a GPU's last-level cache gives up what a kernel has read, beside all else that it holds.
+enum class Eviction {
+  normal,        ///< in turn
+  first,         ///< before all else
+  quarter_last,  ///< a quarter of it after all else, the rest before
+  half_last,     ///< half of it after all else, the rest before
+  last           ///< after all else
+};
+
 /// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees; strides
 /// are in elements. In a gradient x stands for what the forward call left (y; of logsumexp x itself) and y for dx.
 struct RowProblem {
@@ -99,6 +108,7 @@ struct DeviceTraits {
   std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
   std::size_t cache        = 0;    ///< bytes of the last-level cache, 0 where that is not known
   bool prefetches          = false;  ///< a thread can ask for a row to be brought into that cache
+  bool evicts_as_told       = false;  ///< and say when that cache gives up what the thread reads
   const TuningTable* tuning = nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table
 };
 
@@ -115,6 +125,7 @@ struct RowPlan {
   int team_size          = 1;
   int rows_per_team      = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
   std::int64_t rows_ahead = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
+  Eviction eviction         = Eviction::normal;  ///< of what is read of rows that are contiguous or lie side by side
   int teams_per_row      = 1;  ///< split_row: teams that share a row
   int launches           = 1;  ///< split_row: 2 where teams do not wait for each other, but a second kernel reads again
   std::int64_t league_size  = 1;

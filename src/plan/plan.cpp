@@ -46,6 +46,7 @@ class Planner {
     m_pack   = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
     m_policy = policy_for(traits.backend, m_pack);
     if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend);
+    if (is_gradient() && traits.backend == Backend::cuda) Impl::tune_cuda_for_gradient(m_policy);
     if (problem.op == RowOperator::masked_softmax && traits.backend == Backend::cuda) {
       Impl::tune_cuda_for_mask(m_policy, m_pack);
     }
@@ -86,6 +87,7 @@ class Planner {
         break;
     }
     if (prefetches_rows()) prefetch_later_rows();
+    m_plan.eviction        = eviction();
     m_plan.streams         = streams_results();
     m_plan.batch_invariant = m_is_batch_invariant;
     validate_plan();
@@ -372,6 +374,36 @@ class Planner {
     if (m_plan.strategy == RowStrategy::team_online && in_use > room) return;
     const double kept = m_policy.prefetch_caches * static_cast<double>(m_traits.cache) / row_bytes;
     m_plan.rows_ahead = std::min(wave, static_cast<std::int64_t>(kept) / m_plan.rows_per_team * m_plan.rows_per_team);
+  }
+
+  /// Whether the kernel's loads say when the cache gives their lines up: not those of masked rows and of rows with a
+  /// label, of which nobody has measured what they gain.
+  bool tells_when_to_evict() const {
+    if (!m_traits.evicts_as_told || m_traits.cache == 0) return false;
+    if (is_masked(m_problem.op) || is_cross_entropy(m_problem.op)) return false;
+    return m_plan.form != RowForm::any || m_plan.strategy == RowStrategy::inner_lanes;
+  }
+
+  /// A matter of how much the call moves; what a second kernel reads again is kept.
+  Eviction eviction() const {
+    if (!tells_when_to_evict()) return Eviction::normal;
+    if (m_plan.launches == 2) return Eviction::last;
+    const auto& table     = eviction_table();
+    const double caches   = moved_bytes() / static_cast<double>(m_traits.cache);
+    const auto* const end = table.entries + table.count;
+    const auto* const own = std::find_if(table.entries, end, [&](const auto& e) { return caches <= e.max_caches; });
+    return own == end ? Eviction::normal : own->eviction;
+  }
+
+  const Impl::EvictionTable& eviction_table() const {
+    if (m_plan.strategy == RowStrategy::split_row) return m_policy.split_evictions;
+    return m_plan.strategy == RowStrategy::inner_lanes ? m_policy.inner_evictions : m_policy.evictions;
+  }
+
+  double moved_bytes() const {
+    const int read    = row_tensors(m_problem.op) * m_problem.x_bytes;
+    const int written = is_reduction(m_problem.op) ? 0 : m_problem.y_bytes;
+    return static_cast<double>(m_problem.rows) * static_cast<double>(m_problem.cols) * (read + written);
   }
 
   void vector_lanes() {

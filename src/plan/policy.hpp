@@ -18,6 +18,18 @@ struct RegisterPolicy {
   int team_size;  ///< of teams that hold several rows; a team that holds one is as large as the row needs
 };
 
+/// When the cache gives up what a call reads that moves up to `max_caches` times as many bytes as the cache holds.
+struct EvictionPolicy {
+  double max_caches;
+  Eviction eviction;
+};
+
+/// By ascending max_caches; what calls read that move more is given up in turn.
+struct EvictionTable {
+  const EvictionPolicy* entries;
+  int count;
+};
+
 struct Policy {
   const RegisterPolicy* registers;  ///< ascending max_packs; for the pack width at hand
   int register_entries;
@@ -26,6 +38,9 @@ struct Policy {
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
   int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
+  EvictionTable evictions;
+  EvictionTable inner_evictions;  ///< the same of rows side by side
+  EvictionTable split_evictions;  ///< and of rows that teams share
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
   double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
   int online_team_size;
@@ -63,7 +78,10 @@ Policy policy_host(int pack);
 /// Changes a backend's policy to what a gradient needs.
 void tune_for_gradient(Policy& policy, Backend backend);
 
-/// Changes CUDA's policy to what rows under a mask need.
+/// Changes CUDA's policy to when a gradient's tensors leave its cache.
+void tune_cuda_for_gradient(Policy& policy);
+
+/// Changes it to what rows under a mask need.
 void tune_cuda_for_mask(Policy& policy, int pack);
 
 /// Changes it to what a log-sum-exp needs.

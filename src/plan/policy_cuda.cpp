@@ -47,7 +47,8 @@ constexpr RegisterPolicy registers_v4[] = {
 // 16-bit types: 8 elements a pack; up to 4 packs a thread are kept in float, more as they were loaded
 constexpr RegisterPolicy registers_v8[] = {
     {8, 2, 128},     // 1048576 x 32: 0.96, with 4 packs 0.65; x 64: 0.97, with 4 packs 0.86
-    {512, 4, 128},   // 32768 x 256: 0.96, with 2 packs 0.93; 16384 x 4096: 0.99, with 8 packs 0.95
+    {640, 4, 128},   // 32768 x 256: 0.96, with 2 packs 0.93; 16384 x 4096: 0.99, with 8 packs 0.95; 4096 x 5000: 25.3
+                     // us and 26.4
     {8192, 8, 128},  // 16384 x 8192: 0.98, with 4 packs 0.87; 4096 x 32768: 0.97, by split_row 0.80; 2048 x 65536: 0.89
 };
 
@@ -77,6 +78,41 @@ constexpr RegisterPolicy registers_reduction_v8[] = {
     {8192, 8, 128},
 };
 
+// Who reads a tensor once has no use for its lines. Given up before all else they leave the cache to results and to
+// what other kernels have there; kept to the last they have results written to memory early, in order. Microseconds on
+// one H200, 2026-11-23. A copy of x to y alone, in turn and kept to the last: 32 MiB 20.8, 19.5; 64 MiB 37.2, 35.3. In
+// a chain, where x was written before and y is read behind, giving up is worth more: all three kernels for 32 MiB take
+// 32.7 in turn, 29.3 with x given up first, a quarter last 30.4, half 32.1, all 34.6; for 48 MiB 56.3, 52.0, 54.8, 56.1,
+// 57.0; for 128 MiB 140.3 all last instead of 141.5. So each size has what serves one and does no harm to the other.
+// Behind the entries: a call alone, in turn and as the entry says, what the call before has kept being released.
+constexpr EvictionPolicy evictions_forward[] = {
+    {0.6, Eviction::half_last},     // f32 4096 x 1024: 12.98, 12.50; 4096 x 1025: 12.64, 11.96
+    {1.6, Eviction::quarter_last},  // 4096 x 2048: 21.5, 21.2; 32768 x 256: 20.9, 21.0
+    {3, Eviction::last},            // 4096 x 4096: 37.4, 36.7; 4096 x 8192, more than that: 68.7, 69.1
+};
+constexpr EvictionPolicy evictions_inner[] = {
+    {0.6, Eviction::half_last},  // LayoutLeft f32 65536 x 64: 14.2, 13.9
+    {1.6, Eviction::quarter_last},
+    {5, Eviction::last},  // 4096 x 8192: 114.0, 112.0
+};
+constexpr EvictionPolicy evictions_gradient[] = {
+    {1, Eviction::half_last},  // softmax_backward f32 4096 x 1024: 18.3, 17.7
+    {1.6, Eviction::quarter_last},
+    {10, Eviction::last},  // 4096 x 4096: 53.3, 50.3; 4096 x 12672: 150.6, 147.5
+};
+constexpr EvictionPolicy evictions_reduction[] = {
+    {0.4, Eviction::half_last},  // logsumexp f32 4096 x 1024: 10.8, 10.3, first 10.5
+    {4, Eviction::first},        // 4096 x 4096: 26.1, 22.9; 262144 x 197: 66.2, 64.1; 4096 x 16384: 74.9, 76.1
+};
+constexpr EvictionPolicy evictions_split[] = {
+    {0.6, Eviction::half_last},  // bf16 8 x 1048576: 19.5, 19.0
+};
+
+template <int n>
+constexpr EvictionTable table_of(const EvictionPolicy (&entries)[n]) {
+  return {entries, n};
+}
+
 template <int n>
 void set_registers(Policy& policy, const RegisterPolicy (&table)[n]) {
   policy.registers        = table;
@@ -94,6 +130,9 @@ Policy policy_cuda(int pack) {
   } else {
     set_registers(policy, registers_v8);
   }
+  policy.evictions       = table_of(evictions_forward);
+  policy.inner_evictions = table_of(evictions_inner);
+  if (pack == 8) policy.split_evictions = table_of(evictions_split);  // floats leave no register for it (SplitRow)
   policy.few_rows_team_size        = 256;   // 1 x 4096 f32 in a graph: 2.9 us, of 128 threads 3.2, of 512 3.1
   // 264 x 1024 f32 in a graph: 2.36 us, by other kernels 2.93; 528 x 4096 4.8 and 5.65, 1584 x 1024 4.0 and 4.8. Twice
   // as many: 1056 x 4096 14.1 us instead of 12.7, half as many: 13.0.
@@ -112,7 +151,7 @@ Policy policy_cuda(int pack) {
   policy.reduce_full_packs         = 256;   // 16384 x 4096 bf16: 0.82, with 4 packs 0.74
   policy.split_team_size           = 256;   // 8 x 1048576 f32: 0.85, with 128 0.73; 64 x 1048576: 0.84 and 0.86
   policy.split_small_team_size     = 128;   // 1024 x 65536 f32: 0.92, with 256 0.89; x 262144: 0.92 and 0.90
-  policy.split_small_teams         = 128;
+  policy.split_small_teams         = 64;    // bf16 8 x 1048576: by 64 teams of 256 18.3 us, by 128 of 128 19.2
   policy.split_small_teams_alone   = 16;    // 1024 x 262144 f32 one row at a time: with 256 0.82, with 128 0.77
   policy.loss_split_small_teams    = 13;    // bf16 4096 x 128256 takes 16: 0.76, by teams of 256 0.78
   policy.split_twice_caches        = 3;     // 1 x 16777216 f32: 0.57, by one kernel 0.49
@@ -132,11 +171,15 @@ Policy policy_cuda(int pack) {
   return policy;
 }
 
+void tune_cuda_for_gradient(Policy& policy) { policy.evictions = table_of(evictions_gradient); }
+
 void tune_cuda_for_mask(Policy& policy, int pack) {
   if (pack > 2) set_registers(policy, registers_masked);
 }
 
 void tune_cuda_for_logsumexp(Policy& policy, int pack) {
+  policy.evictions               = table_of(evictions_reduction);
+  policy.inner_evictions         = policy.evictions;
   policy.inner_lanes_looping     = 32;  // LayoutLeft 65536 x 2048 f32: 141 us, with 16 lanes of 512 threads 163
   policy.inner_looping_team_size = 256;
   if (pack == 4) {

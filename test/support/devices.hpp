@@ -17,6 +17,7 @@ inline KokkosNN::DeviceTraits h200() {
   traits.scratch[0]       = 48 * 1024;
   traits.cache            = 50 * 1024 * 1024;
   traits.prefetches       = true;
+  traits.evicts_as_told   = true;
   return traits;
 }
 

@@ -85,7 +85,7 @@ struct GradientCall {
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
                        const GradientPointers<X, D, Y>& data, WorkspaceView<ExecutionSpace>* own_workspace) {
-    const auto source = source_of<form>(layout, data);
+    const auto source = source_of<form>(plan, layout, data);
     const auto sink   = rows_of<form>(data.dx, layout, GradientLayout::dx);
     RowsCall<ExecutionSpace, op, Math, std::decay_t<decltype(source)>, std::decay_t<decltype(sink)>, V>{
         exec, plan, math, source, sink, layout.rows, layout.cols}
@@ -93,14 +93,14 @@ struct GradientCall {
   }
 
   template <RowForm form>
-  static auto source_of(const GradientLayout& layout, const GradientPointers<X, D, Y>& data) {
-    const auto x = rows_of<form>(data.x, layout, GradientLayout::x);
+  static auto source_of(const RowPlan& plan, const GradientLayout& layout, const GradientPointers<X, D, Y>& data) {
+    const auto x = rows_of<form>(data.x, layout, GradientLayout::x).evicted(plan.eviction);
     if constexpr (op == RowOperator::logsumexp_backward) {
       return ScalarRows<MemoryRows<const X, form>, D, A>{x, data.lse, data.dy, layout.map(GradientLayout::lse),
                                                          layout.map(GradientLayout::dy)};
     } else {
       return PairRows<MemoryRows<const X, form>, MemoryRows<const D, form>>{
-          x, rows_of<form>(data.dy, layout, GradientLayout::dy)};
+          x, rows_of<form>(data.dy, layout, GradientLayout::dy).evicted(plan.eviction)};
     }
   }
 
@@ -109,7 +109,7 @@ struct GradientCall {
     constexpr int inner_V    = gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();
-    const auto source        = inner_source_of(layout, data);
+    const auto source        = inner_source_of(plan, layout, data);
     const auto sink          = inner_rows_of(data.dx, layout, GradientLayout::dx);
     using Source             = std::decay_t<decltype(source)>;
     using Sink               = std::decay_t<decltype(sink)>;
@@ -124,19 +124,22 @@ struct GradientCall {
                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
-  static auto inner_source_of(const GradientLayout& layout, const GradientPointers<X, D, Y>& data) {
-    const auto x = inner_rows_of(data.x, layout, GradientLayout::x);
+  static auto inner_source_of(const RowPlan& plan, const GradientLayout& layout,
+                              const GradientPointers<X, D, Y>& data) {
+    const auto x = inner_rows_of(data.x, layout, GradientLayout::x, plan.eviction);
     if constexpr (op == RowOperator::logsumexp_backward) {
       return InnerScalars<X, D>{x, data.lse, data.dy, layout.map(GradientLayout::lse), layout.map(GradientLayout::dy)};
     } else {
-      return InnerPairs<X, D>{x, inner_rows_of(data.dy, layout, GradientLayout::dy)};
+      return InnerPairs<X, D>{x, inner_rows_of(data.dy, layout, GradientLayout::dy, plan.eviction)};
     }
   }
 
   template <class T>
-  static InnerRows<T> inner_rows_of(T* data, const GradientLayout& layout, int tensor) {
+  static InnerRows<T> inner_rows_of(T* data, const GradientLayout& layout, int tensor,
+                                    Eviction eviction = Eviction::normal) {
     const int last = layout.n > 0 ? layout.n - 1 : 0;
-    return {data, layout.col_stride[tensor], layout.stride[tensor][last], layout.outer_map(tensor)};
+    return {data, layout.col_stride[tensor], layout.stride[tensor][last], layout.outer_map(tensor),
+            LinePolicy(eviction)};
   }
 
   template <RowForm form, class T>

@@ -390,8 +390,8 @@ struct ViewCall {
                         const X* in, Y* out) {
     using Source = MemoryRows<const X, form, Map>;
     using Sink   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
-    const Source source{in, layout.x_col_stride, layout.x_map()};
-    const Sink sink = [&] {
+    const Source source = Source{in, layout.x_col_stride, layout.x_map()}.evicted(plan.eviction);
+    const Sink sink     = [&] {
       if constexpr (is_lse) {
         return Sink{out, layout.y_map()};
       } else {
@@ -406,7 +406,8 @@ struct ViewCall {
                         const X* in, Y* out) {
     const int last = layout.n > 0 ? layout.n - 1 : 0;
     using Source   = InnerRows<const X>;
-    const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map()};
+    const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map(),
+                        LinePolicy(plan.eviction)};
     const auto run_with = [&](const auto& sink) {
       using Sink = std::remove_cvref_t<decltype(sink)>;
       InnerCall<ExecutionSpace, op, Math, Source, Sink, y_bytes>{exec, plan, layout, math, source, sink}.run();

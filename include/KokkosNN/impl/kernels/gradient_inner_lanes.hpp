@@ -56,7 +56,7 @@ struct HeldColumn {
       pack[k].clear();
       if (c >= cols) continue;
       if (whole) {
-        pack[k].load(column.base + c * column.col_stride);
+        pack[k].load(column.base + c * column.col_stride, column.policy);
       } else {
         pack[k].hold(column.at(c).template load_pack<V>(0, window, T(0)));
       }

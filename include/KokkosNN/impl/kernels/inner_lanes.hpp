@@ -25,7 +25,8 @@ struct InnerStretch : MemoryStretch<T, RowForm::any> {
 
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
-    KOKKOS_IF_ON_DEVICE((return load_at_once<true>(reinterpret_cast<const Pack<value_type, V>*>(this->base + c));))
+    KOKKOS_IF_ON_DEVICE(
+        (return load_at_once<true>(reinterpret_cast<const Pack<value_type, V>*>(this->base + c), this->policy);))
     KOKKOS_IF_ON_HOST((return Base::template load_inner_pack<V>(c);))
   }
 
@@ -33,7 +34,7 @@ struct InnerStretch : MemoryStretch<T, RowForm::any> {
   template <int V>
   KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
     KOKKOS_IF_ON_DEVICE(
-        (return load_at_once<true>(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(this->base + c));))
+        (return load_at_once<true>(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(this->base + c), this->policy);))
     KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
   }
 };
@@ -47,9 +48,10 @@ struct InnerColumn {
   std::int64_t col_stride;
   std::int64_t inner_stride;
   bool whole_packs;
+  LinePolicy policy;
 
   KOKKOS_INLINE_FUNCTION InnerStretch<T> at(std::int64_t c) const {
-    return {{base + c * col_stride, inner_stride, whole_packs}};
+    return {{base + c * col_stride, inner_stride, whole_packs, policy}};
   }
 };
 
@@ -62,6 +64,7 @@ struct InnerRows {
   std::int64_t col_stride;
   std::int64_t inner_stride;
   RowMap map;
+  LinePolicy policy = {};
 
   /// The packs from row i of outer index o on.
   template <int V>
@@ -69,7 +72,7 @@ struct InnerRows {
     T* const base = data + map(o) + i * inner_stride;
     const bool whole =
         moves_whole_packs<T, V>(base, inner_stride) && moves_whole_packs<T, V>(base + col_stride, inner_stride);
-    return {base, col_stride, inner_stride, whole};
+    return {base, col_stride, inner_stride, whole, policy};
   }
 };
 

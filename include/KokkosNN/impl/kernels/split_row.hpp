@@ -145,6 +145,16 @@ struct SplitRow {
     }
   }
 
+  /// Two rows of floats leave no register for a word to the cache.
+  KOKKOS_INLINE_FUNCTION auto input_row(std::int64_t row) const {
+    auto input = source.row(row);
+    if constexpr (overlaps && V <= 4) {
+      if constexpr (requires { input.policy; }) input.policy = {};
+      if constexpr (requires { input.dy.policy; }) input.y.policy = input.dy.policy = {};
+    }
+    return input;
+  }
+
   KOKKOS_INLINE_FUNCTION auto part_of(const Seat& seat, const auto& row) const {
     return RowPart::share<V>(row, cols, seat.group.rank, share * seat.number, share);
   }
@@ -153,7 +163,7 @@ struct SplitRow {
   template <class Member>
   KOKKOS_INLINE_FUNCTION Half reduce(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
                                      std::int64_t turn, State* pairs, int& round) const {
-    const auto input  = source.row(row);
+    const auto input  = input_row(row);
     const State mine  = storage.reduce(input, part_of(seat, input), math, seat.group.lanes());
     const State warp  = merge_warp<sums_warps<Storage>>(math, mine, seat.group.lanes());
     const State whole = exchange(math, team, seat.group, pairs, round++, warp);

@@ -29,8 +29,8 @@ class HeldPack {
  public:
   /// From memory, where a GPU's must be aligned. A host's compiler would copy a pack as a whole in narrower moves than
   /// those that read it then, which stalls them.
-  KOKKOS_INLINE_FUNCTION void load(const T* from) {
-    KOKKOS_IF_ON_DEVICE((m_held = load_at_once(reinterpret_cast<const Held*>(from));))
+  KOKKOS_INLINE_FUNCTION void load(const T* from, [[maybe_unused]] LinePolicy policy) {
+    KOKKOS_IF_ON_DEVICE((m_held = load_at_once(reinterpret_cast<const Held*>(from), policy);))
     KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
   }
   KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
@@ -94,7 +94,7 @@ struct HeldTile {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         pack[k].clear();
-        if (walk.place(k) < window.end) pack[k].load(stretch.base + walk.place(k));
+        if (walk.place(k) < window.end) pack[k].load(stretch.base + walk.place(k), stretch.policy);
       }
     } else {
       KOKKOSNN_IMPL_UNROLL
@@ -107,7 +107,7 @@ struct HeldTile {
     for (int k = 0; k < K; ++k) {
       const int c = walk.place(k);
       if (stretch.whole_packs && window.template has_pack<V>(c)) {
-        pack[k].load(stretch.base + c);
+        pack[k].load(stretch.base + c, stretch.policy);
       } else {
         pack[k].hold(stretch.template load_pack<V>(c, window, T(0)));
       }

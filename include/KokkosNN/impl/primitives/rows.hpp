@@ -129,37 +129,73 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
   *to = pack;
 }
 
-/// The same to load one: nvcc does not know of all pointers that they are to global memory, and the instruction for
-/// memory of any kind takes longer. With `fills_line` the last-level cache fetches all of the line: neighbouring teams
-/// ask for the rest of it at about that time.
+/// What a load tells the last-level cache of its lines: the upper half of what PTX's createpolicy makes, whose lower
+/// half is 0. As a number it comes from a kernel's arguments whenever a load asks for it; what instructions make ahead
+/// of a loop over rows stays in registers, and those have other things to hold.
+struct LinePolicy {
+  std::uint32_t word = 0x10f00000;  // what loads without a policy tell
+
+  LinePolicy() = default;
+  constexpr explicit LinePolicy(Eviction eviction) {
+    if (eviction == Eviction::first) word = 0x12f00000;
+    if (eviction == Eviction::quarter_last) word = 0x15300000;
+    if (eviction == Eviction::half_last) word = 0x15700000;
+    if (eviction == Eviction::last) word = 0x14f00000;
+  }
+};
+
+// Whether loads take such a word: on NVIDIA GPUs, from Hopper on.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define KOKKOSNN_IMPL_LOAD "ld.global.L2::cache_hint"
+#define KOKKOSNN_IMPL_WITH_POLICY(operand) ", " operand ";"
+#else
+#define KOKKOSNN_IMPL_LOAD "ld.global"
+#define KOKKOSNN_IMPL_WITH_POLICY(operand) ";"
+#endif
+
+/// One access that loads a whole pack: nvcc does not know of all pointers that they are to global memory, and the
+/// instruction for memory of any kind takes longer. With `fills_line` the last-level cache fetches all of the line:
+/// neighbouring teams ask for the rest of it at about that time.
 template <bool fills_line = false, class P>
-KOKKOS_INLINE_FUNCTION P load_at_once(const P* from) {
+KOKKOS_INLINE_FUNCTION P load_at_once(const P* from, [[maybe_unused]] LinePolicy lines) {
 #if defined(__CUDA_ARCH__)
+  const std::uint64_t policy = std::uint64_t(lines.word) << 32;
   if constexpr (sizeof(P) == 16) {
     uint4 words;
-    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+    asm volatile(KOKKOSNN_IMPL_LOAD ".v4.b32 {%0, %1, %2, %3}, [%4]" KOKKOSNN_IMPL_WITH_POLICY("%5")
                  : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                 : "l"(from)
+                 : "l"(from), "l"(policy)
                  : "memory");
     return Kokkos::bit_cast<P>(words);
   }
   if constexpr (sizeof(P) == 8) {
     uint2 words;
     if constexpr (fills_line) {
-      asm volatile("ld.global.L2::128B.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+      asm volatile(KOKKOSNN_IMPL_LOAD ".L2::128B.v2.b32 {%0, %1}, [%2]" KOKKOSNN_IMPL_WITH_POLICY("%3")
+                   : "=r"(words.x), "=r"(words.y)
+                   : "l"(from), "l"(policy)
+                   : "memory");
     } else {
-      asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(from) : "memory");
+      asm volatile(KOKKOSNN_IMPL_LOAD ".v2.b32 {%0, %1}, [%2]" KOKKOSNN_IMPL_WITH_POLICY("%3")
+                   : "=r"(words.x), "=r"(words.y)
+                   : "l"(from), "l"(policy)
+                   : "memory");
     }
     return Kokkos::bit_cast<P>(words);
   }
   if constexpr (sizeof(P) == 4 && fills_line) {
     std::uint32_t word;
-    asm volatile("ld.global.L2::128B.b32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+    asm volatile(KOKKOSNN_IMPL_LOAD ".L2::128B.b32 %0, [%1]" KOKKOSNN_IMPL_WITH_POLICY("%2")
+                 : "=r"(word)
+                 : "l"(from), "l"(policy)
+                 : "memory");
     return Kokkos::bit_cast<P>(word);
   }
 #endif
   return *from;
 }
+#undef KOKKOSNN_IMPL_LOAD
+#undef KOKKOSNN_IMPL_WITH_POLICY
 
 /// Whether one instruction asks for many bytes to be brought into the last-level cache: on NVIDIA GPUs from Hopper on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -178,13 +214,6 @@ KOKKOS_INLINE_FUNCTION void prefetch_bytes([[maybe_unused]] const void* begin, [
   }
 #endif
 }
-
-/// How far behind its own rows a team looks for rows to bring near that another one will load, and how many bytes of
-/// them.
-struct RowPrefetch {
-  std::int64_t elements = 0;
-  int bytes             = 0;
-};
 
 /// The value itself, but unknown to the optimiser. nvcc would otherwise multiply row by stride again for every pack,
 /// and compute the addresses of all elements of all packs, which only rows without whole packs need, ahead of the loop
@@ -277,6 +306,7 @@ struct MemoryStretch {
   T* base;
   std::int64_t stride;
   bool whole_packs;
+  LinePolicy policy = {};
 
   /// Whether every pack can be moved at once or lies outside of the row.
   template <int V>
@@ -287,14 +317,14 @@ struct MemoryStretch {
   /// A pack that surely lies in the row.
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
-    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<value_type, V>*>(base + c));))
+    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<value_type, V>*>(base + c), policy);))
     KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
   }
 
   /// The same as words of two 16-bit elements.
   template <int V>
   KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
-    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c));))
+    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c), policy);))
     KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
   }
 
@@ -373,6 +403,7 @@ struct MemoryRow {
 
   T* base;
   std::int64_t stride;
+  LinePolicy policy = {};
 
   /// Elements in front of the first pack boundary, where the packs of a row with rims begin.
   template <int V>
@@ -383,9 +414,9 @@ struct MemoryRow {
   template <int V>
   KOKKOS_INLINE_FUNCTION MemoryStretch<T, form> from(std::int64_t start) const {
     // Unknown to the optimiser, or nvcc would add start to the place of every pack, in 64 bits.
-    if constexpr (is_unit_stride) return {opaque(base + start), 1, true};
+    if constexpr (is_unit_stride) return {opaque(base + start), 1, true, policy};
     T* const first = base + start * stride;
-    return {first, stride, moves_whole_packs<T, V>(first, stride)};
+    return {first, stride, moves_whole_packs<T, V>(first, stride), policy};
   }
 
   KOKKOS_INLINE_FUNCTION value_type load_one(std::int64_t c) const { return base[is_unit_stride ? c : c * stride]; }
@@ -414,14 +445,21 @@ struct ColumnStride<RowForm::any> {
   KOKKOS_INLINE_FUNCTION std::int64_t between_columns() const { return stride; }
 };
 
-/// Rows that can be asked for ahead of time: those that are read, if they are contiguous. Others take no room for that.
+/// Rows that can be asked for ahead of time, and loaded with a word for the cache: those that are read, if they are
+/// contiguous. Others take no room for that.
 template <class T, RowForm form>
 inline constexpr bool can_look_ahead = (form != RowForm::any) && std::is_const_v<T>;
 template <bool can>
-struct LooksAhead {};
+struct LooksAhead {
+  KOKKOS_INLINE_FUNCTION constexpr LinePolicy line_policy() const { return {}; }
+};
 template <>
 struct LooksAhead<true> {
-  RowPrefetch ahead = {};
+  std::int64_t elements_ahead = 0;  ///< how far behind its own rows a team looks for rows that another one will load
+  int bytes_ahead             = 0;  ///< and how many bytes of them it has brought near
+  LinePolicy policy           = {};
+
+  KOKKOS_INLINE_FUNCTION LinePolicy line_policy() const { return policy; }
 };
 
 /// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the
@@ -440,7 +478,14 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
       : ColumnStride<form>(between_columns), data(elements), map(row_map) {}
 
   KOKKOS_FORCEINLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
-    return {opaque(data + map(r)), this->between_columns()};
+    return {opaque(data + map(r)), this->between_columns(), this->line_policy()};
+  }
+
+  /// The same rows, to be given up so by the last-level cache.
+  MemoryRows evicted(Eviction eviction) const {
+    MemoryRows rows = *this;
+    if constexpr (looks_ahead) rows.policy = LinePolicy(eviction);
+    return rows;
   }
 
   /// Sets up `prefetch` to bring near the `rows` rows that lie `rows_ahead` behind a row, if that is one piece of
@@ -450,11 +495,12 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
     const std::int64_t stride = map.only_stride();
     const bool is_one_piece   = stride != 0 && (rows == 1 || stride == cols);
     if (!is_one_piece || bytes < 16 || bytes > INT_MAX) return false;
-    this->ahead = {rows_ahead * stride, static_cast<int>(bytes)};
+    this->elements_ahead = rows_ahead * stride;
+    this->bytes_ahead    = static_cast<int>(bytes);
     return true;
   }
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(looks_ahead) {
-    prefetch_bytes(data + map(row) + this->ahead.elements, this->ahead.bytes);
+    prefetch_bytes(data + map(row) + this->elements_ahead, this->bytes_ahead);
   }
 };
 

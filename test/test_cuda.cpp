@@ -3,9 +3,12 @@
 #include "support/strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
+#include <KokkosNN/impl/primitives/rows.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -130,10 +133,44 @@ TEST(CudaGraphs, ALongRowThatIsSplitByDefaultCanBeCaptured) {
   }
 }
 
+// --- the words that loads take for the last-level cache: numbers in the library, which PTX makes by an instruction ---
+
+using KokkosNN::Eviction;
+using KokkosNN::Impl::LinePolicy;
+
+constexpr std::array evictions{Eviction::first, Eviction::quarter_last, Eviction::half_last, Eviction::last};
+
+using Policies = Kokkos::View<std::uint64_t[evictions.size()], Kokkos::SharedSpace>;
+
+/// What createpolicy makes of them on the device, in that order; nothing where loads take no such word.
+struct CreatePolicies {
+  Policies policies;
+
+  KOKKOS_FUNCTION void operator()(int) const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policies(0)));
+    asm("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, 0.25;" : "=l"(policies(1)));
+    asm("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, 0.5;" : "=l"(policies(2)));
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policies(3)));
+#endif
+  }
+};
+
+TEST(LinePolicy, WordsAreWhatTheDeviceMakes) {
+  const Policies policies("KokkosNNTest::policies");
+  Kokkos::parallel_for("KokkosNNTest::CreatePolicies", 1, CreatePolicies{policies});
+  Kokkos::fence("KokkosNNTest::CreatePolicies");
+  if (policies(0) == 0) GTEST_SKIP() << "loads of this device, older than Hopper, take no such word";
+
+  for (std::size_t i = 0; i < evictions.size(); ++i) {
+    EXPECT_EQ(std::uint64_t(LinePolicy(evictions[i]).word) << 32, policies(i)) << i;
+  }
+}
+
 }  // namespace KokkosNNTest
 
 #else
 
-TEST(CudaGraphs, NeedACudaBackend) { GTEST_SKIP() << "this Kokkos has no CUDA backend"; }
+TEST(Cuda, NeedsACudaBackend) { GTEST_SKIP() << "this Kokkos has no CUDA backend"; }
 
 #endif
