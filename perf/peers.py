@@ -460,8 +460,7 @@ def context_of(described: Dict[str, str], bench: Bench, missing: Dict[str, str],
     if bench.gpu:
         context["timer"] = (
             "events around one call, lines that were to be kept released and the cold cache written before; jax by the "
-            "wall clock of many calls in a row; "
-            "all providers in turn, in rounds"
+            "wall clock of many calls in a row; all providers in turn, in rounds"
         )
     else:
         context["timer"] = (

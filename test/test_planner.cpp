@@ -142,11 +142,10 @@ TEST(Planner, NobodyAsksForRowsWhereThatIsNoUse) {
 }
 
 TEST(Planner, WhatIsReadLeavesTheCacheAsTheCallIsLarge) {
-  const auto evicted = [](std::int64_t rows, std::int64_t cols, RowOperator op = RowOperator::softmax,
-                          const DeviceTraits& traits = h200()) {
+  const auto evicted = [](std::int64_t rows, std::int64_t cols, RowOperator op = RowOperator::softmax) {
     RowProblem p = contiguous(rows, cols);
     p.op         = op;
-    return make_plan(p, traits).eviction;
+    return make_plan(p, h200()).eviction;
   };
   EXPECT_EQ(evicted(2048, 1024), Eviction::half_last);
   EXPECT_EQ(evicted(4096, 2048), Eviction::quarter_last);
@@ -166,7 +165,7 @@ TEST(Planner, WhatIsReadLeavesTheCacheInTurnWhereNobodyCanTellIt) {
   unknown.cache        = 0;
   RowProblem masked    = contiguous(2048, 1024);
   masked.op            = RowOperator::masked_softmax;
-  RowProblem side      = side_by_side(65536, 64, ElementType::f32, ElementType::f32);
+  RowProblem side      = side_by_side(65536, 64);
   const auto several   = forcing(RowStrategy::split_row);
 
   EXPECT_EQ(evicted(contiguous(2048, 1024), h200()), Eviction::half_last);

@@ -13,6 +13,7 @@
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 
@@ -46,7 +47,6 @@ class Planner {
     m_pack   = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
     m_policy = policy_for(traits.backend, m_pack);
     if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend);
-    if (is_gradient() && traits.backend == Backend::cuda) Impl::tune_cuda_for_gradient(m_policy);
     if (problem.op == RowOperator::masked_softmax && traits.backend == Backend::cuda) {
       Impl::tune_cuda_for_mask(m_policy, m_pack);
     }
@@ -247,9 +247,7 @@ class Planner {
   }
 
   const Impl::RegisterPolicy* register_entry() const {
-    const auto* end   = m_policy.registers + m_policy.register_entries;
-    const auto* entry = std::find_if(m_policy.registers, end, [&](const auto& e) { return m_packs <= e.max_packs; });
-    return entry == end ? nullptr : entry;
+    return Impl::entry_for(m_policy.registers, &Impl::RegisterPolicy::max_packs, m_packs);
   }
 
   /// Packs that a thread holds of this row. What only reads a row has nothing to keep beside it; where there are few
@@ -313,7 +311,7 @@ class Planner {
 
   /// Whether a host's results should not displace in the caches what will be read: they do not fit in there.
   bool streams_results() const {
-    const double bytes = static_cast<double>(m_problem.rows) * static_cast<double>(m_problem.cols) * m_problem.y_bytes;
+    const double bytes = elements() * m_problem.y_bytes;
     return !is_gpu() && m_traits.cache > 0 && bytes > static_cast<double>(m_traits.cache);
   }
 
@@ -388,22 +386,21 @@ class Planner {
   Eviction eviction() const {
     if (!tells_when_to_evict()) return Eviction::normal;
     if (m_plan.launches == 2) return Eviction::last;
-    const auto& table     = eviction_table();
-    const double caches   = moved_bytes() / static_cast<double>(m_traits.cache);
-    const auto* const end = table.entries + table.count;
-    const auto* const own = std::find_if(table.entries, end, [&](const auto& e) { return caches <= e.max_caches; });
-    return own == end ? Eviction::normal : own->eviction;
+    const double caches     = moved_bytes() / static_cast<double>(m_traits.cache);
+    const auto* const entry = Impl::entry_for(eviction_table(), &Impl::EvictionPolicy::max_caches, caches);
+    return entry == nullptr ? Eviction::normal : entry->eviction;
   }
 
-  const Impl::EvictionTable& eviction_table() const {
+  std::span<const Impl::EvictionPolicy> eviction_table() const {
     if (m_plan.strategy == RowStrategy::split_row) return m_policy.split_evictions;
     return m_plan.strategy == RowStrategy::inner_lanes ? m_policy.inner_evictions : m_policy.evictions;
   }
 
+  double elements() const { return static_cast<double>(m_problem.rows) * static_cast<double>(m_problem.cols); }
   double moved_bytes() const {
     const int read    = row_tensors(m_problem.op) * m_problem.x_bytes;
     const int written = is_reduction(m_problem.op) ? 0 : m_problem.y_bytes;
-    return static_cast<double>(m_problem.rows) * static_cast<double>(m_problem.cols) * (read + written);
+    return elements() * (read + written);
   }
 
   void vector_lanes() {
@@ -558,7 +555,7 @@ class Planner {
   /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and are too long for the teams that may
   /// share one to hold it, so that one kernel would read them again as well.
   bool is_read_twice_from_cache() const {
-    const double bytes = static_cast<double>(m_problem.rows) * m_problem.cols * m_problem.x_bytes;
+    const double bytes = elements() * m_problem.x_bytes;
     return is_gpu() && has_second_kernel() && m_request.teams_per_row == 0 && has_few_rows() &&
            bytes <= m_policy.split_twice_caches * static_cast<double>(m_traits.cache) &&
            teams_that_hold() > most_teams_a_row(threads_when_holding());

@@ -4,8 +4,10 @@
 
 #include <KokkosNN/plan.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 // The numbers behind a plan, as data: one table a backend, each entry with the measurement that it comes from.
 
@@ -24,23 +26,24 @@ struct EvictionPolicy {
   Eviction eviction;
 };
 
-/// By ascending max_caches; what calls read that move more is given up in turn.
-struct EvictionTable {
-  const EvictionPolicy* entries;
-  int count;
-};
+/// The entry for a size: the first that reaches up to it, of a table that ascends by `most`; none where all are
+/// smaller.
+template <class Entry, class Size>
+const Entry* entry_for(std::span<const Entry> table, Size Entry::*most, Size size) {
+  const auto entry = std::ranges::lower_bound(table, size, {}, most);
+  return entry == table.end() ? nullptr : &*entry;
+}
 
 struct Policy {
-  const RegisterPolicy* registers;  ///< ascending max_packs; for the pack width at hand
-  int register_entries;
+  std::span<const RegisterPolicy> registers;  ///< ascending max_packs; for the pack width at hand
   int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
   int few_rows_threads;               ///< a multiprocessor has at most so many in a kernel for few rows
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
   int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
-  EvictionTable evictions;
-  EvictionTable inner_evictions;  ///< the same of rows side by side
-  EvictionTable split_evictions;  ///< and of rows that teams share
+  std::span<const EvictionPolicy> evictions;        ///< ascending max_caches; what calls read that move more: in turn
+  std::span<const EvictionPolicy> inner_evictions;  ///< the same of rows side by side
+  std::span<const EvictionPolicy> split_evictions;  ///< and of rows that teams share
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
   double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
   int online_team_size;
@@ -78,10 +81,7 @@ Policy policy_host(int pack);
 /// Changes a backend's policy to what a gradient needs.
 void tune_for_gradient(Policy& policy, Backend backend);
 
-/// Changes CUDA's policy to when a gradient's tensors leave its cache.
-void tune_cuda_for_gradient(Policy& policy);
-
-/// Changes it to what rows under a mask need.
+/// Changes CUDA's policy to what rows under a mask need.
 void tune_cuda_for_mask(Policy& policy, int pack);
 
 /// Changes it to what a log-sum-exp needs.

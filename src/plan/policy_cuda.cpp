@@ -95,11 +95,6 @@ constexpr EvictionPolicy evictions_inner[] = {
     {1.6, Eviction::quarter_last},
     {5, Eviction::last},  // 4096 x 8192: 114.0, 112.0
 };
-constexpr EvictionPolicy evictions_gradient[] = {
-    {1, Eviction::half_last},  // softmax_backward f32 4096 x 1024: 18.3, 17.7
-    {1.6, Eviction::quarter_last},
-    {10, Eviction::last},  // 4096 x 4096: 53.3, 50.3; 4096 x 12672: 150.6, 147.5
-};
 constexpr EvictionPolicy evictions_reduction[] = {
     {0.4, Eviction::half_last},  // logsumexp f32 4096 x 1024: 10.8, 10.3, first 10.5
     {4, Eviction::first},        // 4096 x 4096: 26.1, 22.9; 262144 x 197: 66.2, 64.1; 4096 x 16384: 74.9, 76.1
@@ -108,31 +103,20 @@ constexpr EvictionPolicy evictions_split[] = {
     {0.6, Eviction::half_last},  // bf16 8 x 1048576: 19.5, 19.0
 };
 
-template <int n>
-constexpr EvictionTable table_of(const EvictionPolicy (&entries)[n]) {
-  return {entries, n};
-}
-
-template <int n>
-void set_registers(Policy& policy, const RegisterPolicy (&table)[n]) {
-  policy.registers        = table;
-  policy.register_entries = n;
-}
-
 }  // namespace
 
 Policy policy_cuda(int pack) {
   Policy policy{};
   if (pack <= 2) {
-    set_registers(policy, registers_v2);
+    policy.registers = registers_v2;
   } else if (pack <= 4) {
-    set_registers(policy, registers_v4);
+    policy.registers = registers_v4;
   } else {
-    set_registers(policy, registers_v8);
+    policy.registers = registers_v8;
   }
-  policy.evictions       = table_of(evictions_forward);
-  policy.inner_evictions = table_of(evictions_inner);
-  if (pack == 8) policy.split_evictions = table_of(evictions_split);  // floats leave no register for it (SplitRow)
+  policy.evictions       = evictions_forward;
+  policy.inner_evictions = evictions_inner;
+  if (pack == 8) policy.split_evictions = evictions_split;  // floats leave no register for it (SplitRow)
   policy.few_rows_team_size        = 256;   // 1 x 4096 f32 in a graph: 2.9 us, of 128 threads 3.2, of 512 3.1
   // 264 x 1024 f32 in a graph: 2.36 us, by other kernels 2.93; 528 x 4096 4.8 and 5.65, 1584 x 1024 4.0 and 4.8. Twice
   // as many: 1056 x 4096 14.1 us instead of 12.7, half as many: 13.0.
@@ -171,22 +155,20 @@ Policy policy_cuda(int pack) {
   return policy;
 }
 
-void tune_cuda_for_gradient(Policy& policy) { policy.evictions = table_of(evictions_gradient); }
-
 void tune_cuda_for_mask(Policy& policy, int pack) {
-  if (pack > 2) set_registers(policy, registers_masked);
+  if (pack > 2) policy.registers = registers_masked;
 }
 
 void tune_cuda_for_logsumexp(Policy& policy, int pack) {
-  policy.evictions               = table_of(evictions_reduction);
+  policy.evictions               = evictions_reduction;
   policy.inner_evictions         = policy.evictions;
   policy.inner_lanes_looping     = 32;  // LayoutLeft 65536 x 2048 f32: 141 us, with 16 lanes of 512 threads 163
   policy.inner_looping_team_size = 256;
   if (pack == 4) {
-    set_registers(policy, registers_reduction_v4);
+    policy.registers         = registers_reduction_v4;
     policy.reduce_full_packs = INT64_MAX;  // as the table says
   }
-  if (pack == 8) set_registers(policy, registers_reduction_v8);
+  if (pack == 8) policy.registers = registers_reduction_v8;
 }
 
 }  // namespace KokkosNN::Impl

@@ -24,7 +24,6 @@ constexpr RegisterPolicy registers[] = {
 Policy policy_hip(int) {
   Policy policy{};
   policy.registers                 = registers;
-  policy.register_entries          = 2;
   policy.few_rows_team_size        = 256;  // a wavefront on each SIMD
   policy.few_rows_threads          = 0;    // it has no such kernel
   policy.scratch_packs_per_thread  = 4;

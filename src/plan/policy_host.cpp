@@ -23,7 +23,6 @@ constexpr RegisterPolicy registers[] = {
 Policy policy_host(int) {
   Policy policy{};
   policy.registers                 = registers;
-  policy.register_entries          = 3;
   policy.max_scratch_row_bytes     = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
   policy.split_team_size           = 1;
   policy.split_min_cols            = 16384;
