@@ -126,6 +126,8 @@ TEST_P(Semantics, SpecialRowsIn16BitFollowTheTable) {
     check<RowOperator::softmax, BHalf>(1);
     check<RowOperator::log_softmax, BHalf>(1);
     check<RowOperator::logsumexp, Half>(1);
+    check<RowOperator::softmax, Half>(-0.5);
+    check<RowOperator::log_softmax, BHalf>(-0.5);
   }
 }
 

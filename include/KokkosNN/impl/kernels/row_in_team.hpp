@@ -124,7 +124,7 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
     load(row, part, math);
-    const auto of_warp  = math.exp.refer(reduce_lanes(rim.larger(max()), 1, lanes, MaxJoin{}));
+    const auto of_warp  = math.exp.refer(reduce_lanes(rim.larger(tile.template max<A>()), 1, lanes, MaxJoin{}));
     const auto& at_warp = of_warp.at;
     PackSums<Math, V> sums;
     if (at_warp.base == A(0)) {  // nearly always, and saves a subtraction
@@ -178,12 +178,6 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
   template <class SinkRow, class F>
   KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& value) const {
     tile.template store<2, A>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), value);
-  }
-
-  KOKKOS_INLINE_FUNCTION A max() const {
-    Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-    tile.template for_packs<0, A>([&](Pack<A, V>& pack) { raise_maxima(maxima, pack); });
-    return largest(maxima);
   }
 };
 
@@ -311,14 +305,14 @@ struct PackedScratchStorage {
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
     const Span& span = part.packs;
     rim.load(row, part, math);
-    Pack<A, V> maxima = filled<A, V>(rim.larger(-Kokkos::Experimental::infinity_v<A>));
+    A max = rim.larger(-Kokkos::Experimental::infinity_v<A>);
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile tile;
       tile.load(row.template from<V>(span.start(t, tile_size())), walk, span.window(t, tile_size()), math);
       for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
-      tile.template for_packs<0, A>([&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
+      max = max_ignoring_nan(max, tile.template max<A>());
     }
-    const auto of_warp = math.exp.refer(reduce_lanes(largest(maxima), 1, lanes, MaxJoin{}));
+    const auto of_warp = math.exp.refer(reduce_lanes(max, 1, lanes, MaxJoin{}));
     const auto& at     = of_warp.at;
     PackSums<Math, V> sums;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {

@@ -511,6 +511,26 @@ inline constexpr bool is_upper_half_of_float = std::is_same_v<T, Kokkos::Experim
 /// The sign bits of a word of two 16-bit elements.
 inline constexpr std::uint32_t signs_of_word = 0x80008000u;
 
+/// Whether one instruction has the larger ones of two words' 16-bit elements; a NaN is never the larger one.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+inline constexpr bool has_max_of_words = true;
+#else
+inline constexpr bool has_max_of_words = false;
+#endif
+
+template <class T>
+KOKKOS_INLINE_FUNCTION std::uint32_t max_of_words([[maybe_unused]] std::uint32_t a, [[maybe_unused]] std::uint32_t b) {
+  std::uint32_t larger = a;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (is_upper_half_of_float<T>) {
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  } else {
+    asm("max.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  }
+#endif
+  return larger;  // elsewhere not called
+}
+
 /// K packs of a 16-bit type, two elements a word, times the sign of the scale.
 template <class T, int V, int K>
 struct PackedTile {
@@ -532,10 +552,30 @@ struct PackedTile {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) stretch.template mask_words<V>(word[k], walk.place(k), pad);
     }
-    const std::uint32_t flip = math.sign < 0 ? signs_of_word : 0u;
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      for (int w = 0; w < V / 2; ++w) word[k][w] ^= flip;
+    if (math.sign < 0) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        for (int w = 0; w < V / 2; ++w) word[k][w] ^= signs_of_word;
+      }
+    }
+  }
+
+  /// The largest element, by two at a time where there is an instruction for that.
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A max() const {
+    if constexpr (has_max_of_words) {
+      auto maxima = word[0];
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 1; k < K; ++k) {
+        for (int w = 0; w < V / 2; ++w) maxima[w] = max_of_words<T>(maxima[w], word[k][w]);
+      }
+      for (int w = 1; w < V / 2; ++w) maxima[0] = max_of_words<T>(maxima[0], maxima[w]);
+      const A larger = Kokkos::fmax(element<0, 0, A>(maxima[0]), element<0, 1, A>(maxima[0]));
+      return Kokkos::fmax(larger, -Kokkos::Experimental::infinity_v<A>);  // where all are NaN
+    } else {
+      Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
+      for_packs<0, A>([&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
+      return largest(maxima);
     }
   }
 
