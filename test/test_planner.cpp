@@ -335,15 +335,31 @@ TEST(Planner, MoreSmallTeamsShareARowWhereEachHasOneToReduceWhileItWaitsForAnoth
     rows.form       = RowForm::aligned;
     return make_plan(rows, h200());
   };
-  EXPECT_EQ(plan(262144).team_size, 128);
-  EXPECT_EQ(plan(262144).teams_per_row, 64);
-  EXPECT_EQ(plan(1 << 20).team_size, 256);
+  EXPECT_EQ(plan(151936).team_size, 128);
+  EXPECT_EQ(plan(151936).teams_per_row, 38);
+  EXPECT_EQ(plan(262144).team_size, 256);
+  EXPECT_EQ(plan(262144).teams_per_row, 32) << "the first warp has a lane for each letter";
 
   RowProblem gradient = problem(512, 131072);
   gradient.op         = RowOperator::softmax_backward;
   gradient.form       = RowForm::aligned;
   EXPECT_EQ(make_plan(gradient, h200()).team_size, 256);
   EXPECT_EQ(make_plan(gradient, h200()).teams_per_row, 32);
+}
+
+TEST(Planner, StillSmallerTeamsShareARowThatTheyFillBetter) {
+  const auto plan = [](RowOperator op, std::int64_t cols) {
+    RowProblem rows = problem(4096, cols);
+    rows.op         = op;
+    rows.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::shifted;
+    return make_plan(rows, h200());
+  };
+  for (const RowOperator op : {RowOperator::softmax, RowOperator::cross_entropy_with_gradient}) {
+    EXPECT_EQ(plan(op, 49152).team_size, 128) << "12 teams have no idle thread";
+    EXPECT_EQ(plan(op, 50257).team_size, 64);
+    EXPECT_EQ(plan(op, 50257).teams_per_row, 25) << "13 of 128 threads would leave 57 of 1000 idle";
+    EXPECT_EQ(plan(op, 99000).team_size, 128) << "49 smaller teams are more than lanes of a warp";
+  }
 }
 
 TEST(Planner, TeamsThatHoldTwoRowsAreAsManyAsTheirRegistersAllow) {

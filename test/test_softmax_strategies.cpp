@@ -235,6 +235,26 @@ TEST(SplitRow, MoreTurnsThanLettersAreToldApartByMatch) {
   many_turns_match<RowOperator::logsumexp, float>();
 }
 
+/// Up to a warp's lanes the first warp reads all letters, beyond all threads do.
+TEST(SplitRow, AsManyTeamsAsAWarpHasLanesOrMoreMatch) {
+  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+  SoftmaxOptions options = forced(RowStrategy::split_row);
+  for (const int teams : {2, 31, 32, 33, 64, 65, 130}) {
+    if (teams > Exec().concurrency()) continue;
+    options.plan.teams_per_row = teams;
+    for (const int warps : {1, 3}) {
+      options.plan.team_size = on_gpu ? warps * KokkosNN::device_traits(Exec()).lanes : 1;
+      for (const std::int64_t cols : {8000, 8001}) {  // on a GPU aligned and shifted
+        auto in_float = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 100, cols);
+        auto in_bf16  = strategy_trial<RowOperator::log_softmax, BHalf>(RowStrategy::split_row, 100, cols);
+
+        EXPECT_TRUE(took_the_path(in_float, RowStrategy::split_row, options)) << teams << " teams, " << cols;
+        EXPECT_TRUE(took_the_path(in_bf16, RowStrategy::split_row, options)) << teams << " teams, " << cols;
+      }
+    }
+  }
+}
+
 SoftmaxOptions split_by(int launches) {
   SoftmaxOptions options = forced(RowStrategy::split_row);
   options.plan.launches  = launches;

@@ -545,11 +545,18 @@ class Planner {
   std::int64_t teams_that_hold() const { return teams_that_hold(m_plan.team_size); }
 
   int split_team_size() const {
-    const int small = m_policy.split_small_team_size;
-    int most        = m_policy.split_small_teams_alone;
-    if (is_cross_entropy(m_problem.op)) most = m_policy.loss_split_small_teams;
-    if (Impl::overlaps_rows(m_traits.backend, m_problem.op, counted_form())) most = m_policy.split_small_teams;
-    return most > 0 && teams_that_hold(small) <= most ? small : m_policy.split_team_size;
+    const bool overlaps = Impl::overlaps_rows(m_traits.backend, m_problem.op, counted_form());
+    const int small     = m_policy.split_small_team_size;
+    const int most      = overlaps ? m_policy.split_small_teams : m_policy.split_small_teams_alone;
+    if (most == 0 || teams_that_hold(small) > most) return m_policy.split_team_size;
+    return overlaps && leaves_fewer_idle(small / 2, small) ? small / 2 : small;
+  }
+
+  /// Whether teams of `fewer` threads, if one warp can read all of their letters, have markedly fewer threads behind a
+  /// row's last pack.
+  bool leaves_fewer_idle(int fewer, int threads) const {
+    const std::int64_t teams = teams_that_hold(fewer);
+    return teams <= m_traits.lanes && 100 * fewer * teams < 97 * threads * teams_that_hold(threads);
   }
 
   /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and are too long for the teams that may

@@ -57,7 +57,6 @@ struct Policy {
   int split_small_team_size;    ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
   int split_small_teams;        ///< but each team more has to be waited for
   int split_small_teams_alone;  ///< the same where nothing is done meanwhile
-  int loss_split_small_teams;   ///< the same of a cross entropy
   double split_twice_caches;    ///< few rows that no teams hold, of together up to so many last-level caches, are split
                                 ///< by two kernels
   std::int64_t loss_rims_max_packs;  ///< a cross entropy's rows with rims go to split_row beyond so many packs

@@ -12,9 +12,9 @@
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
 // - doubles beyond 8192 columns: 0.72 to 0.85. One team of up to 1024 threads fills a multiprocessor, so nothing runs
 //   while it waits, and 64 registers a thread are some too few.
-// - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.86 of odd ones: a turn
-//   lasts as long as its letters take, 5 of 7.5 us. With more teams resident, in 64 or 72 registers, the few words that
-//   are spilled cost 0.02 to 0.1.
+// - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.87 of odd ones: a turn
+//   lasts as long as its letters take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
+//   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.57. 111 MB are read for 67: the cache does not keep them until the second read.
 // - LayoutLeft with 1024 columns: 0.79 (16-bit types 0.72). A team moves a slab, 64 bytes of each column, and memory is
 //   slow at that: a kernel that only copies so has 0.82, by slabs of 128 bytes, which need a team of 1024 threads, 0.86
@@ -134,10 +134,10 @@ Policy policy_cuda(int pack) {
   policy.reduce_fill               = 0.8;   // 4096 x 12672: 64 threads, 2.6 waves, 0.80; 32 threads, 1.3 waves, 0.71
   policy.reduce_full_packs         = 256;   // 16384 x 4096 bf16: 0.82, with 4 packs 0.74
   policy.split_team_size           = 256;   // 8 x 1048576 f32: 0.85, with 128 0.73; 64 x 1048576: 0.84 and 0.86
-  policy.split_small_team_size     = 128;   // 1024 x 65536 f32: 0.92, with 256 0.89; x 262144: 0.92 and 0.90
-  policy.split_small_teams         = 64;    // bf16 8 x 1048576: by 64 teams of 256 18.3 us, by 128 of 128 19.2
+  // Or half of it, if rows fill that better: cross entropy f32 4096 x 50257: 0.84, with 128 0.81.
+  policy.split_small_team_size     = 128;   // 2048 x 128256 bf16: 0.91, with 256 0.87
+  policy.split_small_teams         = 48;    // 1024 x 262144 f32 takes 64: 0.91, by 32 teams of 256 0.94
   policy.split_small_teams_alone   = 16;    // 1024 x 262144 f32 one row at a time: with 256 0.82, with 128 0.77
-  policy.loss_split_small_teams    = 13;    // bf16 4096 x 128256 takes 16: 0.76, by teams of 256 0.78
   policy.split_twice_caches        = 3;     // 1 x 16777216 f32: 0.57, by one kernel 0.49
   // Cross entropy with its gradient, bf16 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
   policy.loss_rims_max_packs       = pack <= 4 ? INT64_MAX : 4096;

@@ -235,17 +235,17 @@ constexpr int most_threads_when_looping(RowOperator op) {
 
 /// Whether a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
 /// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
-/// 126; a cross entropy bf16 4096 x 50257 295 us and 320, but f32 525 us by either.
+/// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
-  return backend == Backend::cuda && form == RowForm::shifted && (!is_cross_entropy(op) || x_bytes == 2);
+  return backend == Backend::cuda && form == RowForm::shifted && (!is_cross_entropy(op) || x_bytes <= 4);
 }
 
 /// Whether a thread of split_row holds two rows, so that it has one to reduce while the letters of the other are on
 /// their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512 x
-/// 131072: 0.94 and 0.81). Not where a turn is long by itself: with a mask, or with a label (cross entropy bf16 4096 x
-/// 128256: 0.69 and 0.77).
+/// 131072: 0.94 and 0.81; cross entropy f32 2048 x 128256: 0.88 and 0.80). Not with a mask, where a turn is long by
+/// itself.
 constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
-  if (backend != Backend::cuda || is_masked(op) || is_cross_entropy(op) || is_elementwise(op)) return false;
+  if (backend != Backend::cuda || is_masked(op) || is_elementwise(op)) return false;
   return form != RowForm::any;
 }
 

@@ -60,7 +60,21 @@ struct LabelledStorage : Held {
 
   template <class Row, class Math>
   KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
-    const auto state  = reduce_logits(row, part, math, lanes);
+    if constexpr (!writes_loss) {
+      return {row.rows.lse.load(row.number), A(0)};
+    } else if constexpr (extended) {
+      LinearSum<typename Math::State, A> linear{math.column_weights(), math.spread != A(0)};
+      auto state   = Held::reduce(row, part, math, lanes, linear);
+      state.linear = linear.sum;
+      return state;
+    } else {
+      return Held::reduce(row, part, math, lanes);
+    }
+  }
+
+  /// What `write` needs of the row besides its elements, asked for while the row's threads wait for each other.
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void prepare_write(const Row& row, const RowPart& part, const Math& math) {
     const Label label = math.label_of(row.label);
     has_label         = has_column(part, label.column);
     is_class          = label.is_class;
@@ -68,7 +82,6 @@ struct LabelledStorage : Held {
     if (has_label) label_logit = logit_of(math, static_cast<A>(row.load_one(label.column)));
     factors.template load<!writes_loss>(row, math, label);
     if (has_label && keeps_note()) *warp_note() = {row.label, factors};
-    return state;
   }
 
   template <class Row, class SinkRow, class Math, class Totals>
@@ -108,21 +121,6 @@ struct LabelledStorage : Held {
     LabelNote<A> note{row.rows.labels(row.number), {}};
     note.factors.template load<!writes_loss>(row, math, math.label_of(note.label));
     return note;
-  }
-
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce_logits(const Row& row, const RowPart& part, const Math& math,
-                                                            int lanes) {
-    if constexpr (!writes_loss) {
-      return {row.rows.lse.load(row.number), A(0)};
-    } else if constexpr (extended) {
-      LinearSum<typename Math::State, A> linear{math.column_weights(), math.spread != A(0)};
-      auto state   = Held::reduce(row, part, math, lanes, linear);
-      state.linear = linear.sum;
-      return state;
-    } else {
-      return Held::reduce(row, part, math, lanes);
-    }
   }
 
   /// Whether this thread has that column's element.

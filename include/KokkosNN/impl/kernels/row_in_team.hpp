@@ -19,8 +19,15 @@
 //   storage.write(row, sink, part, math, finish)  -> finished values, from what is relative to the warp's reference if
 //                                                    has_own_reference, else from the input itself
 //   storage.write_columns(row, sink, part, math, value)   the same by value(logit, column), where logits are kept
+//   storage.prepare_write(row, part, math)        -> behind reduce, ahead of what all threads wait for; where there is
+//                                                    something to prepare
 
 namespace KokkosNN::Impl {
+
+template <class Storage, class Row, class Math>
+KOKKOS_INLINE_FUNCTION void prepare_write(Storage& storage, const Row& row, const RowPart& part, const Math& math) {
+  if constexpr (requires { storage.prepare_write(row, part, math); }) storage.prepare_write(row, part, math);
+}
 
 /// A row, or a part of one, in the registers of its group: a Tile of K packs a thread, and its element of the rims.
 template <class Tile, class A, int V, int K, bool has_rims>
@@ -465,6 +472,7 @@ struct RowInTeam {
 
     Storage storage(row_scratch, group);
     const State mine = storage.reduce(input, part, math, group.lanes());
+    prepare_write(storage, input, part, math);
     // Memory would rest while a wave of teams computes: what a later one loads moves towards it meanwhile. (Found from
     // the team's first row, which all threads have alike: the instruction takes an address that they have alike.)
     if constexpr (requires { source.prefetch(block); }) {

@@ -85,12 +85,6 @@ struct SplitRow {
     KOKKOS_INLINE_FUNCTION RowGroup new_group() const { return {opaque(group.rank), opaque(group.size), 0}; }
   };
 
-  /// What is known of a row between its halves: this thread's state and its team's.
-  struct Half {
-    State mine;
-    State whole;
-  };
-
   KOKKOS_INLINE_FUNCTION TeamCounters& counters() const { return *reinterpret_cast<TeamCounters*>(workspace); }
 
   /// Those of the teams that share this one's rows.
@@ -119,8 +113,8 @@ struct SplitRow {
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t row = seat.first_row; row < rows; row += seat.groups, ++turn) {
       Storage storage(nullptr, seat.new_group());
-      const Half half = reduce(team, seat, storage, row, turn, pairs, round);
-      finish(team, seat, storage, row, turn, pairs, round, half, first_letter(seat, turn));
+      const State mine = reduce(team, seat, storage, row, turn, pairs, round, [] {});
+      finish(team, seat, storage, row, turn, pairs, round, mine, first_letter(seat, turn));
     }
   }
 
@@ -129,19 +123,22 @@ struct SplitRow {
   KOKKOS_INLINE_FUNCTION void do_rows_in_pairs(const Member& team, const Seat& seat, State* pairs) const {
     int round = 0;
     Storage storage(nullptr, seat.new_group());
-    Half half;
+    State mine;
     std::int64_t row = seat.first_row;
     bool is_row      = row < rows;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t turn = 0; is_row; ++turn, row += seat.groups) {
-      const auto letter = first_letter(seat, turn - 1);
+      auto letter           = first_letter(seat, turn - 1);
+      const auto read_again = [&] {
+        if (!first_warp_reads_all() && !Letters::holds(letter, turn - 1)) letter = first_letter(seat, turn - 1);
+      };
       Storage next(nullptr, seat.new_group());
-      Half next_half;
+      State mine_of_next;
       is_row = row < rows;
-      if (is_row) next_half = reduce(team, seat, next, row, turn, pairs, round);
-      if (turn > 0) finish(team, seat, storage, row - seat.groups, turn - 1, pairs, round, half, letter);
+      if (is_row) mine_of_next = reduce(team, seat, next, row, turn, pairs, round, read_again);
+      if (turn > 0) finish(team, seat, storage, row - seat.groups, turn - 1, pairs, round, mine, letter);
       storage = next;
-      half    = next_half;
+      mine    = mine_of_next;
     }
   }
 
@@ -159,15 +156,17 @@ struct SplitRow {
     return RowPart::share<V>(row, cols, seat.group.rank, share * seat.number, share);
   }
 
-  /// A row's first half: this team's part of it, told to its siblings.
-  template <class Member>
-  KOKKOS_INLINE_FUNCTION Half reduce(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
-                                     std::int64_t turn, State* pairs, int& round) const {
-    const auto input  = input_row(row);
-    const State mine  = storage.reduce(input, part_of(seat, input), math, seat.group.lanes());
-    const State warp  = merge_warp<sums_warps<Storage>>(math, mine, seat.group.lanes());
-    const State whole = exchange(math, team, seat.group, pairs, round++, warp);
+  /// A row's first half: this team's part of it, told to its siblings. Returns this thread's state. What `ask` asks for
+  /// arrives while the team's warps tell each other.
+  template <class Member, class Ask>
+  KOKKOS_INLINE_FUNCTION State reduce(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
+                                      std::int64_t turn, State* pairs, int& round, const Ask& ask) const {
+    const auto input = input_row(row);
+    const State mine = storage.reduce(input, part_of(seat, input), math, seat.group.lanes());
+    ask();
     if constexpr (is_joined<State>) {
+      const State warp  = merge_warp<sums_warps<Storage>>(math, mine, seat.group.lanes());
+      const State whole = exchange<true>(math, team, seat.group, pairs, round++, warp);
       if (seat.group.rank == 0) publish(mailboxes(seat)[seat.number], turn, whole);
     }
     // The next row's part moves towards this team while the siblings' letters do.
@@ -175,17 +174,18 @@ struct SplitRow {
       const auto next = source.row(row + seat.groups);
       storage.prefetch(next, part_of(seat, next));
     }
-    return {mine, whole};
+    return mine;
   }
 
   /// The second one: what all siblings have told is joined, and the part written.
   template <class Member>
   KOKKOS_INLINE_FUNCTION void finish(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
-                                     std::int64_t turn, State* pairs, int& round, const Half& half,
+                                     std::int64_t turn, State* pairs, int& round, const State& mine,
                                      const typename Letters::Letter& letter) const {
     const auto input  = source.row(row);
     const auto output = output_row<Finisher>(sink, row);
-    State all         = half.whole;
+    prepare_write(storage, input, part_of(seat, input), math);
+    State all = mine;
     if constexpr (is_joined<State>) all = join_siblings(team, seat, turn, pairs, round++, letter);
     all = completed(math, input, all);
 
@@ -194,12 +194,15 @@ struct SplitRow {
     } else {
       using FinishRow = typename Finisher::template Row<Math, A>;
       const auto finish =
-          with_rounded_factor(finish_row<FinishRow>(math, Storage::has_own_reference ? half.mine : all, all));
+          with_rounded_factor(finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all));
       storage.write(input, output, part_of(seat, input), math, finish);
       write_others<V>(input, output, cols, std::int64_t(seat.number) * seat.group.size + seat.group.rank,
                       std::int64_t(teams_per_row) * seat.group.size, math, finish);
     }
   }
+
+  /// Whether the first warp has a lane for each letter: it then tells the others, who join nothing themselves.
+  KOKKOS_INLINE_FUNCTION bool first_warp_reads_all() const { return teams_per_row <= native_lanes(); }
 
   /// What lies in this thread's first mailbox, for `join_siblings`: asked for early, as the answer takes a while.
   KOKKOS_INLINE_FUNCTION typename Letters::Letter first_letter(const Seat& seat, std::int64_t turn) const {
@@ -210,7 +213,18 @@ struct SplitRow {
   /// Threads wait for a letter each; everybody gets their union, joined in one order in all teams of a row.
   template <class Member>
   KOKKOS_INLINE_FUNCTION State join_siblings(const Member& team, const Seat& seat, std::int64_t turn, State* pairs,
-                                             int round, typename Letters::Letter letter) const {
+                                             int round, const typename Letters::Letter& first) const {
+    State all;
+    if (!first_warp_reads_all() || seat.group.rank < native_lanes()) {
+      all = merge_lanes(math, read_letters(seat, turn, first), seat.group.lanes());
+    }
+    return first_warp_reads_all() ? told_by_first(team, seat.group, pairs, round, all)
+                                  : exchange(math, team, seat.group, pairs, round, all);
+  }
+
+  /// The union of the letters that come to this thread.
+  KOKKOS_INLINE_FUNCTION State read_letters(const Seat& seat, std::int64_t turn,
+                                            typename Letters::Letter letter) const {
     State all;
     for (int p = seat.group.rank; p < teams_per_row; p += seat.group.size) {
       const Letters& mailbox = mailboxes(seat)[p];
@@ -221,7 +235,7 @@ struct SplitRow {
       }
       all = merge_two(math, all, opened<State>(mailbox, letter));
     }
-    return exchange(math, team, seat.group, pairs, round, merge_lanes(math, all, seat.group.lanes()));
+    return all;
   }
 };
 

@@ -333,9 +333,9 @@ KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[ma
 #endif
 }
 
-/// Joins the warps' (max, sum) with one barrier; every thread of the team gets the result. `round`
-/// alternates between calls.
-template <class Math, class Member, class State = typename Math::State>
+/// Joins the warps' (max, sum) with one barrier; every thread of the team gets the result, or `for_first_warp` those of
+/// the first warp do, and the others need not wait for it. `round` alternates between calls.
+template <bool for_first_warp = false, class Math, class Member, class State = typename Math::State>
 KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, const RowGroup& group, State* pairs,
                                       int round, const State& mine) {
   const int warps = group.warps();
@@ -343,6 +343,7 @@ KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, cons
   State* const slots = exchange_slots(pairs, warps, round);
   if (group.rank % native_lanes() == 0) slots[group.rank / native_lanes()] = mine;
   team.team_barrier();
+  if (for_first_warp && group.rank >= native_lanes()) return mine;
 
   State all;
   if constexpr (native_lanes() > 1) {
@@ -355,6 +356,18 @@ KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, cons
     for (int w = 0; w < warps; ++w) all = merge_two(math, all, slots[w]);
   }
   return all;
+}
+
+/// The first thread's state for every thread of the team, with one barrier; in turn with `exchange`.
+template <class Member, class State>
+KOKKOS_INLINE_FUNCTION State told_by_first(const Member& team, const RowGroup& group, State* pairs, int round,
+                                           const State& mine) {
+  const int warps = group.warps();
+  if (warps == 1) return mine;
+  State* const slots = exchange_slots(pairs, warps, round);
+  if (group.rank == 0) *slots = mine;
+  team.team_barrier();
+  return *slots;
 }
 
 /// A sum in some unit as two words, of which the sums over a warp's lanes overflow nowhere.
