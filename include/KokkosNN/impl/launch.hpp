@@ -283,9 +283,10 @@ struct RowsCall {
                               static_cast<int>(plan.scratch_bytes), workspace.data()});
     };
     if (share() <= std::int64_t(most_packs(backend, op)) * V * plan.team_size) {
-      using Held             = Registers<most_packs(backend, op)>;
-      constexpr bool is_held = !std::is_same_v<typename Held::type, typename Kept::Online>;
-      start(std::bool_constant < is_held && overlaps_rows(backend, op, Source::form) > {}, Held{});
+      using Held              = Registers<most_packs(backend, op)>;
+      constexpr bool is_held  = !std::is_same_v<typename Held::type, typename Kept::Online>;
+      constexpr bool overlaps = is_held && overlaps_rows(backend, op, Source::form);
+      start(std::bool_constant<overlaps>{}, Held{});
     } else {
       start(std::false_type{}, std::type_identity<typename Kept::Online>{});
     }
