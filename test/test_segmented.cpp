@@ -38,6 +38,21 @@ Lengths skewed_lengths(std::int64_t rows, std::int64_t wide) {
   return lengths;
 }
 
+/// The plan for so many rows, of f32 or of bf16, on a GPU like an H200.
+KokkosNN::Impl::SegmentedPlan plan_on_h200(std::int64_t rows, std::int64_t mean, int element_bytes) {
+  KokkosNN::DeviceTraits traits;
+  traits.backend         = KokkosNN::Backend::cuda;
+  traits.lanes           = 32;
+  traits.multiprocessors = 132;
+  traits.cache           = std::size_t(50) << 20;
+  traits.evicts_as_told  = true;
+  KokkosNN::Impl::SegmentedProblem problem;
+  problem.element_bytes = element_bytes;
+  problem.rows          = rows;
+  problem.elements      = rows * mean;
+  return make_segmented_plan(problem, traits);
+}
+
 template <class T>
 class Segmented : public ::testing::Test {};
 TYPED_TEST_SUITE(Segmented, ElementTypes, ElementNames);
@@ -49,6 +64,20 @@ void expect_all_match(const Lengths& lengths, const char* what, Recipe recipe = 
     SegmentedTrial<decltype(op)::value, T> trial(lengths, recipe, misalignment, misalignment);
     ASSERT_TRUE(trial.run_correct(options)) << to_string(decltype(op)::value) << ": " << what;
   });
+}
+
+TEST(SegmentedPlans, GiveAWarpWholeWindowsOfRows) {
+  EXPECT_EQ(plan_on_h200(1 << 20, 32, 4).rows_of_warp, 2 * 28);
+  EXPECT_EQ(plan_on_h200(1 << 20, 32, 2).rows_of_warp, 3 * 28);
+  EXPECT_EQ(plan_on_h200(1 << 20, 20, 4).rows_of_warp, 2 * 31) << "a window has no more rows than a warp has lanes";
+  EXPECT_EQ(plan_on_h200(300000, 100, 4).rows_of_warp, 2 * 8);
+  EXPECT_EQ(plan_on_h200(1 << 17, 32, 4).rows_of_warp, 17) << "less than a window each, for every warp to have some";
+  EXPECT_EQ(plan_on_h200(40, 1000, 2).rows_of_warp, 1);
+}
+
+TEST(SegmentedPlans, KeepResultsInTheCacheThatFitThere) {
+  EXPECT_EQ(plan_on_h200(1 << 17, 32, 4).eviction, KokkosNN::Eviction::normal);
+  EXPECT_EQ(plan_on_h200(1 << 20, 32, 4).eviction, KokkosNN::Eviction::first);
 }
 
 TYPED_TEST(Segmented, RowsOfRandomLengthsMatchTheReference) {
@@ -140,6 +169,15 @@ TYPED_TEST(Segmented, OneVeryLongRowAmongManyShortOnesMatches) {
   Lengths several = random_lengths(10000, 0, 20);
   for (const int row : {0, 1, 500, 501, 502, 9999}) several[row] = 30000 + row;
   expect_all_match<TypeParam>(several, "several long rows");
+}
+
+TEST(SegmentedSkew, AMillionRowsOf10AndOneOfAMillionMatch) {
+  const Lengths lengths = skewed_lengths(1000000, 1000000);
+  SegmentedTrial<RowOperator::softmax, float> softmax(lengths);
+  SegmentedTrial<RowOperator::logsumexp, float> lse(lengths);
+
+  EXPECT_TRUE(softmax.run_correct());
+  EXPECT_TRUE(lse.run_correct());
 }
 
 TYPED_TEST(Segmented, OffEveryAlignmentRowsMatch) {

@@ -20,13 +20,24 @@ namespace {
 /// on it.
 constexpr int host_chunk_size = 8192;
 
-/// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat.
-int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, const DeviceTraits& traits) {
+/// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat: whole windows, or less than one.
+int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, int x_bytes, const DeviceTraits& traits) {
+  const int windows         = flat_windows_of_warp(x_bytes);
+  const std::int64_t most   = std::min<std::int64_t>(windows * flat_window_elements / mean, windows * flat_window_rows);
   const int places          = traits.multiprocessors * flat_teams_resident * flat_team_size / traits.lanes;
   const std::int64_t least  = rows / std::numeric_limits<int>::max() + 1;  // there are no more teams than that
   const std::int64_t spread = rows / (std::int64_t(flat_warps_a_place) * places);
-  const std::int64_t share  = std::max(least, std::min(flat_warp_elements / mean, spread));
-  return static_cast<int>(share > flat_window_rows ? share / flat_window_rows * flat_window_rows : share);
+  const std::int64_t share  = std::max(least, std::min(most, spread));
+  const std::int64_t window = std::max<std::int64_t>(1, most / windows);
+  return static_cast<int>(share > window ? share / window * window : share);
+}
+
+/// Whoever reads results next that are more than the cache holds does not find the first of them there: they leave it
+/// at once, in order. 2^20 rows of 32 f32 in the mean: 100.5 us, so 99.7.
+Eviction eviction_of_results(const SegmentedProblem& problem, const DeviceTraits& traits) {
+  if (!traits.evicts_as_told || traits.cache == 0) return Eviction::normal;
+  const double bytes = static_cast<double>(problem.elements) * problem.element_bytes;
+  return bytes > static_cast<double>(traits.cache) ? Eviction::first : Eviction::normal;
 }
 
 template <class... Parts>
@@ -112,9 +123,10 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   const std::int64_t mean = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
   plan.has_low_mean       = mean <= segment_low_mean;
   plan.has_flat_mean      = !plan.has_low_mean && mean <= flat_high_mean(problem.element_bytes);
-  plan.rows_of_warp       = rows_of_flat_warp(problem.rows, mean, traits);
+  plan.rows_of_warp       = rows_of_flat_warp(problem.rows, mean, problem.element_bytes, traits);
   plan.rows_of_team       = plan.rows_of_warp * (flat_team_size / traits.lanes);
-  plan.has_long_rows = problem.elements > plan.warp_elements;
+  plan.eviction           = eviction_of_results(problem, traits);
+  plan.has_long_rows      = problem.elements > plan.warp_elements;
   return plan;
 }
 

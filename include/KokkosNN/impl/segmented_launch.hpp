@@ -89,7 +89,7 @@ void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, co
       const ShortRows<Operation, row_lanes> by_row{op, offsets, plan.chunks.elements, plan.chunks.rows, list};
       return launch_teams(std::integral_constant<int, flat_team_size>{},
                           std::integral_constant<int, flat_teams_resident>{}, plan.rows_of_team,
-                          FlatRows<Operation, row_lanes>{by_row, plan.rows_of_warp});
+                          FlatRows<Operation, row_lanes>{by_row, plan.rows_of_warp, LinePolicy(plan.eviction)});
     }
   }
   if (plan.has_low_mean) {

@@ -87,11 +87,16 @@ constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int ac
 /// 300 in the mean 0.46 and 0.50. Of lower means, 10^6 rows of 10 and one of 10^6: f32 0.54 and 0.49, bf16 0.46 and
 /// 0.45.
 constexpr std::int64_t flat_high_mean(int x_bytes) { return x_bytes == 2 ? 512 : 128; }
-/// Elements that a warp is to take in that way, and how many warps there are at least for each place on the device.
-/// Whole windows of rows, of which a warp's lanes have one each, and the place where the last one ends.
-inline constexpr int flat_warp_elements = 2048;
+/// Rows of a window, which a warp takes at a time: its lanes have one each, and the place where the last one ends; and
+/// in the mean so many elements of the 1024 for which there is room. Full windows would be cut short where rows are
+/// longer than that, and what is left over costs a warp one more.
+inline constexpr int flat_window_rows     = 31;
+inline constexpr int flat_window_elements = 896;
+/// Windows that a warp is to take, and how many warps there are at least for each place on the device. In microseconds,
+/// f32, 2^20 rows of 32 in the mean: 28 rows a warp 95.7, 56 95.1, 62 98.7, 84 100.6, 124 115; bf16: 56 67.0, 84 65.8,
+/// 124 69.3; 2^19 rows of 64, f32: 28 97.3, 31 99.2, 42 101.8; bf16: 28 66.7, 31 68.0, 42 65.3.
+constexpr int flat_windows_of_warp(int x_bytes) { return x_bytes == 2 ? 3 : 2; }
 inline constexpr int flat_warps_a_place = 2;
-inline constexpr int flat_window_rows   = 31;
 /// Threads of a team that does, and how many teams a multiprocessor is to have: with 72 registers a thread and 7 KB of
 /// shared memory a warp. Instructions of 2^20 rows of 32 f32: 55 million, by lanes 82; a warp waits for what it copies.
 inline constexpr int flat_team_size      = 128;
@@ -132,6 +137,7 @@ struct SegmentedPlan {
   bool has_flat_mean        = false;  ///< one for which a GPU's warps take rows flat
   int rows_of_warp          = 1;      ///< where they do
   int rows_of_team          = 1;      ///< the same of all warps of a team
+  Eviction eviction         = Eviction::normal;  ///< of their results, where warps take rows flat
   bool has_long_rows        = false;  ///< there may be some
 };
 

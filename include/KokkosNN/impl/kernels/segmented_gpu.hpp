@@ -188,6 +188,7 @@ struct FlatRows {
 
   ShortRows<Operation, row_lanes> by_row;
   int rows_of_warp;
+  LinePolicy results;  ///< what the cache is told of them
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -251,7 +252,7 @@ struct FlatRows {
   KOKKOS_INLINE_FUNCTION bool is_done_flat(Flat& shared, const FlatRow& row, std::int64_t first) const {
     sync_lanes();  // lanes may still read what the last window left
     return with_tile<2>(shared.tile, row.window, [&](const auto& tile) {
-      return by_row.op.share_flat(shared, tile, row, row.lane < row.rows ? first + row.lane : -1);
+      return by_row.op.share_flat(shared, tile, row, row.lane < row.rows ? first + row.lane : -1, results);
     });
   }
 

@@ -109,10 +109,11 @@ struct SegmentedForward {
     }
   }
 
-  /// Rows that a warp takes flat. False, and nothing is written, where they need a reference each.
+  /// Rows that a warp takes flat; what the cache is told of results. False, and nothing is written, where they need a
+  /// reference each.
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool share_flat(Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
-                                         std::int64_t number) const {
+                                         std::int64_t number, [[maybe_unused]] LinePolicy lines) const {
     shared.heads[row.lane] = 0;
     fetch_flat(tile, x.data + row.first, row);
     sync_lanes();
@@ -137,7 +138,7 @@ struct SegmentedForward {
       sync_lanes();
       finish_flat(tile, row.lane, heads, shared.words + before);
       sync_lanes();
-      store_flat(tile, y.data + row.first, row.window, row.lane);
+      store_flat(tile, y.data + row.first, row.window, row.lane, lines);
     }
     return true;
   }

@@ -183,7 +183,8 @@ KOKKOS_INLINE_FUNCTION void await_fetched(const FlatTile<A, Q>& tile, const Flat
 /// Stores a window's elements, and no others, from `to` on, which may be aligned otherwise than what was loaded. Packs
 /// that are not all of the window's go by single elements.
 template <class T, class A, int Q>
-KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const FlatWindow& window, int lane) {
+KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const FlatWindow& window, int lane,
+                                       LinePolicy lines) {
   constexpr int V = 16 / sizeof(T);
   if (moves_whole_packs<T, V>(to, 1)) {
     T* const own = to + V * lane;
@@ -191,7 +192,7 @@ KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const 
     for (int k = 0; k < tile.elements / V; ++k) {
       const FlatWords words = *reinterpret_cast<const FlatWords*>(pack_of_window<T>(tile, 0, lane, k));
       if (window.has_pack<V>(V * (k * native_lanes() + lane))) {
-        store_at_once(reinterpret_cast<FlatWords*>(own + k * native_lanes() * V), words);
+        store_at_once(reinterpret_cast<FlatWords*>(own + k * native_lanes() * V), words, lines);
       }
     }
     const int rim     = lane < V ? lane : (window.end & -V) + lane - V;

@@ -129,11 +129,11 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
   *to = pack;
 }
 
-/// What a load tells the last-level cache of its lines: the upper half of what PTX's createpolicy makes, whose lower
-/// half is 0. As a number it comes from a kernel's arguments whenever a load asks for it; what instructions make ahead
-/// of a loop over rows stays in registers, and those have other things to hold.
+/// What an access tells the last-level cache of its lines: the upper half of what PTX's createpolicy makes, whose lower
+/// half is 0. As a number it comes from a kernel's arguments whenever an access asks for it; what instructions make
+/// ahead of a loop over rows stays in registers, and those have other things to hold.
 struct LinePolicy {
-  std::uint32_t word = 0x10f00000;  // what loads without a policy tell
+  std::uint32_t word = 0x10f00000;  // what accesses without a policy tell
 
   LinePolicy() = default;
   constexpr explicit LinePolicy(Eviction eviction) {
@@ -144,12 +144,14 @@ struct LinePolicy {
   }
 };
 
-// Whether loads take such a word: on NVIDIA GPUs, from Hopper on.
+// Whether accesses take such a word: on NVIDIA GPUs, from Hopper on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define KOKKOSNN_IMPL_LOAD "ld.global.L2::cache_hint"
+#define KOKKOSNN_IMPL_STORE "st.global.L2::cache_hint"
 #define KOKKOSNN_IMPL_WITH_POLICY(operand) ", " operand ";"
 #else
 #define KOKKOSNN_IMPL_LOAD "ld.global"
+#define KOKKOSNN_IMPL_STORE "st.global"
 #define KOKKOSNN_IMPL_WITH_POLICY(operand) ";"
 #endif
 
@@ -194,7 +196,24 @@ KOKKOS_INLINE_FUNCTION P load_at_once(const P* from, [[maybe_unused]] LinePolicy
 #endif
   return *from;
 }
+
+/// One access that stores 16 bytes.
+template <class P>
+KOKKOS_INLINE_FUNCTION void store_at_once(P* to, const P& pack, [[maybe_unused]] LinePolicy lines) {
+  static_assert(sizeof(P) == 16);
+#if defined(__CUDA_ARCH__)
+  const auto words           = Kokkos::bit_cast<uint4>(pack);
+  const std::uint64_t policy = std::uint64_t(lines.word) << 32;
+  asm volatile(KOKKOSNN_IMPL_STORE ".v4.b32 [%0], {%1, %2, %3, %4}" KOKKOSNN_IMPL_WITH_POLICY("%5")
+               :
+               : "l"(to), "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "l"(policy)
+               : "memory");
+#else
+  *to = pack;
+#endif
+}
 #undef KOKKOSNN_IMPL_LOAD
+#undef KOKKOSNN_IMPL_STORE
 #undef KOKKOSNN_IMPL_WITH_POLICY
 
 /// Whether one instruction asks for many bytes to be brought into the last-level cache: on NVIDIA GPUs from Hopper on.
