@@ -129,9 +129,10 @@ TYPED_TEST(CrossEntropy, OfLogitsInAnyLayoutMatches) {
          {right(extents), left(extents), right(extents, 3), left(extents, 2), transposed, reversed}) {
       for (const Placement& dlogits : {right(extents, 1), left(extents)}) {
         LossTrial<Op, TypeParam, std::int32_t, 3> plain(logits, dlogits, {.reduction = Reduction::none}),
-            extended(logits, dlogits, {.label_smoothing = 0.2}, true);
+            mean(logits, dlogits), extended(logits, dlogits, {.label_smoothing = 0.2}, true);
 
         EXPECT_TRUE(plain.run_correct()) << KokkosNN::to_string(Op);
+        EXPECT_TRUE(mean.run_correct()) << KokkosNN::to_string(Op) << ", mean";
         EXPECT_TRUE(extended.run_correct()) << KokkosNN::to_string(Op) << ", smoothed";
       }
     }
@@ -196,13 +197,18 @@ TYPED_TEST(CrossEntropy, OfPartsWithMaximaOfTheirOwnMatchesOnEveryStrategy) {
   });
 }
 
+/// Of so many rows that a GPU's team takes them in several turns, and of so many that several teams do.
 TYPED_TEST(CrossEntropy, OfManyRowsIsReducedInParts) {
   for_each_cross_entropy([](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
-    for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
-      LossTrial<Op, TypeParam> trial(20011, 6, {.reduction = reduction}, true);
+    for (const std::int64_t rows : {20011, 50021}) {
+      for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
+        for (const bool is_weighted : {false, true}) {
+          LossTrial<Op, TypeParam> trial(rows, 6, {.reduction = reduction}, is_weighted);
 
-      EXPECT_TRUE(trial.run_correct()) << KokkosNN::to_string(Op);
+          EXPECT_TRUE(trial.run_correct()) << KokkosNN::to_string(Op) << ", " << rows << " rows";
+        }
+      }
     }
   });
 }

@@ -22,21 +22,99 @@
 
 namespace KokkosNN::Impl {
 
-/// Values that lie side by side.
-template <class A>
-struct Listed {
-  const A* values;
+/// Terms of a sum that lie at one stride. A thread walks through every so many-th of them.
+template <class T>
+struct Strided {
+  const T* data;
+  std::int64_t stride = 1;
 
-  KOKKOS_INLINE_FUNCTION A load(std::int64_t i) const { return values[i]; }
+  struct Walk {
+    const T* at;
+    std::int64_t step;
+
+    KOKKOS_INLINE_FUNCTION T load() const { return *at; }
+    KOKKOS_INLINE_FUNCTION void next() { at += step; }
+  };
+
+  KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const {
+    return {data + first * stride, step * stride};
+  }
+};
+
+/// Labels of any type along any axes. Most have one type and one stride: looking for that at each label takes a thread
+/// longer than the labels.
+struct AnyLabels {
+  Labels labels;
+
+  struct Walk {
+    const Labels& labels;
+    std::int64_t at;
+    int step;
+
+    KOKKOS_INLINE_FUNCTION std::int64_t load() const { return labels(at); }
+    KOKKOS_INLINE_FUNCTION void next() { at += step; }
+  };
+
+  KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const { return {labels, first, step}; }
+};
+
+/// f(the labels, as Strided if they can be)
+template <class F>
+void with_labels(const Labels& labels, const F& f) {
+  const bool has_stride = labels.map.n <= 1;
+  if (has_stride && labels.bytes == 8) {
+    f(Strided<std::int64_t>{static_cast<const std::int64_t*>(labels.data), labels.map.stride[0]});
+  } else if (has_stride && labels.bytes == 4 && labels.is_signed) {
+    f(Strided<std::int32_t>{static_cast<const std::int32_t*>(labels.data), labels.map.stride[0]});
+  } else {
+    f(AnyLabels{labels});
+  }
+}
+
+// The terms: `walk` leads to what is loaded of them, `value` is what that adds. `nothing` adds nothing.
+
+/// Numbers.
+template <class A>
+struct Numbers : Strided<A> {
+  static constexpr A nothing = 0;
   KOKKOS_INLINE_FUNCTION static double value(A loaded) { return static_cast<double>(loaded); }
 };
 
-/// Terms that a thread loads before it adds them: on a GPU each takes its time to arrive from memory.
-inline constexpr int terms_at_a_time = 4;
+/// Whether a row counts in a mean, as 1 or 0.
+template <class LabelsOfRows>
+struct CountOfRow : LabelsOfRows {
+  static constexpr int nothing = -1;
 
-/// Sums terms in one order: each team those of its share, and the team that is done last the teams' sums. A term is
-/// `value` of what `load` gives for its number.
-template <class Term, class Result>
+  std::int64_t ignore_index;
+  std::int64_t classes;
+
+  KOKKOS_INLINE_FUNCTION int value(std::int64_t label) const {
+    return label != ignore_index && static_cast<std::uint64_t>(label) < static_cast<std::uint64_t>(classes) ? 1 : 0;
+  }
+};
+
+/// The weight of a row in a mean, where classes have weights.
+template <class A>
+struct WeightOfRow : AnyLabels {
+  static constexpr int nothing = -1;
+
+  ClassWeights<A> weights;
+  std::int64_t ignore_index;
+  ClassShard shard;
+
+  KOKKOS_INLINE_FUNCTION double value(std::int64_t loaded) const {
+    const Label label = Label::of(loaded, ignore_index, shard);
+    return label.is_class ? static_cast<double>(weights(label.number)) : 0.0;
+  }
+};
+
+/// Terms that a thread loads before it adds them: on a GPU each takes its time to arrive from memory.
+inline constexpr int terms_at_a_time = 8;
+
+/// Sums terms in one order: each team of so many threads those of its share, and the team that is done last the teams'
+/// sums. As little code as there can be: what a launch like this one takes is the time that its instructions take to
+/// arrive, one line of a cache after the other.
+template <class Term, class Result, int team_size>
 struct SumInOrder {
   Term term;
   Result result;
@@ -47,36 +125,52 @@ struct SumInOrder {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const int rank           = team.team_rank();
     const std::int64_t begin = team.league_rank() * share;
-    const double sum         = sum_of(team, 0, begin, begin + share < n ? begin + share : n, term);
-    if (done == nullptr) return finish(team, sum);
-    if (!is_last(team, sum)) return;
-    Kokkos::memory_fence();  // what this team loads next was stored before the others said that they are done
-    finish(team, sum_of(team, 1, 0, team.league_size(), Listed<double>{parts}));
+    const std::int64_t end   = begin + share < n ? begin + share : n;
+    double mine              = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t first = begin; first < end; first += most_at_a_time) mine += sum_at_a_time(rank, first, end);
+    double sum = sum_of_team(team, 0, mine);
+    if (done != nullptr) {
+      if (!is_last(team, sum)) return;
+      Kokkos::memory_fence();  // what this team loads next was stored before the others said that they are done
+      mine = 0;
+      for (int i = rank; i < team.league_size(); i += team_size) mine += parts[i];
+      sum = sum_of_team(team, 1, mine);
+    }
+    if (rank == 0) result(sum);
   }
 
  private:
-  template <class Member, class Of>
-  KOKKOS_INLINE_FUNCTION static double sum_of(const Member& team, int round, std::int64_t begin, std::int64_t end,
-                                              const Of& of) {
+  static constexpr int most_at_a_time = terms_at_a_time * team_size;
+
+  /// A thread's, of those from `first` on that a team takes at a time.
+  KOKKOS_INLINE_FUNCTION auto sum_at_a_time(int rank, std::int64_t first, std::int64_t end) const {
+    const std::int64_t behind = end - first - rank;
+    const int left            = behind < most_at_a_time ? static_cast<int>(behind) : most_at_a_time;
+    auto walk                 = term.walk(first + rank, team_size);
+    decltype(walk.load()) loaded[terms_at_a_time];
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < terms_at_a_time; ++k) {
+      loaded[k] = Term::nothing;
+      if (k * team_size < left) loaded[k] = walk.load();
+      walk.next();
+    }
+    decltype(term.value(loaded[0])) sum = 0;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < terms_at_a_time; ++k) sum += term.value(loaded[k]);
+    return sum;
+  }
+
+  /// For the threads of the first warp.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION static double sum_of_team(const Member& team, int round, double mine) {
     using Sum            = RowSum<double, double>;
     constexpr int nobody = 0;  // in the place of what sums of exponentials need to be joined
-    const RowGroup group{team.team_rank(), team.team_size(), 0};
-    Sum mine;
-    for (std::int64_t i = begin + group.rank; i < end; i += terms_at_a_time * std::int64_t(group.size)) {
-      decltype(of.load(i)) loaded[terms_at_a_time];
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < terms_at_a_time; ++k) {
-        const std::int64_t at = i + k * std::int64_t(group.size);
-        loaded[k]             = of.load(at < end ? at : i);
-      }
-      KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < terms_at_a_time; ++k) {
-        if (i + k * std::int64_t(group.size) < end) mine.sum += of.value(loaded[k]);
-      }
-    }
-    return exchange(nobody, team, group, static_cast<Sum*>(nullptr), round, merge_warp(nobody, mine, group.lanes()))
-        .sum;
+    const RowGroup group{team.team_rank(), team_size, 0};
+    const Sum warp = merge_warp(nobody, Sum{mine}, group.lanes());
+    return exchange<true>(nobody, team, group, static_cast<Sum*>(nullptr), round, warp).sum;
   }
 
   template <class Member>
@@ -93,35 +187,6 @@ struct SumInOrder {
         last);
     return last != 0;
   }
-
-  template <class Member>
-  KOKKOS_INLINE_FUNCTION void finish(const Member& team, double sum) const {
-    if (team.team_rank() == 0) result(sum);
-  }
-};
-
-/// The weight of a row in a mean.
-template <class A>
-struct WeightOfRow {
-  Labels labels;
-  ClassWeights<A> weights;
-  std::int64_t ignore_index;
-  ClassShard shard;
-
-  KOKKOS_INLINE_FUNCTION std::int64_t load(std::int64_t row) const { return labels(row); }
-  KOKKOS_INLINE_FUNCTION double value(std::int64_t loaded) const {
-    const Label label = Label::of(loaded, ignore_index, shard);
-    return label.is_class ? static_cast<double>(weights(label.number)) : 0.0;
-  }
-};
-
-/// The classes' weights.
-template <class A>
-struct WeightOfClass {
-  ClassWeights<A> weights;
-
-  KOKKOS_INLINE_FUNCTION A load(std::int64_t c) const { return weights(c); }
-  KOKKOS_INLINE_FUNCTION static double value(A loaded) { return static_cast<double>(loaded); }
 };
 
 /// Where a sum goes, or a mean.
@@ -196,8 +261,9 @@ template <class ExecutionSpace, class A>
 struct LossSums {
   static constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
   static constexpr int team_size = on_host ? 1 : max_threads_per_team;
-  /// On a GPU a term a thread: with eight, bf16 16384 x 4096 takes 88 us instead of 83.
-  static constexpr std::int64_t terms_of_team = on_host ? 4096 : team_size;
+  static constexpr std::int64_t terms_of_team = on_host ? 4096 : 4 * team_size;
+  /// Up to so many terms are one team's, as it waits for no other.
+  static constexpr std::int64_t terms_alone = on_host ? terms_of_team : 32 * team_size;
 
   /// Not inline, as ViewCall's.
   static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,
@@ -211,9 +277,8 @@ struct LossSums {
                                      const IsBadLabel& search, std::int64_t& label);
 
  private:
-  /// One where that is enough, as it waits for no other (f32 4096 x 49152: 422 us, by four teams 426).
   static std::int64_t teams_for(std::int64_t n) {
-    if (!on_host && n <= terms_at_a_time * team_size) return 1;
+    if (n <= terms_alone) return 1;
     return std::clamp<std::int64_t>((n + terms_of_team - 1) / terms_of_team, 1, LossWorkspace<A>::max_parts);
   }
 
@@ -231,7 +296,7 @@ struct LossSums {
     // As the rows' kernels: nothing waits for a copy of the functor.
     Kokkos::parallel_for(std::string("KokkosNN::") + function + '[' + what + ']',
                          Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
-                         SumInOrder<Term, Result>{term, result, n, (n + teams - 1) / teams, parts, done});
+                         SumInOrder<Term, Result, team_size>{term, result, n, (n + teams - 1) / teams, parts, done});
   }
 };
 
@@ -239,7 +304,7 @@ template <class ExecutionSpace, class A>
 void LossSums<ExecutionSpace, A>::of_classes(const ExecutionSpace& exec, const char* function,
                                              const ClassWeights<A>& weights, std::int64_t classes,
                                              const LossWorkspace<A>& workspace) {
-  sum(exec, function, "weight_of_classes", WeightOfClass<A>{weights}, classes, workspace.parts,
+  sum(exec, function, "weight_of_classes", Numbers<A>{{weights.data, weights.stride}}, classes, workspace.parts,
       SumOrMean<A>{workspace.weight_of_classes});
 }
 
@@ -247,14 +312,18 @@ template <class ExecutionSpace, class A>
 void LossSums<ExecutionSpace, A>::of_rows(const ExecutionSpace& exec, const char* function,
                                           const WeightOfRow<A>& weight, std::int64_t rows,
                                           const LossWorkspace<A>& workspace) {
-  sum(exec, function, "divisor", weight, rows, workspace.parts,
-      DivisorResult<A>{workspace.divisor, workspace.inverse_divisor});
+  const DivisorResult<A> result{workspace.divisor, workspace.inverse_divisor};
+  const auto sum_terms = [&](const auto& term) { sum(exec, function, "divisor", term, rows, workspace.parts, result); };
+  if (weight.weights.data != nullptr) return sum_terms(weight);
+  with_labels(weight.labels, [&]<class LabelsOfRows>(const LabelsOfRows& labels) {
+    sum_terms(CountOfRow<LabelsOfRows>{{labels}, weight.ignore_index, weight.shard.classes});
+  });
 }
 
 template <class ExecutionSpace, class A>
 void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows,
                                             bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
-  sum(exec, function, "loss", Listed<A>{workspace.row_losses}, rows, workspace.parts,
+  sum(exec, function, "loss", Numbers<A>{{workspace.row_losses}}, rows, workspace.parts,
       SumOrMean<A>{loss, is_mean ? workspace.divisor : nullptr});
 }
 
