@@ -184,9 +184,17 @@ struct SplitRow {
                                      const typename Letters::Letter& letter) const {
     const auto input  = source.row(row);
     const auto output = output_row<Finisher>(sink, row);
-    prepare_write(storage, input, part_of(seat, input), math);
+    if constexpr (finds_facts) {
+      find_facts(seat, input);
+    } else {
+      prepare_write(storage, input, part_of(seat, input), math);
+    }
     State all = mine;
     if constexpr (is_joined<State>) all = join_siblings(team, seat, turn, pairs, round++, letter);
+    if constexpr (finds_facts) {
+      if (seat.group.warps() == 1) sync_lanes();
+      storage.take_facts(part_of(seat, input), *team_shared<typename Storage::Facts>());
+    }
     all = completed(math, input, all);
 
     if constexpr (Finisher::one_value_a_row) {
@@ -199,6 +207,25 @@ struct SplitRow {
       write_others<V>(input, output, cols, std::int64_t(seat.number) * seat.group.size + seat.group.rank,
                       std::int64_t(teams_per_row) * seat.group.size, math, finish);
     }
+  }
+
+  /// Whether one warp of a team finds out what a row's write needs besides its elements, and tells the others, for whom
+  /// there is a barrier ahead.
+  static constexpr bool finds_facts = [] {
+    if constexpr (native_lanes() > 1 && is_joined<State> && requires { Storage::tells_facts; }) {
+      return Storage::tells_facts;
+    }
+    return false;
+  }();
+
+  /// The last warp does: the first one has letters to read. What it left for the row before has been read by all, as
+  /// there was a barrier in this row's first half.
+  KOKKOS_INLINE_FUNCTION void find_facts(const Seat& seat, const auto& input) const {
+    if (seat.group.rank < (seat.group.warps() - 1) * native_lanes()) return;
+    sync_lanes();
+    const Span all_packs = RowPart::whole<V>(input, cols, 0).packs;
+    Storage::find_facts(input, all_packs, part_of(seat, input).packs, seat.number == 0, math,
+                        seat.group.rank == seat.group.size - 1, *team_shared<typename Storage::Facts>());
   }
 
   /// Whether the first warp has a lane for each letter: it then tells the others, who join nothing themselves.

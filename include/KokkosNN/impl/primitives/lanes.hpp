@@ -154,6 +154,17 @@ KOKKOS_INLINE_FUNCTION T* warp_shared() {
 #endif
 }
 
+/// A T in the shared memory of a GPU's team.
+template <class T>
+KOKKOS_INLINE_FUNCTION T* team_shared() {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  __shared__ alignas(16) char storage[sizeof(T)];
+  return reinterpret_cast<T*>(storage);
+#else
+  return nullptr;
+#endif
+}
+
 struct MaxJoin {
   template <class T>
   KOKKOS_INLINE_FUNCTION T operator()(T a, T b) const {

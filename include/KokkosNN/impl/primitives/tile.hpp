@@ -232,6 +232,7 @@ struct Span {
   std::int64_t begin;
   std::int64_t end;
 
+  KOKKOS_INLINE_FUNCTION bool has(std::int64_t column) const { return begin <= column && column < end; }
   /// The column at which the t-th tile starts.
   KOKKOS_INLINE_FUNCTION std::int64_t start(std::int64_t t, int tile_size) const { return begin + t * tile_size; }
   /// The places of the t-th tile that lie in the span.
