@@ -354,6 +354,29 @@ TEST(GradientTypes, MayDifferFromViewToView) {
   EXPECT_NE(to_string(mixed.plan()).find(",f32+f64,"), std::string::npos) << to_string(mixed.plan());
 }
 
+template <RowOperator Op, class X, class D, class Y>
+void matches_along_both_axes() {
+  for (const int axis : {0, 1}) {
+    GradientTrial<Op, X, 2, D, Y> trial(right({130, 700}), axis);
+
+    EXPECT_TRUE(trial.run_correct()) << to_string(Op) << " along axis " << axis;
+  }
+}
+
+/// A forward call from 16 bits to float has a gradient from float to 16 bits.
+TEST(GradientTypes, MayBeOf16BitWhereTheResultIsFloat) {
+  if constexpr (!has_bhalf) {
+    GTEST_SKIP() << "bhalf_t is float in this Kokkos build";
+  } else {
+    matches_along_both_axes<RowOperator::softmax_backward, float, float, BHalf>();
+    matches_along_both_axes<RowOperator::log_softmax_backward, float, float, BHalf>();
+  }
+}
+
+TEST(GradientTypes, MayDifferAlongAnyAxis) {
+  matches_along_both_axes<RowOperator::softmax_backward, float, double, float>();
+}
+
 TEST(GradientTypes, MayBeOf16BitWithALogSumExpInFloat) {
   if constexpr (!has_half || !has_bhalf) {
     GTEST_SKIP() << "half_t and bhalf_t are float in this Kokkos build";

@@ -103,6 +103,18 @@ TEST_P(KokkosBehaviour, TheResultsOnAnotherInstanceAreRight) {
   EXPECT_TRUE(calls.logsumexp.correct());
 }
 
+TEST_P(KokkosBehaviour, OnlyRowsThatTeamsShareTakeMemoryOfOurs) {
+  const ThreeCalls calls(GetParam());
+  const Exec fresh = other_instance();  // nothing is kept for it yet
+  Recorder recorder;
+
+  calls(fresh);
+
+  const auto ours = std::ranges::count_if(recorder.allocations, is_ours);
+  EXPECT_EQ(ours > 0, GetParam() == RowStrategy::split_row);
+  fresh.fence();
+}
+
 TEST_P(KokkosBehaviour, FromTheSecondCallOnNothingFencesAndNothingAllocates) {
   const ThreeCalls calls(GetParam());
   const Exec exec = other_instance();

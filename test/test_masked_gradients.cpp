@@ -203,6 +203,48 @@ TYPED_TEST(MaskedGradients, AreZeroWhereMaskedWhateverStandsThere) {
   }
 }
 
+TYPED_TEST(MaskedGradients, SumsIgnoreWhatIsMasked) {
+  const std::int64_t cols = 100;
+  GradientTrial<TypeParam> trial(right({2, 3, 7, cols}));
+  const Masks mask(cols);
+  trial.set_y(mask.of_joined(), {});
+  trial.forward.for_rows([&](const Index& row, std::int64_t offset, std::int64_t) {
+    for (std::int64_t k = 0; k < cols; ++k) {
+      if (!mask.of_joined().allows(At::of(row, k)))
+        trial.dy.host()[offset + k] = TypeParam(std::numeric_limits<double>::quiet_NaN());
+    }
+  });
+  trial.dy.upload();
+  Buffer<float> dbias(7 * cols), dsinks(3), all_sinks(1);
+
+  KokkosNN::masked_softmax_bias_backward(Exec(), trial.forward.y_view(), trial.dy_view(), mask.joined(),
+                                         strided_view<4>(dbias.device(), right({1, 1, 7, cols})));
+  KokkosNN::masked_softmax_sinks_backward(Exec(), trial.forward.y_view(), trial.dy_view(), mask.joined(),
+                                          strided_view<1>(dsinks.device(), right({3})));
+  KokkosNN::masked_softmax_sinks_backward(Exec(), trial.forward.y_view(), trial.dy_view(), mask.joined(),
+                                          strided_view<1>(all_sinks.device(), right({1})));
+  Exec().fence();
+
+  dbias.download();
+  dsinks.download();
+  all_sinks.download();
+  for (std::int64_t i = 0; i < dbias.count(); ++i) ASSERT_TRUE(std::isfinite(dbias.host()[i])) << i;
+  const float sum = dsinks.host()[0] + dsinks.host()[1] + dsinks.host()[2];
+  EXPECT_NEAR(all_sinks.host()[0], sum, 1e-5) << "one sink for all heads has the gradients of all";
+}
+
+TYPED_TEST(MaskedGradients, UnderASoftcapAreZeroAndFiniteForLogitsFarBeyondIt) {
+  GradientTrial<TypeParam> trial(right({1, 1, 2, 40}));
+  for (std::int64_t i = 0; i < 80; ++i) trial.forward.x().host()[i] = TypeParam(i % 2 == 0 ? 6e4 : -6e4);
+  trial.forward.x().upload();
+  const MaskedSoftmaxOptions capped{.softcap = 30};
+  trial.set_y(Meaning{}, capped);
+
+  trial.run(masks(), capped);
+
+  for (std::int64_t i = 0; i < 80; ++i) EXPECT_EQ(exact(trial.dx.host()[i]), 0) << i;
+}
+
 TYPED_TEST(MaskedGradients, InPlaceAndStridedMatch) {
   const std::int64_t cols = 100;
   for (const Placement& place : {right({2, 3, 7, cols}, 3), left({2, 3, 7, cols}),
@@ -219,7 +261,15 @@ TYPED_TEST(MaskedGradients, InPlaceAndStridedMatch) {
                                       mask.joined(), trial.view(trial.dx));
     Exec().fence();
     trial.dx.download();
-    EXPECT_TRUE(trial.correct(mask.of_joined(), {})) << "in place";
+    EXPECT_TRUE(trial.correct(mask.of_joined(), {})) << "over dy";
+
+    std::copy_n(trial.forward.y().host(), trial.forward.y().count(), trial.dx.host());
+    trial.dx.upload();
+    KokkosNN::masked_softmax_backward(Exec(), trial.forward.x_view(), trial.view(trial.dx), trial.dy_view(),
+                                      mask.joined(), trial.view(trial.dx));
+    Exec().fence();
+    trial.dx.download();
+    EXPECT_TRUE(trial.correct(mask.of_joined(), {})) << "over y";
   }
 }
 

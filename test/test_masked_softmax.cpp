@@ -614,6 +614,68 @@ class GuardedRows {
   bool m_is_guarded = true;
 };
 
+/// Rows of zeros and their gradient, on every strategy that takes them: what is allowed shares the weight.
+template <class X, class M, class Allows>
+void expect_shares(const X& x, const M& mask, const Allows& allows) {
+  const auto rows = static_cast<std::int64_t>(x.extent(0)), cols = static_cast<std::int64_t>(x.extent(1));
+  const Placement dense = right({rows, cols});
+  int served            = 0;
+  for (const RowStrategy strategy : row_strategies) {
+    Buffer<float> y(dense.span()), dx(dense.span());
+    try {
+      KokkosNN::masked_softmax(Exec(), x, mask, strided_view<2>(y.device(), dense), on(strategy));
+      KokkosNN::masked_softmax_backward(Exec(), x, x, x, mask, strided_view<2>(dx.device(), dense), on(strategy));
+    } catch (const std::invalid_argument&) {
+      continue;  // too long for a thread's registers
+    }
+    ++served;
+    Exec().fence();
+
+    y.download();
+    dx.download();
+    for (std::int64_t q = 0; q < rows; ++q) {
+      std::int64_t allowed = 0;
+      for (std::int64_t k = 0; k < cols; ++k) allowed += allows(q, k) ? 1 : 0;
+      for (std::int64_t k = 0; k < cols; ++k) {
+        const float expected = allows(q, k) ? 1.0f / static_cast<float>(allowed) : 0.0f;
+        ASSERT_FLOAT_EQ(y.host()[q * cols + k], expected) << to_string(strategy) << ", " << q << ", " << k;
+        ASSERT_EQ(dx.host()[q * cols + k], 0.0f) << to_string(strategy) << ", " << q << ", " << k;
+      }
+    }
+  }
+  EXPECT_GE(served, 2);
+}
+
+/// A pack that holds an allowed column is read whole.
+constexpr std::int64_t largest_pack = 32;
+
+/// What a row may see ends a pack ahead of a page's end, the rest of it is on the next page.
+TEST(MaskedReads, ColumnsBehindACausalMaskAreNotRead) {
+  if (on_gpu) GTEST_SKIP() << "a GPU's memory has no pages that must not be touched";
+  const std::int64_t rows = 4;
+  const GuardedRows memory(rows);
+  ASSERT_TRUE(memory.exist());
+  const std::int64_t page = memory.page(), offset = page - largest_pack - rows - 1;
+  const Placement place{{rows, 2 * page - rows}, {2 * page - 1, 1}, rows};
+
+  expect_shares(strided_view<2>(memory.data(), place), CausalMask{offset},
+                [&](std::int64_t q, std::int64_t k) { return k <= q + offset; });
+}
+
+/// What a row may see is one page but for a pack at each end, between two others.
+TEST(MaskedReads, ColumnsOutsideOfAWindowAreNotRead) {
+  if (on_gpu) GTEST_SKIP() << "a GPU's memory has no pages that must not be touched";
+  const std::int64_t rows = 4;
+  const GuardedRows memory(rows + 1);
+  ASSERT_TRUE(memory.exist());
+  const std::int64_t page = memory.page();
+  const Placement place{{rows, 3 * page}, {2 * page - 1, 1}, page};
+
+  expect_shares(
+      strided_view<2>(memory.data(), place), SlidingWindow{0, page - 2 * largest_pack - 1, page + largest_pack},
+      [&](std::int64_t q, std::int64_t k) { return page + largest_pack + q <= k && k < 2 * page - largest_pack + q; });
+}
+
 TEST(MaskedReads, ColumnsThatALengthRulesOutAreNotRead) {
   if (on_gpu) GTEST_SKIP() << "a GPU's memory has no pages that must not be touched";
   const GuardedRows x(4);

@@ -29,7 +29,8 @@ struct BooleanMask {
 template <View V>
 BooleanMask(const V&) -> BooleanMask<V>;
 
-/// view(..., q, k) is added to the logit, behind scale and softcap; a -inf masks.
+/// view(..., q, k) is added to the logit, behind scale and softcap. A -inf leaves a column no weight, but unlike what
+/// BooleanMask rules out it is looked at: a NaN or +inf in its x makes the row NaN, as does one in its dy.
 template <View V>
 struct AdditiveBias {
   V view;  ///< of x's type or of float; any strides

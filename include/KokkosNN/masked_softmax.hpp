@@ -22,22 +22,21 @@ namespace KokkosNN {
 ///     y_k = exp(z_k - m) / (sum over the allowed j of exp(z_j - m) + exp(s - m)), and 0 where k is not allowed.
 ///
 /// \param exec     execution-space instance; the call is asynchronous on it
-/// \param x        input of rank 2 to 8, axes (..., head, query, key); any layout, strides (also 0) and alignment;
-/// double,
-///                 float, half_t or bhalf_t
+/// \param x        input of rank 2 to 8, axes (..., head, query, key), of double, float, half_t or bhalf_t; any layout,
+///                 strides (also 0) and alignment
 /// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); how
 ///                 their Views broadcast stands in mask.hpp
 /// \param y        output, the extents of x; may be x
 /// \param options  scale, softcap, sinks (one logit a head, neither scaled nor capped), masked rows, determinism
 ///
 /// Ordering   asynchronous on `exec`: one kernel, no fence and, after the first call of its kind on `exec`, no
-/// allocation. Arithmetic in the wider of x's and y's accumulators, float for the 16-bit types. Columns ruled out by
-/// their numbers, and
-///            boolean masks, leave softmax's accuracy (4 ulp); a bias and slopes round z to the accumulator type, which
-///            adds up to 3 |z| ulp to float and double, and a softcap 6 |z|, z being the largest logit or part of one.
+///            allocation
+/// Arithmetic in the wider of x's and y's accumulators, float for the 16-bit types. Columns ruled out by their numbers,
+///            and boolean masks, leave softmax's accuracy (4 ulp); a bias and slopes round z to the accumulator type,
+///            which adds up to 3 |z| ulp to float and double, and a softcap 6 |z|, z being the largest logit or part of
+///            one.
 /// Values     a masked x is never looked at: a NaN there is ignored. A NaN or +inf among the allowed z, or as sink,
-/// makes
-///            the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of no
+///            makes the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of no
 ///            allowed column, follows options.masked_row (NaN or 0 in every column), but with a sink it is 0: all
 ///            weight is the sink's. Under a softcap an infinite x is z = +-softcap. Masking is by predicate, never by a
 ///            number.
@@ -45,14 +44,12 @@ namespace KokkosNN {
 ///            broadcast, scale zero, not finite or beyond 2^+-100, softcap negative or not finite, a negative window,
 ///            overlap of y with a mask's View or with x other than in place, a forced plan that cannot serve
 ///            (inner_lanes never does).
-/// Cost       y is written once; of x, and of a mask's Views, whole packs (16 bytes on a GPU) that hold an allowed
-/// column
-///            are read once, but for team_online and parts of rows that fit no chip (twice). Columns that a causal
-///            mask, a window or a length rules out are not computed. On a GPU rows that are not aligned to 16 bytes are
-///            slower.
+/// Cost       y is written once; of x, and of a mask's Views, whole packs (16 bytes on a GPU, up to 128 on a host) that
+///            hold an allowed column are read once, but for team_online and parts of rows that fit no chip (twice).
+///            Columns that a causal mask, a window or a length rules out are not computed. On a GPU rows that are not
+///            aligned to 16 bytes are slower.
 /// Source     softcap: Gemma Team, "Gemma 2", 2024; sinks: Xiao et al., "Efficient streaming language models with
-/// attention
-///            sinks", 2023; zeros as sinks: Miller, "Attention is off by one", 2023.
+///            attention sinks", 2023; zeros as sinks: Miller, "Attention is off by one", 2023.
 template <ExecutionSpace Exec, View XView, Mask M, View YView>
 void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView& y,
                     const MaskedSoftmaxOptions& options = {}) {

@@ -235,14 +235,55 @@ void masked(Draw& draw) {
   }
 }
 
-template <RowOperator Op, class T>
-void segmented(Draw& draw) {
+Lengths draw_lengths(Draw& draw) {
   std::int64_t room = draw.of({300, 300, 300, 300, 300, 300, 3000, 20000});
   Lengths lengths(draw.below(60));
   for (auto& length : lengths) {
     length = std::min<std::int64_t>(room, draw.below(draw.of({2, 10, 60, 700, 9000})));
     room -= length;
   }
+  return lengths;
+}
+
+template <RowOperator Op, class T>
+void segmented_gradient(Draw& draw) {
+  const Lengths lengths = draw_lengths(draw);
+  SegmentedGradientTrial<Op, T> trial(lengths, draw.of({1.0, 0.125, -1.0}), static_cast<int>(draw.below(4)));
+  expect_right("segmented_" + std::string(to_string(Op)) + ", " + std::to_string(lengths.size()) + " rows", false,
+               [&] { return trial.run_correct(); });
+}
+
+/// Offsets that are none, and that nobody checks. What comes of it is undefined; that nothing else is read or written
+/// is for the sanitizer, and for the guards beside the outputs.
+template <class T>
+void bad_offsets(Draw& draw) {
+  const std::int64_t n = draw.below(draw.of({5, 200, 30000}));
+  const MaskData<std::int64_t, 1> offsets(right({1 + draw.below(40)}), [&](const auto&) {
+    return draw.of({std::int64_t(0), std::int64_t(1), n, n + 1, n / 2, draw.below(n + 1), -draw.below(9),
+                    std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()});
+  });
+  const std::int64_t rows = static_cast<std::int64_t>(offsets.view().extent(0)) - 1;
+  Buffer<T> x(n), y(n), lse(rows);
+  for (std::int64_t i = 0; i < n; ++i) x.host()[i] = T(0.5);
+  x.upload();
+  const auto view_of = [](Buffer<T>& b) { return strided_view<1>(b.device(), right({b.count()})); };
+  expect_right("offsets that are none, of " + std::to_string(n) + " values", false, [&] {
+    KokkosNN::segmented_softmax(view_of(x), offsets.view(), view_of(y));
+    KokkosNN::segmented_log_softmax(view_of(x), offsets.view(), view_of(y));
+    KokkosNN::segmented_logsumexp(view_of(x), offsets.view(), view_of(lse));
+    KokkosNN::segmented_softmax_backward(view_of(x), view_of(x), offsets.view(), view_of(y));
+    KokkosNN::segmented_log_softmax_backward(view_of(x), view_of(x), offsets.view(), view_of(y));
+    Kokkos::fence();
+    y.download();
+    lse.download();
+    return y.guards_intact() && lse.guards_intact() ? ::testing::AssertionSuccess()
+                                                    : ::testing::AssertionFailure() << "written outside of an output";
+  });
+}
+
+template <RowOperator Op, class T>
+void segmented(Draw& draw) {
+  const Lengths lengths = draw_lengths(draw);
   const SegmentedOptions options{.scale = draw.scale(), .masked_row = draw.masked_row(), .check_offsets = draw.yes()};
   SegmentedTrial<Op, T> trial(lengths, draw.recipe(), static_cast<int>(draw.below(4)), static_cast<int>(draw.below(4)),
                               draw.below(5), draw.below(5));
@@ -262,6 +303,13 @@ void loss(Draw& draw) {
   options.check_labels    = draw.yes();
   if (extents[1] == 0) return;  // no label is one of no classes
   LossTrial<Op, T> trial(draw.placement(extents), draw.placement(extents), options, draw.yes(), Recipe::uniform);
+  if (!options.check_labels && extents[0] > 0) {
+    for (std::int64_t wrong = draw.below(4); wrong > 0; --wrong) {
+      trial.label(draw.below(extents[0])) =
+          draw.of({std::int64_t(-1), extents[1], std::int64_t(1) << 40, std::numeric_limits<std::int64_t>::min()});
+    }
+    trial.upload();
+  }
   expect_right(std::string(to_string(Op)) + ' ' + std::to_string(extents[0]) + " by " + std::to_string(extents[1]),
                false, [&] { return trial.run_correct(); });
 }
@@ -269,7 +317,7 @@ void loss(Draw& draw) {
 template <class T>
 void one_case(Draw& draw) {
   using Op = RowOperator;
-  switch (draw.below(16)) {
+  switch (draw.below(21)) {
     case 0:
       return forward<Op::softmax, T, 1>(draw);
     case 1:
@@ -299,6 +347,16 @@ void one_case(Draw& draw) {
       return segmented<Op::logsumexp, T>(draw);
     case 14:
       return loss<Op::cross_entropy, T>(draw);
+    case 15:
+      return loss<Op::cross_entropy_backward, T>(draw);
+    case 16:
+      return segmented<Op::log_softmax, T>(draw);
+    case 17:
+      return segmented_gradient<Op::softmax_backward, T>(draw);
+    case 18:
+      return segmented_gradient<Op::log_softmax_backward, T>(draw);
+    case 19:
+      return bad_offsets<T>(draw);
     default:
       return loss<Op::cross_entropy_with_gradient, T>(draw);
   }
