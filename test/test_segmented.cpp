@@ -70,9 +70,18 @@ TEST(SegmentedPlans, GiveAWarpWholeWindowsOfRows) {
   EXPECT_EQ(plan_on_h200(1 << 20, 32, 4).rows_of_warp, 2 * 28);
   EXPECT_EQ(plan_on_h200(1 << 20, 32, 2).rows_of_warp, 3 * 28);
   EXPECT_EQ(plan_on_h200(1 << 20, 20, 4).rows_of_warp, 2 * 31) << "a window has no more rows than a warp has lanes";
+  EXPECT_EQ(plan_on_h200(1 << 20, 20, 2).rows_of_warp, 2 * 31);
   EXPECT_EQ(plan_on_h200(300000, 100, 4).rows_of_warp, 2 * 8);
   EXPECT_EQ(plan_on_h200(1 << 17, 32, 4).rows_of_warp, 17) << "less than a window each, for every warp to have some";
   EXPECT_EQ(plan_on_h200(40, 1000, 2).rows_of_warp, 1);
+}
+
+TEST(SegmentedPlans, TakeRowsFlatUnlessTheyAreVeryShortOrLong) {
+  EXPECT_FALSE(plan_on_h200(1 << 20, 11, 4).has_flat_mean);
+  EXPECT_TRUE(plan_on_h200(1 << 20, 12, 4).has_flat_mean);
+  EXPECT_TRUE(plan_on_h200(1 << 20, 128, 4).has_flat_mean);
+  EXPECT_FALSE(plan_on_h200(1 << 20, 129, 4).has_flat_mean);
+  EXPECT_TRUE(plan_on_h200(1 << 20, 512, 2).has_flat_mean);
 }
 
 TEST(SegmentedPlans, KeepResultsInTheCacheThatFitThere) {

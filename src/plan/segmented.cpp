@@ -22,7 +22,7 @@ constexpr int host_chunk_size = 8192;
 
 /// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat: whole windows, or less than one.
 int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, int x_bytes, const DeviceTraits& traits) {
-  const int windows         = flat_windows_of_warp(x_bytes);
+  const int windows         = flat_windows_of_warp(x_bytes, mean);
   const std::int64_t most   = std::min<std::int64_t>(windows * flat_window_elements / mean, windows * flat_window_rows);
   const int places          = traits.multiprocessors * flat_teams_resident * flat_team_size / traits.lanes;
   const std::int64_t least  = rows / std::numeric_limits<int>::max() + 1;  // there are no more teams than that
@@ -122,7 +122,7 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   cut(std::int64_t(plan.team_size) * thread_elements);
   const std::int64_t mean = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
   plan.has_low_mean       = mean <= segment_low_mean;
-  plan.has_flat_mean      = !plan.has_low_mean && mean <= flat_high_mean(problem.element_bytes);
+  plan.has_flat_mean      = mean >= flat_low_mean && mean <= flat_high_mean(problem.element_bytes);
   plan.rows_of_warp       = rows_of_flat_warp(problem.rows, mean, problem.element_bytes, traits);
   plan.rows_of_team       = plan.rows_of_warp * (flat_team_size / traits.lanes);
   plan.eviction           = eviction_of_results(problem, traits);

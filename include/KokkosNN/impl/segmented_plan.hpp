@@ -81,11 +81,13 @@ inline constexpr int warp_tiles = 4;
 constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
   return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
 }
-/// The mean lengths, above segment_low_mean, for which it does. One H200, share of copy by lanes and flat, f32: 2^20
-/// rows of 32 in the mean 0.60 and 0.66, of 32 each 0.61 and 0.72, 300000 of 100 in the mean 0.54 and 0.60, 131072 of
-/// 256 0.72 and 0.71; bf16 (3072 elements a warp) 0.41 and 0.61, 0.44 and 0.67, 0.40 and 0.59, 0.49 and 0.67, 100000 of
-/// 300 in the mean 0.46 and 0.50. Of lower means, 10^6 rows of 10 and one of 10^6: f32 0.54 and 0.49, bf16 0.46 and
-/// 0.45.
+/// The mean lengths for which it does. One H200, microseconds by lanes and flat, 2^20 rows: f32 of 10 in the mean 62.7
+/// and 53.6, of 12 66.9 and 56.0, of 16 87.2 and 63.7, of 16 each 62.1 and 55.6, but of 10 each 52.6 and 55.0, and 10^6
+/// of 10 with one of 10^6 56.0 and 58.3; bf16 of 10 in the mean 50.6 and 42.7, of 16 69.5 and 47.7, with the long
+/// row 46.5 and 46.4. Shares of copy: f32 rows of 32 in the mean 0.60 and 0.66, 300000 of 100 in the mean 0.54 and
+/// 0.60, 131072 of 256 0.72 and 0.71; bf16 0.41 and 0.61, 0.40 and 0.59, 0.49 and 0.67, 100000 of 300 in the mean 0.46
+/// and 0.50.
+inline constexpr int flat_low_mean = 12;
 constexpr std::int64_t flat_high_mean(int x_bytes) { return x_bytes == 2 ? 512 : 128; }
 /// Rows of a window, which a warp takes at a time: its lanes have one each, and the place where the last one ends; and
 /// in the mean so many elements of the 1024 for which there is room. Full windows would be cut short where rows are
@@ -94,8 +96,11 @@ inline constexpr int flat_window_rows     = 31;
 inline constexpr int flat_window_elements = 896;
 /// Windows that a warp is to take, and how many warps there are at least for each place on the device. In microseconds,
 /// f32, 2^20 rows of 32 in the mean: 28 rows a warp 95.7, 56 95.1, 62 98.7, 84 100.6, 124 115; bf16: 56 67.0, 84 65.8,
-/// 124 69.3; 2^19 rows of 64, f32: 28 97.3, 31 99.2, 42 101.8; bf16: 28 66.7, 31 68.0, 42 65.3.
-constexpr int flat_windows_of_warp(int x_bytes) { return x_bytes == 2 ? 3 : 2; }
+/// 124 69.3; 2^19 rows of 64, f32: 28 97.3, 31 99.2, 42 101.8; bf16: 28 66.7, 31 68.0, 42 65.3; 2^20 rows of 16, f32:
+/// 31 63.1, 62 63.7, 93 67.8; bf16: 48.8, 47.7, 50.1.
+constexpr int flat_windows_of_warp(int x_bytes, std::int64_t mean) {
+  return x_bytes == 2 && mean * flat_window_rows > flat_window_elements ? 3 : 2;
+}
 inline constexpr int flat_warps_a_place = 2;
 /// Threads of a team that does, and how many teams a multiprocessor is to have: with 72 registers a thread and 7 KB of
 /// shared memory a warp. Instructions of 2^20 rows of 32 f32: 55 million, by lanes 82; a warp waits for what it copies.
@@ -133,7 +138,7 @@ struct SegmentedPlan {
   int warp_elements         = 1;  ///< of a row that a GPU's warp does; longer ones take teams
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
-  bool has_low_mean         = false;  ///< length of rows
+  bool has_low_mean         = false;  ///< length of rows, for those that are not taken flat
   bool has_flat_mean        = false;  ///< one for which a GPU's warps take rows flat
   int rows_of_warp          = 1;      ///< where they do
   int rows_of_team          = 1;      ///< the same of all warps of a team
