@@ -76,6 +76,12 @@ TEST(SegmentedPlans, GiveAWarpWholeWindowsOfRows) {
   EXPECT_EQ(plan_on_h200(40, 1000, 2).rows_of_warp, 1);
 }
 
+TEST(SegmentedPlans, HaveTeamsOf16BitRowsStay) {
+  EXPECT_EQ(plan_on_h200(1 << 20, 32, 4).flat_teams, ((1 << 20) + 4 * 56 - 1) / (4 * 56));
+  EXPECT_EQ(plan_on_h200(1 << 20, 32, 2).flat_teams, 132 * 7);
+  EXPECT_EQ(plan_on_h200(40, 32, 2).flat_teams, 10);
+}
+
 TEST(SegmentedPlans, TakeRowsFlatUnlessTheyAreVeryShortOrLong) {
   EXPECT_FALSE(plan_on_h200(1 << 20, 11, 4).has_flat_mean);
   EXPECT_TRUE(plan_on_h200(1 << 20, 12, 4).has_flat_mean);

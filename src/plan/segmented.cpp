@@ -20,11 +20,15 @@ namespace {
 /// on it.
 constexpr int host_chunk_size = 8192;
 
-/// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat: whole windows, or less than one.
+/// Teams that take rows flat and are on a GPU at the same time.
+int flat_places(const DeviceTraits& traits) { return traits.multiprocessors * flat_teams_resident; }
+
+/// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat at a time: whole windows, or less
+/// than one.
 int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, int x_bytes, const DeviceTraits& traits) {
   const int windows         = flat_windows_of_warp(x_bytes, mean);
   const std::int64_t most   = std::min<std::int64_t>(windows * flat_window_elements / mean, windows * flat_window_rows);
-  const int places          = traits.multiprocessors * flat_teams_resident * flat_team_size / traits.lanes;
+  const int places          = flat_places(traits) * flat_team_size / traits.lanes;
   const std::int64_t least  = rows / std::numeric_limits<int>::max() + 1;  // there are no more teams than that
   const std::int64_t spread = rows / (std::int64_t(flat_warps_a_place) * places);
   const std::int64_t share  = std::max(least, std::min(most, spread));
@@ -124,7 +128,11 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.has_low_mean       = mean <= segment_low_mean;
   plan.has_flat_mean      = mean >= flat_low_mean && mean <= flat_high_mean(problem.element_bytes);
   plan.rows_of_warp       = rows_of_flat_warp(problem.rows, mean, problem.element_bytes, traits);
-  plan.rows_of_team       = plan.rows_of_warp * (flat_team_size / traits.lanes);
+  const std::int64_t of_team = std::int64_t(plan.rows_of_warp) * (flat_team_size / traits.lanes);
+  plan.flat_teams            = (problem.rows + of_team - 1) / of_team;
+  if (flat_teams_stay(problem.element_bytes)) {
+    plan.flat_teams = std::min<std::int64_t>(plan.flat_teams, flat_places(traits));
+  }
   plan.eviction           = eviction_of_results(problem, traits);
   plan.has_long_rows      = problem.elements > plan.warp_elements;
   return plan;

@@ -74,21 +74,22 @@ void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, co
   constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
   constexpr int low_lanes = Operation::has_neighbours ? row_lanes / 2 : row_lanes;
   const auto launch_teams = [&]<int size, int resident>(std::integral_constant<int, size>,
-                                                        std::integral_constant<int, resident>, int at_a_time,
+                                                        std::integral_constant<int, resident>, std::int64_t teams,
                                                         const auto& kernel) {
-    const std::int64_t teams = std::min<std::int64_t>((plan.chunks.rows + at_a_time - 1) / at_a_time, INT_MAX);
     launch<Kokkos::LaunchBounds<size, resident>>(exec, to_string(plan, "rows", size), {teams, size, 0, 0}, kernel);
   };
   const auto launch_lanes = [&]<int lanes>(std::integral_constant<int, lanes>) {
     using Kernel = ShortRows<Operation, lanes>;
+    const std::int64_t teams = (plan.chunks.rows + Kernel::rows_of_team() - 1) / Kernel::rows_of_team();
     launch_teams(std::integral_constant<int, segment_team_size>{}, std::integral_constant<int, at_once>{},
-                 Kernel::rows_of_team(), Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
+                 std::min<std::int64_t>(teams, INT_MAX),
+                 Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
   };
   if constexpr (Operation::takes_flat) {
     if (plan.has_flat_mean) {
       const ShortRows<Operation, row_lanes> by_row{op, offsets, plan.chunks.elements, plan.chunks.rows, list};
       return launch_teams(std::integral_constant<int, flat_team_size>{},
-                          std::integral_constant<int, flat_teams_resident>{}, plan.rows_of_team,
+                          std::integral_constant<int, flat_teams_resident>{}, plan.flat_teams,
                           FlatRows<Operation, row_lanes>{by_row, plan.rows_of_warp, LinePolicy(plan.eviction)});
     }
   }

@@ -179,8 +179,9 @@ struct ShortRows {
   }
 };
 
-/// A warp takes windows of neighbouring rows, one after the other. While one is computed the offsets of the next are
-/// read, and its elements brought near. What comes of a row depends on which rows share its window: on the input alone.
+/// A warp takes windows of neighbouring rows, one after the other, share after share. While one is computed the offsets
+/// of the next are read, and its elements brought near. What comes of a row depends on which rows share its window: on
+/// the input alone.
 template <class Operation, int row_lanes>
 struct FlatRows {
   using Flat = typename Operation::Flat;
@@ -192,36 +193,43 @@ struct FlatRows {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const int warps          = flat_team_size / native_lanes();
-    const int lane           = team.team_rank() % native_lanes();
-    const std::int64_t first = (std::int64_t(team.league_rank()) * warps + team_warp()) * rows_of_warp;
-    const std::int64_t left  = by_row.rows - first;
-    if (left > 0) {
-      do_range(*warp_shared<Flat, flat_team_size>(), first, left < rows_of_warp ? static_cast<int>(left) : rows_of_warp,
-               lane);
+    const int warps = flat_team_size / native_lanes();
+    const int lane  = team.team_rank() % native_lanes();
+    Flat& shared    = *warp_shared<Flat, flat_team_size>();
+    Place place     = place_at((std::int64_t(team.league_rank()) * warps + team_warp()) * rows_of_warp);
+    if (place.rows <= 0) return;
+    std::int64_t offset = offset_of(place, lane);
+    KOKKOSNN_IMPL_NO_UNROLL
+    while (place.rows > 0) {
+      const FlatRow row = window_of(offset, place.rows, lane);
+      const int taken   = row.rows > 0 ? row.rows : 1;
+      Place next        = {place.first + taken, place.rows - taken};
+      if (next.rows == 0) next = place_at(next.first + (std::int64_t(team.league_size()) * warps - 1) * rows_of_warp);
+      if (next.rows > 0) offset = offset_of(next, lane);
+      const auto ask = [&] {
+        if (next.rows > 0) prefetch(offset, lane);
+      };
+      if (row.rows == 0 || !is_done_flat(shared, row, place.first, ask)) do_rows(place.first, taken, lane);
+      place = next;
     }
   }
 
  private:
-  /// So many rows from number `base` on.
-  KOKKOS_INLINE_FUNCTION void do_range(Flat& shared, std::int64_t base, int rows, int lane) const {
-    std::int64_t offset = offset_of(base, rows, 0, lane);
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (int number = 0; number < rows;) {
-      const FlatRow row = window_of(offset, rows - number, lane);
-      const int taken   = row.rows > 0 ? row.rows : 1;
-      if (number + taken < rows) {
-        offset = offset_of(base, rows, number + taken, lane);
-        if (lane == 0) prefetch_behind(row);
-      }
-      if (row.rows == 0 || !is_done_flat(shared, row, base + number)) do_rows(base + number, taken, lane);
-      number += taken;
-    }
+  /// So many neighbouring rows that a warp has still to do of its share.
+  struct Place {
+    std::int64_t first;
+    int rows;
+  };
+
+  /// At the begin of a share; without rows behind the last one.
+  KOKKOS_INLINE_FUNCTION Place place_at(std::int64_t first) const {
+    const std::int64_t left = by_row.rows - first;
+    return {first, left < rows_of_warp ? (left < 0 ? 0 : static_cast<int>(left)) : rows_of_warp};
   }
 
-  /// Where this lane's row begins of a window that has its first row at `next`.
-  KOKKOS_INLINE_FUNCTION std::int64_t offset_of(std::int64_t base, int rows, int next, int lane) const {
-    return by_row.offsets[base + (next + lane < rows ? next + lane : rows)];
+  /// Where this lane's row begins of a window that begins at a place.
+  KOKKOS_INLINE_FUNCTION std::int64_t offset_of(const Place& place, int lane) const {
+    return by_row.offsets[place.first + (lane < place.rows ? lane : place.rows)];
   }
 
   /// A window of at most so many rows, as many as a warp holds; none if the first is too long.
@@ -241,18 +249,20 @@ struct FlatRows {
     return {begin - phase, {phase, end}, fitting, opaque(lane), has_row ? place : end, has_row ? next : end};
   }
 
-  /// About what the next window will be.
-  KOKKOS_INLINE_FUNCTION void prefetch_behind(const FlatRow& row) const {
-    const std::int64_t begin  = row.first + row.window.end;
+  /// About what the window will be of which this lane's row begins at `raw_offset`.
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t raw_offset, int lane) const {
+    if (lane != 0) return;
+    const std::int64_t begin  = offset_inside(raw_offset, by_row.elements);
     const std::int64_t left   = by_row.elements - begin;
     const std::int64_t wanted = left < Flat::elements ? left : Flat::elements;
     if (left > 0) prefetch_bytes(by_row.op.x.data + begin, static_cast<int>(wanted * sizeof(X)));
   }
 
-  KOKKOS_INLINE_FUNCTION bool is_done_flat(Flat& shared, const FlatRow& row, std::int64_t first) const {
+  template <class Ask>
+  KOKKOS_INLINE_FUNCTION bool is_done_flat(Flat& shared, const FlatRow& row, std::int64_t first, const Ask& ask) const {
     sync_lanes();  // lanes may still read what the last window left
     return with_tile<2>(shared.tile, row.window, [&](const auto& tile) {
-      return by_row.op.share_flat(shared, tile, row, row.lane < row.rows ? first + row.lane : -1, results);
+      return by_row.op.share_flat(shared, tile, row, row.lane < row.rows ? first + row.lane : -1, results, ask);
     });
   }
 

@@ -109,16 +109,17 @@ struct SegmentedForward {
     }
   }
 
-  /// Rows that a warp takes flat; what the cache is told of results. False, and nothing is written, where they need a
-  /// reference each.
-  template <int Q>
+  /// Rows that a warp takes flat; what the cache is told of results; what is asked for once the rows are there. False,
+  /// and nothing is written, where they need a reference each.
+  template <int Q, class Ask>
   KOKKOS_INLINE_FUNCTION bool share_flat(Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
-                                         std::int64_t number, [[maybe_unused]] LinePolicy lines) const {
+                                         std::int64_t number, [[maybe_unused]] LinePolicy lines, const Ask& ask) const {
     shared.heads[row.lane] = 0;
     fetch_flat(tile, x.data + row.first, row);
     sync_lanes();
     mark_head(shared, tile, row);
     await_fetched<X>(tile, row);
+    ask();
     const std::uint32_t heads = shared.heads[row.lane];
     A reference               = A(0);
     KOKKOSNN_IMPL_NO_UNROLL
