@@ -103,16 +103,19 @@ TEST_P(KokkosBehaviour, TheResultsOnAnotherInstanceAreRight) {
   EXPECT_TRUE(calls.logsumexp.correct());
 }
 
+/// By a plan object, which has its own.
 TEST_P(KokkosBehaviour, OnlyRowsThatTeamsShareTakeMemoryOfOurs) {
-  const ThreeCalls calls(GetParam());
-  const Exec fresh = other_instance();  // nothing is kept for it yet
+  const auto trial             = strategy_trial<RowOperator::softmax, float>(GetParam(), 20, 60);
+  const SoftmaxOptions options = trial.with_axis(forced(GetParam()));
+  const Exec exec;
   Recorder recorder;
 
-  calls(fresh);
+  const KokkosNN::SoftmaxPlan plan(exec, trial.x_view(), trial.y_view(), options);
+  plan.run();
 
   const auto ours = std::ranges::count_if(recorder.allocations, is_ours);
   EXPECT_EQ(ours > 0, GetParam() == RowStrategy::split_row);
-  fresh.fence();
+  exec.fence();
 }
 
 TEST_P(KokkosBehaviour, FromTheSecondCallOnNothingFencesAndNothingAllocates) {
