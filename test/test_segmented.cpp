@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/devices.hpp"
 #include "support/segmented.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -38,19 +39,13 @@ Lengths skewed_lengths(std::int64_t rows, std::int64_t wide) {
   return lengths;
 }
 
-/// The plan for so many rows, of f32 or of bf16, on a GPU like an H200.
+/// The plan for so many rows, of f32 or of bf16, on an H200.
 KokkosNN::Impl::SegmentedPlan plan_on_h200(std::int64_t rows, std::int64_t mean, int element_bytes) {
-  KokkosNN::DeviceTraits traits;
-  traits.backend         = KokkosNN::Backend::cuda;
-  traits.lanes           = 32;
-  traits.multiprocessors = 132;
-  traits.cache           = std::size_t(50) << 20;
-  traits.evicts_as_told  = true;
   KokkosNN::Impl::SegmentedProblem problem;
   problem.element_bytes = element_bytes;
   problem.rows          = rows;
   problem.elements      = rows * mean;
-  return make_segmented_plan(problem, traits);
+  return make_segmented_plan(problem, h200());
 }
 
 template <class T>

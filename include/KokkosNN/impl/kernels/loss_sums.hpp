@@ -86,10 +86,10 @@ struct CountOfRow : LabelsOfRows {
   static constexpr int nothing = -1;
 
   std::int64_t ignore_index;
-  std::int64_t classes;
+  ClassShard shard;
 
   KOKKOS_INLINE_FUNCTION int value(std::int64_t label) const {
-    return label != ignore_index && static_cast<std::uint64_t>(label) < static_cast<std::uint64_t>(classes) ? 1 : 0;
+    return Label::of(label, ignore_index, shard).is_class ? 1 : 0;
   }
 };
 
@@ -316,7 +316,7 @@ void LossSums<ExecutionSpace, A>::of_rows(const ExecutionSpace& exec, const char
   const auto sum_terms = [&](const auto& term) { sum(exec, function, "divisor", term, rows, workspace.parts, result); };
   if (weight.weights.data != nullptr) return sum_terms(weight);
   with_labels(weight.labels, [&]<class LabelsOfRows>(const LabelsOfRows& labels) {
-    sum_terms(CountOfRow<LabelsOfRows>{{labels}, weight.ignore_index, weight.shard.classes});
+    sum_terms(CountOfRow<LabelsOfRows>{{labels}, weight.ignore_index, weight.shard});
   });
 }
 
