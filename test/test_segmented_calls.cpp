@@ -95,15 +95,6 @@ TEST(SegmentedErrors, OverlapOtherThanInPlaceIsRefusedAndNothingIsWritten) {
   for (std::size_t i = 0; i < host.extent(0); ++i) EXPECT_EQ(host(i), 7.0f) << i;
 }
 
-template <class Offset>
-OffsetsView<const Offset> raw_offsets(const std::vector<Offset>& values) {
-  const OffsetsView<Offset> offsets("offsets", values.size());
-  const auto host = Kokkos::create_mirror_view(offsets);
-  for (std::size_t i = 0; i < values.size(); ++i) host(i) = values[i];
-  Kokkos::deep_copy(offsets, host);
-  return offsets;
-}
-
 TEST(SegmentedErrors, CheckedOffsetsNameTheFirstBadRow) {
   const Vector x("x", 10), y("y", 10);
   const auto complain = [&](const std::vector<int>& offsets, const std::vector<std::string>& parts) {

@@ -269,18 +269,17 @@ void bad_offsets(Draw& draw) {
   // only leave the values.
   std::ranges::sort(drawn);
 #endif
-  const MaskData<std::int64_t, 1> offsets(right({rows + 1}),
-                                          [&](const auto& at) { return drawn[static_cast<std::size_t>(at[0])]; });
+  const auto offsets = raw_offsets(drawn);
   Buffer<T> x(n), y(n), lse(rows);
   for (std::int64_t i = 0; i < n; ++i) x.host()[i] = T(0.5);
   x.upload();
   const auto view_of = [](Buffer<T>& b) { return strided_view<1>(b.device(), right({b.count()})); };
   expect_right("offsets that are none, of " + std::to_string(n) + " values", false, [&] {
-    KokkosNN::segmented_softmax(view_of(x), offsets.view(), view_of(y));
-    KokkosNN::segmented_log_softmax(view_of(x), offsets.view(), view_of(y));
-    KokkosNN::segmented_logsumexp(view_of(x), offsets.view(), view_of(lse));
-    KokkosNN::segmented_softmax_backward(view_of(x), view_of(x), offsets.view(), view_of(y));
-    KokkosNN::segmented_log_softmax_backward(view_of(x), view_of(x), offsets.view(), view_of(y));
+    KokkosNN::segmented_softmax(view_of(x), offsets, view_of(y));
+    KokkosNN::segmented_log_softmax(view_of(x), offsets, view_of(y));
+    KokkosNN::segmented_logsumexp(view_of(x), offsets, view_of(lse));
+    KokkosNN::segmented_softmax_backward(view_of(x), view_of(x), offsets, view_of(y));
+    KokkosNN::segmented_log_softmax_backward(view_of(x), view_of(x), offsets, view_of(y));
     Kokkos::fence();
     y.download();
     lse.download();

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <random>
@@ -36,19 +37,25 @@ void apply_segmented(const Execution& exec, const XView& x, const OffsetsView& o
 template <class Offset>
 using OffsetsView = Kokkos::View<Offset*, Memory>;
 
+/// These offsets, whatever they are.
+template <class Offset>
+OffsetsView<const Offset> raw_offsets(const std::vector<Offset>& values) {
+  const OffsetsView<Offset> offsets("offsets", values.size());
+  const auto host = Kokkos::create_mirror_view(offsets);
+  for (std::size_t i = 0; i < values.size(); ++i) host(i) = values[i];
+  Kokkos::deep_copy(offsets, host);
+  return offsets;
+}
+
 /// Where rows of these lengths begin, from `first` on, and where the last ends.
 template <class Offset = int>
 OffsetsView<const Offset> offsets_of(const Lengths& lengths, std::int64_t first = 0) {
-  const OffsetsView<Offset> offsets("offsets", lengths.size() + 1);
-  const auto host     = Kokkos::create_mirror_view(offsets);
-  std::int64_t offset = first;
-  for (std::size_t row = 0; row < lengths.size(); ++row) {
-    host(row) = static_cast<Offset>(offset);
-    offset += lengths[row];
+  std::vector<Offset> offsets{static_cast<Offset>(first)};
+  for (const std::int64_t length : lengths) {
+    first += length;
+    offsets.push_back(static_cast<Offset>(first));
   }
-  host(lengths.size()) = static_cast<Offset>(offset);
-  Kokkos::deep_copy(offsets, host);
-  return offsets;
+  return raw_offsets(offsets);
 }
 
 inline std::int64_t total(const Lengths& lengths) {
