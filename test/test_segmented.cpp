@@ -39,13 +39,14 @@ Lengths skewed_lengths(std::int64_t rows, std::int64_t wide) {
   return lengths;
 }
 
-/// The plan for so many rows, of f32 or of bf16, on an H200.
-KokkosNN::Impl::SegmentedPlan plan_on_h200(std::int64_t rows, std::int64_t mean, int element_bytes) {
+/// The plan for so many rows, of f32 or of bf16, on an H200, or on one that is a little different.
+KokkosNN::Impl::SegmentedPlan plan_on_h200(std::int64_t rows, std::int64_t mean, int element_bytes,
+                                           const KokkosNN::DeviceTraits& traits = h200()) {
   KokkosNN::Impl::SegmentedProblem problem;
   problem.element_bytes = element_bytes;
   problem.rows          = rows;
   problem.elements      = rows * mean;
-  return make_segmented_plan(problem, h200());
+  return make_segmented_plan(problem, traits);
 }
 
 template <class T>
@@ -83,6 +84,15 @@ TEST(SegmentedPlans, TakeRowsFlatUnlessTheyAreVeryShortOrLong) {
   EXPECT_TRUE(plan_on_h200(1 << 20, 128, 4).has_flat_mean);
   EXPECT_FALSE(plan_on_h200(1 << 20, 129, 4).has_flat_mean);
   EXPECT_TRUE(plan_on_h200(1 << 20, 512, 2).has_flat_mean);
+}
+
+TEST(SegmentedPlans, AskForRowsAsFarAheadAsTeamsRunAtTheSameTimeOrTheCacheHasRoom) {
+  EXPECT_EQ(plan_on_h200(1 << 20, 10, 4).rows_ahead, 132 * 5 * 128);
+  EXPECT_EQ(plan_on_h200(1 << 20, 100, 4).rows_ahead, std::int64_t(0.1 * h200().cache / (100 * 4)));
+  EXPECT_EQ(plan_on_h200(1 << 20, 101, 4).rows_ahead, 0);
+  KokkosNN::DeviceTraits older = h200();
+  older.prefetches             = false;
+  EXPECT_EQ(plan_on_h200(1 << 20, 10, 4, older).rows_ahead, 0);
 }
 
 TEST(SegmentedPlans, KeepResultsInTheCacheThatFitThere) {
@@ -179,6 +189,12 @@ TYPED_TEST(Segmented, OneVeryLongRowAmongManyShortOnesMatches) {
   Lengths several = random_lengths(10000, 0, 20);
   for (const int row : {0, 1, 500, 501, 502, 9999}) several[row] = 30000 + row;
   expect_all_match<TypeParam>(several, "several long rows");
+}
+
+TYPED_TEST(Segmented, ManyRowsOfFewElementsMatch) {
+  for (const int most : {8, 12, 16, 24, 31}) {
+    expect_all_match<TypeParam>(random_lengths(on_gpu ? 90000 : 3000, 0, most), std::to_string(most).c_str());
+  }
 }
 
 TEST(SegmentedSkew, AMillionRowsOf10AndOneOfAMillionMatch) {
@@ -483,6 +499,12 @@ TYPED_TEST(Segmented, GradientsMatchTheReference) {
   expect_gradients_match<TypeParam>(random_lengths(11, 5000, 50000), "lengths 5000 to 50000", 3);
   expect_gradients_match<TypeParam>(skewed_lengths(10000, 200000), "one long row");
   expect_gradients_match<TypeParam>({0, 5, 0, 0, 7, 0}, "empty rows");
+}
+
+TYPED_TEST(Segmented, GradientsOfManyRowsOfFewElementsMatch) {
+  for (const int most : {12, 31, 80}) {
+    expect_gradients_match<TypeParam>(random_lengths(on_gpu ? 90000 : 3000, 0, most), std::to_string(most).c_str());
+  }
 }
 
 TYPED_TEST(Segmented, GradientsOfRowsOfOneLengthMatchForEveryLengthUpTo200) {

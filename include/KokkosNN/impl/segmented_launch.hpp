@@ -67,12 +67,18 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   }
 }
 
+/// What a team of so many rows asks for.
+inline RowsAhead rows_ahead(const SegmentedPlan& plan, int rows_of_team) {
+  if (plan.rows_ahead == 0) return {};
+  return {plan.rows_ahead, plan.rows_ahead * plan.mean, static_cast<int>(rows_of_team * plan.mean)};
+}
+
 /// The first kernel on a GPU.
 template <int at_once, class ExecutionSpace, class Operation>
 void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
                        const RowOffsets& offsets, const LongRowList<typename Operation::State>& list) {
   constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
-  constexpr int low_lanes = Operation::has_neighbours ? row_lanes / 2 : row_lanes;
+  constexpr int low_lanes = Operation::has_neighbours ? segment_low_lanes(Operation::max_packs) : row_lanes;
   const auto launch_teams = [&]<int size, int resident>(std::integral_constant<int, size>,
                                                         std::integral_constant<int, resident>, std::int64_t teams,
                                                         const auto& kernel) {
@@ -83,7 +89,8 @@ void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, co
     const std::int64_t teams = (plan.chunks.rows + Kernel::rows_of_team() - 1) / Kernel::rows_of_team();
     launch_teams(std::integral_constant<int, segment_team_size>{}, std::integral_constant<int, at_once>{},
                  std::min<std::int64_t>(teams, INT_MAX),
-                 Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list});
+                 Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list,
+                        Operation::has_neighbours ? rows_ahead(plan, Kernel::rows_of_team()) : RowsAhead{}});
   };
   if constexpr (Operation::takes_flat) {
     if (plan.has_flat_mean) {
@@ -150,7 +157,7 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
   launch_segmented(exec, make_segmented_plan(problem, device_traits(exec)), operation, arguments.offsets);
 }
 
-/// f(whether all of these strides are 1), which matters to a GPU only.
+/// f(whether all of these strides are 1, of row offsets too), which matters to a GPU only.
 template <class ExecutionSpace, class F>
 void with_neighbours(std::initializer_list<std::int64_t> strides, const F& f) {
   if constexpr (backend_of<ExecutionSpace>() != Backend::host) {
@@ -178,9 +185,10 @@ void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, co
   const Math math(arguments.scale, arguments.masked_row);
   const auto x = SegmentedArguments::values<const X>(arguments.tensors.x);
   const auto y = SegmentedArguments::values<Y>(arguments.tensors.y);
-  with_neighbours<ExecutionSpace>({x.stride, op == RowOperator::logsumexp ? 1 : y.stride}, [&](auto are_neighbours) {
-    run_segmented(exec, op, element_type<X>(), Operation<are_neighbours.value>{math, x, y}, arguments);
-  });
+  with_neighbours<ExecutionSpace>(
+      {x.stride, op == RowOperator::logsumexp ? 1 : y.stride, arguments.offsets.stride}, [&](auto are_neighbours) {
+        run_segmented(exec, op, element_type<X>(), Operation<are_neighbours.value>{math, x, y}, arguments);
+      });
 }
 
 /// softmax_backward or log_softmax_backward of ragged rows of T.
@@ -202,7 +210,7 @@ void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exe
   const auto y  = SegmentedArguments::values<const T>(arguments.tensors.x);
   const auto dy = SegmentedArguments::values<const T>(arguments.tensors.dy);
   const auto dx = SegmentedArguments::values<T>(arguments.tensors.y);
-  with_neighbours<ExecutionSpace>({y.stride, dy.stride, dx.stride}, [&](auto are_neighbours) {
+  with_neighbours<ExecutionSpace>({y.stride, dy.stride, dx.stride, arguments.offsets.stride}, [&](auto are_neighbours) {
     run_segmented(exec, op, element_type<T>(), Operation<are_neighbours.value>{math, y, dy, dx}, arguments);
   });
 }

@@ -23,18 +23,26 @@ struct RowOffsets {
   int bytes           = 8;
   bool is_signed      = true;
 
-  KOKKOS_INLINE_FUNCTION std::int64_t operator[](std::int64_t i) const {
-    const std::int64_t k = i * stride;
-    if (bytes == 8) return static_cast<const std::int64_t*>(data)[k];
-    if (bytes == 4) return is_signed ? at<std::int32_t>(k) : at<std::uint32_t>(k);
-    if (bytes == 2) return is_signed ? at<std::int16_t>(k) : at<std::uint16_t>(k);
-    return is_signed ? at<std::int8_t>(k) : at<std::uint8_t>(k);
+  KOKKOS_INLINE_FUNCTION std::int64_t operator[](std::int64_t i) const { return two(i * stride, 0).first; }
+
+  /// The i-th one and the next, or twice the i-th one. Dense ones have stride 1.
+  template <bool are_dense>
+  KOKKOS_INLINE_FUNCTION Kokkos::pair<std::int64_t, std::int64_t> of_row(std::int64_t i, bool has_next) const {
+    const std::int64_t step = are_dense ? 1 : stride;
+    return two(i * step, has_next ? step : 0);
   }
 
  private:
+  KOKKOS_INLINE_FUNCTION Kokkos::pair<std::int64_t, std::int64_t> two(std::int64_t k, std::int64_t step) const {
+    if (bytes == 8) return two_of<std::int64_t>(k, step);
+    if (bytes == 4) return is_signed ? two_of<std::int32_t>(k, step) : two_of<std::uint32_t>(k, step);
+    if (bytes == 2) return is_signed ? two_of<std::int16_t>(k, step) : two_of<std::uint16_t>(k, step);
+    return is_signed ? two_of<std::int8_t>(k, step) : two_of<std::uint8_t>(k, step);
+  }
   template <class T>
-  KOKKOS_INLINE_FUNCTION std::int64_t at(std::int64_t k) const {
-    return static_cast<const T*>(data)[k];
+  KOKKOS_INLINE_FUNCTION Kokkos::pair<std::int64_t, std::int64_t> two_of(std::int64_t k, std::int64_t step) const {
+    const T* const offset = static_cast<const T*>(data) + k;
+    return {offset[0], offset[step]};
   }
 };
 
@@ -70,8 +78,10 @@ constexpr int segment_packs(int tensors, int accumulator_bytes) {
 
 /// Lanes of a warp that share a short row: they hold 64 elements. With more of them, what a row costs besides its
 /// elements would be shared by fewer rows; with less, neighbouring lanes would load what lies far apart. Rows of a low
-/// mean length take half as many. 10^6 rows of 10 f32: 0.51 of copy by two lanes, 0.38 by four.
+/// mean length take half as many if they are neighbours in memory. 10^6 rows of 10 f32: 0.51 of copy by two lanes, 0.38
+/// by four, when that was chosen.
 constexpr int segment_row_lanes(int packs) { return 16 / packs; }
+constexpr int segment_low_lanes(int packs) { return segment_row_lanes(packs) / 2; }
 inline constexpr int segment_low_mean = 16;
 /// Rows of up to so many times what a warp holds are a warp's, which reads those that it does not hold twice.
 inline constexpr int warp_tiles = 4;
@@ -81,12 +91,12 @@ inline constexpr int warp_tiles = 4;
 constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
   return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
 }
-/// The mean lengths for which it does. One H200, microseconds by lanes and flat, 2^20 rows: f32 of 10 in the mean 62.7
-/// and 53.6, of 12 66.9 and 56.0, of 16 87.2 and 63.7, of 16 each 62.1 and 55.6, but of 10 each 52.6 and 55.0, and 10^6
-/// of 10 with one of 10^6 56.0 and 58.3; bf16 of 10 in the mean 50.6 and 42.7, of 16 69.5 and 47.7, with the long
-/// row 46.5 and 46.4. Shares of copy: f32 rows of 32 in the mean 0.60 and 0.66, 300000 of 100 in the mean 0.54 and
-/// 0.60, 131072 of 256 0.72 and 0.71; bf16 0.41 and 0.61, 0.40 and 0.59, 0.49 and 0.67, 100000 of 300 in the mean 0.46
-/// and 0.50.
+/// The mean lengths for which it does. One H200, microseconds by lanes and flat, 2^20 rows: f32 of 13 in the mean 58.4
+/// and 56.1, of 16 71.0 and 62.2, of 16 each 53.1 and 54.9, but of 10 in the mean 51.5 and 53.6, of 10 each 41.7 and
+/// 55.0, and 10^6 of 10 with one of 10^6 46.4 and 58.3; bf16 of 10 in the mean 43.0 and 42.7, of 16 67.3 and 48.0, of
+/// 16 each 46.5 and 42.3, with the long row 37.3 and 46.4. Shares of copy: f32 rows of 32 in the mean 0.60 and 0.66,
+/// 300000 of 100 in the mean 0.54 and 0.60, 131072 of 256 0.72 and 0.71; bf16 0.41 and 0.61, 0.40 and 0.59, 0.49 and
+/// 0.67, 100000 of 300 in the mean 0.46 and 0.50.
 inline constexpr int flat_low_mean = 12;
 constexpr std::int64_t flat_high_mean(int x_bytes) { return x_bytes == 2 ? 512 : 128; }
 /// Rows of a window, which a warp takes at a time: its lanes have one each, and the place where the last one ends; and
@@ -119,6 +129,14 @@ constexpr int segment_teams_resident(int accumulator_bytes, bool has_short_rows)
   return accumulator_bytes == 8 ? 2 : has_short_rows ? 5 : 4;
 }
 
+/// Up to which mean length of rows a team asks for rows that later teams will have, and how large a part of the cache
+/// may lie between: no farther ahead than the teams that run at the same time. Microseconds without and with that, one
+/// H200: 2^22 rows of 10 f32 144.9 and 125.4, gradients of 2^20 of 10 66.1 and 56.4, of 32 in the mean 150 and 132.5,
+/// 2^19 of 64 150 and 126, 300000 of 100 117 and 110, but 131072 of 200 99 and 115; those of 100 with three times as
+/// much between 137.
+inline constexpr int segment_ahead_mean      = 100;
+inline constexpr double segment_ahead_caches = 0.1;
+
 /// A row that takes a GPU many teams has up to so many parts: each team that writes one joins the states of all.
 inline constexpr int most_parts_of_row = 1024;
 
@@ -143,6 +161,8 @@ struct SegmentedPlan {
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
   bool has_low_mean         = false;  ///< length of rows, for those that are not taken flat
+  std::int64_t mean         = 1;      ///< length of rows
+  std::int64_t rows_ahead   = 0;      ///< how far ahead of its own a team asks for rows; 0: it does not
   bool has_flat_mean        = false;  ///< one for which a GPU's warps take rows flat
   int rows_of_warp          = 1;      ///< where they do
   std::int64_t flat_teams   = 1;      ///< that take rows so

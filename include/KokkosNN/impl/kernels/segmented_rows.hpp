@@ -20,8 +20,8 @@
 // What the kernels for ragged rows do with a row or a part of one: the forward operators, and the gradients.
 //
 // On a GPU:
-//   share_row<K>   a whole row by threads that each hold K packs of 4 of its elements; join makes the row's state of
-//                  theirs
+//   share_row<n>   a whole row by threads that each hold n of its elements; join makes the row's state of theirs
+//   prefetch       asks for elements
 //   share_flat     many short rows, the forward operators on CUDA only
 //   reduce_shared  the state that a thread of a team finds of its share of some elements
 //   write_shared   those elements again, to the output
@@ -89,14 +89,18 @@ struct SegmentedForward {
     y[row] = static_cast<Y>(Finisher::value(math, state));
   }
 
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const { x.prefetch(begin, count); }
+
   /// The result of a row that has no number, -1, goes nowhere.
-  template <int K, int threads, class Join>
+  template <int held, int threads, class Join>
   KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t row, const Join& join) const {
     constexpr int lanes = threads < native_lanes() ? threads : native_lanes();
-    Tile<A, 4, K> tile;
+    constexpr int width = share_pack<held>;
+    constexpr int K     = held / width;
+    Tile<A, width, K> tile;
     load(share, tile);
     const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
-    PackSums<Math, 4> sums;
+    PackSums<Math, width> sums;
     tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(math, math.exp.at(finite_reference(reference)),
                                                                         sums);
     const State mine{reference, sums.all_lanes()};
@@ -105,7 +109,7 @@ struct SegmentedForward {
       if (row >= 0 && share.rank == 0) store_value(all, row);
     } else {
       const auto finish = finish_row<FinishRow>(math, mine, all);
-      share.template store<K>(y, [&](int k, int v) { return finish(math, tile.pack[k][v]); });
+      share.template store<width, K>(y, [&](int k, int v) { return finish(math, tile.pack[k][v]); });
     }
   }
 
@@ -165,7 +169,7 @@ struct SegmentedForward {
       for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
         Tile<A, 4, max_packs> tile;
         load(share, tile);
-        share.template store<max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
+        share.template store<4, max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
       });
     }
   }
@@ -317,9 +321,9 @@ struct SegmentedForward {
   }
 
   /// The elements times the sign of the scale.
-  template <int threads, int K>
-  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, 4, K>& tile) const {
-    share.template load<K>(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
+  template <int threads, int width, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, width, K>& tile) const {
+    share.load(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
     apply_sign(tile.pack, math.sign);
   }
 
@@ -360,14 +364,21 @@ struct SegmentedBackward {
   Values<const T> dy;
   Values<T> dx;
 
-  template <int K, int threads, class Join>
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
+    y.prefetch(begin, count);
+    dy.prefetch(begin, count);
+  }
+
+  template <int held, int threads, class Join>
   KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t, const Join& join) const {
-    Pack<A, 4> value[K];
-    Pack<A, 4> gradient[K];
+    constexpr int width = share_pack<held>;
+    constexpr int K     = held / width;
+    Pack<A, width> value[K];
+    Pack<A, width> gradient[K];
     load(share, value, gradient);
     const State all   = join(math, State{sum_of(value, gradient)});
     const auto finish = finish_row<FinishRow>(math, all, all);
-    share.template store<K>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+    share.template store<width, K>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
   }
 
   template <int threads>
@@ -389,7 +400,7 @@ struct SegmentedBackward {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
-      share.template store<max_packs>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+      share.template store<4, max_packs>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
     });
   }
 
@@ -421,16 +432,16 @@ struct SegmentedBackward {
 
   KOKKOS_INLINE_FUNCTION PairRow row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
 
-  template <int threads, int K>
-  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Pack<A, 4> (&value)[K],
-                                   Pack<A, 4> (&gradient)[K]) const {
-    share.template load<K>(y, value, A(0));
-    share.template load<K>(dy, gradient, A(0));
+  template <int threads, int width, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Pack<A, width> (&value)[K],
+                                   Pack<A, width> (&gradient)[K]) const {
+    share.load(y, value, A(0));
+    share.load(dy, gradient, A(0));
   }
 
-  template <int K>
-  KOKKOS_INLINE_FUNCTION static typename Math::wide_sum sum_of(const Pack<A, 4> (&value)[K],
-                                                               const Pack<A, 4> (&gradient)[K]) {
+  template <int width, int K>
+  KOKKOS_INLINE_FUNCTION static typename Math::wide_sum sum_of(const Pack<A, width> (&value)[K],
+                                                               const Pack<A, width> (&gradient)[K]) {
     return sums_of_packs<Math, 1>([&](const auto& f) {
              KOKKOSNN_IMPL_UNROLL
              for (int k = 0; k < K; ++k) f(value[k], gradient[k]);

@@ -75,6 +75,14 @@ struct ChunkNote {
   TailPart tail;
 };
 
+/// A thread's elements of a row come in packs of 4, or of 2 where their number asks for that.
+template <int elements>
+inline constexpr int share_pack = elements % 4 == 0 ? 4 : 2;
+/// 4, 6, 8, 12, 16.
+KOKKOS_INLINE_FUNCTION constexpr int next_share(int elements) {
+  return elements % 3 == 0 ? elements / 3 * 4 : elements / 2 * 3;
+}
+
 /// A rank-1 View, erased.
 template <class T>
 struct Values {
@@ -87,6 +95,10 @@ struct Values {
   /// From element `begin` on.
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t begin) const { return {data + begin * stride, stride}; }
   KOKKOS_INLINE_FUNCTION T& operator[](std::int64_t i) const { return data[i * stride]; }
+  /// Asks for `count` elements from `begin` on to be brought into a GPU's cache; of neighbours, as some GPUs can.
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
+    prefetch_bytes(data + begin, count * static_cast<int>(sizeof(T)));
+  }
   /// Elements from `begin` on before the first that a GPU's pack may begin with.
   template <int V>
   KOKKOS_INLINE_FUNCTION int head(std::int64_t begin) const {
@@ -102,23 +114,23 @@ struct SharedElements {
   int count;
   int rank;
 
-  /// Loads this thread's share, K packs of 4, all in flight together; `pad` where there is no element.
-  template <int K, class T, class A>
-  KOKKOS_INLINE_FUNCTION void load(const Values<const T>& values, Pack<A, 4> (&pack)[K], A pad) const {
+  /// Loads this thread's share, K packs of V, all in flight together; `pad` where there is no element.
+  template <class T, class A, int V, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Values<const T>& values, Pack<A, V> (&pack)[K], A pad) const {
     const std::int64_t stride = anew_argument(values.stride);
     const T* const from       = values.data + place(stride, begin + rank);
-    for_own<K>([&](int k, int v, int ahead, bool is_there) {
+    for_own<V, K>([&](int k, int v, int ahead, bool is_there) {
       pack[k][v] = pad;
       if (is_there) pack[k][v] = static_cast<A>(from[place(stride, ahead)]);
     });
   }
 
   /// Stores value(k, v) of each element of this thread's share.
-  template <int K, class T, class F>
+  template <int V, int K, class T, class F>
   KOKKOS_INLINE_FUNCTION void store(const Values<T>& values, const F& value) const {
     const std::int64_t stride = anew_argument(values.stride);
     T* const to               = values.data + place(stride, begin + rank);
-    for_own<K>([&](int k, int v, int ahead, bool is_there) {
+    for_own<V, K>([&](int k, int v, int ahead, bool is_there) {
       if (is_there) to[place(stride, ahead)] = static_cast<T>(value(k, v));
     });
   }
@@ -129,14 +141,14 @@ struct SharedElements {
   }
 
   /// f(pack, element of it, how far it is from the thread's first one, whether it is there)
-  template <int K, class F>
+  template <int V, int K, class F>
   KOKKOS_INLINE_FUNCTION void for_own(const F& f) const {
     const int left = opaque(count - rank);  // or nvcc compares for all elements at once, for want of registers
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       KOKKOSNN_IMPL_UNROLL
-      for (int v = 0; v < 4; ++v) {
-        const int ahead = (4 * k + v) * threads;
+      for (int v = 0; v < V; ++v) {
+        const int ahead = (V * k + v) * threads;
         f(k, v, ahead, ahead < left);
       }
     }
