@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace KokkosNNTest {
@@ -117,20 +118,31 @@ TYPED_TEST(Accuracy, SixtyFiveThousandEqualValuesGetTheirShare) {
   EXPECT_TRUE(logsumexp.run_correct());
 }
 
-TYPED_TEST(Accuracy, ALargeCommonOffsetDoesNotMatter) {
+/// softmax and log_softmax of rows of offset, offset + step and so on up to six steps, as the type rounds them.
+template <class T>
+void expect_offset_does_not_matter(double offset, double step) {
+  using Rounded           = std::conditional_t<sizeof(T) == 8, double, float>;
   const std::int64_t cols = 500;
-  const double offset     = is_16_bit<TypeParam> ? 256 : sizeof(TypeParam) == 8 ? 1e15 : 8388608;
-  Trial<RowOperator::softmax, TypeParam> softmax(2, cols);
-  Trial<RowOperator::log_softmax, TypeParam> log_softmax(2, cols);
+  Trial<RowOperator::softmax, T> softmax(2, cols);
+  Trial<RowOperator::log_softmax, T> log_softmax(2, cols);
   for (std::int64_t i = 0; i < 2 * cols; ++i) {
-    const auto value      = static_cast<TypeParam>(static_cast<float>(offset + static_cast<double>(i % 7)));
+    const auto value      = static_cast<T>(static_cast<Rounded>(offset + static_cast<double>(i % 7) * step));
     softmax.x().host()[i] = log_softmax.x().host()[i] = value;
   }
   softmax.x().upload();
   log_softmax.x().upload();
 
-  EXPECT_TRUE(softmax.run_correct());
-  EXPECT_TRUE(log_softmax.run_correct());
+  EXPECT_TRUE(softmax.run_correct()) << offset << " and steps of " << step;
+  EXPECT_TRUE(log_softmax.run_correct()) << offset << " and steps of " << step;
+}
+
+TYPED_TEST(Accuracy, ALargeCommonOffsetDoesNotMatter) {
+  for (const double offset : {256., 8388608., 1e8, 1e15, 1e20}) {
+    if (is_16_bit<TypeParam> && !std::is_same_v<TypeParam, BHalf> && offset > 256) break;  // f16 ends at 65504
+    expect_offset_does_not_matter<TypeParam>(offset, 1);
+    expect_offset_does_not_matter<TypeParam>(offset, offset / 1024);
+    expect_offset_does_not_matter<TypeParam>(-offset, offset / 1024);
+  }
 }
 
 TYPED_TEST(Accuracy, ADominantLogitLeavesALogSoftmaxNearZeroThatIsNotLost) {
