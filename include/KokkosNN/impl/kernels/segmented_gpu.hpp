@@ -293,8 +293,9 @@ struct FlatRows {
     constexpr int at_a_time = native_lanes() > row_lanes ? native_lanes() / row_lanes : 1;
     const std::int64_t last = first + rows;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t row = first; row < last; row += at_a_time)
+    for (std::int64_t row = first; row < last; row += at_a_time) {
       by_row.do_rows(row + lane / row_lanes, last, lane, [](std::int64_t) {});
+    }
   }
 
   /// f(a tile of as few quads a lane as hold the window, in twos)
