@@ -136,12 +136,11 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.warp_elements        = warp_tiles * thread_elements * traits.lanes;
   plan.team_size            = segment_team_size;
   cut(std::int64_t(plan.team_size) * thread_elements);
-  const std::int64_t mean = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
-  plan.mean                  = mean;
-  plan.has_low_mean       = mean <= segment_low_mean;
+  plan.mean                  = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
+  plan.has_low_mean          = plan.mean <= segment_low_mean;
   plan.rows_ahead            = rows_ahead(problem, plan, traits);
-  plan.has_flat_mean      = mean >= flat_low_mean && mean <= flat_high_mean(problem.element_bytes);
-  plan.rows_of_warp       = rows_of_flat_warp(problem.rows, mean, problem.element_bytes, traits);
+  plan.has_flat_mean         = plan.mean >= flat_low_mean && plan.mean <= flat_high_mean(problem.element_bytes);
+  plan.rows_of_warp          = rows_of_flat_warp(problem.rows, plan.mean, problem.element_bytes, traits);
   const std::int64_t of_team = std::int64_t(plan.rows_of_warp) * (flat_team_size / traits.lanes);
   plan.flat_teams            = (problem.rows + of_team - 1) / of_team;
   if (flat_teams_stay(problem.element_bytes)) {
