@@ -10,6 +10,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+
 // The storages with which host_rows is the gradients' kernel on a host.
 
 namespace KokkosNN::Impl {
@@ -45,12 +47,13 @@ struct PairLoops {
     return sum_by<HostTerms<Math>>(y, dy, count);
   }
 
-  /// Writes a row and sums the next one.
+  /// Writes a row and sums the next one, not by products.
   template <class FinishRow>
   KOKKOS_FORCEINLINE_FUNCTION static auto write_and_sum(const A* y, const A* dy, A* to, const A* next_y,
                                                         const A* next_dy, int count, const Math math,
                                                         const FinishRow finish) {
-    using Sums = std::conditional_t<has_products, HostProducts<Math>, HostTerms<Math>>;
+    static_assert(!has_products);
+    using Sums = HostTerms<Math>;
     return total_of<Sums>(count, [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
       add_to(sums, next_y + i, next_dy + i, n);
       store_up_to(to + i, finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)), n);
@@ -105,9 +108,8 @@ struct StridedRows {
   KOKKOS_FORCEINLINE_FUNCTION T* operator()(std::int64_t l) const { return base + l * stride; }
 };
 
-/// Pairs of rows of one piece, in memory, by loops with nothing else in them: what is done once a row is as much as that of
-/// 64 columns or more. One row at a time, so that loads of the next one are under way while one is written. A row's bits
-/// don't depend on how many of the others exist.
+/// Pairs of rows of one piece, in memory, by loops with nothing else in them: what is done once a row is as much as
+/// that of 64 columns or more. A row's bits don't depend on how many of the others exist.
 template <class Math, class FinishRow>
 struct ShortPairs {
   using A                    = typename Math::accumulator;
@@ -117,11 +119,15 @@ struct ShortPairs {
   static constexpr int lanes = lanes_of<A>;
   static constexpr int rows  = HostRowSums<Math>::rows;
 
-  /// Columns of rows of which one is summed while the one before is written, so that the end of a sum holds nothing up:
-  /// 4096 x 256 f32 on two cores 98 us, one after the other 122; of longer rows the first-level cache has to hold too
-  /// much (1024 x 1024: 96 and 88). What computes exponentials meanwhile never waits for it (150 and 155).
-  static constexpr int least_at_once = Loops::has_products ? Loops::least_by_products : 512;
-  static constexpr int most_at_once  = Loops::has_products ? 640 : host_piece(sizeof(A));
+  /// Short rows are summed some at a time and then written, so that the end of a sum holds nothing up; what is read
+  /// twice is a quarter of the first-level cache. softmax_backward, f32, 4 MiB a tensor on two cores, GB/s, and one row
+  /// after the other: 65536 x 16 in vectors, below; x 32 89, 75; x 64 103, 87; x 256 119, 113; x 400 123, 117; with 4
+  /// KiB x 400 93 and 104, with 16 KiB x 256 83 and 87. Longer rows are summed one ahead.
+  static constexpr int block_bytes   = 8192;
+  static constexpr int most_in_block = 32;
+  /// Rows from here on are, if not by products, while the one before is written: log_softmax_backward x 512 82, in
+  /// blocks 79; x 256 71 and 79.
+  static constexpr int least_at_once = Loops::has_products ? host_piece(sizeof(A)) + 1 : 512;
 
   KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, bool streams, const In y,
                                            const In dy, const Out out) {
@@ -131,10 +137,19 @@ struct ShortPairs {
     } else if (cols == lanes && elements_to_boundary(out.base) == 0 && out.stride % lanes == 0) {
       r = write_vectors<true>(math, count, y, dy, out);
     }
+    const int in_block = std::min(most_in_block, block_bytes / (cols * int(2 * sizeof(A))));
+    if (!streams && in_block > 1 && cols < least_at_once) {
+      for (; r < count; r += in_block) {
+        const std::int64_t left = count - r;
+        write_block(math, left < in_block ? static_cast<int>(left) : in_block, cols, {y(r), y.stride},
+                    {dy(r), dy.stride}, {out(r), out.stride});
+      }
+      return;
+    }
     if (r == count) return;
     auto total = Loops::sum(y(r), dy(r), cols);
-    if (!streams && cols >= least_at_once && cols <= most_at_once) {
-      for (; r + 1 < count; ++r) {
+    if constexpr (!Loops::has_products) {
+      for (; !streams && cols >= least_at_once && r + 1 < count; ++r) {
         total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, math, FinishRow(math, {total}));
       }
     }
@@ -145,6 +160,16 @@ struct ShortPairs {
   }
 
  private:
+  /// Up to `most_in_block` rows.
+  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Math& math, int count, int cols, const In& y, const In& dy,
+                                                      const Out& out) {
+    decltype(Loops::sum(y(0), dy(0), cols)) totals[most_in_block];
+    for (int l = 0; l < count; ++l) totals[l] = Loops::sum(y(l), dy(l), cols);
+    for (int l = 0; l < count; ++l) {
+      Loops::write(y(l), dy(l), out(l), cols, false, math, FinishRow(math, {totals[l]}));
+    }
+  }
+
   /// Rows of one vector; how many were written. (Inlined twice, the loop in cache takes a seventh longer.)
   template <bool streams>
   __attribute__((noinline)) static std::int64_t write_vectors(const Math math, std::int64_t count, const In y,
