@@ -153,6 +153,7 @@ TEST(Planner, WhatIsReadLeavesTheCacheAsTheCallIsLarge) {
   EXPECT_EQ(evicted(16384, 8192), Eviction::normal);
   EXPECT_EQ(evicted(4096, 4096, RowOperator::logsumexp), Eviction::first) << "nothing is written";
   EXPECT_EQ(evicted(4096, 8192, RowOperator::softmax_backward), Eviction::last) << "two tensors are read";
+  EXPECT_EQ(make_plan(side_by_side(65536, 4096), h200()).eviction, Eviction::last) << "a team moves parts of lines";
 }
 
 TEST(Planner, WhatIsReadLeavesTheCacheInTurnWhereNobodyCanTellIt) {
@@ -345,6 +346,24 @@ TEST(Planner, MoreSmallTeamsShareARowWhereEachHasOneToReduceWhileItWaitsForAnoth
   gradient.form       = RowForm::aligned;
   EXPECT_EQ(make_plan(gradient, h200()).team_size, 256);
   EXPECT_EQ(make_plan(gradient, h200()).teams_per_row, 32);
+}
+
+TEST(Planner, ManySmallTeamsShareALongRowOf16BitsWhoseLettersNoWarpReads) {
+  const auto plan = [](std::int64_t rows, std::int64_t cols, ElementType type = ElementType::bf16,
+                       RowOperator op = RowOperator::softmax) {
+    RowProblem longs = problem(rows, cols, type, type);
+    longs.op         = op;
+    longs.form       = RowForm::aligned;
+    return make_plan(longs, h200());
+  };
+  EXPECT_EQ(plan(64, 1 << 20).team_size, 128);
+  EXPECT_EQ(plan(64, 1 << 20).teams_per_row, 128) << "each thread has a letter to read";
+  EXPECT_EQ(plan(96, 700000).teams_per_row, 86);
+  EXPECT_EQ(plan(128, 1 << 19).team_size, 256) << "a warp has a lane for each of 32 letters";
+  EXPECT_EQ(plan(32, 1 << 21).team_size, 256) << "256 teams are more than threads of a small one";
+  EXPECT_EQ(plan(8, 1 << 20).team_size, 256) << "two turns";
+  EXPECT_EQ(plan(64, 1 << 20, ElementType::f32).team_size, 256);
+  EXPECT_EQ(plan(64, 1 << 20, ElementType::bf16, RowOperator::softmax_backward).team_size, 256);
 }
 
 TEST(Planner, StillSmallerTeamsShareARowThatTheyFillBetter) {

@@ -548,8 +548,18 @@ class Planner {
     const bool overlaps = Impl::overlaps_rows(m_traits.backend, m_problem.op, counted_form());
     const int small     = m_policy.split_small_team_size;
     const int most      = overlaps ? m_policy.split_small_teams : m_policy.split_small_teams_alone;
+    if (takes_many_small_teams()) return small;
     if (most == 0 || teams_that_hold(small) > most) return m_policy.split_team_size;
     return overlaps && leaves_fewer_idle(small / 2, small) ? small / 2 : small;
+  }
+
+  /// Whether small teams are right although they are many: of larger ones, too, there are more letters than a warp has
+  /// lanes, but each thread of a small one has a letter at most, and there are rows enough for teams to fall out of step.
+  bool takes_many_small_teams() const {
+    if (m_policy.split_many_small_teams == 0 || !Impl::is_forward(m_problem.op) || is_reduction(m_problem.op)) return false;
+    return counted_form() == RowForm::aligned && rows_that_count() >= m_policy.split_many_rows &&
+           teams_that_hold(m_policy.split_team_size) > m_traits.lanes &&
+           teams_that_hold(m_policy.split_small_team_size) <= m_policy.split_many_small_teams;
   }
 
   /// Whether teams of `fewer` threads, if one warp can read all of their letters, have markedly fewer threads behind a

@@ -57,6 +57,8 @@ struct Policy {
   int split_small_team_size;    ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
   int split_small_teams;        ///< but each team more has to be waited for
   int split_small_teams_alone;  ///< the same where nothing is done meanwhile
+  int split_many_small_teams;   ///< or up to so many, where no warp can read all letters of larger ones either,
+  std::int64_t split_many_rows;  ///< of at least so many rows
   double split_twice_caches;    ///< few rows that no teams hold, of together up to so many last-level caches, are split
                                 ///< by two kernels
   std::int64_t loss_rims_max_packs;  ///< a cross entropy's rows with rims go to split_row beyond so many packs

@@ -93,7 +93,7 @@ constexpr EvictionPolicy evictions_forward[] = {
 constexpr EvictionPolicy evictions_inner[] = {
     {0.6, Eviction::half_last},  // LayoutLeft f32 65536 x 64: 14.2, 13.9
     {1.6, Eviction::quarter_last},
-    {5, Eviction::last},  // 4096 x 8192: 114.0, 112.0
+    {50, Eviction::last},  // 4096 x 8192: 113.0, 110.8; 65536 x 1024: 166.2, 162.8; 65536 x 4096: 875, 864
 };
 constexpr EvictionPolicy evictions_reduction[] = {
     {0.4, Eviction::half_last},  // logsumexp f32 4096 x 1024: 10.8, 10.3, first 10.5
@@ -138,6 +138,10 @@ Policy policy_cuda(int pack) {
   policy.split_small_team_size     = 128;   // 2048 x 128256 bf16: 0.91, with 256 0.87
   policy.split_small_teams         = 48;    // 1024 x 262144 f32 takes 64: 0.91, by 32 teams of 256 0.94
   policy.split_small_teams_alone   = 16;    // 1024 x 262144 f32 one row at a time: with 256 0.82, with 128 0.77
+  // bf16 64 x 1048576, 128 of them: 0.81, by 64 of 256 threads 0.76; 96 x 700000, 86: 0.85 and 0.81; 32 x 2097152, 256: 0.69
+  // and 0.78; 16 x 1048576: 0.71 and 0.72. f32 64 x 1048576, 256 of them: 0.79, by 128 of 256 threads 0.87.
+  policy.split_many_small_teams    = pack == 8 ? 128 : 0;
+  policy.split_many_rows           = 32;
   policy.split_twice_caches        = 3;     // 1 x 16777216 f32: 0.57, by one kernel 0.49
   // Cross entropy with its gradient, bf16 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
   policy.loss_rims_max_packs       = pack <= 4 ? INT64_MAX : 4096;

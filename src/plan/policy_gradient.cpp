@@ -39,6 +39,12 @@ constexpr EvictionPolicy evictions_gradient[] = {
     {1.6, Eviction::quarter_last},
     {10, Eviction::last},  // 4096 x 4096: 53.3, 50.3; 4096 x 12672: 150.6, 147.5
 };
+// Rows side by side as policy_cuda.cpp has them, up to what gradients were measured with.
+constexpr EvictionPolicy evictions_inner_gradient[] = {
+    {0.6, Eviction::half_last},
+    {1.6, Eviction::quarter_last},
+    {5, Eviction::last},
+};
 
 }  // namespace
 
@@ -48,7 +54,10 @@ void tune_for_gradient(Policy& policy, Backend backend) {
   } else {
     const bool is_hip = backend == Backend::hip;
     policy.registers  = is_hip ? std::span<const RegisterPolicy>(registers_hip) : registers_gpu;
-    if (!is_hip) policy.evictions = evictions_gradient;
+    if (!is_hip) {
+      policy.evictions       = evictions_gradient;
+      policy.inner_evictions = evictions_inner_gradient;
+    }
     policy.scratch_packs_per_thread = 2;
     policy.online_long_cols         = INT64_MAX;
     policy.split_few_rows_packs /= 2;
