@@ -15,11 +15,16 @@
 // - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.87 of odd ones: a turn
 //   lasts as long as its letters take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
 //   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
-// - one row of 16777216: 0.57. 111 MB are read for 67: the cache does not keep them until the second read.
+// - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read. One kernel
+//   by all of the device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so in
+//   46 to 49 us (two kernels do all in 61), and with exponentials takes 51: 0.70.
 // - LayoutLeft with 1024 columns: 0.79 (16-bit types 0.72). A team moves a slab, 64 bytes of each column, and memory is
 //   slow at that: a kernel that only copies so has 0.82, by slabs of 128 bytes, which need a team of 1024 threads, 0.86
 //   (32 bytes: 0.70; 8192 columns by slabs of 32 bytes, which is all that a multiprocessor can hold: 0.66). Asking for
 //   later slabs ahead, or keeping them in shared memory, makes it worse: 0.77 to 0.20, the less teams are in step.
+//   Teams that share columns, 128 bytes wide, and tell each other each row's (max, sum) as split_row's do, are better
+//   with floats of 2048 and 4096 columns (0.70 to 0.72, 0.67) and with nothing else (1024: 0.71, 8192: 0.62; bf16 0.42
+//   to 0.58): joining the states of so many rows is a third of their 1200 to 1400 instructions a turn.
 
 namespace KokkosNN::Impl {
 namespace {
@@ -138,8 +143,8 @@ Policy policy_cuda(int pack) {
   policy.split_small_team_size     = 128;   // 2048 x 128256 bf16: 0.91, with 256 0.87
   policy.split_small_teams         = 48;    // 1024 x 262144 f32 takes 64: 0.91, by 32 teams of 256 0.94
   policy.split_small_teams_alone   = 16;    // 1024 x 262144 f32 one row at a time: with 256 0.82, with 128 0.77
-  // bf16 64 x 1048576, 128 of them: 0.81, by 64 of 256 threads 0.76; 96 x 700000, 86: 0.85 and 0.81; 32 x 2097152, 256: 0.69
-  // and 0.78; 16 x 1048576: 0.71 and 0.72. f32 64 x 1048576, 256 of them: 0.79, by 128 of 256 threads 0.87.
+  // bf16 64 x 1048576, 128 of them: 0.81, by 64 of 256 threads 0.76; 96 x 700000, 86: 0.85 and 0.81; 32 x 2097152, 256:
+  // 0.69 and 0.78; 16 x 1048576: 0.71 and 0.72. f32 64 x 1048576, 256 of them: 0.79, by 128 of 256 threads 0.87.
   policy.split_many_small_teams    = pack == 8 ? 128 : 0;
   policy.split_many_rows           = 32;
   policy.split_twice_caches        = 3;     // 1 x 16777216 f32: 0.57, by one kernel 0.49
