@@ -120,13 +120,13 @@ struct ShortPairs {
   static constexpr int rows  = HostRowSums<Math>::rows;
 
   /// Short rows are summed some at a time and then written, so that the end of a sum holds nothing up; what is read
-  /// twice is a quarter of the first-level cache. softmax_backward, f32, 4 MiB a tensor on two cores, GB/s, and one row
-  /// after the other: 65536 x 16 in vectors, below; x 32 89, 75; x 64 103, 87; x 256 119, 113; x 400 123, 117; with 4
-  /// KiB x 400 93 and 104, with 16 KiB x 256 83 and 87. Longer rows are summed one ahead.
+  /// twice is a quarter of the first-level cache. softmax_backward, f32, 4 MiB a tensor on two cores, GB/s, in brackets
+  /// with one row summed while the one before is written: x 32 89 (75), x 64 103 (87), x 256 119 (113), x 400 123 (117).
+  /// By 4 KiB x 400 93 instead of 104, by 16 KiB x 256 83 instead of 90. Longer rows are summed one ahead.
   static constexpr int block_bytes   = 8192;
   static constexpr int most_in_block = 32;
-  /// Rows from here on are, if not by products, while the one before is written: log_softmax_backward x 512 82, in
-  /// blocks 79; x 256 71 and 79.
+  /// What is not a sum of products goes on from here on while the row before is written: log_softmax_backward x 512 82,
+  /// in blocks 79; x 256 71 and 79.
   static constexpr int least_at_once = Loops::has_products ? host_piece(sizeof(A)) + 1 : 512;
 
   KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, bool streams, const In y,
@@ -149,7 +149,8 @@ struct ShortPairs {
     if (r == count) return;
     auto total = Loops::sum(y(r), dy(r), cols);
     if constexpr (!Loops::has_products) {
-      for (; !streams && cols >= least_at_once && r + 1 < count; ++r) {
+      const std::int64_t end = !streams && cols >= least_at_once ? count : 0;
+      for (; r + 1 < end; ++r) {
         total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, math, FinishRow(math, {total}));
       }
     }
