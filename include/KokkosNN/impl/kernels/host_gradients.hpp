@@ -127,7 +127,7 @@ struct ShortPairs {
   static constexpr int most_in_block = 32;
   /// What is not a sum of products goes on from here on while the row before is written: log_softmax_backward x 512 82,
   /// in blocks 79; x 256 71 and 79.
-  static constexpr int least_at_once = Loops::has_products ? host_piece(sizeof(A)) + 1 : 512;
+  static constexpr int least_at_once = 512;
 
   KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, bool streams, const In y,
                                            const In dy, const Out out) {
@@ -137,8 +137,9 @@ struct ShortPairs {
     } else if (cols == lanes && elements_to_boundary(out.base) == 0 && out.stride % lanes == 0) {
       r = write_vectors<true>(math, count, y, dy, out);
     }
+    const bool at_once = !Loops::has_products && !streams && cols >= least_at_once;
     const int in_block = std::min(most_in_block, block_bytes / (cols * int(2 * sizeof(A))));
-    if (!streams && in_block > 1 && cols < least_at_once) {
+    if (!streams && !at_once && in_block > 1) {
       for (; r < count; r += in_block) {
         const std::int64_t left = count - r;
         write_block(math, left < in_block ? static_cast<int>(left) : in_block, cols, {y(r), y.stride},
@@ -149,8 +150,7 @@ struct ShortPairs {
     if (r == count) return;
     auto total = Loops::sum(y(r), dy(r), cols);
     if constexpr (!Loops::has_products) {
-      const std::int64_t end = !streams && cols >= least_at_once ? count : 0;
-      for (; r + 1 < end; ++r) {
+      for (; at_once && r + 1 < count; ++r) {
         total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, math, FinishRow(math, {total}));
       }
     }
