@@ -211,6 +211,11 @@ RowForm form_of(std::initializer_list<Tensor> tensors, const std::vector<Axis>& 
   return do_agree ? RowForm::shifted : RowForm::any;
 }
 
+/// Whether rows along one axis, at such a distance, lie one behind another from a 16-byte boundary on.
+bool is_one_piece(const Tensor& t, int row_axes, std::int64_t stride, std::int64_t cols) {
+  return row_axes == 1 && stride == cols && reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0;
+}
+
 /// Whether the columns of the first so many tensors have stride 1.
 bool have_unit_columns(const std::int64_t* col_stride, std::size_t tensors) {
   return std::all_of(col_stride, col_stride + tensors, [](std::int64_t stride) { return stride == 1; });
@@ -366,7 +371,7 @@ void require_same_layout(const char* function, const RowLayout& planned, const R
                     std::equal(planned.extent, planned.extent + planned.n, layout.extent) &&
                     std::equal(planned.x_stride, planned.x_stride + planned.n, layout.x_stride) &&
                     std::equal(planned.y_stride, planned.y_stride + planned.n, layout.y_stride) &&
-                    planned.form == layout.form;
+                    planned.form == layout.form && planned.one_piece == layout.one_piece;
   if (!same) {
     (Complaint(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
                          << " with other extents, strides or alignment than the Views given now, " << layout.rows
@@ -399,7 +404,9 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
   if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
   validate_memory(function, x, y);
   if (layout.x_col_stride == 1 && layout.y_col_stride == 1) {
-    layout.form = is_lse ? form_of({x}, axes) : form_of({x, y}, axes);
+    layout.form      = is_lse ? form_of({x}, axes) : form_of({x, y}, axes);
+    layout.one_piece = is_one_piece(x, layout.n, layout.x_stride[0], layout.cols) &&
+                       (is_lse || is_one_piece(y, layout.n, layout.y_stride[0], layout.cols));
   }
   return layout;
 }
@@ -448,7 +455,10 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
   if (is_lse) validate_apart(function, "lse", given.lse, given.dx);
 
   if (!have_unit_columns(layout.col_stride, is_lse ? 2 : 3)) return layout;
-  layout.form = is_lse ? form_of({given.x, given.dx}, axes) : form_of({given.x, given.dx, dy}, axes);
+  layout.form      = is_lse ? form_of({given.x, given.dx}, axes) : form_of({given.x, given.dx, dy}, axes);
+  layout.one_piece = std::all_of(of_all.begin(), of_all.begin() + 3, [&, t = 0](const Tensor& tensor) mutable {
+    return is_one_piece(tensor, layout.n, layout.stride[t++][0], layout.cols);
+  });
   return layout;
 }
 

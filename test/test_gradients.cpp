@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/gradient.hpp"
+#include "support/strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
 
@@ -83,6 +84,30 @@ TYPED_TEST(Gradients, WithEveryRecipeAndScaleMatch) {
         GradientTrial<Op, TypeParam> trial(11, 333, scale, recipe);
 
         EXPECT_TRUE(trial.run_correct()) << KokkosNN::to_string(Op) << ", " << to_string(recipe) << ", scale " << scale;
+      }
+    }
+  });
+}
+
+TYPED_TEST(Gradients, OfManyShortRowsThatBeginAnywhereMatch) {
+  for_each_gradient([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    constexpr bool sums_rows = Op != RowOperator::logsumexp_backward;
+    for (const std::int64_t cols : {1, 3, 7, 10, 17, 25}) {
+      for (const Recipe recipe : all_recipes) {
+        if (cols > 7 && recipe != Recipe::wide) continue;
+        GradientTrial<Op, TypeParam> trial(many_short_rows<TypeParam>(cols), cols, -0.5, recipe);
+        const bool is_staged = sums_rows && go_through_scratch<TypeParam>(cols, sizeof(TypeParam) == 2 ? 160 : 100);
+
+        EXPECT_EQ(trial.plan().staged, is_staged) << to_string(trial.plan());
+        EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan()) << ", " << cols << " columns, "
+                                         << to_string(recipe);
+      }
+      if (sums_rows) {
+        GradientTrial<Op, TypeParam> trial(many_short_rows<TypeParam>(cols), cols);
+
+        EXPECT_TRUE(trial.run_in_place_correct(Output::over_x, {})) << cols << " columns, over y";
+        EXPECT_TRUE(trial.run_in_place_correct(Output::over_dy, {})) << cols << " columns, over dy";
       }
     }
   });

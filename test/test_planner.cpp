@@ -95,6 +95,83 @@ TEST(Planner, ManyShortRowsGoToVectorLanes) {
   }
 }
 
+/// Rows that lie one behind another and do not all begin at a pack.
+RowProblem one_piece(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
+                     ElementType y = ElementType::f32) {
+  RowProblem p = problem(rows, cols, x, y);
+  p.form       = RowForm::shifted;
+  p.one_piece  = true;
+  return p;
+}
+
+TEST(Planner, ManyShortRowsOfOnePieceGoThroughScratchOnAnNvidiaGpu) {
+  for (const std::int64_t cols : {1, 3, 7, 10, 33, 59}) {
+    const RowPlan plan = make_plan(one_piece(1 << 20, cols), h200());
+
+    EXPECT_TRUE(plan.staged) << to_string(plan);
+    EXPECT_NE(to_string(plan).find(",staged]"), std::string::npos) << to_string(plan);
+    EXPECT_EQ(plan.scratch_bytes, std::size_t(plan.team_size * cols * 4)) << to_string(plan);
+    EXPECT_FALSE(make_plan(one_piece(1 << 20, cols), wave64()).staged);
+    EXPECT_FALSE(make_plan(one_piece(1 << 20, cols), host(2)).staged);
+  }
+  EXPECT_TRUE(make_plan(one_piece(1 << 20, 119, ElementType::bf16, ElementType::bf16), h200()).staged);
+}
+
+TEST(Planner, RowsGoThroughScratchOnlyWhereThatIsFasterAndServes) {
+  const auto is_staged = [](const RowProblem& p, const SoftmaxOptions& options = {}) {
+    return make_plan(p, h200(), options).staged;
+  };
+  RowProblem padded = one_piece(1 << 20, 7);
+  padded.one_piece  = false;
+  RowProblem even   = one_piece(1 << 20, 8);
+  even.form         = RowForm::aligned;
+  RowProblem apart  = one_piece(1 << 20, 7);
+  apart.form        = RowForm::any;
+  RowProblem sums   = one_piece(1 << 20, 7, ElementType::f16, ElementType::f32);
+  sums.op           = RowOperator::logsumexp;
+  sums.y_bytes      = 2;  // as the input's: rows are not written
+
+  RowProblem gradient = one_piece(1 << 20, 17);
+  gradient.op         = RowOperator::softmax_backward;
+
+  EXPECT_TRUE(is_staged(gradient));
+  gradient.cols = 33;
+  EXPECT_FALSE(is_staged(gradient));
+  gradient.cols    = 17;
+  gradient.dy_type = ElementType::bf16;
+  EXPECT_FALSE(is_staged(gradient)) << "tensors of two types";
+  EXPECT_TRUE(is_staged(one_piece(1 << 20, 7)));
+  EXPECT_TRUE(is_staged(one_piece(1 << 20, 7), forcing(RowStrategy::vector_lanes)));
+  EXPECT_TRUE(is_staged(sums));
+  EXPECT_FALSE(is_staged(padded));
+  EXPECT_FALSE(is_staged(even));
+  EXPECT_FALSE(is_staged(apart));
+  EXPECT_FALSE(is_staged(one_piece(1 << 20, 61)));
+  EXPECT_FALSE(is_staged(one_piece(1 << 14, 33))) << "one wave of teams takes as long as a row";
+  EXPECT_TRUE(is_staged(one_piece(1 << 15, 33, ElementType::bf16, ElementType::bf16)));
+  EXPECT_FALSE(is_staged(one_piece(1 << 20, 7, ElementType::f32, ElementType::bf16)));
+  EXPECT_FALSE(is_staged(one_piece(1 << 20, 7), {.plan = {.lanes = 8}}));
+  EXPECT_FALSE(is_staged(one_piece(1 << 20, 7), {.determinism = Determinism::batch_invariant}));
+}
+
+TEST(Planner, TwoPacksAThreadAreRightWhereNearlyAllOfThemAreInTheRow) {
+  const auto plan = [](std::int64_t cols, ElementType type) {
+    RowProblem p = problem(1 << 20, cols, type, type);
+    p.form       = RowForm::aligned;
+    return make_plan(p, h200());
+  };
+
+  EXPECT_EQ(plan(8, ElementType::f32).packs_per_thread, 1);
+  EXPECT_EQ(plan(16, ElementType::f32).packs_per_thread, 2);
+  EXPECT_EQ(plan(48, ElementType::f32).packs_per_thread, 4);
+  EXPECT_EQ(plan(64, ElementType::f32).packs_per_thread, 2);
+  EXPECT_EQ(plan(16, ElementType::bf16).packs_per_thread, 1);
+  EXPECT_EQ(plan(16, ElementType::bf16).lanes, 2);
+  EXPECT_EQ(plan(72, ElementType::bf16).packs_per_thread, 4);
+  EXPECT_EQ(plan(128, ElementType::bf16).packs_per_thread, 2);
+  EXPECT_EQ(plan(256, ElementType::bf16).lanes, 16);
+}
+
 TEST(Planner, RowsOfSomeThousandStayInRegistersOnAGpu) {
   for (const auto& traits : {h200(), wave64()}) {
     for (const std::int64_t cols : {1000, 2048, 4096}) {
@@ -115,7 +192,7 @@ RowProblem contiguous(std::int64_t rows, std::int64_t cols) {
 }
 
 TEST(Planner, TeamsAskForTheRowsOfALaterWaveAsFarAsTheCacheKeepsThem) {
-  for (const std::int64_t cols : {16, 32, 197, 256, 1024, 4096, 32768}) {
+  for (const std::int64_t cols : {16, 32, 96, 197, 32768}) {
     const RowPlan plan = make_plan(contiguous(1 << 20, cols), h200());
 
     EXPECT_GT(plan.rows_ahead, 0) << to_string(plan);
@@ -133,12 +210,43 @@ TEST(Planner, NobodyAsksForRowsWhereThatIsNoUse) {
     return make_plan(p, traits).rows_ahead;
   };
 
-  EXPECT_NE(rows_ahead(contiguous(1 << 20, 4096), h200()), 0);
+  EXPECT_NE(rows_ahead(contiguous(4096, 2048), h200()), 0);
+  EXPECT_NE(rows_ahead(contiguous(1 << 20, 32768), h200()), 0);
   EXPECT_EQ(rows_ahead(contiguous(4096, 1024), h200()), 0) << "all rows are loaded at once";
   EXPECT_EQ(rows_ahead(problem(1 << 20, 4096), h200()), 0) << "rows that are not contiguous";
   EXPECT_EQ(rows_ahead(gradient, h200()), 0);
-  EXPECT_EQ(rows_ahead(contiguous(1 << 20, 4096), older), 0);
-  EXPECT_EQ(rows_ahead(contiguous(1 << 20, 4096), host(2)), 0);
+  EXPECT_EQ(rows_ahead(contiguous(1 << 20, 32768), older), 0);
+  EXPECT_EQ(rows_ahead(contiguous(1 << 20, 32768), host(2)), 0);
+}
+
+TEST(Planner, RowsAreEitherAskedForOrKeptToTheLastUnlessThreadsHaveLittleInFlight) {
+  const auto plan = [](std::int64_t rows, std::int64_t cols, ElementType type = ElementType::f32) {
+    RowProblem p = problem(rows, cols, type, type);
+    p.form       = RowForm::aligned;
+    return make_plan(p, h200());
+  };
+  const auto keeps = [](const RowPlan& p) { return p.eviction == Eviction::last; };
+  const auto asks  = [](const RowPlan& p) { return p.rows_ahead > 0; };
+
+  for (const std::int64_t cols : {128, 1024, 4096, 16384}) {
+    const RowPlan large = plan((1 << 27) / cols, cols);
+    EXPECT_TRUE(keeps(large) && !asks(large)) << to_string(large);
+  }
+  const RowPlan a_quarter_empty = plan(1 << 20, 96), two_packs = plan(1 << 20, 64), large_teams = plan(4096, 32000);
+  EXPECT_TRUE(keeps(a_quarter_empty) && asks(a_quarter_empty)) << to_string(a_quarter_empty);
+  EXPECT_TRUE(keeps(two_packs) && asks(two_packs)) << to_string(two_packs);
+  EXPECT_TRUE(!keeps(large_teams) && asks(large_teams)) << to_string(large_teams);
+  EXPECT_TRUE(asks(plan(16384, 512)) && !asks(plan(8576, 1024))) << "small calls, by 4 packs and by 8";
+  EXPECT_TRUE(asks(plan(4096, 8192, ElementType::f64))) << "doubles";
+}
+
+TEST(Planner, RowsOfFewElementsOf16BitsAreAskedForFurtherAhead) {
+  RowProblem p       = problem(1 << 20, 16, ElementType::bf16, ElementType::bf16);
+  p.form             = RowForm::aligned;
+  const RowPlan bf16 = make_plan(p, h200()), f32 = make_plan(contiguous(1 << 20, 16), h200());
+
+  EXPECT_EQ(bf16.rows_ahead, 2 * 132 * 8 * bf16.rows_per_team) << to_string(bf16);
+  EXPECT_EQ(f32.rows_ahead, 132 * 8 * f32.rows_per_team) << to_string(f32);
 }
 
 TEST(Planner, WhatIsReadLeavesTheCacheAsTheCallIsLarge) {
@@ -150,7 +258,8 @@ TEST(Planner, WhatIsReadLeavesTheCacheAsTheCallIsLarge) {
   EXPECT_EQ(evicted(2048, 1024), Eviction::half_last);
   EXPECT_EQ(evicted(4096, 2048), Eviction::quarter_last);
   EXPECT_EQ(evicted(16384, 1000), Eviction::last);
-  EXPECT_EQ(evicted(16384, 8192), Eviction::normal);
+  EXPECT_EQ(evicted(16384, 8192), Eviction::last);
+  EXPECT_EQ(evicted(4096, 32000), Eviction::normal) << "asked for ahead, too";
   EXPECT_EQ(evicted(4096, 4096, RowOperator::logsumexp), Eviction::first) << "nothing is written";
   EXPECT_EQ(evicted(4096, 8192, RowOperator::softmax_backward), Eviction::last) << "two tensors are read";
   EXPECT_EQ(make_plan(side_by_side(65536, 4096), h200()).eviction, Eviction::last) << "a team moves parts of lines";
@@ -582,6 +691,8 @@ struct Sweep {
               RowProblem p = problem(rows, cols, x, y);
               p.form       = form;
               f(p, traits);
+              p.one_piece = true;
+              if (form == RowForm::shifted) f(p, traits);
             }
           }
         }
@@ -605,7 +716,16 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     return "packs that stick out of a row";
   }
   if (has_rims && p.form == RowForm::any) return "rows taken for contiguous";
-  if (has_rims && plan.lanes < 2 * plan.pack - 2) return "fewer lanes than a row's rims may have elements";
+  if (has_rims && !plan.staged && plan.lanes < 2 * plan.pack - 2) {
+    return "fewer lanes than a row's rims may have elements";
+  }
+  if (plan.staged) {
+    if (!p.one_piece || !has_rims || plan.strategy != RowStrategy::vector_lanes)
+      return "through scratch, not in one piece";
+    if (plan.lanes != 1 || plan.rows_per_team != plan.team_size) return "through scratch, and not a row a thread";
+    if (static_cast<std::int64_t>(plan.scratch_bytes) < plan.rows_per_team * p.cols * p.x_bytes)
+      return "too little scratch";
+  }
   if (plan.strategy == RowStrategy::automatic) return "no strategy";
   if (plan.pack < 1 || plan.packs_per_thread < 1 || plan.lanes < 1 || plan.rows_per_team < 1 ||
       plan.teams_per_row < 1) {
@@ -618,7 +738,8 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   if (plan.league_size < 1 || plan.league_size > std::numeric_limits<int>::max()) return "league out of range";
   if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row) return "a row is split by another strategy";
   if (plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers) {
-    if (std::int64_t(plan.lanes) * plan.packs_per_thread * plan.pack < held) return "a row does not fit";
+    const std::int64_t on_chip = std::int64_t(plan.lanes) * plan.packs_per_thread * plan.pack;
+    if (!plan.staged && on_chip < held) return "a row does not fit";
     if (plan.team_size % plan.lanes != 0) return "groups do not fill the team";
     if (plan.rows_per_team % (plan.team_size / plan.lanes) != 0) return "rows a team are no multiple of its groups";
   }

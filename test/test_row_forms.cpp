@@ -164,6 +164,117 @@ TEST(RowForms, RowsKeptAsTheyWereLoadedMatch) {
   every_width_matches<UpperHalf, ByTeam<AsLoaded<true>>, RowForm::shifted>();
 }
 
+/// Short rows of one piece of memory through team scratch, two a team: the last team has one.
+template <class T, class Y, RowOperator Op>
+void staged_rows_match() {
+  if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
+  using Math            = KokkosNN::Impl::RowMath<float, KokkosNN::Impl::exp_accuracy_for<Y>>;
+  using Source          = KokkosNN::Impl::MemoryRows<const T, RowForm::shifted, KokkosNN::Impl::RowStride>;
+  using Rows            = KokkosNN::Impl::MemoryRows<T, RowForm::shifted, KokkosNN::Impl::RowStride>;
+  constexpr bool is_lse = Op == RowOperator::logsumexp;
+  using Sink            = std::conditional_t<is_lse, KokkosNN::Impl::MemoryScalars<Y, KokkosNN::Impl::RowStride>, Rows>;
+  constexpr std::int64_t rows = 7;
+  for (std::int64_t cols = 1; cols <= 19; ++cols) {
+    for (const double scale : {1.0, -0.5, 1e6}) {
+      const std::int64_t written = is_lse ? rows : rows * cols;
+      std::vector<T> x(rows * cols);
+      std::vector<Y> y(written + 2, Y(7.0f));
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(static_cast<float>((i * 37) % 23) * 0.5f - 5.0f);
+      KokkosNN::Impl::RowMap map;
+      map.n = 1, map.extent[0] = rows, map.stride[0] = cols;
+      KokkosNN::Impl::RowMap one_apart = map;
+      one_apart.stride[0]              = 1;
+      RowPlan plan                     = plan_for((rows + threads - 1) / threads);
+      plan.scratch_bytes               = threads * cols * sizeof(T);
+      const Sink sink                  = [&] {
+        if constexpr (is_lse) {
+          return Sink{y.data(), one_apart};
+        } else {
+          return Sink{y.data(), 1, map};
+        }
+      }();
+      KokkosNN::Impl::launch<1>(
+          Host(), plan,
+          KokkosNN::Impl::StagedRows<Op, pack, Math, Source, Sink>{Source{x.data(), 1, map}, sink, rows,
+                                                                   Math(scale, MaskedRowPolicy::nan), int(cols), 0});
+      Host().fence();
+
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto logit = [&](std::int64_t c) { return scale * double(float(x[r * cols + c])); };
+        double max = logit(0), sum = 0;
+        for (std::int64_t c = 1; c < cols; ++c) max = std::max(max, logit(c));
+        for (std::int64_t c = 0; c < cols; ++c) sum += std::exp(logit(c) - max);
+        for (std::int64_t c = 0; c < (is_lse ? 1 : cols); ++c) {
+          const double lse      = max + std::log(sum);
+          const double expected = is_lse                           ? lse
+                                  : Op == RowOperator::log_softmax ? logit(c) - lse
+                                                                   : std::exp(logit(c) - lse);
+          const double got      = double(float(y[is_lse ? r : r * cols + c]));
+          const double bound =
+              (sizeof(Y) == 2 ? 0.01 : 2e-6) * std::max(std::abs(expected), Op == RowOperator::softmax ? 0.0 : 1.0);
+          ASSERT_LE(std::abs(got - expected), bound)
+              << "row " << r << ", column " << c << " of " << cols << ", scale " << scale;
+        }
+      }
+      EXPECT_EQ(float(y[written]), 7.0f) << "written behind the rows";
+      EXPECT_EQ(float(y[written + 1]), 7.0f) << "written behind the rows";
+    }
+  }
+}
+
+TEST(RowForms, ShortRowsThroughScratchMatch) {
+  staged_rows_match<float, float, RowOperator::softmax>();
+  staged_rows_match<float, float, RowOperator::log_softmax>();
+  staged_rows_match<float, float, RowOperator::logsumexp>();
+  staged_rows_match<UpperHalf, UpperHalf, RowOperator::softmax>();
+  staged_rows_match<UpperHalf, UpperHalf, RowOperator::log_softmax>();
+  staged_rows_match<UpperHalf, float, RowOperator::logsumexp>();
+}
+
+/// The same of a gradient, whose results go over dy.
+template <class T, RowOperator Op>
+void staged_gradients_match() {
+  if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
+  using Math                  = KokkosNN::Impl::GradientMath<Op, float, KokkosNN::Impl::exp_accuracy_for<T>>;
+  constexpr std::int64_t rows = 7;
+  constexpr double scale      = -0.5;
+  for (std::int64_t cols = 1; cols <= 19; ++cols) {
+    std::vector<T> y(rows * cols), dy(rows * cols), dx(rows * cols + 1, T(7.0f));
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      y[i]  = T(static_cast<float>((i * 37) % 23) * 0.01f - (Op == RowOperator::log_softmax_backward ? 2.0f : 0.0f));
+      dy[i] = T(static_cast<float>((i * 29) % 19) * 0.5f - 4.0f);
+    }
+    RowPlan plan       = plan_for((rows + threads - 1) / threads);
+    plan.scratch_bytes = 2 * threads * cols * sizeof(T);
+    KokkosNN::Impl::launch<1>(
+        Host(), plan,
+        KokkosNN::Impl::StagedGradients<Op, pack, Math, T>{
+            y.data(), dy.data(), dx.data(), rows, Math(scale, MaskedRowPolicy::nan), int(cols), {}});
+    Host().fence();
+
+    for (std::int64_t r = 0; r < rows; ++r) {
+      double sum = 0;
+      for (std::int64_t i = r * cols; i < (r + 1) * cols; ++i) {
+        sum += double(float(dy[i])) * (Op == RowOperator::softmax_backward ? double(float(y[i])) : 1.0);
+      }
+      for (std::int64_t i = r * cols; i < (r + 1) * cols; ++i) {
+        const double value = float(y[i]), gradient = float(dy[i]);
+        const double expected =
+            scale * (Op == RowOperator::softmax_backward ? value * (gradient - sum) : gradient - std::exp(value) * sum);
+        ASSERT_NEAR(double(float(dx[i])), expected, sizeof(T) == 2 ? 0.05 : 1e-5) << cols << " columns, element " << i;
+      }
+    }
+    EXPECT_EQ(float(dx.back()), 7.0f) << "written behind the rows";
+  }
+}
+
+TEST(RowForms, GradientsOfShortRowsThroughScratchMatch) {
+  staged_gradients_match<float, RowOperator::softmax_backward>();
+  staged_gradients_match<float, RowOperator::log_softmax_backward>();
+  staged_gradients_match<UpperHalf, RowOperator::softmax_backward>();
+  staged_gradients_match<UpperHalf, RowOperator::log_softmax_backward>();
+}
+
 template <bool has_rims>
 using InScratch = KokkosNN::Impl::PackedScratchStorage<RowOperator::softmax, UpperHalf, float, pack, 3, has_rims>;
 

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -392,6 +394,63 @@ TEST(InnerLanes, EveryNumberOfLanesMatches) {
 
     EXPECT_EQ(plan.lanes, lanes);
     EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, options)) << lanes << " lanes";
+  }
+}
+
+template <RowOperator Op, class T, class Y = T>
+void serves_many_short_rows() {
+  for (const std::int64_t cols : {1, 3, 7, 10, 17, 25}) {
+    const std::int64_t rows = many_short_rows<T>(cols);
+    for (const Recipe recipe : all_recipes) {
+      if (cols > 7 && recipe != Recipe::wide) continue;
+      for (const double scale : {1.0, -0.3}) {
+        Trial<Op, T, Y> trial(rows, cols, recipe);
+        const SoftmaxOptions options{.scale = scale};
+        const RowPlan plan = trial.plan(options);
+
+        EXPECT_EQ(plan.staged, go_through_scratch<T>(cols)) << to_string(plan);
+        EXPECT_TRUE(took_the_path(trial, plan.strategy, options))
+            << rows << " x " << cols << ", " << to_string(recipe) << ", scale " << scale;
+      }
+    }
+  }
+}
+
+TEST(VectorLanes, ManyShortRowsThatBeginAnywhereMatch) {
+  serves_many_short_rows<RowOperator::softmax, float>();
+  serves_many_short_rows<RowOperator::log_softmax, float>();
+  serves_many_short_rows<RowOperator::logsumexp, float>();
+  serves_many_short_rows<RowOperator::softmax, double>();
+  serves_many_short_rows<RowOperator::softmax, BHalf>();
+  serves_many_short_rows<RowOperator::log_softmax, Half>();
+  serves_many_short_rows<RowOperator::logsumexp, Half, float>();
+}
+
+TEST(VectorLanes, ManyShortRowsMatchInPlaceAndHoldWhatIsNoNumber) {
+  constexpr std::int64_t cols = 7;
+  const std::int64_t rows     = many_short_rows<float>(cols);
+  const Kokkos::View<float**, Kokkos::LayoutRight, Exec> x("x", rows, cols), y("y", rows, cols);
+  const auto on_host  = Kokkos::create_mirror_view(x);
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < cols; ++c) on_host(r, c) = static_cast<float>((r * cols + c) % 11);
+  }
+  on_host(3, 2) = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t c = 0; c < cols; ++c) on_host(5, c) = -inf;
+  on_host(rows - 1, cols - 1) = inf;
+  Kokkos::deep_copy(x, on_host);
+
+  KokkosNN::softmax(x, y);
+  KokkosNN::softmax(x, x);
+
+  const auto of_x = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), x);
+  const auto of_y = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const bool is_number = r != 3 && r != 5 && r != rows - 1;
+    for (std::int64_t c = 0; c < cols; ++c) {
+      ASSERT_EQ(std::isnan(of_y(r, c)), !is_number) << r << ", " << c;
+      if (is_number) ASSERT_EQ(of_x(r, c), of_y(r, c)) << r << ", " << c;
+    }
   }
 }
 

@@ -94,6 +94,7 @@ struct RowProblem {
   std::int64_t inner  = 1;    ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
   bool inner_contiguous = false;  ///< that axis has unit stride in x and in y
   RowForm form        = RowForm::any;  ///< as addresses have it; whether columns fill their packs, the planner sees
+  bool one_piece      = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
 };
 
 struct TuningTable;
@@ -133,6 +134,7 @@ struct RowPlan {
   std::size_t scratch_bytes = 0;  ///< team scratch
   RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
   bool few_rows          = false;  ///< team_registers: by the kernel for so few rows that all teams run at once
+  bool staged            = false;  ///< vector_lanes: a row a thread, through team scratch by whole packs
   bool streams           = false;  ///< on a host: results go past the caches, being too many for them
   bool batch_invariant   = false;  ///< as Determinism asks for
 

@@ -46,7 +46,8 @@ class Planner {
         m_is_batch_invariant(options.determinism == Determinism::batch_invariant) {
     m_pack   = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
     m_policy = policy_for(traits.backend, m_pack);
-    if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend);
+    if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend, m_pack);
+    if (is_cross_entropy(problem.op) && traits.backend == Backend::cuda) Impl::tune_cuda_for_label(m_policy, m_pack);
     if (problem.op == RowOperator::masked_softmax && traits.backend == Backend::cuda) {
       Impl::tune_cuda_for_mask(m_policy, m_pack);
     }
@@ -86,8 +87,8 @@ class Planner {
         inner_lanes();
         break;
     }
+    m_plan.eviction = eviction();
     if (prefetches_rows()) prefetch_later_rows();
-    m_plan.eviction        = eviction();
     m_plan.streams         = streams_results();
     m_plan.batch_invariant = m_is_batch_invariant;
     validate_plan();
@@ -356,13 +357,39 @@ class Planner {
                             m_plan.strategy == RowStrategy::team_scratch || m_plan.strategy == RowStrategy::team_online;
     const bool is_held_long = !is_reduction(m_problem.op) || m_plan.packs_per_thread <= 4;
     return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient() &&
-           !is_masked(m_problem.op);
+           !is_masked(m_problem.op) && gains_by_prefetch();
+  }
+
+  /// Where what was read is kept to the last, results are written to memory early, and rows that others have asked for
+  /// are in the way of that, unless threads have few loads of their own in flight. Others ask if they hold few packs;
+  /// but of those that do not loop, and of a team that fills a multiprocessor, all wait for memory at once.
+  bool gains_by_prefetch() const {
+    if (!chooses_prefetch() || asks_anyhow()) return true;
+    const int k = m_plan.packs_per_thread;
+    if (m_plan.eviction == Eviction::last) return k <= 2 || (k <= m_policy.prefetch_packs && leaves_packs_empty());
+    return k == m_policy.prefetch_packs || (k <= 2 && m_pack == 8);
+  }
+  /// Teams that hold rows in registers: with and without was measured for these. Doubles take so long to compute that
+  /// some rows ahead are always worth it, unless they are short.
+  bool chooses_prefetch() const {
+    if (!tells_when_to_evict() || is_reduction(m_problem.op)) return false;
+    return m_plan.strategy == RowStrategy::vector_lanes || (m_plan.strategy == RowStrategy::team_registers && m_pack > 2);
+  }
+  bool asks_anyhow() const { return m_plan.staged || m_plan.team_size > Impl::max_threads_when_wide; }
+  bool leaves_packs_empty() const { return 10 * m_packs < 9 * std::int64_t(m_plan.lanes) * m_plan.packs_per_thread; }
+
+  /// Threads of a multiprocessor by rule: as many as the largest team of the strategy has, but twice as many of those
+  /// that hold little, where they need that to have enough in flight.
+  std::int64_t threads_by_rule() const {
+    const bool hold_little = chooses_prefetch() && !m_plan.staged && m_plan.packs_per_thread <= 2;
+    const bool need_more   = leaves_packs_empty() || (m_pack == 8 && m_plan.eviction != Eviction::last);
+    return std::int64_t(max_team_size()) * (hold_little && need_more ? 2 : 1);
   }
 
   /// The rows of teams that come a wave later, or as many bytes later as the cache keeps; only if there is a second
-  /// wave. By rule a multiprocessor holds as many threads as the largest team of the strategy has.
+  /// wave.
   void prefetch_later_rows() {
-    const std::int64_t teams = std::int64_t(m_traits.multiprocessors) * (max_team_size() / m_plan.team_size);
+    const std::int64_t teams = m_traits.multiprocessors * (threads_by_rule() / m_plan.team_size);
     const std::int64_t wave  = teams * m_plan.rows_per_team;
     if (m_problem.rows <= wave) return;
     const double row_bytes = static_cast<double>(m_problem.cols) * m_problem.x_bytes;
@@ -388,7 +415,15 @@ class Planner {
     if (m_plan.launches == 2) return Eviction::last;
     const double caches     = moved_bytes() / static_cast<double>(m_traits.cache);
     const auto* const entry = Impl::entry_for(eviction_table(), &Impl::EvictionPolicy::max_caches, caches);
-    return entry == nullptr ? Eviction::normal : entry->eviction;
+    if (entry == nullptr) return Eviction::normal;
+    const bool is_too_much = entry->eviction == Eviction::last && caches > m_policy.prefetch_last_caches;
+    return is_too_much && prefetches_anyhow() ? Eviction::normal : entry->eviction;
+  }
+
+  /// Whether rows are asked for ahead, if they may be, whatever is kept.
+  bool prefetches_anyhow() const {
+    const bool is_by_itself = m_plan.strategy != RowStrategy::split_row && m_plan.strategy != RowStrategy::inner_lanes;
+    return is_by_itself && !is_gradient() && (!chooses_prefetch() || asks_anyhow());
   }
 
   std::span<const Impl::EvictionPolicy> eviction_table() const {
@@ -403,7 +438,38 @@ class Planner {
     return elements() * (read + written);
   }
 
+  /// Whether rows are short, many, of one piece of memory and begin between packs: they have a kernel of their own, in
+  /// which nothing can be chosen.
+  bool goes_through_scratch() const {
+    const bool is_free           = m_request.lanes == 0 && m_request.packs_per_thread == 0 && m_request.team_size == 0;
+    const std::int64_t row_bytes = m_problem.cols * m_problem.x_bytes;
+    return is_free && has_rims() && m_problem.one_piece && has_staged_kernel() &&
+           row_bytes <= m_policy.staged_row_bytes &&
+           m_problem.rows <= std::int64_t(INT_MAX) * m_policy.staged_team_size &&  // a team has one turn
+           m_problem.rows >= row_bytes * m_policy.staged_rows_per_byte * m_traits.multiprocessors;
+  }
+
+  /// Of tensors of one type.
+  bool has_staged_kernel() const {
+    if (m_problem.op == RowOperator::logsumexp) return true;
+    if (m_problem.x_type != m_problem.y_type) return false;
+    if (Impl::is_forward(m_problem.op)) return true;
+    const bool sums_rows =
+        m_problem.op == RowOperator::softmax_backward || m_problem.op == RowOperator::log_softmax_backward;
+    return sums_rows && m_problem.dy_type == m_problem.y_type;
+  }
+
+  void vector_lanes_by_scratch() {
+    m_plan.staged    = true;
+    m_plan.lanes     = 1;
+    m_plan.team_size = m_policy.staged_team_size;
+    set_league(m_plan.team_size);
+    set_scratch(static_cast<std::size_t>(m_plan.team_size) * row_tensors(m_problem.op) * m_problem.cols *
+                m_problem.x_bytes);
+  }
+
   void vector_lanes() {
+    if (goes_through_scratch()) return vector_lanes_by_scratch();
     const auto* entry = register_entry();
     int k             = m_request.packs_per_thread;
     if (k == 0) {
@@ -814,6 +880,7 @@ std::string to_string(const RowPlan& plan) {
   if (plan.launches == 2) text << ",twice";
   if (plan.form == RowForm::shifted) text << ",shifted";
   if (plan.few_rows) text << ",few";
+  if (plan.staged) text << ",staged";
   text << ']';
   return text.str();
 }

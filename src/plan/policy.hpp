@@ -38,6 +38,9 @@ struct Policy {
   std::span<const RegisterPolicy> registers;  ///< ascending max_packs; for the pack width at hand
   int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
   int few_rows_threads;               ///< a multiprocessor has at most so many in a kernel for few rows
+  int staged_row_bytes;               ///< rows of up to so many bytes that begin between packs go through team scratch
+  int staged_team_size;               ///< in teams of so many threads,
+  int staged_rows_per_byte;           ///< if a multiprocessor has so many for every byte of one
   int scratch_packs_per_thread;       ///< team_scratch: sets the team size
   int scratch_team_size;              ///< up to here
   std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
@@ -45,6 +48,8 @@ struct Policy {
   std::span<const EvictionPolicy> inner_evictions;  ///< the same of rows side by side
   std::span<const EvictionPolicy> split_evictions;  ///< and of rows that teams share
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
+  double prefetch_last_caches;  ///< what is asked for anyhow is kept to the last up to so many caches
+  int prefetch_packs;      ///< rows in so many packs a thread, or in fewer, are asked for, unless they are kept to the last
   double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
   int online_team_size;
   std::int64_t online_long_cols;   ///< rows from here on take the largest team that team_online has
@@ -80,7 +85,10 @@ Policy policy_hip(int pack);
 Policy policy_host(int pack);
 
 /// Changes a backend's policy to what a gradient needs.
-void tune_for_gradient(Policy& policy, Backend backend);
+void tune_for_gradient(Policy& policy, Backend backend, int pack);
+
+/// Changes CUDA's policy to what rows with a label need.
+void tune_cuda_for_label(Policy& policy, int pack);
 
 /// Changes CUDA's policy to what rows under a mask need.
 void tune_cuda_for_mask(Policy& policy, int pack);

@@ -2,12 +2,14 @@
 #include "policy.hpp"
 
 #include <cstdint>
+#include <limits>
 
 // Measured on one NVIDIA H200, 2026-11-21, cold L2: share of a device copy of the same bytes in the same run.
 //
 // What falls short of the copy, and what ncu says of it:
-// - 16-bit rows of 16 columns: 0.85. Two of three issue slots are taken, most of them by what a row costs besides its
-//   elements. So do odd rows of less than 64 columns, 0.6, and odd 16-bit rows of less than 256, 0.6 to 0.7.
+// - short rows that begin between packs: floats of 7 columns 0.6, of 33 and 63 0.85 to 0.95, bf16 0.6 to 0.7. A thread
+//   takes its row's elements one by one from team scratch, in some 15 instructions each, floats 27. 16-bit rows of 121
+//   to 255 columns, which have two elements of their rims for every three that a thread has in packs: 0.7 to 0.85.
 // - 4096 rows of 1408 to 2560 columns: 0.94 to 0.97. Few waves of teams, in which a warp waits for memory an eighth of
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
 // - doubles beyond 8192 columns: 0.72 to 0.85. One team of up to 1024 threads fills a multiprocessor, so nothing runs
@@ -16,8 +18,8 @@
 //   lasts as long as its letters take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
 //   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read. One kernel
-//   by all of the device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so in
-//   46 to 49 us (two kernels do all in 61), and with exponentials takes 51: 0.70.
+//   by all of the device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so
+//   in 46 to 49 us (two kernels do all in 61), and with exponentials takes 51: 0.70.
 // - LayoutLeft with 1024 columns: 0.79 (16-bit types 0.72). A team moves a slab, 64 bytes of each column, and memory is
 //   slow at that: a kernel that only copies so has 0.82, by slabs of 128 bytes, which need a team of 1024 threads, 0.86
 //   (32 bytes: 0.70; 8192 columns by slabs of 32 bytes, which is all that a multiprocessor can hold: 0.66). Asking for
@@ -37,9 +39,15 @@ constexpr RegisterPolicy registers_v2[] = {
 };
 
 // float, and mixed with 16 bits: 4 elements a pack. Where no kernel has 5 or 10 (is_exact_packs) 8 are tried.
+// Two packs a thread move memory in longer pieces than four, but a second one that half of the lanes lack costs more.
 constexpr RegisterPolicy registers_v4[] = {
-    {8, 2, 128},     // 1048576 x 16: 0.97, with 1 pack 0.72, with 4 0.65; x 32: 0.97, with 4 packs 0.87
-    {128, 4, 128},   // 1048576 x 64: 0.99, with 8 packs 0.75; 32768 x 256: 0.96, with 8 packs 0.95, with 2 0.96
+    {2, 1, 128},     // 1048576 x 8: 20.7 us, with 2 packs, which one thread has then, 24.9
+    {4, 2, 128},     // 1048576 x 16: 0.99, with 1 pack 0.88, with 4 0.66
+    {6, 4, 128},     // 1048576 x 24: 54.9 us, with 2 packs 57.2
+    {8, 2, 128},     // 1048576 x 32: 0.99, with 4 packs 0.90
+    {13, 4, 128},    // 1048576 x 48: 101.0 us, with 2 packs 106.9; x 36: 88.7 and 105.4
+    {16, 2, 128},    // 1048576 x 64: 129.8 us, with 4 packs 131.4; x 56: 116.0 and 118.3
+    {128, 4, 128},   // 1048576 x 100: 215 us, with 2 packs 221; 32768 x 256: 20.8 and 20.8
     {256, 8, 128},   // 4096 x 1024: 0.96, with 4 packs 0.91
     {320, 10, 128},  // 4096 x 1280: 0.98 and all in one wave, with 5 packs of two warps 0.96; x 1152: 0.95 and 0.92
     {384, 4, 128},   // 4096 x 1408: 0.95, with 6 packs 0.91; x 1536: 0.96 and 0.92
@@ -51,10 +59,28 @@ constexpr RegisterPolicy registers_v4[] = {
 
 // 16-bit types: 8 elements a pack; up to 4 packs a thread are kept in float, more as they were loaded
 constexpr RegisterPolicy registers_v8[] = {
-    {8, 2, 128},     // 1048576 x 32: 0.96, with 4 packs 0.65; x 64: 0.97, with 4 packs 0.86
-    {640, 4, 128},   // 32768 x 256: 0.96, with 2 packs 0.93; 16384 x 4096: 0.99, with 8 packs 0.95; 4096 x 5000: 25.3
-                     // us and 26.4
+    {2, 1, 128},     // 1048576 x 16: 20.5 us, with 2 packs 24.7
+    {4, 2, 128},     // 1048576 x 32: 0.99, with 1 pack 0.93, with 4 0.65
+    {6, 4, 128},     // 1048576 x 40: 50.4 us, with 2 packs 51.3; log_softmax 53.8 and 62.3
+    {8, 2, 128},     // 1048576 x 64: 0.99, with 4 packs 0.88; x 56: 64.5 us and 76.9
+    {12, 4, 128},    // 1048576 x 72: 85.2 us, with 2 packs 93.5; x 96: 100.5 and 101.4
+    {16, 2, 128},    // 1048576 x 128: 129.7 us, with 4 packs 131.7; log_softmax x 120: 133 and 139
+    {24, 4, 128},    // 524288 x 160: 85.2 us, with 2 packs 97.0
+    {32, 2, 128},    // 524288 x 248: 128.9 us, with 4 packs 132.1; x 200: 107.2 and 108.9
+    {48, 4, 128},    // 262144 x 320: 84.3 us, with 2 packs 86.4
+    {64, 2, 128},    // 262144 x 400: 103.2 us, with 4 packs 103.6; 16384 x 512: 12.6 and 12.8
+    {640, 4, 128},   // 16384 x 4096: 0.99, with 8 packs 0.95; 4096 x 5000: 25.3 us and 26.4
     {8192, 8, 128},  // 16384 x 8192: 0.98, with 4 packs 0.87; 4096 x 32768: 0.97, by split_row 0.80; 2048 x 65536: 0.89
+};
+
+// rows with a label: no cross entropy has kernels of one pack, or of 5 or 10
+constexpr RegisterPolicy registers_labelled_v4[] = {
+    {8, 2, 128}, {128, 4, 128}, {320, 8, 128}, {384, 4, 128}, {448, 8, 128}, {512, 4, 128}, {8192, 8, 128},
+};
+constexpr RegisterPolicy registers_labelled_v8[] = {
+    {8, 2, 128},
+    {640, 4, 128},
+    {8192, 8, 128},
 };
 
 // rows under a mask, of 16 bytes a pack: fewer threads a row, of which fewer have nothing to do
@@ -67,8 +93,10 @@ constexpr RegisterPolicy registers_masked[] = {
 
 // log-sum-exps of floats, in microseconds: with nothing to write, fewer threads a row are enough
 constexpr RegisterPolicy registers_reduction_v4[] = {
-    {2, 2, 128},     // more would be empty
-    {16, 4, 128},    // 1048576 x 16: 25, with 2 packs 31; x 32: 44, with 2 packs 58, with 8 51
+    {2, 2, 128},     // 1048576 x 8: 15.3, with 1 pack 20.9
+    {8, 4, 128},     // 1048576 x 16: 24, with 2 packs 26; x 32: 42, with 2 packs 48, with 8 55
+    {10, 8, 128},    // 1048576 x 40: 60.5, with 4 packs 68.6
+    {16, 4, 128},    // 1048576 x 64: 77, with 8 packs 89; x 48: 70 and 71
     {63, 8, 128},    // 1048576 x 128: 134, with 4 packs 151; 262144 x 197: 68 and 89
     {128, 4, 128},   // 32768 x 256: 15.8, with 8 packs 16.6; 16384 x 512: 15.6 and 16.4
     {384, 8, 128},   // 4096 x 1536, by 6 packs then: 13.4, with 4 packs 14.1
@@ -78,9 +106,14 @@ constexpr RegisterPolicy registers_reduction_v4[] = {
 
 // the same of 16 bits
 constexpr RegisterPolicy registers_reduction_v8[] = {
-    {2, 2, 128},    // 1048576 x 16: 18.7, with 4 packs 22.6
-    {512, 4, 128},  // 1048576 x 32: 25, with 2 packs 32; x 64: 45 and 60; x 128: 82, with 8 packs 80
-    {8192, 8, 128},
+    {2, 2, 128},   // 1048576 x 16: 15.2, with 1 pack 21.1
+    {4, 4, 128},   // 1048576 x 32: 23.9, with 2 packs 26.2
+    {6, 8, 128},   // 1048576 x 40: 34.4, with 4 packs 37.9
+    {8, 4, 128},   // 1048576 x 64: 43, with 2 packs 49, with 8 55
+    {12, 8, 128},  // 1048576 x 80: 62, with 4 packs 73; x 96: 72 and 74
+    {16, 4, 128},  // 524288 x 128: 43.7, with 8 packs 53.4
+    {32, 8, 128},  // 524288 x 192: 66, with 4 packs 75; x 256: 75.8 and 77.9
+    {512, 4, 128}, {8192, 8, 128},
 };
 
 // Who reads a tensor once has no use for its lines. Given up before all else they leave the cache to results and to
@@ -93,7 +126,9 @@ constexpr RegisterPolicy registers_reduction_v8[] = {
 constexpr EvictionPolicy evictions_forward[] = {
     {0.6, Eviction::half_last},     // f32 4096 x 1024: 12.98, 12.50; 4096 x 1025: 12.64, 11.96
     {1.6, Eviction::quarter_last},  // 4096 x 2048: 21.5, 21.2; 32768 x 256: 20.9, 21.0
-    {3, Eviction::last},            // 4096 x 4096: 37.4, 36.7; 4096 x 8192, more than that: 68.7, 69.1
+    // Where nobody asks for rows ahead (prefetch_packs): 4096 x 4096: 37.5, 35.9 (asked for 36.8, 36.6); x 8192: 70.5,
+    // 67.6 (68.8, 69.4); bf16 x 12672: 56.1, 53.9 (55.2, 57.0); 1048576 x 128: 262, 252 (256, 257).
+    {std::numeric_limits<double>::infinity(), Eviction::last},
 };
 constexpr EvictionPolicy evictions_inner[] = {
     {0.6, Eviction::half_last},  // LayoutLeft f32 65536 x 64: 14.2, 13.9
@@ -126,10 +161,26 @@ Policy policy_cuda(int pack) {
   // 264 x 1024 f32 in a graph: 2.36 us, by other kernels 2.93; 528 x 4096 4.8 and 5.65, 1584 x 1024 4.0 and 4.8. Twice
   // as many: 1056 x 4096 14.1 us instead of 12.7, half as many: 13.0.
   policy.few_rows_threads          = 1024;
+  // f32 1048576 x 63: 138 us, by lanes 140, x 49: 113 and 130, x 33: 80 and 103, x 7: 26 and 100; bf16 x 100: 152 and
+  // 182, x 33: 50 and 182, x 7: 21 and 169; f64 x 25: 109 and 119, x 7: 37 and 43.
+  policy.staged_row_bytes = 240;
+  policy.staged_team_size = 128;  // bf16 1048576 x 33: 50.5 us, with 64 threads 52.1, with 256 53.1
+  // The longer a row, the longer takes the one wave that few of them are. f32 33792 x 7: 5.7 us, by lanes 7.3; 67584 x
+  // 33: 11.4 and 11.1; 135168 x 55: 26.9 and 21.9; bf16 8192 x 7: 2.3 and 2.9; 16896 x 33: 7.3 and 7.2; 33792 x 55: 9.3
+  // and 10.
+  policy.staged_rows_per_byte      = pack == 8 ? 2 : 8;
   policy.scratch_packs_per_thread  = pack <= 4 ? 4 : 8;  // 16384 x 8192 bf16: 0.94, with 4 0.83
   policy.scratch_team_size         = 256;                // 4096 x 8192 f32: 0.82, with 128 0.74
   policy.max_scratch_row_bytes     = 0;                  // never faster than registers
   policy.prefetch_caches           = 0.2;   // 4096 x 8192 f32: 0.97, without 0.95, with 0.25 0.93
+  policy.prefetch_last_caches      = 3;     // 4096 x 32000 f32: 253 us, kept to the last 254; 1048576 x 33: 75 and 77
+  // Small calls, with and without: f32 16384 x 512 by 4 packs 20.7 us and 21.3, by 8 packs 8576 x 1024 22.4 and 21.9,
+  // by 2 packs 137216 x 64 22.3 and 22.0; bf16 4096 x 4096 by 4 packs 20.6 and 21.3, 1048576 x 16 by 1, twice as far
+  // ahead, 20.6 and 21.5. Large ones, kept to the last: f32 by 8 packs 16384 x 781 30.7 and 29.4, by 4 1048576 x 128 257
+  // and 252, but with a quarter of them empty x 96 191 and 206, 262144 x 197 107 and 113, by 2 1048576 x 64 128.3 and
+  // 129.7, log_softmax 130 and 138; by teams of 1024 4096 x 32000 254 and 256, through team scratch 1048576 x 33 77 and
+  // 84. Doubles in turn, by 8 packs: 4096 x 1024 21.5 and 22.6, x 8192 136 and 140.
+  policy.prefetch_packs            = 4;
   policy.prefetch_online_caches    = 0.7;   // before tiles were held, 4096 x 8192 f32: 0.82, without 0.77
   policy.online_team_size          = 384;    // two teams a multiprocessor; 4096 x 32768 f32: 0.77, with 768 0.72
   policy.online_long_cols          = 49152;  // 2048 x 65536 f32 by 768 threads: 0.72, by 384 0.69
@@ -162,6 +213,11 @@ Policy policy_cuda(int pack) {
   policy.inner_looping_team_size   = 512;  // 65536 x 2048 f32: 416 us, of 256 threads 424; 131072 x 1100: 441 and 449
   policy.elements_per_turn         = 1;
   return policy;
+}
+
+void tune_cuda_for_label(Policy& policy, int pack) {
+  if (pack == 4) policy.registers = registers_labelled_v4;
+  if (pack == 8) policy.registers = registers_labelled_v8;
 }
 
 void tune_cuda_for_mask(Policy& policy, int pack) {

@@ -26,10 +26,13 @@ Policy policy_hip(int) {
   policy.registers                 = registers;
   policy.few_rows_team_size        = 256;  // a wavefront on each SIMD
   policy.few_rows_threads          = 0;    // it has no such kernel
+  policy.staged_row_bytes          = 0;    // nor such a one
   policy.scratch_packs_per_thread  = 4;
   policy.scratch_team_size         = 256;
   policy.max_scratch_row_bytes     = 0;      // see above
   policy.prefetch_caches           = 0;      // there is no instruction that only asks for memory
+  policy.prefetch_last_caches      = 0;
+  policy.prefetch_packs            = 0;
   policy.prefetch_online_caches    = 0;
   policy.online_team_size          = 512;    // two teams a CU, of which one loads while the other joins its sums
   policy.online_long_cols          = INT64_MAX;

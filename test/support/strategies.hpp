@@ -41,6 +41,20 @@ StrategyTrial<Op, X, Y> strategy_trial(RowStrategy strategy, std::int64_t rows, 
   return {x, y, strategy_axis, recipe};
 }
 
+/// Rows so many that short ones of one piece of memory go through team scratch on an NVIDIA GPU; few on a host.
+template <class T>
+std::int64_t many_short_rows(std::int64_t cols) {
+  const int multiprocessors = KokkosNN::device_traits(Exec()).multiprocessors;
+  return 8 * cols * std::int64_t(sizeof(T)) * multiprocessors + 61;
+}
+
+/// Whether such rows, of up to `most_bytes`, do so.
+template <class T>
+bool go_through_scratch(std::int64_t cols, std::int64_t most_bytes = 240) {
+  const std::int64_t bytes = cols * std::int64_t(sizeof(T));
+  return KokkosNN::device_traits(Exec()).backend == KokkosNN::Backend::cuda && bytes % 16 != 0 && bytes <= most_bytes;
+}
+
 /// Whether the strategy can be forced on `rows` x `cols`.
 template <RowOperator Op, class X, class Y = X>
 bool can_serve(RowStrategy strategy, std::int64_t rows, std::int64_t cols) {

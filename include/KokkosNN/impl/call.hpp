@@ -71,6 +71,7 @@ RowProblem problem_of(RowOperator op, const RowLayout& layout) {
   problem.inner             = layout.inner();
   problem.inner_contiguous  = layout.inner_contiguous();
   problem.form              = layout.form;
+  problem.one_piece         = layout.one_piece;
   return problem;
 }
 

@@ -140,6 +140,11 @@ constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowFo
   return is_forward(op) && is_power && leaves_registers(backend, form, x_bytes, moved_bytes);
 }
 
+/// Whether rows that a warp has alone or several of have a kernel of k packs for them alone.
+constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form) {
+  return backend == Backend::cuda && is_forward(op) && form != RowForm::any && k != 5;  // 5 packs are for larger teams
+}
+
 /// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and
 /// what is written share a first-level cache.
 constexpr int host_piece(int accumulator_bytes) { return 16384 / accumulator_bytes; }

@@ -94,6 +94,7 @@ RowPlan plan_gradient(RowOperator op, const Exec& exec, const GradientLayout& la
   problem.inner             = layout.inner();
   problem.inner_contiguous  = layout.inner_contiguous();
   problem.form              = layout.form;
+  problem.one_piece         = layout.one_piece;
   return make_plan(problem, device_traits(exec), options);
 }
 

@@ -7,15 +7,18 @@
 #include <KokkosNN/impl/kernels/host_inner.hpp>
 #include <KokkosNN/impl/kernels/host_rows.hpp>
 #include <KokkosNN/impl/kernels/inner_lanes.hpp>
+#include <KokkosNN/impl/kernels/row_in_lanes.hpp>
 #include <KokkosNN/impl/kernels/row_in_team.hpp>
 #include <KokkosNN/impl/kernels/split_row.hpp>
 #include <KokkosNN/impl/kernels/split_twice.hpp>
+#include <KokkosNN/impl/kernels/staged_rows.hpp>
 #include <KokkosNN/impl/layout.hpp>
 #include <KokkosNN/impl/workspace.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -123,6 +126,20 @@ template <class Rows>
 requires requires { typename Rows::value_type; }
 inline constexpr int element_bytes<Rows> = sizeof(typename Rows::value_type);
 
+/// Whether short rows that begin between packs have a kernel that takes them through team scratch.
+template <class Source, class Sink>
+inline constexpr bool has_staged_kernel = false;
+template <class T>
+inline constexpr bool has_staged_kernel<MemoryRows<const T, RowForm::shifted, RowStride>,
+                                        MemoryRows<T, RowForm::shifted, RowStride>> = true;
+template <class X, class Y>
+inline constexpr bool has_staged_kernel<MemoryRows<const X, RowForm::shifted, RowStride>, MemoryScalars<Y, RowStride>> =
+    true;
+template <class T, class Map>
+inline constexpr bool
+    has_staged_kernel<PairRows<MemoryRows<const T, RowForm::shifted, Map>, MemoryRows<const T, RowForm::shifted, Map>>,
+                      MemoryRows<T, RowForm::shifted, Map>> = true;
+
 /// One call on rows that a Source gives and a Sink takes.
 template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
 struct RowsCall {
@@ -147,6 +164,7 @@ struct RowsCall {
 
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
     if (plan.strategy == RowStrategy::split_row) return run_on_split_rows(own_workspace);
+    if (plan.staged) return run_staged();
     if constexpr (runs_in_pieces) {
       plan.strategy == RowStrategy::team_online ? run_in_pieces<false>() : run_in_pieces<true>();
     } else {
@@ -222,6 +240,10 @@ struct RowsCall {
         using Kernel = FewRows<op, V, Storage, Math, Source, Sink>;
         if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, sink, cols, math});
       }
+      if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Storage>) {
+        constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
+        if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Storage>();
+      }
       // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
       // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
       // the registers of a kernel do not depend on its team.)
@@ -252,6 +274,39 @@ struct RowsCall {
     launch<max_threads, ExecutionSpace, residency>(
         exec, plan,
         RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, reader, sink, math, rows, cols, prefetching_teams));
+  }
+
+  /// Whether row_in_lanes serves the plan: its teams have one turn each.
+  bool is_one_turn_in_lanes(int max_threads) const {
+    return plan.strategy == RowStrategy::vector_lanes && plan.team_size <= max_threads &&
+           plan.league_size * plan.rows_per_team >= rows;
+  }
+
+  template <int max_threads, class Storage>
+  void run_in_lanes() const {
+    Source reader               = source;
+    const int prefetching_teams = look_ahead(reader);
+    launch<max_threads>(
+        exec, plan,
+        RowInLanes<op, V, Storage, Math, Source, Sink>{reader, sink, rows, math, static_cast<int>(cols), plan.lanes,
+                                                       std::countr_zero(unsigned(plan.lanes)), prefetching_teams});
+  }
+
+  void run_staged() const {
+    if constexpr (backend == Backend::cuda && has_staged_kernel<Source, Sink>) {
+      constexpr int max_threads = max_threads_when_wide;
+      const int columns         = static_cast<int>(cols);
+      if constexpr (is_forward(op)) {
+        Source reader               = source;
+        const int prefetching_teams = look_ahead(reader);
+        launch<max_threads>(
+            exec, plan, StagedRows<op, V, Math, Source, Sink>{reader, sink, rows, math, columns, prefetching_teams});
+      } else {
+        launch<max_threads>(exec, plan,
+                            StagedGradients<op, V, Math, typename Sink::value_type>{
+                                source.y.data, source.dy.data, sink.data, rows, math, columns, source.y.line_policy()});
+      }
+    }
   }
 
   /// Makes a source look ahead as planned, if it can. Returns how many teams do.

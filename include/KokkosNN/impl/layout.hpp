@@ -51,6 +51,7 @@ struct RowLayout {
   std::int64_t x_stride[max_row_dims] = {};
   std::int64_t y_stride[max_row_dims] = {};
   RowForm form                        = RowForm::any;
+  bool one_piece                      = false;  ///< as RowProblem has it
 
   /// The axis that inner_lanes runs its lanes over: the last one.
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
@@ -86,6 +87,7 @@ struct GradientLayout {
   std::int64_t extent[max_row_dims]          = {};
   std::int64_t stride[tensors][max_row_dims] = {};
   RowForm form                               = RowForm::any;  ///< of all of its tensors with columns
+  bool one_piece                             = false;         ///< as RowProblem has it, of dy too
 
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
   bool inner_contiguous() const { return n > 0 && stride[x][n - 1] == 1; }

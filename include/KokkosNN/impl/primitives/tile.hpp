@@ -672,12 +672,21 @@ struct Tile {
 
   template <class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION A max(const Used& used = {}) const {
-    Pack<A, V> m = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      if (used(k)) raise_maxima(m, pack[k]);
+    constexpr A none = -Kokkos::Experimental::infinity_v<A>;
+    if constexpr (native_lanes() > 1 && std::is_same_v<Used, AllPacks>) {
+      // A GPU's fmax ignores NaN on either side, so that only the last one need be told from it.
+      Pack<A, V> m = pack[0];
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 1; k < K; ++k) raise_maxima(m, pack[k]);
+      return Kokkos::fmax(largest(m), none);
+    } else {
+      Pack<A, V> m = filled<A, V>(none);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        if (used(k)) raise_maxima(m, pack[k]);
+      }
+      return largest(m);
     }
-    return largest(m);
   }
 
   KOKKOS_INLINE_FUNCTION void subtract(A value) {
