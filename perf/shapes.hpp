@@ -101,6 +101,10 @@ constexpr auto fused = [] {
 }();
 constexpr Array<11> fused_quick{256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12672};
 
+/// Short rows that mostly begin between packs.
+constexpr Array<10> short_odd{3, 7, 10, 17, 25, 33, 49, 63, 99, 127};
+constexpr Array<2> short_odd_quick{7, 33};
+
 constexpr Array<6> attention{16, 32, 64, 128, 256, 512};
 
 constexpr Array<8> wide{1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20};
@@ -213,6 +217,17 @@ constexpr Sweep layouts() {
           .layout = Layout::left};
 }
 
+/// 2^20 short rows of any number of columns.
+constexpr Sweep short_rows(RowOperator op, ElementType type) {
+  return {.name   = "short rows",
+          .rows   = {.fixed = 1 << 20},
+          .quick  = Columns::short_odd_quick,
+          .full   = Columns::short_odd,
+          .op     = op,
+          .x_type = type,
+          .y_type = type};
+}
+
 /// Scale and a mask, on heads of as many queries as columns; the yardstick moves all of x and y.
 constexpr Sweep masked(MaskKind mask, std::string_view name, ElementType type, std::span<const std::int64_t> keys,
                        std::span<const std::int64_t> quick = {}) {
@@ -258,6 +273,10 @@ constexpr std::array sweeps{
     Sweep{"wide, many rows", {.elements = 1 << 28}, Columns::wide_quick, Columns::wide},
     Sweep{"vocabulary", {.fixed = 4096}, Columns::vocabulary, Columns::vocabulary},
     Sweep{"cliffs", {.elements = 1 << 26}, Columns::cliffs_quick, Columns::cliffs},
+    short_rows(RowOperator::softmax, ElementType::f32),
+    short_rows(RowOperator::softmax, ElementType::bf16),
+    short_rows(RowOperator::softmax_backward, ElementType::f32),
+    short_rows(RowOperator::softmax_backward, ElementType::bf16),
     layouts(),
     types(ElementType::f64, ElementType::f64),
     types(ElementType::f32, ElementType::f32),

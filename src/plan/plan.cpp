@@ -360,34 +360,35 @@ class Planner {
            !is_masked(m_problem.op) && gains_by_prefetch();
   }
 
-  /// Where what was read is kept to the last, results are written to memory early, and rows that others have asked for
-  /// are in the way of that, unless threads have few loads of their own in flight. Others ask if they hold few packs;
-  /// but of those that do not loop, and of a team that fills a multiprocessor, all wait for memory at once.
+  /// What is kept to the last has results written to memory early and in order, and rows that are asked for ahead are in
+  /// the way of that: then only those ask who have little in flight. Otherwise rows of few packs a thread are asked for.
   bool gains_by_prefetch() const {
     if (!chooses_prefetch() || asks_anyhow()) return true;
-    const int k = m_plan.packs_per_thread;
-    if (m_plan.eviction == Eviction::last) return k <= 2 || (k <= m_policy.prefetch_packs && leaves_packs_empty());
-    return k == m_policy.prefetch_packs || (k <= 2 && m_pack == 8);
+    const int k     = m_plan.packs_per_thread;
+    const int few   = m_policy.prefetch_few_packs;
+    const int whole = m_policy.prefetch_packs;
+    if (m_plan.eviction == Eviction::last) return k <= few || (k <= whole && leaves_packs_empty());
+    return k == whole || (k <= few && m_pack == 8);
   }
-  /// Teams that hold rows in registers: with and without was measured for these. Doubles take so long to compute that
-  /// some rows ahead are always worth it, unless they are short.
+  /// Whether that was measured: for rows in registers, of doubles, which take long to compute, only for short ones.
   bool chooses_prefetch() const {
     if (!tells_when_to_evict() || is_reduction(m_problem.op)) return false;
-    return m_plan.strategy == RowStrategy::vector_lanes || (m_plan.strategy == RowStrategy::team_registers && m_pack > 2);
+    return m_plan.strategy == RowStrategy::vector_lanes ||
+           (m_plan.strategy == RowStrategy::team_registers && m_pack > 2);
   }
+  /// Whose threads all wait for memory together: a team that fills a multiprocessor, and one that fetches all its rows.
   bool asks_anyhow() const { return m_plan.staged || m_plan.team_size > Impl::max_threads_when_wide; }
   bool leaves_packs_empty() const { return 10 * m_packs < 9 * std::int64_t(m_plan.lanes) * m_plan.packs_per_thread; }
 
   /// Threads of a multiprocessor by rule: as many as the largest team of the strategy has, but twice as many of those
-  /// that hold little, where they need that to have enough in flight.
+  /// that hold little, where that much more has to be in flight.
   std::int64_t threads_by_rule() const {
-    const bool hold_little = chooses_prefetch() && !m_plan.staged && m_plan.packs_per_thread <= 2;
+    const bool hold_little = m_plan.packs_per_thread <= m_policy.prefetch_few_packs && !m_plan.staged;
     const bool need_more   = leaves_packs_empty() || (m_pack == 8 && m_plan.eviction != Eviction::last);
-    return std::int64_t(max_team_size()) * (hold_little && need_more ? 2 : 1);
+    return std::int64_t(max_team_size()) * (chooses_prefetch() && hold_little && need_more ? 2 : 1);
   }
 
-  /// The rows of teams that come a wave later, or as many bytes later as the cache keeps; only if there is a second
-  /// wave.
+  /// The rows of teams that come a wave later, or as many bytes later as the cache keeps; only if there is a second wave.
   void prefetch_later_rows() {
     const std::int64_t teams = m_traits.multiprocessors * (threads_by_rule() / m_plan.team_size);
     const std::int64_t wave  = teams * m_plan.rows_per_team;

@@ -49,7 +49,8 @@ struct Policy {
   std::span<const EvictionPolicy> split_evictions;  ///< and of rows that teams share
   double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
   double prefetch_last_caches;  ///< what is asked for anyhow is kept to the last up to so many caches
-  int prefetch_packs;      ///< rows in so many packs a thread, or in fewer, are asked for, unless they are kept to the last
+  int prefetch_packs;           ///< small calls ask if a thread has so many packs, large ones if packs are empty, too
+  int prefetch_few_packs;       ///< up to so many are too little in flight, and a multiprocessor holds more such threads
   double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
   int online_team_size;
   std::int64_t online_long_cols;   ///< rows from here on take the largest team that team_online has

@@ -18,8 +18,8 @@
 //   lasts as long as its letters take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
 //   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read. One kernel
-//   by all of the device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so
-//   in 46 to 49 us (two kernels do all in 61), and with exponentials takes 51: 0.70.
+//   by all of the device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so in
+//   46 to 49 us (two kernels do all in 61), and with exponentials takes 51: 0.70.
 // - LayoutLeft with 1024 columns: 0.79 (16-bit types 0.72). A team moves a slab, 64 bytes of each column, and memory is
 //   slow at that: a kernel that only copies so has 0.82, by slabs of 128 bytes, which need a team of 1024 threads, 0.86
 //   (32 bytes: 0.70; 8192 columns by slabs of 32 bytes, which is all that a multiprocessor can hold: 0.66). Asking for
@@ -113,7 +113,8 @@ constexpr RegisterPolicy registers_reduction_v8[] = {
     {12, 8, 128},  // 1048576 x 80: 62, with 4 packs 73; x 96: 72 and 74
     {16, 4, 128},  // 524288 x 128: 43.7, with 8 packs 53.4
     {32, 8, 128},  // 524288 x 192: 66, with 4 packs 75; x 256: 75.8 and 77.9
-    {512, 4, 128}, {8192, 8, 128},
+    {512, 4, 128},
+    {8192, 8, 128},
 };
 
 // Who reads a tensor once has no use for its lines. Given up before all else they leave the cache to results and to
@@ -163,8 +164,8 @@ Policy policy_cuda(int pack) {
   policy.few_rows_threads          = 1024;
   // f32 1048576 x 63: 138 us, by lanes 140, x 49: 113 and 130, x 33: 80 and 103, x 7: 26 and 100; bf16 x 100: 152 and
   // 182, x 33: 50 and 182, x 7: 21 and 169; f64 x 25: 109 and 119, x 7: 37 and 43.
-  policy.staged_row_bytes = 240;
-  policy.staged_team_size = 128;  // bf16 1048576 x 33: 50.5 us, with 64 threads 52.1, with 256 53.1
+  policy.staged_row_bytes          = 240;
+  policy.staged_team_size          = 128;   // bf16 1048576 x 33: 50.5 us, with 64 threads 52.1, with 256 53.1
   // The longer a row, the longer takes the one wave that few of them are. f32 33792 x 7: 5.7 us, by lanes 7.3; 67584 x
   // 33: 11.4 and 11.1; 135168 x 55: 26.9 and 21.9; bf16 8192 x 7: 2.3 and 2.9; 16896 x 33: 7.3 and 7.2; 33792 x 55: 9.3
   // and 10.
@@ -181,6 +182,7 @@ Policy policy_cuda(int pack) {
   // 129.7, log_softmax 130 and 138; by teams of 1024 4096 x 32000 254 and 256, through team scratch 1048576 x 33 77 and
   // 84. Doubles in turn, by 8 packs: 4096 x 1024 21.5 and 22.6, x 8192 136 and 140.
   policy.prefetch_packs            = 4;
+  policy.prefetch_few_packs        = 2;
   policy.prefetch_online_caches    = 0.7;   // before tiles were held, 4096 x 8192 f32: 0.82, without 0.77
   policy.online_team_size          = 384;    // two teams a multiprocessor; 4096 x 32768 f32: 0.77, with 768 0.72
   policy.online_long_cols          = 49152;  // 2048 x 65536 f32 by 768 threads: 0.72, by 384 0.69

@@ -2,6 +2,7 @@
 #include "policy.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 // What the gradients change of the backends' policies. On GPUs by rule: a thread holds half as many packs, of two
@@ -37,7 +38,8 @@ constexpr RegisterPolicy registers_host[] = {
 constexpr EvictionPolicy evictions_gradient[] = {
     {1, Eviction::half_last},  // softmax_backward f32 4096 x 1024: 18.3, 17.7
     {1.6, Eviction::quarter_last},
-    {10, Eviction::last},  // 4096 x 4096: 53.3, 50.3; 4096 x 12672: 150.6, 147.5
+    // 4096 x 4096: 53.3, 50.3; 4096 x 12672: 150.6, 147.5; 131072 x 1024: 374, 370; bf16 16384 x 8192: 191.8, 188.1
+    {std::numeric_limits<double>::infinity(), Eviction::last},
 };
 // Rows side by side as policy_cuda.cpp has them, up to what gradients were measured with.
 constexpr EvictionPolicy evictions_inner_gradient[] = {

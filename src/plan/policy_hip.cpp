@@ -33,6 +33,7 @@ Policy policy_hip(int) {
   policy.prefetch_caches           = 0;      // there is no instruction that only asks for memory
   policy.prefetch_last_caches      = 0;
   policy.prefetch_packs            = 0;
+  policy.prefetch_few_packs        = 0;
   policy.prefetch_online_caches    = 0;
   policy.online_team_size          = 512;    // two teams a CU, of which one loads while the other joins its sums
   policy.online_long_cols          = INT64_MAX;
