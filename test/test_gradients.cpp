@@ -93,9 +93,9 @@ TYPED_TEST(Gradients, OfManyShortRowsThatBeginAnywhereMatch) {
   for_each_gradient([](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
     constexpr bool sums_rows = Op != RowOperator::logsumexp_backward;
-    for (const std::int64_t cols : {1, 3, 7, 10, 17, 25}) {
+    for (const std::int64_t cols : {1, 3, 10, 17}) {
       for (const Recipe recipe : all_recipes) {
-        if (cols > 7 && recipe != Recipe::wide) continue;
+        if (cols != 3 && recipe != Recipe::wide) continue;
         GradientTrial<Op, TypeParam> trial(many_short_rows<TypeParam>(cols), cols, -0.5, recipe);
         const bool is_staged = sums_rows && go_through_scratch<TypeParam>(cols, sizeof(TypeParam) == 2 ? 160 : 100);
 
@@ -103,7 +103,7 @@ TYPED_TEST(Gradients, OfManyShortRowsThatBeginAnywhereMatch) {
         EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan()) << ", " << cols << " columns, "
                                          << to_string(recipe);
       }
-      if (sums_rows) {
+      if (sums_rows && cols == 3) {
         GradientTrial<Op, TypeParam> trial(many_short_rows<TypeParam>(cols), cols);
 
         EXPECT_TRUE(trial.run_in_place_correct(Output::over_x, {})) << cols << " columns, over y";

@@ -402,7 +402,7 @@ void serves_many_short_rows() {
   for (const std::int64_t cols : {1, 3, 7, 10, 17, 25}) {
     const std::int64_t rows = many_short_rows<T>(cols);
     for (const Recipe recipe : all_recipes) {
-      if (cols > 7 && recipe != Recipe::wide) continue;
+      if (cols != 3 && recipe != Recipe::wide) continue;
       for (const double scale : {1.0, -0.3}) {
         Trial<Op, T, Y> trial(rows, cols, recipe);
         const SoftmaxOptions options{.scale = scale};

@@ -45,7 +45,7 @@ StrategyTrial<Op, X, Y> strategy_trial(RowStrategy strategy, std::int64_t rows, 
 template <class T>
 std::int64_t many_short_rows(std::int64_t cols) {
   const int multiprocessors = KokkosNN::device_traits(Exec()).multiprocessors;
-  return 8 * cols * std::int64_t(sizeof(T)) * multiprocessors + 61;
+  return (sizeof(T) == 2 ? 2 : 8) * cols * std::int64_t(sizeof(T)) * multiprocessors + 61;
 }
 
 /// Whether such rows, of up to `most_bytes`, do so.

@@ -56,7 +56,7 @@ struct RowInLanes {
       if (group.rank == 0) sink.store(Finisher::value(math, all), output);
     } else {
       using FinishRow = typename Finisher::template Row<Math, A>;
-      storage.write(input, output, part, math, FinishRow(math, all));
+      storage.write(input, output, part, math, finish_short_row<FinishRow>(math, all));
     }
   }
 };

@@ -97,7 +97,7 @@ struct StagedRows {
     });
     const State all{reference.R, sums.all_lanes()};
     if constexpr (writes_rows) {
-      const typename Finisher::template Row<Math, A> finish(math, all);
+      const auto finish = finish_short_row<typename Finisher::template Row<Math, A>>(math, all);
       const auto value = [&](A x) { return keeps ? finish(math, x) : finish.from_input(math, x); };
       for_staged(cols, [&](int c, auto n) {
         leave_staged(row + c, narrowed<T>(staged_elements(row + c, n, none), value), n);
