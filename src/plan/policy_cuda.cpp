@@ -7,9 +7,9 @@
 // Measured on one NVIDIA H200, 2026-11-21, cold L2: share of a device copy of the same bytes in the same run.
 //
 // What falls short of the copy, and what ncu says of it:
-// - short rows that begin between packs: floats of 7 columns 0.6, of 33 and 63 0.85 to 0.95, bf16 0.6 to 0.7. A thread
-//   takes its row's elements one by one from team scratch, in some 15 instructions each, floats 27. 16-bit rows of 121
-//   to 255 columns, which have two elements of their rims for every three that a thread has in packs: 0.7 to 0.85.
+// - short rows that begin between packs: floats of 7 columns 0.73, of 33 0.93, bf16 0.56 and 0.78, of 99 0.68. A thread
+//   takes its row's elements from team scratch, in some 15 instructions each, floats 27. 16-bit rows of 121 to 255
+//   columns, of 197 0.87: a row must have as many threads as its rims can have elements, so each has few packs.
 // - 4096 rows of 1408 to 2560 columns: 0.94 to 0.97. Few waves of teams, in which a warp waits for memory an eighth of
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
 // - doubles beyond 8192 columns: 0.72 to 0.85. One team of up to 1024 threads fills a multiprocessor, so nothing runs
@@ -124,6 +124,9 @@ constexpr RegisterPolicy registers_reduction_v8[] = {
 // 32.7 in turn, 29.3 with x given up first, a quarter last 30.4, half 32.1, all 34.6; for 48 MiB 56.3, 52.0, 54.8, 56.1,
 // 57.0; for 128 MiB 140.3 all last instead of 141.5. So each size has what serves one and does no harm to the other.
 // Behind the entries: a call alone, in turn and as the entry says, what the call before has kept being released.
+// Large calls are better kept to the last in a chain as well: softmax of 16384 x 4096 f32, then 32 MiB written and copied,
+// 158.3 in all, softmax in turn with rows asked for ahead 170.2, without 162.1; 4096 x 4096 65.2, 66.1 and 64.9. (The copy
+// alone takes 18.2 instead of 16.3 behind it.)
 constexpr EvictionPolicy evictions_forward[] = {
     {0.6, Eviction::half_last},     // f32 4096 x 1024: 12.98, 12.50; 4096 x 1025: 12.64, 11.96
     {1.6, Eviction::quarter_last},  // 4096 x 2048: 21.5, 21.2; 32768 x 256: 20.9, 21.0
