@@ -673,8 +673,8 @@ struct Tile {
   template <class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION A max(const Used& used = {}) const {
     constexpr A none = -Kokkos::Experimental::infinity_v<A>;
-    if constexpr (native_lanes() > 1 && std::is_same_v<Used, AllPacks>) {
-      // A GPU's fmax ignores NaN on either side, so that only the last one need be told from it.
+    if constexpr (has_max_of_words && std::is_same_v<Used, AllPacks>) {
+      // The fmax of such GPUs ignores NaN on either side: only the last one need be told from it. Short rows show that.
       Pack<A, V> m = pack[0];
       KOKKOSNN_IMPL_UNROLL
       for (int k = 1; k < K; ++k) raise_maxima(m, pack[k]);
