@@ -723,8 +723,9 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     if (!p.one_piece || !has_rims || plan.strategy != RowStrategy::vector_lanes)
       return "through scratch, not in one piece";
     if (plan.lanes != 1 || plan.rows_per_team != plan.team_size) return "through scratch, and not a row a thread";
-    if (static_cast<std::int64_t>(plan.scratch_bytes) < plan.rows_per_team * p.cols * p.x_bytes)
-      return "too little scratch";
+    if (static_cast<std::int64_t>(plan.scratch_bytes) < row_tensors(p.op) * plan.rows_per_team * p.cols * p.x_bytes) {
+      return "too little scratch for the rows of a team";
+    }
   }
   if (plan.strategy == RowStrategy::automatic) return "no strategy";
   if (plan.pack < 1 || plan.packs_per_thread < 1 || plan.lanes < 1 || plan.rows_per_team < 1 ||

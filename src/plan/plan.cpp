@@ -363,7 +363,7 @@ class Planner {
   /// What is kept to the last has results written to memory early and in order, and rows that are asked for ahead are in
   /// the way of that: then only those ask who have little in flight. Otherwise rows of few packs a thread are asked for.
   bool gains_by_prefetch() const {
-    if (!chooses_prefetch() || asks_anyhow()) return true;
+    if (prefetches_anyhow()) return true;
     const int k     = m_plan.packs_per_thread;
     const int few   = m_policy.prefetch_few_packs;
     const int whole = m_policy.prefetch_packs;

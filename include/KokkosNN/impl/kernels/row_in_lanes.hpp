@@ -4,6 +4,7 @@
 
 #include <KokkosNN/impl/primitives/finish.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/primitives/rows.hpp>
 #include <KokkosNN/impl/primitives/tile.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -46,10 +47,7 @@ struct RowInLanes {
 
     Storage storage(nullptr, group);
     const State all = storage.reduce(input, part, math, lanes);
-    // As row_in_team does.
-    if constexpr (requires { source.prefetch(first); }) {
-      if (team.league_rank() < prefetching_teams && thread == 0) source.prefetch(first);
-    }
+    prefetch_later_rows(team, source, first, prefetching_teams);
     if (!is_row) return;
 
     if constexpr (Finisher::one_value_a_row) {

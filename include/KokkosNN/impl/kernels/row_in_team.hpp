@@ -473,11 +473,7 @@ struct RowInTeam {
     Storage storage(row_scratch, group);
     const State mine = storage.reduce(input, part, math, group.lanes());
     prepare_write(storage, input, part, math);
-    // Memory would rest while a wave of teams computes: what a later one loads moves towards it meanwhile. (Found from
-    // the team's first row, which all threads have alike: the instruction takes an address that they have alike.)
-    if constexpr (requires { source.prefetch(block); }) {
-      if (team.league_rank() < prefetching_teams && team.team_rank() == 0) source.prefetch(block);
-    }
+    prefetch_later_rows(team, source, block, prefetching_teams);
     const State warp = merge_warp<sums_warps<Storage>>(math, mine, group.lanes());
     const State all  = completed(math, input, exchange(math, team, group, pairs, round, warp));
     if (!is_row) return;

@@ -66,10 +66,7 @@ struct StagedRows {
     T* const held      = static_cast<T*>(team_scratch(team, 0, mine.threads * cols * int(sizeof(T))));
 
     staging.fetch(source.data + mine.first * cols, held, source.line_policy(), math.sign < 0);
-    // As row_in_team does.
-    if constexpr (requires { source.prefetch(mine.first); }) {
-      if (team.league_rank() < prefetching_teams && mine.thread == 0) source.prefetch(mine.first);
-    }
+    prefetch_later_rows(team, source, mine.first, prefetching_teams);
     team.team_barrier();
     if (mine.thread < mine.count) work(held + mine.thread * cols, mine.first + mine.thread);
     if constexpr (writes_rows) {
@@ -98,7 +95,7 @@ struct StagedRows {
     const State all{reference.R, sums.all_lanes()};
     if constexpr (writes_rows) {
       const auto finish = finish_short_row<typename Finisher::template Row<Math, A>>(math, all);
-      const auto value = [&](A x) { return keeps ? finish(math, x) : finish.from_input(math, x); };
+      const auto value  = [&](A x) { return keeps ? finish(math, x) : finish.from_input(math, x); };
       for_staged(cols, [&](int c, auto n) {
         leave_staged(row + c, narrowed<T>(staged_elements(row + c, n, none), value), n);
       });

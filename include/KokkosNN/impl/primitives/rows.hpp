@@ -523,6 +523,17 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
   }
 };
 
+/// Memory would rest while a wave of teams computes: what a later team loads moves towards it meanwhile, as long as this
+/// team, whose rows begin at `first`, is one of those that ask. (Found from the team's first row, which all threads have
+/// alike: the instruction takes an address that they have alike.)
+template <class Member, class Source>
+KOKKOS_INLINE_FUNCTION void prefetch_later_rows(const Member& team, const Source& source, std::int64_t first,
+                                                int prefetching_teams) {
+  if constexpr (requires { source.prefetch(first); }) {
+    if (team.league_rank() < prefetching_teams && team.team_rank() == 0) source.prefetch(first);
+  }
+}
+
 /// One value a row in memory: where a log-sum-exp goes.
 template <class T, class Map = RowMap>
 struct MemoryScalars {
