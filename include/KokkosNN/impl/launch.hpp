@@ -276,9 +276,10 @@ struct RowsCall {
         RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, reader, sink, math, rows, cols, prefetching_teams));
   }
 
-  /// Whether row_in_lanes serves the plan: its teams have one turn each.
+  /// Whether row_in_lanes serves the plan: its teams have one turn each. Not with batch invariance: it rounds otherwise
+  /// than row_in_team, which has the rows that are not aligned.
   bool is_one_turn_in_lanes(int max_threads) const {
-    return plan.strategy == RowStrategy::vector_lanes && plan.team_size <= max_threads &&
+    return plan.strategy == RowStrategy::vector_lanes && !plan.batch_invariant && plan.team_size <= max_threads &&
            plan.league_size * plan.rows_per_team >= rows;
   }
 
