@@ -192,7 +192,7 @@ RowProblem contiguous(std::int64_t rows, std::int64_t cols) {
 }
 
 TEST(Planner, TeamsAskForTheRowsOfALaterWaveAsFarAsTheCacheKeepsThem) {
-  for (const std::int64_t cols : {16, 32, 96, 197, 32768}) {
+  for (const std::int64_t cols : {16, 32, 96, 32768}) {
     const RowPlan plan = make_plan(contiguous(1 << 20, cols), h200());
 
     EXPECT_GT(plan.rows_ahead, 0) << to_string(plan);
@@ -321,6 +321,52 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
       << "a row that is not aligned could not have as many";
 }
 
+TEST(Planner, RowsThatLeaveManyPacksEmptyTakeFewerThreadsOnAnNvidiaGpu) {
+  const auto planned = [](RowOperator op, std::int64_t cols, ElementType type = ElementType::f32) {
+    RowProblem p = problem((1 << 25) / cols, cols, type, type);
+    p.op         = op;
+    p.form       = RowForm::aligned;
+    return make_plan(p, h200());
+  };
+
+  EXPECT_EQ(planned(RowOperator::softmax, 128).lanes, 8);
+  EXPECT_EQ(planned(RowOperator::softmax, 132).lanes, 8) << "16 would have two packs or three";
+  EXPECT_EQ(planned(RowOperator::softmax, 256).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::softmax, 272).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::softmax_backward, 132).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::softmax_backward, 128).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::log_softmax, 208, ElementType::bf16).lanes, 8);
+  EXPECT_EQ(planned(RowOperator::softmax, 208, ElementType::bf16).lanes, 16) << "computes more to write";
+}
+
+TEST(Planner, LargeCallsMayTakeFewerThreadsARowThanSmallOnes) {
+  const auto planned = [](std::int64_t rows, SoftmaxOptions options = {}) {
+    RowProblem p = problem(rows, 197);
+    p.form       = RowForm::shifted;
+    return make_plan(p, h200(), options);
+  };
+  const SoftmaxOptions invariant = {.determinism = Determinism::batch_invariant};
+
+  EXPECT_EQ(planned(262144).lanes, 8);
+  EXPECT_EQ(planned(32768).lanes, 16);
+  EXPECT_EQ(planned(32768, invariant).lanes, planned(262144, invariant).lanes) << "sums of one order";
+}
+
+TEST(Planner, LossesTakeFewThreadsARow) {
+  const auto planned = [](RowOperator op, std::int64_t cols) {
+    RowProblem p = problem((1 << 25) / cols, cols);
+    p.op         = op;
+    p.form       = RowForm::aligned;
+    return make_plan(p, h200());
+  };
+
+  EXPECT_EQ(planned(RowOperator::cross_entropy, 32).lanes, 1);
+  EXPECT_EQ(planned(RowOperator::cross_entropy_with_gradient, 32).lanes, 2);
+  EXPECT_EQ(planned(RowOperator::cross_entropy_backward, 32).lanes, 4) << "element by element";
+  EXPECT_EQ(planned(RowOperator::cross_entropy_with_gradient, 500).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::logsumexp_backward, 128).lanes, 8);
+}
+
 TEST(Planner, LogSumExpsOnAnNvidiaGpuTakeFewThreadsARow) {
   const auto planned = [](RowOperator op, std::int64_t rows, std::int64_t cols) {
     RowProblem p = problem(rows, cols);
@@ -332,8 +378,8 @@ TEST(Planner, LogSumExpsOnAnNvidiaGpuTakeFewThreadsARow) {
   EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 16).lanes, 1);
   EXPECT_EQ(planned(RowOperator::softmax, 1048576, 16).lanes, 2);
   EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 128).lanes, 4);
-  EXPECT_EQ(planned(RowOperator::logsumexp, 262144, 197).lanes, 8);
-  EXPECT_EQ(planned(RowOperator::softmax, 262144, 197).lanes, 16);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 262144, 249).lanes, 8);
+  EXPECT_EQ(planned(RowOperator::softmax, 262144, 249).lanes, 16);
   EXPECT_EQ(planned(RowOperator::logsumexp, 4096, 2048).lanes, 128);
   EXPECT_EQ(planned(RowOperator::logsumexp, 16384, 4096).packs_per_thread, 8);
 
@@ -363,16 +409,23 @@ TEST(Planner, FewLongLogSumExpsAreSplitOverAsManyTeamsAsRunAtOnce) {
 }
 
 TEST(Planner, MaskedRowsOnAnNvidiaGpuTakeMorePacksAThread) {
-  const auto packs = [](std::int64_t cols) {
-    RowProblem masked = contiguous(131072, cols);
+  const auto packs = [](std::int64_t cols, ElementType type = ElementType::f32, RowForm form = RowForm::aligned,
+                        const SoftmaxOptions& options = {}) {
+    RowProblem masked = problem(131072, cols, type, type);
     masked.op         = RowOperator::masked_softmax;
-    return make_plan(masked, h200()).packs_per_thread;
+    masked.form       = form;
+    return make_plan(masked, h200(), options).packs_per_thread;
   };
+  const SoftmaxOptions invariant{.determinism = Determinism::batch_invariant};
 
-  EXPECT_EQ(packs(32), 2);
-  EXPECT_EQ(packs(256), 4);
-  EXPECT_EQ(packs(512), 8);  // 4 without a mask
+  EXPECT_EQ(packs(16), 2);
+  EXPECT_EQ(packs(32), 4);   // 2 without a mask
+  EXPECT_EQ(packs(128), 8);  // 4 without a mask
   EXPECT_EQ(packs(2048), 8);
+  EXPECT_EQ(packs(512, ElementType::bf16), 8);
+  EXPECT_EQ(packs(500, ElementType::bf16), 2) << "elements are moved one by one";
+  EXPECT_EQ(packs(512, ElementType::bf16, RowForm::aligned, invariant),
+            packs(512, ElementType::bf16, RowForm::any, invariant));
 }
 
 TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {

@@ -46,14 +46,8 @@ class Planner {
         m_is_batch_invariant(options.determinism == Determinism::batch_invariant) {
     m_pack   = Impl::pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes);
     m_policy = policy_for(traits.backend, m_pack);
-    if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend, m_pack);
-    if (is_cross_entropy(problem.op) && traits.backend == Backend::cuda) Impl::tune_cuda_for_label(m_policy, m_pack);
-    if (problem.op == RowOperator::masked_softmax && traits.backend == Backend::cuda) {
-      Impl::tune_cuda_for_mask(m_policy, m_pack);
-    }
-    if (problem.op == RowOperator::logsumexp && traits.backend == Backend::cuda) {
-      Impl::tune_cuda_for_logsumexp(m_policy, m_pack);
-    }
+    if (is_gradient()) Impl::tune_for_gradient(m_policy, traits.backend, m_pack, problem.op, moves_packs());
+    if (traits.backend == Backend::cuda) tune_cuda();
     m_plan.op      = problem.op;
     m_plan.x_type  = problem.x_type;
     m_plan.y_type  = problem.y_type;
@@ -148,6 +142,17 @@ class Planner {
   }
 
   int threads_when_looping() const { return Impl::most_threads_when_looping(m_problem.op); }
+
+  /// Whether threads move whole packs; with batch invariance rows are planned as if none did, as some of them do not.
+  bool moves_packs() const { return form() != RowForm::any && !m_is_batch_invariant; }
+
+  void tune_cuda() {
+    const RowOperator op = m_problem.op;
+    if (op == RowOperator::log_softmax && moves_packs()) Impl::tune_cuda_for_log_softmax(m_policy, m_pack);
+    if (op == RowOperator::logsumexp) Impl::tune_cuda_for_logsumexp(m_policy, m_pack);
+    if (op == RowOperator::masked_softmax) Impl::tune_cuda_for_mask(m_policy, m_pack, moves_packs());
+    if (is_cross_entropy(op)) Impl::tune_cuda_for_label(m_policy, m_pack, op, moves_packs());
+  }
 
   /// The form of rows that split_row's teams are counted for: with batch invariance the same for all.
   RowForm counted_form() const { return m_is_batch_invariant ? RowForm::aligned : m_plan.form; }
@@ -247,6 +252,11 @@ class Planner {
     return static_cast<int>(std::clamp<std::int64_t>(threads, 1, m_traits.max_team_size));
   }
 
+  /// Whether a call moves much more than a cache holds; with batch invariance all do.
+  bool is_large_call() const {
+    return m_is_batch_invariant || moved_bytes() > m_policy.large_caches * static_cast<double>(m_traits.cache);
+  }
+
   const Impl::RegisterPolicy* register_entry() const {
     return Impl::entry_for(m_policy.registers, &Impl::RegisterPolicy::max_packs, m_packs);
   }
@@ -266,8 +276,9 @@ class Planner {
         if (holds && (by_kernel || has_few_rows())) return k;
       }
     }
-    const bool is_by_entry = entry != nullptr && !holds_more && is_packs_per_thread(entry->packs_per_thread);
-    return is_by_entry ? entry->packs_per_thread : max_packs_per_thread();
+    if (entry == nullptr || holds_more) return max_packs_per_thread();
+    const int k = entry->packs(is_large_call());
+    return is_packs_per_thread(k) ? k : max_packs_per_thread();
   }
 
   /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.

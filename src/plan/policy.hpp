@@ -18,6 +18,9 @@ struct RegisterPolicy {
   std::int64_t max_packs;
   int packs_per_thread;
   int team_size;  ///< of teams that hold several rows; a team that holds one is as large as the row needs
+  int packs_when_large = 0;  ///< packs_per_thread of a large call; 0: the same
+
+  int packs(bool is_large) const { return is_large && packs_when_large != 0 ? packs_when_large : packs_per_thread; }
 };
 
 /// When the cache gives up what a call reads that moves up to `max_caches` times as many bytes as the cache holds.
@@ -36,6 +39,7 @@ const Entry* entry_for(std::span<const Entry> table, Size Entry::*most, Size siz
 
 struct Policy {
   std::span<const RegisterPolicy> registers;  ///< ascending max_packs; for the pack width at hand
+  double large_caches;                        ///< a call is large that moves more than so many last-level caches
   int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
   int few_rows_threads;               ///< a multiprocessor has at most so many in a kernel for few rows
   int staged_row_bytes;               ///< rows of up to so many bytes that begin between packs go through team scratch
@@ -85,14 +89,19 @@ Policy policy_cuda(int pack);
 Policy policy_hip(int pack);
 Policy policy_host(int pack);
 
+// `moves_packs`: threads move whole packs. Where they do not, what is side by side in memory is best moved by many.
+
 /// Changes a backend's policy to what a gradient needs.
-void tune_for_gradient(Policy& policy, Backend backend, int pack);
+void tune_for_gradient(Policy& policy, Backend backend, int pack, RowOperator op, bool moves_packs);
+
+/// Changes CUDA's policy to what a log-softmax that moves packs needs.
+void tune_cuda_for_log_softmax(Policy& policy, int pack);
 
 /// Changes CUDA's policy to what rows with a label need.
-void tune_cuda_for_label(Policy& policy, int pack);
+void tune_cuda_for_label(Policy& policy, int pack, RowOperator op, bool moves_packs);
 
 /// Changes CUDA's policy to what rows under a mask need.
-void tune_cuda_for_mask(Policy& policy, int pack);
+void tune_cuda_for_mask(Policy& policy, int pack, bool moves_packs);
 
 /// Changes it to what a log-sum-exp needs.
 void tune_cuda_for_logsumexp(Policy& policy, int pack);

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 
-// Measured on one NVIDIA H200, 2026-11-21, cold L2: share of a device copy of the same bytes in the same run.
+// Measured on one NVIDIA H200, 2026-11-21 to 25, cold L2: share of a device copy of the same bytes in the same run, or
+// microseconds.
 //
 // What falls short of the copy, and what ncu says of it:
 // - short rows that begin between packs: floats of 7 columns 0.73, of 33 0.93, bf16 0.56 and 0.78, of 99 0.68. A thread
@@ -27,92 +29,239 @@
 //   Teams that share columns, 128 bytes wide, and tell each other each row's (max, sum) as split_row's do, are better
 //   with floats of 2048 and 4096 columns (0.70 to 0.72, 0.67) and with nothing else (1024: 0.71, 8192: 0.62; bf16 0.42
 //   to 0.58): joining the states of so many rows is a third of their 1200 to 1400 instructions a turn.
+// - Both again, by teams that take tickets: each reduces a tile of 32 KB and writes one of 11 MB of tickets before, whose
+//   row is complete, from the last-level cache; nobody waits for a team that has not begun. A bare kernel, f32: 4096 x
+//   8192 93 us (here 110), bf16 57 (63), 65536 x 1024 182 (163), one row of 16777216 56 (61), 8 x 1048576 26.7 (29.2).
+//   It reads each byte from memory once, but then the cache itself is busy, 82 % of its peak, with 1.4 times as many
+//   sectors as threads ask for. By kernels in turn, each of which reduces some rows and writes those before, 115.
 
 namespace KokkosNN::Impl {
 namespace {
 
 // double: 2 elements a pack
 constexpr RegisterPolicy registers_v2[] = {
+    {2, 2, 128},
+    {3, 4, 128},       // 2796202 x 6: 70.1 us, with 2 packs 84.3
     {4, 2, 128},
-    {16, 4, 128},    // 1048576 x 16: 0.90, with 2 packs 0.80; x 32: 0.95, with 8 packs 0.82
-    {8192, 8, 128},  // 4096 x 1024: 0.90, with 4 packs 0.79; 4096 x 8192: 0.90; 4096 x 16384: 0.76, by split_row 0.51
+    {8, 4, 128},       // 1048576 x 16: 0.90, with 2 packs 0.80
+    {11, 8, 128},      // 932067 x 18: 81.6 us, with 4 packs 91.5
+    {12, 4, 128, 8},   // log-softmax of 699050 x 24: 76.6 us, with 4 packs 79.1; of 27 MB by 8 slower by 6 %
+    {14, 8, 128},      // 599186 x 28: 70.5 us, with 4 packs 73.6
+    {16, 4, 128},      // 1048576 x 32: 0.95, with 8 packs 0.82
+    {28, 8, 128},
+    {32, 4, 128, 8},   // 275036 x 61: 75.8 us, with 4 packs 91.3; of 27 MB 24.5 and 23.2
+    {58, 8, 128},
+    {64, 4, 128, 8},   // 130055 x 129: 64.6 us, with 4 packs 69.0; of 27 MB 19.5 and 18.5
+    {124, 8, 128},
+    {128, 4, 128, 8},  // 65793 x 255: 76.9 us, with 4 packs 84.1; of 27 MB 23.6 and 21.1
+    {8192, 8, 128},    // 4096 x 1024: 0.90, with 4 packs 0.79; 4096 x 8192: 0.90; 4096 x 16384: 0.76, by split_row 0.51
+};
+
+// the same with nothing to write but a value a row
+constexpr RegisterPolicy registers_reduction_v2[] = {
+    {2, 2, 128},
+    {3, 4, 128},       // log-sum-exp of 2796202 x 6: 63.1 us, with 2 packs 92.5; cross entropy 92.1 and 152.3
+    {4, 2, 128},
+    {7, 8, 128},       // 1677721 x 10: 67.7 us, with 4 packs 78.9
+    {8, 4, 128, 8},    // 1048576 x 16: 48.7 us, with 4 packs 52.4; of 27 MB by 8 slower by 8 %
+    {15, 8, 128},      // 838860 x 20: 70.8 us, with 4 packs 83.7
+    {16, 4, 128, 8},   // 524288 x 32: 48.4 us, with 4 packs 54.6; of 27 MB by 8 slower by 5 %
+    {8192, 8, 128},
+};
+
+// and with a label and the gradient of its loss
+constexpr RegisterPolicy registers_labelled_v2[] = {
+    {2, 2, 128},
+    {3, 4, 128},     // 2796202 x 6: 122.7 us, with 2 packs 205.3
+    {4, 2, 128},
+    {5, 8, 128},     // 1677721 x 10: 123.4 us, with 4 packs 148.8
+    {8, 4, 128},     // 1048576 x 16: by 8 packs slower by 75 %
+    {8192, 8, 128},  // 838860 x 20: 111.5 us, with 4 packs 152.2
 };
 
 // float, and mixed with 16 bits: 4 elements a pack. Where no kernel has 5 or 10 (is_exact_packs) 8 are tried.
 // Two packs a thread move memory in longer pieces than four, but a second one that half of the lanes lack costs more.
 constexpr RegisterPolicy registers_v4[] = {
-    {2, 1, 128},     // 1048576 x 8: 20.7 us, with 2 packs, which one thread has then, 24.9
-    {4, 2, 128},     // 1048576 x 16: 0.99, with 1 pack 0.88, with 4 0.66
-    {6, 4, 128},     // 1048576 x 24: 54.9 us, with 2 packs 57.2
-    {8, 2, 128},     // 1048576 x 32: 0.99, with 4 packs 0.90
-    {13, 4, 128},    // 1048576 x 48: 101.0 us, with 2 packs 106.9; x 36: 88.7 and 105.4
-    {16, 2, 128},    // 1048576 x 64: 129.8 us, with 4 packs 131.4; x 56: 116.0 and 118.3
-    {128, 4, 128},   // 1048576 x 100: 215 us, with 2 packs 221; 32768 x 256: 20.8 and 20.8
-    {256, 8, 128},   // 4096 x 1024: 0.96, with 4 packs 0.91
-    {320, 10, 128},  // 4096 x 1280: 0.98 and all in one wave, with 5 packs of two warps 0.96; x 1152: 0.95 and 0.92
-    {384, 4, 128},   // 4096 x 1408: 0.95, with 6 packs 0.91; x 1536: 0.96 and 0.92
-    {448, 5, 128},   // 4096 x 1664: 0.95, with 8 packs 0.93; x 1792: 0.97 and 0.94
-    {512, 4, 128},   // 4096 x 1920: 0.96, with 8 packs 0.93; 4096 x 2048: 0.96 and 0.93
-    {640, 5, 128},   // 4096 x 2304: 0.95, with 6 packs 0.94; x 2432: 0.96, with 8 packs 0.93; x 2560: 0.96 and 0.94
-    {8192, 8, 128},  // 4096 x 3072: 0.97, with 4 packs 0.96; 4096 x 32768: 0.99
+    {2, 1, 128},       // 1048576 x 8: 20.7 us, with 2 packs, which one thread has then, 24.9
+    {4, 2, 128},       // 1048576 x 16: 0.99, with 1 pack 0.88, with 4 0.66
+    {6, 4, 128},       // 1048576 x 24: 54.9 us, with 2 packs 57.2
+    {8, 2, 128},       // 1048576 x 32: 0.99, with 4 packs 0.90
+    {13, 4, 128},      // 1048576 x 48: 101.0 us, with 2 packs 106.9; x 36: 88.7 and 105.4
+    {16, 2, 128},      // 1048576 x 64: 129.8 us, with 4 packs 131.4; x 56: 116.0 and 118.3
+    {18, 8, 128},      // 986895 x 68: 139.7 us, with 4 packs 156.3
+    {20, 4, 128, 8},   // 838860 x 80: 128.9 us, with 4 packs 136.8; log-softmax of 27 MB by 8 slower by 4 %
+    {32, 4, 128},      // 1048576 x 100: 215 us, with 2 packs 221, with 8 227
+    {42, 8, 128},      // 508400 x 132: 139.8 us, with 4 packs 160.2; 416825 x 161: 131.2 and 146.2
+    {57, 4, 128, 8},   // 340654 x 197: 131.3 us, with 4 packs 137.0; of 45 MB 28.6 and 28.1
+    {64, 4, 128},      // 32768 x 256: 20.8 us, with 2 packs 20.8, with 8 21.4
+    {79, 8, 128},      // 232210 x 289: 138.9 us, with 4 packs 152.3; 223696 x 300: 130.0 and 138.7
+    {112, 4, 128, 8},  // 174308 x 385: 129.9 us, with 4 packs 133.3; of 45 MB 27.7 and 27.5
+    {128, 4, 128},     // 131328 x 511: 128.8 us, with 8 packs 130.5
+    {256, 8, 128},     // 4096 x 1024: 0.96, with 4 packs 0.91
+    {320, 10, 128},    // 4096 x 1280: 0.98 and all in one wave, with 5 packs of two warps 0.96; x 1152: 0.95 and 0.92
+    {384, 4, 128},     // 4096 x 1408: 0.95, with 6 packs 0.91; x 1536: 0.96 and 0.92
+    {448, 5, 128},     // 4096 x 1664: 0.95, with 8 packs 0.93; x 1792: 0.97 and 0.94
+    {512, 4, 128},     // 4096 x 1920: 0.96, with 8 packs 0.93; 4096 x 2048: 0.96 and 0.93
+    {640, 5, 128},     // 4096 x 2304: 0.95, with 6 packs 0.94; x 2432: 0.96, with 8 packs 0.93; x 2560: 0.96 and 0.94
+    {8192, 8, 128},    // 4096 x 3072: 0.97, with 4 packs 0.96; 4096 x 32768: 0.99
 };
 
 // 16-bit types: 8 elements a pack; up to 4 packs a thread are kept in float, more as they were loaded
 constexpr RegisterPolicy registers_v8[] = {
-    {2, 1, 128},     // 1048576 x 16: 20.5 us, with 2 packs 24.7
-    {4, 2, 128},     // 1048576 x 32: 0.99, with 1 pack 0.93, with 4 0.65
-    {6, 4, 128},     // 1048576 x 40: 50.4 us, with 2 packs 51.3; log_softmax 53.8 and 62.3
-    {8, 2, 128},     // 1048576 x 64: 0.99, with 4 packs 0.88; x 56: 64.5 us and 76.9
-    {12, 4, 128},    // 1048576 x 72: 85.2 us, with 2 packs 93.5; x 96: 100.5 and 101.4
-    {16, 2, 128},    // 1048576 x 128: 129.7 us, with 4 packs 131.7; log_softmax x 120: 133 and 139
-    {24, 4, 128},    // 524288 x 160: 85.2 us, with 2 packs 97.0
-    {32, 2, 128},    // 524288 x 248: 128.9 us, with 4 packs 132.1; x 200: 107.2 and 108.9
-    {48, 4, 128},    // 262144 x 320: 84.3 us, with 2 packs 86.4
-    {64, 2, 128},    // 262144 x 400: 103.2 us, with 4 packs 103.6; 16384 x 512: 12.6 and 12.8
-    {640, 4, 128},   // 16384 x 4096: 0.99, with 8 packs 0.95; 4096 x 5000: 25.3 us and 26.4
-    {8192, 8, 128},  // 16384 x 8192: 0.98, with 4 packs 0.87; 4096 x 32768: 0.97, by split_row 0.80; 2048 x 65536: 0.89
+    {2, 1, 128},       // 1048576 x 16: 20.5 us, with 2 packs 24.7
+    {4, 2, 128},       // 1048576 x 32: 0.99, with 1 pack 0.93, with 4 0.65
+    {6, 4, 128},       // 1048576 x 40: 50.4 us, with 2 packs 51.3
+    {8, 2, 128},       // 1048576 x 64: 0.99, with 4 packs 0.88; x 56: 64.5 us and 76.9
+    {12, 4, 128},      // 1048576 x 72: 85.2 us, with 2 packs 93.5; x 96: 100.5 and 101.4
+    {16, 2, 128},      // 1048576 x 128: 129.7 us, with 4 packs 131.7
+    {24, 4, 128},      // 524288 x 160: 85.2 us, with 2 packs 97.0
+    {32, 2, 128},      // 524288 x 248: 128.9 us, with 4 packs 132.1; x 200: 107.2 and 108.9
+    {128, 4, 128},     // 262657 x 511: 129.4 us, with 2 packs 134.8; 232613 x 577: 137.6, with 8 137.0
+    {160, 8, 128},     // 61008 x 1100: 70.9 us, with 4 packs 83.2
+    {192, 4, 128, 8},  // 43662 x 1537: 68.2 us, with 4 packs 70.0; of 27 MB 18.9 both
+    {640, 4, 128},     // 16384 x 4096: 0.99, with 8 packs 0.95; 4096 x 5000: 25.3 us and 26.4
+    {8192, 8, 128},    // 16384 x 8192: 0.98, with 4 packs 0.87; 4096 x 32768: 0.97, by split_row 0.80
 };
 
-// rows with a label: no cross entropy has kernels of one pack, or of 5 or 10
+// the same of log-softmax, which computes less of each element to write
+constexpr RegisterPolicy registers_log_v8[] = {
+    {2, 1, 128},
+    {4, 2, 128},
+    {6, 4, 128},      // 1048576 x 40: 53.8 us, with 2 packs 62.3
+    {8, 2, 128},
+    {12, 4, 128},
+    {16, 2, 128},     // 1048576 x 120: 133 us, with 4 packs 139
+    {20, 8, 128},     // 493447 x 136: 75.3 us, with 4 packs 84.8
+    {32, 4, 128},     // 645277 x 208: 133.0 us, with 2 packs 154.3; 541200 x 248: 130.1 and 140.1
+    {40, 8, 128},     // 254200 x 264: 74.8 us, with 4 packs 88.7
+    {64, 4, 128},     // 335544 x 400: 132.2 us, with 2 packs 145.0; 262657 x 511: 130.4 and 138.7
+    {79, 8, 128},     // 223696 x 600: 133.1 us, with 4 packs 143.7
+    {88, 4, 128, 8},  // 191739 x 700: 130.5 us, with 4 packs 136.6; of 45 MB 28.3 and 27.8
+    {128, 4, 128},
+    {200, 8, 128},    // 61008 x 1100: 72.6 us, with 4 packs 99.7; 43662 x 1537: 68.4 and 73.5
+    {640, 4, 128},    // 32768 x 2048: 67.5 us, with 8 packs 68.0; x 3200: 69.9 and 67.9
+    {8192, 8, 128},
+};
+
+// Rows with a label, of which no kernel has one pack, or 5 or 10. What the label takes is computed by each thread of a
+// row: the fewer these are the better. Microseconds of calls that read 134 MB.
+constexpr RegisterPolicy registers_loss_v4[] = {
+    {4, 2, 128},
+    {15, 8, 128},     // x 24: 56.0, with 4 packs 70.5, with 2 105.5
+    {16, 4, 128, 8},  // x 64: 49.2, with 4 packs 56.2; of 27 MB by 8 slower by 4 %
+    {320, 8, 128},    // x 132: 69.8, with 4 packs 100.9; x 500: 46.4 and 56.0
+    {384, 4, 128},
+    {448, 8, 128},
+    {512, 4, 128},
+    {8192, 8, 128},
+};
+constexpr RegisterPolicy registers_loss_v8[] = {
+    {4, 2, 128},
+    {13, 8, 128},     // x 48: 80.5, with 4 packs 96.5, with 2 139.9
+    {16, 4, 128, 8},  // x 112: 73.6, with 4 packs 85.1; of 27 MB 24.7 and 22.7
+    {256, 8, 128},    // x 256: 62.5, with 4 packs 74.5; x 2000: 63.1 and 77.3
+    {640, 4, 128},    // x 2500: 96.2, with 8 packs 106.4
+    {8192, 8, 128},
+};
+// and with the gradient of the loss
 constexpr RegisterPolicy registers_labelled_v4[] = {
-    {8, 2, 128}, {128, 4, 128}, {320, 8, 128}, {384, 4, 128}, {448, 8, 128}, {512, 4, 128}, {8192, 8, 128},
+    {4, 2, 128},
+    {8, 4, 128},       // x 24: 94.4, with 2 packs 146.4, with 8 137.9; x 32: 84.5, 110.5, 179.7
+    {10, 8, 128},      // x 40: 89.9, with 4 packs 110.7
+    {12, 4, 128, 8},   // x 48: 88.3, with 4 packs 94.3; of 27 MB 24.5 and 24.3
+    {16, 4, 128},      // x 64: 79.3, with 2 packs 111.8, with 8 91.6
+    {23, 8, 128},      // x 68: 93.3, with 4 packs 130.1; x 92: 82.0 and 99.0
+    {30, 4, 128, 8},   // x 104: 78.7, with 4 packs 89.8; x 120: 77.4 and 80.3, of 27 MB 22.6 and 22.2
+    {32, 4, 128},      // x 124: 79.7, with 8 packs 81.7
+    {62, 8, 128},      // x 132: 95.9, with 4 packs 135.5; x 241: 74.7 and 83.5
+    {64, 4, 128, 8},   // x 256: 73.8, with 4 packs 76.5
+    {320, 8, 128},     // x 260: 97.6, with 4 packs 132.5; x 500: 73.2 and 76.3
+    {384, 4, 128, 8},  // x 1536: 73.4, with 4 packs 76.2
+    {448, 8, 128},
+    {512, 4, 128, 8},  // x 2048: 71.9, with 4 packs 74.1
+    {8192, 8, 128},
 };
 constexpr RegisterPolicy registers_labelled_v8[] = {
+    {4, 2, 128},
+    {8, 4, 128},      // x 48: 94.7, with 2 packs 144.0, with 8 153.0
+    {10, 8, 128},     // x 80: 96.0, with 4 packs 109.6
+    {16, 4, 128},     // x 128: 80.6, with 2 packs 109.8, with 8 97.7
+    {26, 8, 128},     // x 136: 93.2, with 4 packs 128.1; x 208: 77.7 and 89.8
+    {30, 4, 128, 8},  // x 240: 77.5, with 4 packs 82.2; of 27 MB 23.2 and 22.9
+    {32, 4, 128},     // x 248: 83.7, with 8 packs 88.3; x 256: 79.0 and 75.1
+    {8192, 8, 128},   // x 264: 94.7, with 4 packs 132.9; x 1100: 97.4 and 140.3; x 4096: 70.5 and 75.2
+};
+// and the gradient of a given loss, element by element; or all of them where elements are moved one by one, for which
+// few threads are too few
+constexpr RegisterPolicy registers_label_elements_v4[] = {
+    {8, 2, 128}, {128, 4, 128}, {320, 8, 128}, {384, 4, 128}, {448, 8, 128}, {512, 4, 128}, {8192, 8, 128},
+};
+constexpr RegisterPolicy registers_label_elements_v8[] = {
     {8, 2, 128},
     {640, 4, 128},
     {8192, 8, 128},
 };
 
-// rows under a mask, of 16 bytes a pack: fewer threads a row, of which fewer have nothing to do
-constexpr RegisterPolicy registers_masked[] = {
-    {8, 2, 128},
-    {64, 4, 128},
-    {8192, 8, 128},  // causal f32 262144 x 512: 1.12, with 4 packs 0.97; 131072 x 2048: 1.09 and 0.91; bf16 131072 x
-                     // 1024: 1.07 and 1.00; boolean f32 131072 x 2048: 0.58 and 0.52
+// Rows under a mask: fewer threads a row, of which fewer have nothing to do. Microseconds of a causal mask, 134 MB.
+constexpr RegisterPolicy registers_masked_v4[] = {
+    {4, 2, 128},
+    {8, 4, 128},     // x 24: 90.0, with 2 packs 123.3; x 32: 76.5, with 2 96.3, with 8 163
+    {12, 8, 128},    // x 40: 84.3, with 4 packs 97.4
+    {16, 4, 128},
+    {8192, 8, 128},  // x 72: 84.4, with 4 packs 106.8; x 128: 63.0 and 69.2; x 256: 61.1 and 69.5; 262144 x 512: 1.12 of
+                     // copy, with 4 0.97; 131072 x 2048: 1.09 and 0.91; boolean 131072 x 2048: 0.58 and 0.52
+};
+constexpr RegisterPolicy registers_masked_v8[] = {
+    {2, 2, 128},
+    {8, 4, 128},     // x 24: 100.6, with 2 packs 129.8; x 48: 88.9 and 126.7
+    {12, 8, 128},    // x 80: 89.5, with 4 packs 104.1
+    {16, 4, 128},
+    {8192, 8, 128},  // x 144: 96.7, with 4 packs 115.8; x 256: 64.1 and 70.8; x 512: 63.5 and 71.2; 131072 x 1024: 1.07
+                     // of copy, with 4 1.00
+};
+// and of 16 bits where elements are moved one by one
+constexpr RegisterPolicy registers_masked_elements_v8[] = {
+    {64, 2, 128},    // x 65: 330, with 4 packs 367; x 197: 242 and 320; x 500: 148 and 176
+    {128, 4, 128},   // x 577: 252, with 8 packs 416
+    {8192, 8, 128},
 };
 
 // log-sum-exps of floats, in microseconds: with nothing to write, fewer threads a row are enough
 constexpr RegisterPolicy registers_reduction_v4[] = {
-    {2, 2, 128},     // 1048576 x 8: 15.3, with 1 pack 20.9
-    {8, 4, 128},     // 1048576 x 16: 24, with 2 packs 26; x 32: 42, with 2 packs 48, with 8 55
-    {10, 8, 128},    // 1048576 x 40: 60.5, with 4 packs 68.6
-    {16, 4, 128},    // 1048576 x 64: 77, with 8 packs 89; x 48: 70 and 71
-    {63, 8, 128},    // 1048576 x 128: 134, with 4 packs 151; 262144 x 197: 68 and 89
-    {128, 4, 128},   // 32768 x 256: 15.8, with 8 packs 16.6; 16384 x 512: 15.6 and 16.4
-    {384, 8, 128},   // 4096 x 1536, by 6 packs then: 13.4, with 4 packs 14.1
-    {512, 4, 128},   // 4096 x 2048: 15.8, with 8 packs 16.8; 16384 x 2048: 43.7 and 43.7
-    {8192, 8, 128},  // 16384 x 4096: 73, with 4 packs 84
+    {2, 2, 128},       // 1048576 x 8: 15.3, with 1 pack 20.9
+    {4, 4, 128},       // 1048576 x 16: 24, with 2 packs 26
+    {6, 4, 128, 8},    // 1677721 x 20: 46.3, with 4 packs 53.5; of 27 MB 15.3 and 15.1
+    {8, 4, 128},       // 1048576 x 32: 42, with 2 packs 48, with 8 55
+    {10, 8, 128},      // 1048576 x 40: 60.5, with 4 packs 68.6
+    {12, 4, 128, 8},   // 699050 x 48: 43.4, with 4 packs 48.0; of 27 MB 15.2 and 13.9
+    {16, 4, 128},      // 1048576 x 64: 77, with 8 packs 89
+    {28, 8, 128},
+    {32, 4, 128, 8},   // 1048576 x 128: 134, with 4 packs 151; of 27 MB 14.0 and 13.0
+    {63, 8, 128},      // 262144 x 197: 68, with 4 packs 89
+    {64, 4, 128, 8},   // 32768 x 256: 15.8, with 8 packs 16.6
+    {110, 8, 128},     // 116101 x 289: 54.1, with 4 packs 66.0; 23219 x 289: 15.4 and 17.1
+    {128, 4, 128, 8},  // 67108 x 500: 38.2, with 4 packs 42.1; 16384 x 512: 16.4 and 15.6
+    {384, 8, 128},     // 4096 x 1536, by 6 packs then: 13.4, with 4 packs 14.1
+    {512, 4, 128, 8},  // 16384 x 2048: 39.4, with 4 packs 42.7; 4096 x 2048: 16.8 and 15.8
+    {8192, 8, 128},    // 16384 x 4096: 73, with 4 packs 84
 };
 
 // the same of 16 bits
 constexpr RegisterPolicy registers_reduction_v8[] = {
-    {2, 2, 128},   // 1048576 x 16: 15.2, with 1 pack 21.1
-    {4, 4, 128},   // 1048576 x 32: 23.9, with 2 packs 26.2
-    {6, 8, 128},   // 1048576 x 40: 34.4, with 4 packs 37.9
-    {8, 4, 128},   // 1048576 x 64: 43, with 2 packs 49, with 8 55
-    {12, 8, 128},  // 1048576 x 80: 62, with 4 packs 73; x 96: 72 and 74
-    {16, 4, 128},  // 524288 x 128: 43.7, with 8 packs 53.4
-    {32, 8, 128},  // 524288 x 192: 66, with 4 packs 75; x 256: 75.8 and 77.9
+    {2, 2, 128},       // 1048576 x 16: 15.2, with 1 pack 21.1
+    {4, 4, 128},       // 1048576 x 32: 23.9, with 2 packs 26.2
+    {6, 8, 128},       // 1048576 x 40: 34.4, with 4 packs 37.9
+    {8, 4, 128},       // 1048576 x 64: 43, with 2 packs 49, with 8 55
+    {10, 8, 128},      // 1048576 x 80: 62, with 4 packs 73
+    {14, 4, 128, 8},   // 1048576 x 96: 72, with 4 packs 74; 599186 x 112: 43.2 and 45.6, of 27 MB 15.4 and 14.1
+    {16, 4, 128},      // 524288 x 128: 43.7, with 8 packs 53.4
+    {24, 8, 128},      // 524288 x 192: 66, with 4 packs 75
+    {32, 4, 128, 8},   // 524288 x 256: 75.8, with 4 packs 77.9; of 27 MB 13.9 and 13.3
+    {63, 8, 128},      // 254200 x 264: 55.2, with 4 packs 73.7
+    {64, 4, 128, 8},   // 131072 x 512: 39.6, with 4 packs 42.6; of 27 MB 13.5 both
+    {120, 8, 128},     // 83886 x 800: 40.7, with 4 packs 47.9
+    {128, 4, 128, 8},  // 67108 x 1000: 38.9, with 4 packs 41.7; of 27 MB 13.2 and 12.9
+    {256, 8, 128},     // 61008 x 1100: 54.1, with 4 packs 83.7; 33554 x 2000: 39.2 and 46.9
     {512, 4, 128},
     {8192, 8, 128},
 };
@@ -147,17 +296,19 @@ constexpr EvictionPolicy evictions_split[] = {
     {0.6, Eviction::half_last},  // bf16 8 x 1048576: 19.5, 19.0
 };
 
+using Table = std::span<const RegisterPolicy>;
+
+Table by_pack(int pack, Table v2, Table v4, Table v8) {
+  if (pack <= 2) return v2;
+  return pack <= 4 ? v4 : v8;
+}
+
 }  // namespace
 
 Policy policy_cuda(int pack) {
   Policy policy{};
-  if (pack <= 2) {
-    policy.registers = registers_v2;
-  } else if (pack <= 4) {
-    policy.registers = registers_v4;
-  } else {
-    policy.registers = registers_v8;
-  }
+  policy.registers       = by_pack(pack, registers_v2, registers_v4, registers_v8);
+  policy.large_caches    = 2;  // f32 302921 x 197, 2.6 caches: 0.98 of the time with 4 packs, 1.7 caches 1.02
   policy.evictions       = evictions_forward;
   policy.inner_evictions = evictions_inner;
   if (pack == 8) policy.split_evictions = evictions_split;  // floats leave no register for it (SplitRow)
@@ -220,13 +371,23 @@ Policy policy_cuda(int pack) {
   return policy;
 }
 
-void tune_cuda_for_label(Policy& policy, int pack) {
-  if (pack == 4) policy.registers = registers_labelled_v4;
-  if (pack == 8) policy.registers = registers_labelled_v8;
+void tune_cuda_for_log_softmax(Policy& policy, int pack) {
+  policy.registers = by_pack(pack, registers_v2, registers_v4, registers_log_v8);
 }
 
-void tune_cuda_for_mask(Policy& policy, int pack) {
-  if (pack > 2) policy.registers = registers_masked;
+void tune_cuda_for_label(Policy& policy, int pack, RowOperator op, bool moves_packs) {
+  if (is_elementwise(op) || !moves_packs) {
+    policy.registers = by_pack(pack, registers_v2, registers_label_elements_v4, registers_label_elements_v8);
+  } else if (is_reduction(op)) {
+    policy.registers = by_pack(pack, registers_reduction_v2, registers_loss_v4, registers_loss_v8);
+  } else {
+    policy.registers = by_pack(pack, registers_labelled_v2, registers_labelled_v4, registers_labelled_v8);
+  }
+}
+
+void tune_cuda_for_mask(Policy& policy, int pack, bool moves_packs) {
+  policy.registers = by_pack(pack, registers_v2, registers_masked_v4,
+                             moves_packs ? Table(registers_masked_v8) : registers_masked_elements_v8);
 }
 
 void tune_cuda_for_logsumexp(Policy& policy, int pack) {
@@ -234,11 +395,8 @@ void tune_cuda_for_logsumexp(Policy& policy, int pack) {
   policy.inner_evictions         = policy.evictions;
   policy.inner_lanes_looping     = 32;  // LayoutLeft 65536 x 2048 f32: 141 us, with 16 lanes of 512 threads 163
   policy.inner_looping_team_size = 256;
-  if (pack == 4) {
-    policy.registers         = registers_reduction_v4;
-    policy.reduce_full_packs = INT64_MAX;  // as the table says
-  }
-  if (pack == 8) policy.registers = registers_reduction_v8;
+  policy.registers               = by_pack(pack, registers_reduction_v2, registers_reduction_v4, registers_reduction_v8);
+  if (pack == 4) policy.reduce_full_packs = INT64_MAX;  // as the table says
 }
 
 }  // namespace KokkosNN::Impl
