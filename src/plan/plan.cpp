@@ -149,7 +149,7 @@ class Planner {
   void tune_cuda() {
     const RowOperator op = m_problem.op;
     if (op == RowOperator::log_softmax && moves_packs()) Impl::tune_cuda_for_log_softmax(m_policy, m_pack);
-    if (op == RowOperator::logsumexp) Impl::tune_cuda_for_logsumexp(m_policy, m_pack);
+    if (op == RowOperator::logsumexp) Impl::tune_cuda_for_logsumexp(m_policy, m_pack, moves_packs());
     if (op == RowOperator::masked_softmax) Impl::tune_cuda_for_mask(m_policy, m_pack, moves_packs());
     if (is_cross_entropy(op)) Impl::tune_cuda_for_label(m_policy, m_pack, op, moves_packs());
   }

@@ -104,7 +104,7 @@ void tune_cuda_for_label(Policy& policy, int pack, RowOperator op, bool moves_pa
 void tune_cuda_for_mask(Policy& policy, int pack, bool moves_packs);
 
 /// Changes it to what a log-sum-exp needs.
-void tune_cuda_for_logsumexp(Policy& policy, int pack);
+void tune_cuda_for_logsumexp(Policy& policy, int pack, bool moves_packs);
 
 }  // namespace KokkosNN::Impl
 

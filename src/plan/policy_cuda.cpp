@@ -390,12 +390,13 @@ void tune_cuda_for_mask(Policy& policy, int pack, bool moves_packs) {
                              moves_packs ? Table(registers_masked_v8) : registers_masked_elements_v8);
 }
 
-void tune_cuda_for_logsumexp(Policy& policy, int pack) {
+void tune_cuda_for_logsumexp(Policy& policy, int pack, bool moves_packs) {
   policy.evictions               = evictions_reduction;
   policy.inner_evictions         = policy.evictions;
   policy.inner_lanes_looping     = 32;  // LayoutLeft 65536 x 2048 f32: 141 us, with 16 lanes of 512 threads 163
   policy.inner_looping_team_size = 256;
-  policy.registers               = by_pack(pack, registers_reduction_v2, registers_reduction_v4, registers_reduction_v8);
+  policy.registers               = by_pack(pack, registers_reduction_v2, registers_reduction_v4,
+                                           moves_packs ? Table(registers_reduction_v8) : registers_v8);
   if (pack == 4) policy.reduce_full_packs = INT64_MAX;  // as the table says
 }
 
