@@ -29,8 +29,8 @@
 //   Teams that share columns, 128 bytes wide, and tell each other each row's (max, sum) as split_row's do, are better
 //   with floats of 2048 and 4096 columns (0.70 to 0.72, 0.67) and with nothing else (1024: 0.71, 8192: 0.62; bf16 0.42
 //   to 0.58): joining the states of so many rows is a third of their 1200 to 1400 instructions a turn.
-// - Both again, by teams that take tickets: each reduces a tile of 32 KB and writes one of 11 MB of tickets before, whose
-//   row is complete, from the last-level cache; nobody waits for a team that has not begun. A bare kernel, f32: 4096 x
+// - One long row and LayoutLeft, by teams that take tickets: each reduces a tile of 32 KB and writes one 11 MB before it,
+//   whose rows are complete, from the last-level cache; nobody waits for who has not begun. A bare kernel, f32: 4096 x
 //   8192 93 us (here 110), bf16 57 (63), 65536 x 1024 182 (163), one row of 16777216 56 (61), 8 x 1048576 26.7 (29.2).
 //   It reads each byte from memory once, but then the cache itself is busy, 82 % of its peak, with 1.4 times as many
 //   sectors as threads ask for. By kernels in turn, each of which reduces some rows and writes those before, 115.
