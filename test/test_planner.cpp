@@ -192,7 +192,7 @@ RowProblem contiguous(std::int64_t rows, std::int64_t cols) {
 }
 
 TEST(Planner, TeamsAskForTheRowsOfALaterWaveAsFarAsTheCacheKeepsThem) {
-  for (const std::int64_t cols : {16, 32, 96, 32768}) {
+  for (const std::int64_t cols : {16, 32, 96, 99, 32768}) {
     const RowPlan plan = make_plan(contiguous(1 << 20, cols), h200());
 
     EXPECT_GT(plan.rows_ahead, 0) << to_string(plan);
@@ -321,22 +321,23 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
       << "a row that is not aligned could not have as many";
 }
 
-TEST(Planner, RowsThatLeaveManyPacksEmptyTakeFewerThreadsOnAnNvidiaGpu) {
-  const auto planned = [](RowOperator op, std::int64_t cols, ElementType type = ElementType::f32) {
-    RowProblem p = problem((1 << 25) / cols, cols, type, type);
-    p.op         = op;
-    p.form       = RowForm::aligned;
-    return make_plan(p, h200());
-  };
+/// A large call's plan, on aligned rows.
+RowPlan planned_large(RowOperator op, std::int64_t cols, ElementType type = ElementType::f32) {
+  RowProblem p = problem((1 << 25) / cols, cols, type, type);
+  p.op         = op;
+  p.form       = RowForm::aligned;
+  return make_plan(p, h200());
+}
 
-  EXPECT_EQ(planned(RowOperator::softmax, 128).lanes, 8);
-  EXPECT_EQ(planned(RowOperator::softmax, 132).lanes, 8) << "16 would have two packs or three";
-  EXPECT_EQ(planned(RowOperator::softmax, 256).lanes, 16);
-  EXPECT_EQ(planned(RowOperator::softmax, 272).lanes, 16);
-  EXPECT_EQ(planned(RowOperator::softmax_backward, 132).lanes, 16);
-  EXPECT_EQ(planned(RowOperator::softmax_backward, 128).lanes, 16);
-  EXPECT_EQ(planned(RowOperator::log_softmax, 208, ElementType::bf16).lanes, 8);
-  EXPECT_EQ(planned(RowOperator::softmax, 208, ElementType::bf16).lanes, 16) << "computes more to write";
+TEST(Planner, RowsThatLeaveManyPacksEmptyTakeFewerThreadsOnAnNvidiaGpu) {
+  EXPECT_EQ(planned_large(RowOperator::softmax, 128).lanes, 8);
+  EXPECT_EQ(planned_large(RowOperator::softmax, 132).lanes, 8) << "16 would have two packs or three";
+  EXPECT_EQ(planned_large(RowOperator::softmax, 256).lanes, 16);
+  EXPECT_EQ(planned_large(RowOperator::softmax, 272).lanes, 16);
+  EXPECT_EQ(planned_large(RowOperator::softmax_backward, 132).lanes, 16);
+  EXPECT_EQ(planned_large(RowOperator::softmax_backward, 128).lanes, 16);
+  EXPECT_EQ(planned_large(RowOperator::log_softmax, 208, ElementType::bf16).lanes, 8);
+  EXPECT_EQ(planned_large(RowOperator::softmax, 208, ElementType::bf16).lanes, 16) << "computes more to write";
 }
 
 TEST(Planner, LargeCallsMayTakeFewerThreadsARowThanSmallOnes) {
@@ -353,18 +354,11 @@ TEST(Planner, LargeCallsMayTakeFewerThreadsARowThanSmallOnes) {
 }
 
 TEST(Planner, LossesTakeFewThreadsARow) {
-  const auto planned = [](RowOperator op, std::int64_t cols) {
-    RowProblem p = problem((1 << 25) / cols, cols);
-    p.op         = op;
-    p.form       = RowForm::aligned;
-    return make_plan(p, h200());
-  };
-
-  EXPECT_EQ(planned(RowOperator::cross_entropy, 32).lanes, 1);
-  EXPECT_EQ(planned(RowOperator::cross_entropy_with_gradient, 32).lanes, 2);
-  EXPECT_EQ(planned(RowOperator::cross_entropy_backward, 32).lanes, 4) << "element by element";
-  EXPECT_EQ(planned(RowOperator::cross_entropy_with_gradient, 500).lanes, 16);
-  EXPECT_EQ(planned(RowOperator::logsumexp_backward, 128).lanes, 8);
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy, 32).lanes, 1);
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy_with_gradient, 32).lanes, 2);
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy_backward, 32).lanes, 4) << "element by element";
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy_with_gradient, 500).lanes, 16);
+  EXPECT_EQ(planned_large(RowOperator::logsumexp_backward, 128).lanes, 8);
 }
 
 TEST(Planner, LogSumExpsOnAnNvidiaGpuTakeFewThreadsARow) {

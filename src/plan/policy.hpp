@@ -23,6 +23,15 @@ struct RegisterPolicy {
   int packs(bool is_large) const { return is_large && packs_when_large != 0 ? packs_when_large : packs_per_thread; }
 };
 
+/// Ascending by max_packs.
+using RegisterTable = std::span<const RegisterPolicy>;
+
+/// The table for a width of packs on CUDA: 2, 4 or 8 elements.
+inline RegisterTable by_pack(int pack, RegisterTable v2, RegisterTable v4, RegisterTable v8) {
+  if (pack <= 2) return v2;
+  return pack <= 4 ? v4 : v8;
+}
+
 /// When the cache gives up what a call reads that moves up to `max_caches` times as many bytes as the cache holds.
 struct EvictionPolicy {
   double max_caches;
@@ -38,8 +47,8 @@ const Entry* entry_for(std::span<const Entry> table, Size Entry::*most, Size siz
 }
 
 struct Policy {
-  std::span<const RegisterPolicy> registers;  ///< ascending max_packs; for the pack width at hand
-  double large_caches;                        ///< a call is large that moves more than so many last-level caches
+  RegisterTable registers;            ///< for the pack width at hand
+  double large_caches;                ///< a call is large that moves more than so many last-level caches
   int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
   int few_rows_threads;               ///< a multiprocessor has at most so many in a kernel for few rows
   int staged_row_bytes;               ///< rows of up to so many bytes that begin between packs go through team scratch

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
 
 // Measured on one NVIDIA H200, 2026-11-21 to 25, cold L2: share of a device copy of the same bytes in the same run, or
 // microseconds.
@@ -296,13 +295,6 @@ constexpr EvictionPolicy evictions_split[] = {
     {0.6, Eviction::half_last},  // bf16 8 x 1048576: 19.5, 19.0
 };
 
-using Table = std::span<const RegisterPolicy>;
-
-Table by_pack(int pack, Table v2, Table v4, Table v8) {
-  if (pack <= 2) return v2;
-  return pack <= 4 ? v4 : v8;
-}
-
 }  // namespace
 
 Policy policy_cuda(int pack) {
@@ -387,7 +379,7 @@ void tune_cuda_for_label(Policy& policy, int pack, RowOperator op, bool moves_pa
 
 void tune_cuda_for_mask(Policy& policy, int pack, bool moves_packs) {
   policy.registers = by_pack(pack, registers_v2, registers_masked_v4,
-                             moves_packs ? Table(registers_masked_v8) : registers_masked_elements_v8);
+                             moves_packs ? RegisterTable(registers_masked_v8) : registers_masked_elements_v8);
 }
 
 void tune_cuda_for_logsumexp(Policy& policy, int pack, bool moves_packs) {
@@ -396,7 +388,7 @@ void tune_cuda_for_logsumexp(Policy& policy, int pack, bool moves_packs) {
   policy.inner_lanes_looping     = 32;  // LayoutLeft 65536 x 2048 f32: 141 us, with 16 lanes of 512 threads 163
   policy.inner_looping_team_size = 256;
   policy.registers               = by_pack(pack, registers_reduction_v2, registers_reduction_v4,
-                                           moves_packs ? Table(registers_reduction_v8) : registers_v8);
+                                           moves_packs ? RegisterTable(registers_reduction_v8) : registers_v8);
   if (pack == 4) policy.reduce_full_packs = INT64_MAX;  // as the table says
 }
 

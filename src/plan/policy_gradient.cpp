@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <span>
 
 // What the gradients change of the backends' policies. On GPUs by rule, where no table says more: a thread holds half as
 // many packs, of two tensors, so the loads in flight are those of the forward operators. What came of it on one H200,
@@ -112,14 +111,18 @@ constexpr EvictionPolicy evictions_inner_gradient[] = {
 };
 
 /// The table of a gradient on CUDA: by rule where it was not measured.
-std::span<const RegisterPolicy> registers_cuda(RowOperator op, int pack, bool moves_packs) {
+RegisterTable registers_cuda(RowOperator op, int pack, bool moves_packs) {
   if (!moves_packs) return registers_gpu;
-  if (op == RowOperator::logsumexp_backward && pack > 2) return registers_logsumexp;
-  const bool is_softmax = op == RowOperator::softmax_backward;
-  if (!is_softmax && op != RowOperator::log_softmax_backward) return registers_gpu;
-  if (pack <= 2) return registers_v2;
-  if (pack == 8) return registers_v8;
-  return is_softmax ? std::span<const RegisterPolicy>(registers_softmax_v4) : registers_log_softmax_v4;
+  switch (op) {
+    case RowOperator::softmax_backward:
+      return by_pack(pack, registers_v2, registers_softmax_v4, registers_v8);
+    case RowOperator::log_softmax_backward:
+      return by_pack(pack, registers_v2, registers_log_softmax_v4, registers_v8);
+    case RowOperator::logsumexp_backward:
+      return by_pack(pack, registers_gpu, registers_logsumexp, registers_logsumexp);
+    default:
+      return registers_gpu;
+  }
 }
 
 }  // namespace
@@ -129,7 +132,7 @@ void tune_for_gradient(Policy& policy, Backend backend, int pack, RowOperator op
     policy.registers = registers_host;
   } else {
     const bool is_hip = backend == Backend::hip;
-    policy.registers  = is_hip ? std::span<const RegisterPolicy>(registers_hip) : registers_cuda(op, pack, moves_packs);
+    policy.registers  = is_hip ? RegisterTable(registers_hip) : registers_cuda(op, pack, moves_packs);
     if (!is_hip) {
       policy.evictions        = evictions_gradient;
       policy.inner_evictions  = evictions_inner_gradient;
