@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// kokkosnn_host_peers [--out FILE] [--seconds S] [--data MIB]... [--op NAME]... [--cols N]...
+/// kokkosnn_host_peers [--out FILE] [--seconds S] [--data MIB]... [--op NAME]... [--cols N]... [--type T] [--layout L]
 ///
 /// KokkosNN beside oneDNN and a copy on a host, in turn: every round calls each of them once, begun by another one, so
 /// that whatever else the machine does disturbs all alike. What is reported are medians, and quartiles of the rounds'
@@ -43,6 +43,12 @@ RowOperator operator_named(const std::string& name) {
                                RowOperator::softmax_backward, RowOperator::log_softmax_backward})
     if (name == KokkosNN::to_string(op)) return op;
   throw std::invalid_argument("no operator is named " + name);
+}
+
+ElementType type_named(const std::string& name) {
+  for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16})
+    if (name == KokkosNN::to_string(type)) return type;
+  throw std::invalid_argument("no element type is named " + name);
 }
 
 /// One matrix is so large; a row at least.
@@ -175,8 +181,8 @@ Arguments parse(int argc, char** argv) {
       add(arguments.cols, cols, std::stoll(value));
     else if (flag == "--op")
       add(arguments.operators, operators, value);
-    else if (flag == "--type" && (value == "f32" || value == "f64"))
-      arguments.type = value == "f32" ? ElementType::f32 : ElementType::f64;
+    else if (flag == "--type")
+      arguments.type = type_named(value);
     else if (flag == "--layout" && (value == "right" || value == "left"))
       arguments.layout = value == "right" ? Layout::right : Layout::left;
     else

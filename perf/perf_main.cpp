@@ -240,7 +240,6 @@ void print_header(const Results& results, const std::vector<Case>& shapes, const
   std::printf(
       "%zu shapes (%s set), scaled to move at most %lld MiB each: \"(of 4096)\" are the rows of the full shape\n",
       shapes.size(), fact("set"), static_cast<long long>(traffic >> 20));
-  if (!with_16_bit_types) std::printf("f16 and bf16 left out: they are float in a Kokkos without a GPU backend\n");
   std::printf("GB/s of the bytes that must move, median of >= %zu calls; in brackets the share of copy\n\n",
               arguments.effort.min_samples);
   std::fflush(stdout);
@@ -294,7 +293,7 @@ int measure(int argc, char** argv, const Arguments& arguments) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   if (!listing) std::filesystem::create_directories(arguments.out);
   const std::int64_t traffic     = traffic_limit(exec, arguments.full);
-  const std::vector<Case> shapes = cases(arguments.full, with_16_bit_types, traffic);
+  const std::vector<Case> shapes = cases(arguments.full, traffic);
   Suite suite(exec, arguments);
   register_all(suite, shapes, arguments.full);
   if (listing) {
@@ -321,7 +320,7 @@ int main(int argc, char** argv) {
     const Arguments arguments = parse(argc, argv);
     if (arguments.list_shapes) {
       const std::int64_t traffic = traffic_limit(Exec{}, arguments.full);
-      std::printf("%s\n", json(cases(arguments.full, with_16_bit_types, traffic)).c_str());
+      std::printf("%s\n", json(cases(arguments.full, traffic)).c_str());
       return 0;
     }
     if (arguments.out.empty() && !is_listing(argc, argv)) {

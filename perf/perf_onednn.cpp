@@ -15,6 +15,12 @@ namespace {
 
 using Arguments = std::unordered_map<int, dnnl::memory>;
 
+dnnl::memory::data_type data_type_of(ElementType type) {
+  if (type == ElementType::f16) return dnnl::memory::data_type::f16;
+  if (type == ElementType::bf16) return dnnl::memory::data_type::bf16;
+  return dnnl::memory::data_type::f32;
+}
+
 /// A primitive of one case, and what it works on.
 struct Softmax {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
@@ -24,24 +30,34 @@ struct Softmax {
   std::string implementation;
   Arguments arguments;
 
-  explicit Softmax(const Problem& problem)
-      : tensor({problem.shape().rows, problem.shape().cols}, dnnl::memory::data_type::f32,
-               dnnl::memory::format_tag::ab) {
-    float* const x = problem.x<float>().data();
-    float* const y = problem.y<float>().data();
-    switch (problem.shape().op) {
+  /// A dnnl::error where there is none.
+  explicit Softmax(const Case& shape)
+      : tensor({shape.rows, shape.cols}, data_type_of(shape.x_type), dnnl::memory::format_tag::ab) {
+    switch (shape.op) {
       case RowOperator::softmax:
-        forward<dnnl::softmax_forward>(x, y);
+        forward<dnnl::softmax_forward>();
         break;
       case RowOperator::log_softmax:
-        forward<dnnl::logsoftmax_forward>(x, y);
+        forward<dnnl::logsoftmax_forward>();
         break;
       case RowOperator::softmax_backward:
-        backward<dnnl::softmax_forward, dnnl::softmax_backward>(x, problem.dy<float>().data(), y);
+        backward<dnnl::softmax_forward, dnnl::softmax_backward>();
         break;
       default:
-        backward<dnnl::logsoftmax_forward, dnnl::logsoftmax_backward>(x, problem.dy<float>().data(), y);
+        backward<dnnl::logsoftmax_forward, dnnl::logsoftmax_backward>();
         break;
+    }
+  }
+
+  template <class T>
+  void work_on(const Problem& problem) {
+    const auto memory = [&](const auto& view) { return dnnl::memory(tensor, engine, view.data()); };
+    if (is_gradient(problem.shape().op)) {
+      arguments = {{DNNL_ARG_DST, memory(problem.x<T>())},
+                   {DNNL_ARG_DIFF_DST, memory(problem.dy<T>())},
+                   {DNNL_ARG_DIFF_SRC, memory(problem.y<T>())}};
+    } else {
+      arguments = {{DNNL_ARG_SRC, memory(problem.x<T>())}, {DNNL_ARG_DST, memory(problem.y<T>())}};
     }
   }
 
@@ -59,35 +75,42 @@ struct Softmax {
   }
 
   template <class Forward>
-  void forward(float* x, float* y) {
+  void forward() {
     const auto description = forward_description<Forward>();
     primitive              = Forward(description);
     implementation         = description.impl_info_str();
-    arguments              = {{DNNL_ARG_SRC, {tensor, engine, x}}, {DNNL_ARG_DST, {tensor, engine, y}}};
   }
 
   template <class Forward, class Backward>
-  void backward(float* y, float* dy, float* dx) {
+  void backward() {
     const typename Backward::primitive_desc description({tensor, tensor, axis}, engine, forward_description<Forward>());
     primitive      = Backward(description);
     implementation = description.impl_info_str();
-    arguments      = {{DNNL_ARG_DST, {tensor, engine, y}},
-                      {DNNL_ARG_DIFF_DST, {tensor, engine, dy}},
-                      {DNNL_ARG_DIFF_SRC, {tensor, engine, dx}}};
   }
 };
+
+/// Whether this oneDNN has a primitive for the case on this machine.
+bool has_primitive(const Case& shape) {
+  try {
+    const Softmax softmax(shape);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
 
 }  // namespace
 
 bool onednn_serves(const Case& shape) {
-  const bool has_primitive = shape.op == RowOperator::softmax || shape.op == RowOperator::log_softmax ||
-                             shape.op == RowOperator::softmax_backward || shape.op == RowOperator::log_softmax_backward;
-  return has_primitive && shape.layout == Layout::right && shape.x_type == ElementType::f32 &&
-         shape.y_type == ElementType::f32;
+  const bool has_operator = shape.op == RowOperator::softmax || shape.op == RowOperator::log_softmax ||
+                            shape.op == RowOperator::softmax_backward || shape.op == RowOperator::log_softmax_backward;
+  return has_operator && shape.layout == Layout::right && shape.x_type != ElementType::f64 &&
+         shape.y_type == shape.x_type && has_primitive(shape);
 }
 
 Contender make_onednn(const Problem& problem) {
-  const auto softmax = std::make_shared<Softmax>(problem);
+  const auto softmax = std::make_shared<Softmax>(problem.shape());
+  with_type(problem.shape().x_type, [&]<class T>(std::type_identity<T>) { softmax->work_on<T>(problem); });
   return {.call  = [=] { softmax->run(); },
           .plan  = softmax->implementation,
           .slack = 2 + static_cast<double>(problem.shape().cols) / 65536};  // how it sums is not known

@@ -8,8 +8,6 @@
 namespace KokkosNN::Perf {
 namespace {
 
-using Kokkos::Experimental::bhalf_t;
-
 template <class T>
 Contender call(const Problem& problem) {
   const Exec exec    = problem.exec();
@@ -40,9 +38,7 @@ Contender call(const Problem& problem) {
 Contender make_segmented(const Problem& problem, RowStrategy strategy) {
   if (strategy != RowStrategy::automatic) throw std::invalid_argument("ragged rows know no strategies");
   if (problem.shape().x_type == ElementType::f32) return call<float>(problem);
-  if constexpr (with_16_bit_types) {
-    if (problem.shape().x_type == ElementType::bf16) return call<bhalf_t>(problem);
-  }
+  if (problem.shape().x_type == ElementType::bf16) return call<bhalf_t>(problem);
   throw std::logic_error("KokkosNN::Perf: perf_segmented.cpp instantiates no " + problem.shape().name());
 }
 

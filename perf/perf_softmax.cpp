@@ -8,9 +8,6 @@
 namespace KokkosNN::Perf {
 namespace {
 
-using Kokkos::Experimental::bhalf_t;
-using Kokkos::Experimental::half_t;
-
 /// A user's call, options and all: what is measured is what a user gets.
 template <class X, class Y>
 Contender softmax_call(const Exec& exec, const X& x, const Y& y, const SoftmaxOptions& options) {
@@ -28,30 +25,35 @@ Contender softmax_call(const Problem& problem, const SoftmaxOptions& options) {
   const auto is     = [&](ElementType x, ElementType y) { return shape.x_type == x && shape.y_type == y; };
   if (shape.layout == Layout::left && is(ElementType::f32, ElementType::f32))
     return softmax_call<float, float, Kokkos::LayoutLeft>(problem, options);
-  if constexpr (with_16_bit_types) {
-    if (shape.layout == Layout::left && is(ElementType::bf16, ElementType::bf16))
-      return softmax_call<bhalf_t, bhalf_t, Kokkos::LayoutLeft>(problem, options);
-  }
+  if (shape.layout == Layout::left && is(ElementType::bf16, ElementType::bf16))
+    return softmax_call<bhalf_t, bhalf_t, Kokkos::LayoutLeft>(problem, options);
   if (shape.layout == Layout::right) {
     if (is(ElementType::f32, ElementType::f32)) return softmax_call<float, float>(problem, options);
     if (is(ElementType::f64, ElementType::f64)) return softmax_call<double, double>(problem, options);
-    if constexpr (with_16_bit_types) {
-      if (is(ElementType::f16, ElementType::f16)) return softmax_call<half_t, half_t>(problem, options);
-      if (is(ElementType::bf16, ElementType::bf16)) return softmax_call<bhalf_t, bhalf_t>(problem, options);
-      if (is(ElementType::f32, ElementType::bf16)) return softmax_call<float, bhalf_t>(problem, options);
-      if (is(ElementType::bf16, ElementType::f32)) return softmax_call<bhalf_t, float>(problem, options);
-    }
+    if (is(ElementType::f16, ElementType::f16)) return softmax_call<half_t, half_t>(problem, options);
+    if (is(ElementType::bf16, ElementType::bf16)) return softmax_call<bhalf_t, bhalf_t>(problem, options);
+    if (is(ElementType::f32, ElementType::bf16)) return softmax_call<float, bhalf_t>(problem, options);
+    if (is(ElementType::bf16, ElementType::f32)) return softmax_call<bhalf_t, float>(problem, options);
   }
   // logic_error: an invalid_argument would read as "this strategy can't serve"
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no softmax of " + shape.name());
 }
 
+template <class T>
 Contender log_softmax_call(const Problem& problem, const SoftmaxOptions& options) {
   const Exec exec = problem.exec();
-  const auto x    = problem.x<const float>();
-  const auto y    = problem.y<float>();
+  const auto x    = problem.x<const T>();
+  const auto y    = problem.y<T>();
   return {.call = [=] { KokkosNN::log_softmax(exec, x, y, options); },
           .plan = to_string(make_plan(RowOperator::log_softmax, exec, x, y, options))};
+}
+
+Contender log_softmax_call(const Problem& problem, const SoftmaxOptions& options) {
+  const Case& shape = problem.shape();
+  if (shape.x_type == ElementType::f32) return log_softmax_call<float>(problem, options);
+  if (shape.x_type == ElementType::f16) return log_softmax_call<half_t>(problem, options);
+  if (shape.x_type == ElementType::bf16) return log_softmax_call<bhalf_t>(problem, options);
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no log-softmax of " + shape.name());
 }
 
 Contender logsumexp_call(const Problem& problem, const SoftmaxOptions& options) {
@@ -78,9 +80,8 @@ Contender gradient_call(const Problem& problem, RowOperator op, const SoftmaxOpt
 Contender gradient_call(const Problem& problem, const SoftmaxOptions& options) {
   const Case& shape = problem.shape();
   if (shape.x_type == ElementType::f32) return gradient_call<float>(problem, shape.op, options);
-  if constexpr (with_16_bit_types) {
-    if (shape.x_type == ElementType::bf16) return gradient_call<bhalf_t>(problem, shape.op, options);
-  }
+  if (shape.x_type == ElementType::f16) return gradient_call<half_t>(problem, shape.op, options);
+  if (shape.x_type == ElementType::bf16) return gradient_call<bhalf_t>(problem, shape.op, options);
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no gradient of " + shape.name());
 }
 
@@ -108,9 +109,7 @@ Contender masked_call(const Problem& problem, RowStrategy strategy) {
 
 Contender masked_call(const Problem& problem, RowStrategy strategy) {
   if (problem.shape().x_type == ElementType::f32) return masked_call<float>(problem, strategy);
-  if constexpr (with_16_bit_types) {
-    if (problem.shape().x_type == ElementType::bf16) return masked_call<bhalf_t>(problem, strategy);
-  }
+  if (problem.shape().x_type == ElementType::bf16) return masked_call<bhalf_t>(problem, strategy);
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no masked softmax of " +
                          problem.shape().name());
 }
@@ -137,9 +136,7 @@ Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
 Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
   const Case& shape = problem.shape();
   if (shape.x_type == ElementType::f32) return cross_entropy_call<float>(problem, strategy);
-  if constexpr (with_16_bit_types) {
-    if (shape.x_type == ElementType::bf16) return cross_entropy_call<bhalf_t>(problem, strategy);
-  }
+  if (shape.x_type == ElementType::bf16) return cross_entropy_call<bhalf_t>(problem, strategy);
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no cross entropy of " + shape.name());
 }
 

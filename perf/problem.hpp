@@ -6,6 +6,8 @@
 #include "shapes.hpp"
 #include "timing.hpp"
 
+#include <KokkosNN/half.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
@@ -44,9 +46,6 @@ KOKKOS_INLINE_FUNCTION std::int64_t row_begin(Layout layout, std::int64_t rows, 
   return regular - cols + length;
 }
 
-/// half_t and bhalf_t are float in a Kokkos without a GPU backend: such columns would measure float under a wrong name.
-inline constexpr bool with_16_bit_types = sizeof(Kokkos::Experimental::half_t) == 2;
-
 /// Calls `visit` with the std::type_identity of an element type.
 template <class Visit>
 void with_type(ElementType type, Visit&& visit) {
@@ -56,11 +55,9 @@ void with_type(ElementType type, Visit&& visit) {
     case ElementType::f32:
       return visit(std::type_identity<float>{});
     case ElementType::f16:
-      if constexpr (with_16_bit_types) return visit(std::type_identity<Kokkos::Experimental::half_t>{});
-      break;
+      return visit(std::type_identity<half_t>{});
     case ElementType::bf16:
-      if constexpr (with_16_bit_types) return visit(std::type_identity<Kokkos::Experimental::bhalf_t>{});
-      break;
+      return visit(std::type_identity<bhalf_t>{});
     case ElementType::other:
       break;
   }

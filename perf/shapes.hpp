@@ -412,8 +412,6 @@ inline Case scaled(Case shape, std::int64_t traffic) {
   return shape;
 }
 
-inline bool has_16_bit_type(const Sweep& sweep) { return size_of(sweep.x_type) == 2 || size_of(sweep.y_type) == 2; }
-
 /// One shape of the sweep, scaled so that it moves at most `traffic` bytes.
 inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic) {
   const std::int64_t rows = sweep.rows.rows(cols);
@@ -423,10 +421,9 @@ inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic)
 }
 
 /// The table, expanded and scaled so that a shape moves at most `traffic` bytes.
-inline std::vector<Case> cases(bool full, bool with_16_bit_types, std::int64_t traffic) {
+inline std::vector<Case> cases(bool full, std::int64_t traffic) {
   std::vector<Case> result;
   for (const Sweep& sweep : sweeps) {
-    if (has_16_bit_type(sweep) && !with_16_bit_types) continue;
     for (const std::int64_t cols : full ? sweep.full : sweep.quick) result.push_back(case_of(sweep, cols, traffic));
   }
   return result;

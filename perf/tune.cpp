@@ -179,10 +179,6 @@ TuningTable tune(const Exec& exec, const Arguments& arguments) {
   ColdCache cold(exec);
   TuningTable table;
   for (const ElementType type : arguments.types) {
-    if (size_of(type) == 2 && !with_16_bit_types) {
-      std::printf("== %s: not in a Kokkos without a GPU backend\n", to_string(type));
-      continue;
-    }
     for (std::int64_t cols = first_cols; cols <= arguments.max_cols; cols *= 2) {
       if (std::chrono::steady_clock::now() > end) {
         std::printf("== The time is up\n");

@@ -30,7 +30,6 @@ function(kokkosnn_gate)
     set(others ${KokkosNN_SOURCES})
     list(FILTER others INCLUDE REGEX "/instantiate/")
     list(FILTER others EXCLUDE REGEX "/((gradients|masked|segmented)_)?f32\\.cpp$")
-    list(REMOVE_ITEM others ${KokkosNN_EMPTY_SOURCES}) # or they were no longer one translation unit
     set_source_files_properties(${others} PROPERTIES COMPILE_OPTIONS "-Xarch_gfx90a;-O0")
   endif()
 endfunction()

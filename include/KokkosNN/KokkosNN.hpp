@@ -6,6 +6,7 @@
 #include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
+#include <KokkosNN/half.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/masked_softmax.hpp>
 #include <KokkosNN/online.hpp>

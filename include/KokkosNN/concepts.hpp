@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_CONCEPTS_HPP
 #define KOKKOSNN_CONCEPTS_HPP
 
+#include <KokkosNN/half.hpp>
 #include <KokkosNN/pack.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -28,13 +29,11 @@ concept TeamMember = Kokkos::is_team_handle_v<T>;
 namespace Impl {
 
 template <class T>
-inline constexpr bool is_half = (std::is_same_v<T, Kokkos::Experimental::half_t> ||
-                                 std::is_same_v<T, Kokkos::Experimental::bhalf_t>) &&
-                                !std::is_same_v<T, float>;
+inline constexpr bool is_half = std::is_same_v<T, half_t> || std::is_same_v<T, bhalf_t>;
 
 }  // namespace Impl
 
-/// An element type of the library: double, float, Kokkos::Experimental::half_t or bhalf_t.
+/// An element type of the library: double, float, half_t or bhalf_t.
 template <class T>
 concept Element = std::same_as<T, double> || std::same_as<T, float> || Impl::is_half<T>;
 
@@ -91,7 +90,7 @@ constexpr ElementType element_type() {
     return ElementType::f64;
   } else if constexpr (std::is_same_v<U, float>) {
     return ElementType::f32;
-  } else if constexpr (is_half<U> && std::is_same_v<U, Kokkos::Experimental::half_t>) {
+  } else if constexpr (std::is_same_v<U, half_t>) {
     return ElementType::f16;
   } else if constexpr (is_half<U>) {
     return ElementType::bf16;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/instantiations.hpp>
 
-#if !KOKKOS_HALF_T_IS_FLOAT
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_VIEW_CALLS(, half_t, float)
 }  // namespace KokkosNN::Impl
-#endif

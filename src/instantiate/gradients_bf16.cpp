@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/gradient_instantiations.hpp>
 
-#if !KOKKOS_BHALF_T_IS_FLOAT
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_GRADIENT_CALLS(, bhalf_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, bhalf_t, bhalf_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, bhalf_t, float)
 }  // namespace KokkosNN::Impl
-#endif

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/gradient_instantiations.hpp>
 
-#if !KOKKOS_HALF_T_IS_FLOAT
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_GRADIENT_CALLS(, half_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, half_t, half_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, half_t, float)
 }  // namespace KokkosNN::Impl
-#endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/masked_instantiations.hpp>
 
-#if !KOKKOS_BHALF_T_IS_FLOAT
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(, bhalf_t)
 }  // namespace KokkosNN::Impl
-#endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/segmented_instantiations.hpp>
 
-#if !KOKKOS_HALF_T_IS_FLOAT
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_SEGMENTED_CALLS(, half_t)
 }  // namespace KokkosNN::Impl
-#endif

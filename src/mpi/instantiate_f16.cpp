@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/sharded_instantiations.hpp>
 
-#if !KOKKOS_HALF_T_IS_FLOAT
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_SHARDED_CALLS(, half_t)
 KOKKOSNN_IMPL_SHARDED_LOGSUMEXP(, half_t)
 }  // namespace KokkosNN::Impl
-#endif

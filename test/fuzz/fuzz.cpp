@@ -127,23 +127,28 @@ std::string text_of(const Placement& place) {
 /// Puts a few NaN, infinities, zeros and extreme numbers into a tensor, at times into a whole row.
 template <class T>
 void add_specials(Draw& draw, T* data, const Placement& place, int axis) {
-  using limits = std::numeric_limits<T>;
+  using A          = KokkosNN::accumulator_t<T>;
+  const A infinity = std::numeric_limits<A>::infinity();
+  const int digits = Format<T>::digits, min_exponent = Format<T>::min_exponent;
+  const A smallest = std::ldexp(A(1), min_exponent - digits + 1);
+  const A large    = std::ldexp(2 - std::ldexp(A(1), 1 - digits), 1 - min_exponent - 11);
   if (place.count() == 0) return;
   for (std::int64_t n = draw.of({0, 0, 0, 1, 2, 5}); n > 0; --n) {
-    const T value = draw.of({limits::quiet_NaN(), limits::infinity(), -limits::infinity(), -limits::infinity(), T(-0.0),
-                             limits::denorm_min(), limits::max() / 2048, limits::lowest() / 2048});
+    const A value = draw.of(
+        {std::numeric_limits<A>::quiet_NaN(), infinity, -infinity, -infinity, A(-0.0), smallest, large, -large});
     std::int64_t offset = place.origin;
     for (int d = 0; d < place.rank(); ++d) offset += place.strides[d] * draw.below(place.extents[d]);
-    const bool whole_row = value == -limits::infinity() && draw.yes();
+    const bool whole_row = value == -infinity && draw.yes();
     if (!whole_row) {
-      data[offset] = value;
+      data[offset] = static_cast<T>(value);
       continue;
     }
     std::int64_t first = place.origin;
     for (int d = 0; d < place.rank(); ++d) {
       if (d != axis) first += place.strides[d] * draw.below(place.extents[d]);
     }
-    for (std::int64_t i = 0; i < place.extents[axis]; ++i) data[first + i * place.strides[axis]] = value;
+    for (std::int64_t i = 0; i < place.extents[axis]; ++i)
+      data[first + i * place.strides[axis]] = static_cast<T>(value);
   }
 }
 
@@ -371,7 +376,17 @@ void one_case(Draw& draw) {
 
 void one_input(const std::uint8_t* data, std::size_t size) {
   Draw draw(data, size);
-  draw.yes() ? one_case<double>(draw) : one_case<float>(draw);
+  switch (draw.below(6)) {
+    case 0:
+    case 1:
+      return one_case<double>(draw);
+    case 2:
+      return one_case<Half>(draw);
+    case 3:
+      return one_case<BHalf>(draw);
+    default:
+      return one_case<float>(draw);
+  }
 }
 
 }  // namespace

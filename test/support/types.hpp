@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_TEST_SUPPORT_TYPES_HPP
 #define KOKKOSNN_TEST_SUPPORT_TYPES_HPP
 
+#include <KokkosNN/half.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -15,12 +16,8 @@ namespace KokkosNNTest {
 
 using Exec   = Kokkos::DefaultExecutionSpace;
 using Memory = Exec::memory_space;
-using Half   = Kokkos::Experimental::half_t;
-using BHalf  = Kokkos::Experimental::bhalf_t;
-
-/// Kokkos builds without a GPU alias both 16-bit types to float.
-inline constexpr bool has_half  = !std::is_same_v<Half, float>;
-inline constexpr bool has_bhalf = !std::is_same_v<BHalf, float>;
+using Half   = KokkosNN::half_t;
+using BHalf  = KokkosNN::bhalf_t;
 
 inline constexpr bool on_gpu = !Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
 
@@ -52,21 +49,11 @@ struct Format<double> {
 template <class T>
 inline constexpr bool is_16_bit = Format<T>::digits < 24;
 
-/// The element types that this build has, each once.
+/// The element types.
 template <class...>
 struct TypeList {};
 
-template <class List, class T>
-struct Append;
-template <class... Ts, class T>
-struct Append<TypeList<Ts...>, T> {
-  using type = TypeList<Ts..., T>;
-};
-
-template <class List, class T, bool Condition>
-using AppendIf = typename std::conditional_t<Condition, Append<List, T>, std::type_identity<List>>::type;
-
-using Elements = AppendIf<AppendIf<TypeList<float, double>, Half, has_half>, BHalf, has_bhalf>;
+using Elements = TypeList<float, double, Half, BHalf>;
 
 template <class List>
 struct AsGoogleTest;

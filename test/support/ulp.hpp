@@ -25,6 +25,12 @@ long double smallest_normal() {
   return std::ldexp(1.0L, Format<T>::min_exponent);
 }
 
+/// The largest finite number of format T.
+template <class T>
+long double largest() {
+  return std::ldexp(2 - std::ldexp(1.0L, 1 - Format<T>::digits), 1 - Format<T>::min_exponent);
+}
+
 /// `value` rounded once, to nearest even, to format T.
 template <class T>
 long double correctly_rounded(long double value) {
@@ -33,12 +39,14 @@ long double correctly_rounded(long double value) {
 }
 
 /// How far `value` is from `expected`, in units in the last place of T at max(|expected|, magnitude). NaN only equals
-/// NaN, an infinity only itself: infinitely far otherwise.
+/// NaN, an infinity only itself or what T has no finite number for: infinitely far otherwise.
 template <class T>
 double ulp_error(long double value, long double expected, long double magnitude = 0) {
   const double far = std::numeric_limits<double>::infinity();
   if (std::isnan(expected)) return std::isnan(value) ? 0 : far;
   if (std::isinf(expected)) return value == expected ? 0 : far;
+  if (std::isinf(value) && std::fabs(expected) > largest<T>())
+    return std::signbit(value) == std::signbit(expected) ? 0 : far;
   if (!std::isfinite(value)) return far;
   const long double scale = ulp_at<T>(std::max(std::fabs(expected), magnitude));
   return static_cast<double>(std::fabs(value - expected) / scale);

@@ -19,19 +19,12 @@
 
 namespace KokkosNN::Impl {
 
-using Kokkos::Experimental::bhalf_t;
-using Kokkos::Experimental::half_t;
-
 KOKKOSNN_IMPL_LOSS_SUMS(extern, double)
 KOKKOSNN_IMPL_LOSS_SUMS(extern, float)
 KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, double)
 KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, float)
-#if !KOKKOS_HALF_T_IS_FLOAT
 KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, half_t)
-#endif
-#if !KOKKOS_BHALF_T_IS_FLOAT
 KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, bhalf_t)
-#endif
 
 }  // namespace KokkosNN::Impl
 

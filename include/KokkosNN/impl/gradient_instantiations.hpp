@@ -18,23 +18,16 @@
 
 namespace KokkosNN::Impl {
 
-using Kokkos::Experimental::bhalf_t;
-using Kokkos::Experimental::half_t;
-
 KOKKOSNN_IMPL_GRADIENT_CALLS(extern, double)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(extern, double, double)
 KOKKOSNN_IMPL_GRADIENT_CALLS(extern, float)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(extern, float, float)
-#if !KOKKOS_HALF_T_IS_FLOAT
 KOKKOSNN_IMPL_GRADIENT_CALLS(extern, half_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(extern, half_t, half_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(extern, half_t, float)
-#endif
-#if !KOKKOS_BHALF_T_IS_FLOAT
 KOKKOSNN_IMPL_GRADIENT_CALLS(extern, bhalf_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(extern, bhalf_t, bhalf_t)
 KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(extern, bhalf_t, float)
-#endif
 
 }  // namespace KokkosNN::Impl
 

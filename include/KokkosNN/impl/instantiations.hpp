@@ -16,21 +16,14 @@
 
 namespace KokkosNN::Impl {
 
-using Kokkos::Experimental::bhalf_t;
-using Kokkos::Experimental::half_t;
-
 KOKKOSNN_IMPL_VIEW_CALLS(extern, double, double)
 KOKKOSNN_IMPL_VIEW_CALLS(extern, float, float)
-#if !KOKKOS_HALF_T_IS_FLOAT
 KOKKOSNN_IMPL_VIEW_CALLS(extern, half_t, half_t)
 KOKKOSNN_IMPL_VIEW_CALLS(extern, half_t, float)
 KOKKOSNN_IMPL_VIEW_CALLS(extern, float, half_t)
-#endif
-#if !KOKKOS_BHALF_T_IS_FLOAT
 KOKKOSNN_IMPL_VIEW_CALLS(extern, bhalf_t, bhalf_t)
 KOKKOSNN_IMPL_VIEW_CALLS(extern, bhalf_t, float)
 KOKKOSNN_IMPL_VIEW_CALLS(extern, float, bhalf_t)
-#endif
 
 }  // namespace KokkosNN::Impl
 

@@ -21,21 +21,14 @@
 
 namespace KokkosNN::Impl {
 
-using Kokkos::Experimental::bhalf_t;
-using Kokkos::Experimental::half_t;
-
 KOKKOSNN_IMPL_MASKED_CALLS(extern, double)
 KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, double)
 KOKKOSNN_IMPL_MASKED_CALLS(extern, float)
 KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, float)
-#if !KOKKOS_HALF_T_IS_FLOAT
 KOKKOSNN_IMPL_MASKED_CALLS(extern, half_t)
 KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, half_t)
-#endif
-#if !KOKKOS_BHALF_T_IS_FLOAT
 KOKKOSNN_IMPL_MASKED_CALLS(extern, bhalf_t)
 KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, bhalf_t)
-#endif
 
 }  // namespace KokkosNN::Impl
 

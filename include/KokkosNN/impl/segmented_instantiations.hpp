@@ -18,17 +18,10 @@
 
 namespace KokkosNN::Impl {
 
-using Kokkos::Experimental::bhalf_t;
-using Kokkos::Experimental::half_t;
-
 KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, double)
 KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, float)
-#if !KOKKOS_HALF_T_IS_FLOAT
 KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, half_t)
-#endif
-#if !KOKKOS_BHALF_T_IS_FLOAT
 KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, bhalf_t)
-#endif
 
 extern template struct OffsetsCheck<Kokkos::DefaultExecutionSpace>;
 

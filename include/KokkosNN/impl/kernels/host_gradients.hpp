@@ -6,7 +6,7 @@
 #include <KokkosNN/impl/kernels/host_rows.hpp>
 #include <KokkosNN/impl/primitives/gradient.hpp>
 #include <KokkosNN/impl/primitives/host_sums.hpp>
-#include <KokkosNN/impl/primitives/vector.hpp>
+#include <KokkosNN/impl/primitives/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -40,7 +40,8 @@ struct PairLoops {
   /// Shorter rows have no use for what adds products faster and joins them slower.
   static constexpr int least_by_products = 128;
 
-  KOKKOS_FORCEINLINE_FUNCTION static auto sum(const A* y, const A* dy, int count) {
+  template <class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
     if constexpr (has_products) {
       if (count >= least_by_products) return sum_by<HostProducts<Math>>(y, dy, count);
     }
@@ -48,9 +49,9 @@ struct PairLoops {
   }
 
   /// Writes a row and sums the next one, not by products.
-  template <class FinishRow>
-  KOKKOS_FORCEINLINE_FUNCTION static auto write_and_sum(const A* y, const A* dy, A* to, const A* next_y,
-                                                        const A* next_dy, int count, const Math math,
+  template <class Y, class D, class O, class FinishRow>
+  KOKKOS_FORCEINLINE_FUNCTION static auto write_and_sum(const Y* y, const D* dy, O* to, const Y* next_y,
+                                                        const D* next_dy, int count, const Math math,
                                                         const FinishRow finish) {
     static_assert(!has_products);
     using Sums = HostTerms<Math>;
@@ -61,35 +62,59 @@ struct PairLoops {
   }
 
   /// What rows share is copied: compilers would read it again after every store.
-  template <class FinishRow>
-  KOKKOS_FORCEINLINE_FUNCTION static void write(const A* y, const A* dy, A* to, int count, bool streams,
+  template <class Y, class D, class O, class FinishRow>
+  KOKKOS_FORCEINLINE_FUNCTION static void write(const Y* y, const D* dy, O* to, int count, bool streams,
                                                 const Math math, const FinishRow finish) {
-    write_vectors(to, count, streams, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
-      return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n));
-    });
+    const auto value = [&](int i, int n)
+                           KOKKOSNN_IMPL_INLINED { return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)); };
+    if constexpr (moves_two_vectors<Y, D, O>) {
+      const auto values = [&](int i) KOKKOSNN_IMPL_INLINED {
+        const TwoVectors<Y> a = load_two_vectors(y + i);
+        const TwoVectors<D> b = load_two_vectors(dy + i);
+        return TwoVectors<O>{finish(math, a.first, b.first), finish(math, a.second, b.second)};
+      };
+      write_by_two_vectors(to, count, streams, values, value);
+    } else {
+      write_vectors(to, count, streams, value);
+    }
   }
 
  private:
-  template <class Sums>
-  KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const A* y, const A* dy, int count) {
-    return total_of<Sums>(count,
-                          [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED { add_to(sums, y + i, dy + i, n); });
+  template <class Sums, class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const Y* y, const D* dy, int count) {
+    const auto add = [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED { add_to(sums, y + i, dy + i, n); };
+    if constexpr (moves_two_vectors<Y, D>) {
+      return total_of<Sums>(count, add, [&](Sums& first, Sums& second, int i) KOKKOSNN_IMPL_INLINED {
+        const TwoVectors<Y> a = load_two_vectors(y + i);
+        const TwoVectors<D> b = load_two_vectors(dy + i);
+        first.add(a.first, b.first);
+        second.add(a.second, b.second);
+      });
+    } else {
+      return total_of<Sums>(count, add);
+    }
   }
 
-  template <class Sums>
-  KOKKOS_FORCEINLINE_FUNCTION static void add_to(Sums& sums, const A* y, const A* dy, int n) {
+  template <class Sums, class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_to(Sums& sums, const Y* y, const D* dy, int n) {
     n == lanes ? sums.add_from(y, dy) : sums.add(load_lanes(y, n, A(0)), load_lanes(dy, n, A(0)));
   }
 
   /// add(sums, i, n) for i = 0, lanes, 2 lanes, ..., of which n lanes count; in two chains of additions.
   template <class Sums, class Add>
   KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add) {
-    Sums first, second;
-    int i = 0;
-    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    return total_of<Sums>(count, add, [&](Sums& first, Sums& second, int i) KOKKOSNN_IMPL_INLINED {
       add(first, i, lanes);
       add(second, i + lanes, lanes);
-    }
+    });
+  }
+
+  /// The same, two(first, second, i) adding two vectors.
+  template <class Sums, class Add, class AddTwo>
+  KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add, const AddTwo& two) {
+    Sums first, second;
+    int i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) two(first, second, i);
     if (i + lanes <= count) {
       add(first, i, lanes);
       i += lanes;
@@ -108,14 +133,15 @@ struct StridedRows {
   KOKKOS_FORCEINLINE_FUNCTION T* operator()(std::int64_t l) const { return base + l * stride; }
 };
 
-/// Pairs of rows of one piece, in memory, by loops with nothing else in them: what is done once a row is as much as
-/// that of 64 columns or more. A row's bits don't depend on how many of the others exist.
-template <class Math, class FinishRow>
+/// Pairs of rows of one piece, of Y and D to O in memory, by loops with nothing else in them: what is done once a row
+/// is as much as that of 64 columns or more. A row's bits don't depend on how many of the others exist.
+template <class Math, class FinishRow, class Y, class D, class O>
 struct ShortPairs {
   using A                    = typename Math::accumulator;
   using Loops                = PairLoops<Math>;
-  using In                   = StridedRows<const A>;
-  using Out                  = StridedRows<A>;
+  using Ys                   = StridedRows<const Y>;
+  using Ds                   = StridedRows<const D>;
+  using Out                  = StridedRows<O>;
   static constexpr int lanes = lanes_of<A>;
   static constexpr int rows  = HostRowSums<Math>::rows;
 
@@ -129,16 +155,16 @@ struct ShortPairs {
   /// in blocks 79; x 256 71 and 79.
   static constexpr int least_at_once = 512;
 
-  KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, bool streams, const In y,
-                                           const In dy, const Out out) {
+  KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, bool streams, const Ys y,
+                                           const Ds dy, const Out out) {
     std::int64_t r = 0;
     if (cols == lanes && !streams) {
       r = write_vectors<false>(math, count, y, dy, out);
     } else if (cols == lanes && elements_to_boundary(out.base) == 0 && out.stride % lanes == 0) {
       r = write_vectors<true>(math, count, y, dy, out);
     }
-    const bool at_once = !Loops::has_products && !streams && cols >= least_at_once;
-    const int in_block = std::min(most_in_block, block_bytes / (cols * int(2 * sizeof(A))));
+    const bool at_once = !Loops::has_products && !moves_two_vectors<Y, D, O> && !streams && cols >= least_at_once;
+    const int in_block = std::min(most_in_block, block_bytes / (cols * int(sizeof(Y) + sizeof(D))));
     if (!streams && !at_once && in_block > 1) {
       for (; r < count; r += in_block) {
         const std::int64_t left = count - r;
@@ -162,7 +188,7 @@ struct ShortPairs {
 
  private:
   /// Up to `most_in_block` rows.
-  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Math& math, int count, int cols, const In& y, const In& dy,
+  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Math& math, int count, int cols, const Ys& y, const Ds& dy,
                                                       const Out& out) {
     decltype(Loops::sum(y(0), dy(0), cols)) totals[most_in_block];
     for (int l = 0; l < count; ++l) totals[l] = Loops::sum(y(l), dy(l), cols);
@@ -173,8 +199,8 @@ struct ShortPairs {
 
   /// Rows of one vector; how many were written. (Inlined twice, the loop in cache takes a seventh longer.)
   template <bool streams>
-  __attribute__((noinline)) static std::int64_t write_vectors(const Math math, std::int64_t count, const In y,
-                                                              const In dy, const Out out) {
+  __attribute__((noinline)) static std::int64_t write_vectors(const Math math, std::int64_t count, const Ys y,
+                                                              const Ds dy, const Out out) {
     std::int64_t r = 0;
     for (; r + rows <= count; r += rows) {
       write_vectors<streams>(math, {y(r), y.stride}, {dy(r), dy.stride}, {out(r), out.stride});
@@ -185,7 +211,7 @@ struct ShortPairs {
   /// As many rows of one vector as a vector of their sums has lanes: what is done once a row, the join of its lanes, is
   /// done for all of them at once.
   template <bool streams>
-  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Math& math, const In& y, const In& dy, const Out& out) {
+  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Math& math, const Ys& y, const Ds& dy, const Out& out) {
     HostRowSums<Math> sums;
     KOKKOSNN_IMPL_UNROLL
     for (int l = 0; l < rows; ++l) {
@@ -221,23 +247,24 @@ struct HostPairs : HostRereading<Math> {
   static constexpr bool has_row_loops = true;
   template <class Row>
   static constexpr bool is_plain =
-      !GivesItsPacks<Row, V> && MemoryOf<decltype(Row::y), A> && MemoryOf<decltype(Row::dy), A>;
+      !GivesItsPacks<Row, V> && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
 
-  /// Rows `first` to `last`, of one piece each, by loops without anything else in them where they lie in memory as they
-  /// are computed with; says whether they do.
+  /// Rows `first` to `last`, of one piece each, by loops without anything else in them where vectors of them lie in
+  /// memory; says whether they do.
   template <class FinishRow, class Rows, class Sink>
   KOKKOS_FORCEINLINE_FUNCTION static bool write_rows(const Math& math, const Rows& rows, const Sink& sink,
                                                      std::int64_t first, std::int64_t last, int cols, bool streams) {
     using Row     = decltype(rows.row(0));
     using SinkRow = decltype(sink.row(0));
-    if constexpr (is_plain<Row> && MemoryOf<SinkRow, A>) {
+    if constexpr (is_plain<Row> && VectorsOf<SinkRow, A>) {
       const Row row        = rows.row(first);
       const SinkRow output = sink.row(first);
       const bool is_unit   = row.y.stride == 1 && row.dy.stride == 1 && output.stride == 1;
       const std::int64_t y = rows.y.map.only_stride(), dy = rows.dy.map.only_stride(), dx = sink.map.only_stride();
       if (is_unit && y != 0 && dy != 0 && dx != 0) {
-        ShortPairs<Math, FinishRow>::write(math, last - first, cols, streams, {row.y.base, y}, {row.dy.base, dy},
-                                           {output.base, dx});
+        using O = typename SinkRow::value_type;
+        ShortPairs<Math, FinishRow, Y, D, O>::write(math, last - first, cols, streams, {row.y.base, y},
+                                                    {row.dy.base, dy}, {output.base, dx});
         return true;
       }
     }
@@ -249,9 +276,7 @@ struct HostPairs : HostRereading<Math> {
                                                           NextPiece<A>&) const {
     if constexpr (is_plain<Row>) {
       if (row.y.stride == 1 && row.dy.stride == 1) {
-        const A* const y  = row.y.base + piece.begin;
-        const A* const dy = row.dy.base + piece.begin;
-        return {Loops::sum(y, dy, piece.count)};
+        return {Loops::sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count)};
       }
     }
     return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), math, 1);
@@ -260,7 +285,7 @@ struct HostPairs : HostRereading<Math> {
   template <class Row, class SinkRow, class FinishRow>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A*, const Math& math,
                                          const FinishRow& finish, bool streams) const {
-    if constexpr (is_plain<Row> && MemoryOf<SinkRow, A>) {
+    if constexpr (is_plain<Row> && VectorsOf<SinkRow, A>) {
       if (row.y.stride == 1 && row.dy.stride == 1 && sink.stride == 1) {
         return Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, sink.base + piece.begin, piece.count,
                             streams, math, finish);
@@ -286,9 +311,9 @@ struct HostElements : HostRereading<Math> {
   template <class Row, class SinkRow, class FinishRow>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A*, const Math& math,
                                          const FinishRow& finish, bool streams) const {
-    if constexpr (MemoryOf<decltype(Row::x), A> && MemoryOf<SinkRow, A>) {
+    if constexpr (VectorsOf<decltype(Row::x), A> && VectorsOf<SinkRow, A>) {
       if (row.x.stride == 1 && sink.stride == 1) {
-        const A* const x = row.x.base + piece.begin;
+        const auto* const x = row.x.base + piece.begin;
         return write_vectors(sink.base + piece.begin, piece.count, streams, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
           return finish(math, load_up_to(x + i, n));
         });

@@ -9,7 +9,7 @@
 #include <KokkosNN/impl/primitives/gradient.hpp>
 #include <KokkosNN/impl/primitives/host_lanes.hpp>
 #include <KokkosNN/impl/primitives/host_sums.hpp>
-#include <KokkosNN/impl/primitives/vector.hpp>
+#include <KokkosNN/impl/primitives/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -42,9 +42,10 @@ struct InnerBlock {
 /// The vectors of a block at each column of a tensor.
 template <class T, class A>
 struct BlockColumns {
-  static constexpr int lanes      = lanes_of<A>;
-  static constexpr int step       = host_inner_step;
-  static constexpr bool is_direct = std::is_same_v<std::remove_const_t<T>, A>;
+  static constexpr int lanes = lanes_of<A>;
+  static constexpr int step  = host_inner_step;
+  /// Whether vectors are loaded and stored as they lie there: a float of a call in double is converted.
+  static constexpr bool has_vectors = std::is_same_v<accumulator_t<T>, A>;
 
   T* base;
   std::int64_t col_stride;
@@ -81,7 +82,7 @@ struct BlockColumns {
     const int rows = block.rows(v);
     T* const to    = at(c, v);
     if (rows == lanes && inner_stride == 1) {
-      if constexpr (streams && is_direct) return stream_vector(to, value);
+      if constexpr (streams && has_vectors) return stream_vector(to, value);
       return store_whole(to, value);
     }
     A each[lanes];
@@ -89,8 +90,8 @@ struct BlockColumns {
     for (int l = 0; l < rows; ++l) to[l * inner_stride] = static_cast<T>(each[l]);
   }
   KOKKOS_FORCEINLINE_FUNCTION bool may_stream() const {
-    const auto is_whole = [](std::uintptr_t bytes) { return bytes % sizeof(Vector<A>) == 0; };
-    return is_direct && inner_stride == 1 && is_whole(reinterpret_cast<std::uintptr_t>(base)) &&
+    const auto is_whole = [](std::uintptr_t bytes) { return bytes % (lanes * sizeof(T)) == 0; };
+    return has_vectors && inner_stride == 1 && is_whole(reinterpret_cast<std::uintptr_t>(base)) &&
            is_whole(static_cast<std::uintptr_t>(col_stride) * sizeof(T));
   }
 
@@ -107,16 +108,22 @@ struct BlockColumns {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static Vector<A> load_whole(const T* from) {
-    if constexpr (is_direct) return load_vector<A>(from);
-    A each[lanes];
-    for (int l = 0; l < lanes; ++l) each[l] = static_cast<A>(from[l]);
-    return load_vector(each);
+    if constexpr (has_vectors) {
+      return load_vector(from);
+    } else {
+      A each[lanes];
+      for (int l = 0; l < lanes; ++l) each[l] = static_cast<A>(from[l]);
+      return load_vector(each);
+    }
   }
   KOKKOS_FORCEINLINE_FUNCTION static void store_whole(T* to, const Vector<A>& value) {
-    if constexpr (is_direct) return store_vector(to, value);
-    A each[lanes];
-    store_vector(each, value);
-    for (int l = 0; l < lanes; ++l) to[l] = static_cast<T>(each[l]);
+    if constexpr (has_vectors) {
+      store_vector(to, value);
+    } else {
+      A each[lanes];
+      store_vector(each, value);
+      for (int l = 0; l < lanes; ++l) to[l] = static_cast<T>(each[l]);
+    }
   }
 };
 

@@ -8,7 +8,7 @@
 #include <KokkosNN/impl/primitives/host_sums.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
 #include <KokkosNN/impl/primitives/tile.hpp>
-#include <KokkosNN/impl/primitives/vector.hpp>
+#include <KokkosNN/impl/primitives/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -37,13 +37,25 @@ struct Piece {
   KOKKOS_FORCEINLINE_FUNCTION RowPart part() const { return {{begin, begin + count}, 0, false}; }
 };
 
+/// Elements that will be wanted, if they lie in memory.
+struct Ahead {
+  const void* address;
+  int element_bytes;
+
+  /// Asks for the cache lines of n of them.
+  KOKKOS_FORCEINLINE_FUNCTION void ask(int first, int n) const {
+    prefetch_elements<host_line>(static_cast<const char*>(address) + std::ptrdiff_t(first) * element_bytes,
+                                 n * element_bytes);
+  }
+};
+
 /// What `reduce` can do for the piece behind, waiting for memory while it computes: find its largest logit, or else ask
 /// for its cache lines.
 template <class A>
 struct NextPiece {
   const A* logits = nullptr;  ///< as many as this piece has, to be taken as they are
   A max           = {};       ///< the largest of them
-  const void* ahead;          ///< where it lies, if there are no logits
+  Ahead ahead;                ///< where it lies, if there are no logits
 
   /// What `load` says of a piece, unless it is known already.
   template <class Load>
@@ -52,24 +64,26 @@ struct NextPiece {
   }
 };
 
-/// A row that lies in memory as the accumulator type, if its elements are neighbours.
+/// A row that lies in memory, from where vectors of A are loaded, if its elements are neighbours.
 template <class Row, class A>
-concept MemoryOf = lanes_of<A> > 1 && requires(const Row& row) {
+concept VectorsOf = lanes_of<A> > 1 && requires(const Row& row) {
   row.base;
   row.stride;
-  requires std::is_same_v<typename Row::value_type, A>;
+  requires std::is_same_v<accumulator_t<typename Row::value_type>, A>;
 };
 
-/// Elements from `pointer` to the next one that a vector may be streamed to.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION int elements_to_boundary(const A* pointer) {
-  return (lanes_of<A> - pack_phase<A, lanes_of<A>>(pointer)) % lanes_of<A>;
-}
+/// One that lies there as A.
+template <class Row, class A>
+concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typename Row::value_type>, A>;
+
+/// Whether elements lie in memory as they are computed with.
+template <class X>
+inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
 
 /// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ...; past the caches where `streams`.
-template <class A, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void write_vectors(A* to, int count, bool streams, const Value& value) {
-  constexpr int lanes = lanes_of<A>;
+template <class Y, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value) {
+  constexpr int lanes = lanes_loaded<Y>;
   int i               = 0;
   if (streams) {
     const int head = std::min(count, elements_to_boundary(to));
@@ -79,6 +93,25 @@ KOKKOS_FORCEINLINE_FUNCTION void write_vectors(A* to, int count, bool streams, c
     for (; i + lanes <= count; i += lanes) store_vector(to + i, value(i, lanes));
   }
   if (i < count) store_lanes(to + i, value(i, count - i), count - i);
+}
+
+/// The same by two vectors at a time, values(i) for i and i + lanes, in all but the last ones and those up to where
+/// vectors are streamed to.
+template <class Y, class Values, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void write_by_two_vectors(Y* to, int count, bool streams, const Values& values,
+                                                      const Value& value) {
+  constexpr int both = 2 * lanes_loaded<Y>;
+  const int head     = streams ? std::min(count, elements_to_boundary<2>(to)) : 0;
+  if (head > 0) write_vectors(to, head, false, value);
+  int i = head;
+  if (streams) {
+    for (; i + both <= count; i += both) store_two_vectors<true>(to + i, values(i));
+  } else {
+    for (; i + both <= count; i += both) store_two_vectors<false>(to + i, values(i));
+  }
+  if (i < count) {
+    write_vectors(to + i, count - i, false, [&](int j, int n) KOKKOSNN_IMPL_INLINED { return value(i + j, n); });
+  }
 }
 
 struct JoinMaxima {
@@ -103,7 +136,7 @@ struct HostLogits {
   /// What is not read again from where it lies is copied to `held`, its last vector filled up with -inf.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Math& math) const {
-    if constexpr (MemoryOf<Row, A>) {
+    if constexpr (VectorsOf<Row, A>) {
       if (row.stride == 1) {
         return fold_lanes(load_from(row.base + piece.begin, piece.count, held, math), JoinMaxima{});
       }
@@ -112,11 +145,15 @@ struct HostLogits {
   }
 
   /// From memory; the largest logits by lanes.
-  KOKKOS_FORCEINLINE_FUNCTION static T load_from(const A* from, int count, A* held, const Math& math) {
-    return stays(math) ? load_vectors<false>(from, count, held) : load_vectors<true>(from, count, held);
+  template <class X>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Math& math) {
+    return math.sign < A(0) ? load_vectors<true>(from, count, held) : load_vectors<false>(from, count, held);
   }
   /// Whether `load_from` copies nothing.
-  KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Math& math) { return !(math.sign < A(0)); }
+  template <class X>
+  KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Math& math) {
+    return is_accumulator<X> && !(math.sign < A(0));
+  }
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A* held, const Math& math,
@@ -146,12 +183,11 @@ struct HostLogits {
     });
   }
 
-  /// Of `count` logits; the exponentials go to `held` if they are kept. Asks for as many cache lines from `ahead` on.
+  /// Of `count` logits; the exponentials go to `held` if they are kept. Asks for as many elements ahead.
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_of(const A* from, A* held, int count, const Math& math,
-                                                            const ExpReference<A>& reference, const void* ahead) {
-    return sums_beside(from, held, count, math, reference, [&](int i, int, int n) KOKKOSNN_IMPL_INLINED {
-      prefetch_elements<host_line>(static_cast<const A*>(ahead) + i, n);
-    });
+                                                            const ExpReference<A>& reference, const Ahead& ahead) {
+    return sums_beside(from, held, count, math, reference,
+                       [&](int i, int, int n) KOKKOSNN_IMPL_INLINED { ahead.ask(i, n); });
   }
 
   /// The same, and the largest ones, by lanes, of as many logits that will be wanted next. Asks for those a piece
@@ -210,21 +246,19 @@ struct HostLogits {
   KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
                                                      const Math& math) {
     if constexpr (MemoryOf<Row, A>) {
-      if (row.stride == 1 && stays(math)) return row.base + piece.begin;
+      if (row.stride == 1 && stays<A>(math)) return row.base + piece.begin;
     }
     return held;
   }
 
-  template <bool negates>
-  KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const A* from, int count, A* held) {
+  template <bool negates, class X>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const X* from, int count, A* held) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     T max[4];
     for (T& m : max) m = splat<T>(-infinity);
     const auto take = [&](int i, int k, T x, int n) KOKKOSNN_IMPL_INLINED {
-      if constexpr (negates) {
-        x = -x;
-        store_up_to(held + i, x, n);
-      }
+      if constexpr (negates) x = -x;
+      if constexpr (negates || !is_accumulator<X>) store_up_to(held + i, x, n);
       max[k] = max_ignoring_nan(max[k], x);
     };
     int i = 0;
@@ -258,7 +292,7 @@ struct HostLogits {
   template <class SinkRow, class Value>
   KOKKOS_FORCEINLINE_FUNCTION static void write_values(const SinkRow& sink, const Piece& piece, bool streams,
                                                        const A* from, const Value& value) {
-    if constexpr (MemoryOf<SinkRow, A>) {
+    if constexpr (VectorsOf<SinkRow, A>) {
       if (sink.stride == 1) {
         return write_vectors(sink.base + piece.begin, piece.count, streams,
                              [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
@@ -305,7 +339,7 @@ struct NarrowRows {
       for (int c = 0; c < lanes; ++c) tile[c] = finish(math, held[begin + c]);
       transpose<A>(tile);
       for (int l = 0; l < rows; ++l) {
-        A* const to = out(l) + begin;
+        auto* const to = out(l) + begin;
         if (count < lanes) {
           store_lanes(to, tile[l], count);
         } else if (streams && elements_to_boundary(to) == 0) {
@@ -364,11 +398,18 @@ struct LaneRows {
   KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, bool streams, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    using X              = std::remove_cvref_t<decltype(*in(0))>;
+    using Y              = std::remove_cvref_t<decltype(*out(0))>;
     const int padded     = (cols + lanes - 1) / lanes * lanes;
-    const bool stays     = Storage::stays(math);
+    const bool stays     = Storage::template stays<X>(math);
     // In their results' place, as `memory_of_result`; rows of 64 columns would take 3 % longer.
-    const bool in_place = !streams && cols == padded && cols >= 8 * lanes;
-    const auto held_row = [&](int l) { return in_place ? out(l) : held + l * padded; };
+    const bool in_place = is_accumulator<Y> && !streams && cols == padded && cols >= 8 * lanes;
+    const auto held_row = [&](int l) {
+      if constexpr (is_accumulator<Y>) {
+        if (in_place) return out(l);
+      }
+      return held + l * padded;
+    };
     T high[lanes], low[lanes];
     for (int l = 0; l < lanes; ++l) {
       high[l] = maxima.are_known ? maxima.of_row[l]
@@ -385,9 +426,14 @@ struct LaneRows {
     for (int l = 0; l < lanes; ++l) {
       HostSums<Math> sums;
       if (l < rows) {
-        const A* const from = stays ? in(l) : held_row(l);
-        sums = maxima.are_known ? Storage::sums_of(from, held_row(l), cols, math, at[l], next(l), maxima.of_row[l])
-                                : Storage::sums_of(from, held_row(l), cols, math, at[l], has_next ? next(l) : from);
+        const A* const from = logits_of<X>(stays, in, held_row, l);
+        const Ahead ahead{has_next ? static_cast<const void*>(next(l)) : from, int(sizeof(X))};
+        if constexpr (is_accumulator<X>) {
+          sums = maxima.are_known ? Storage::sums_of(from, held_row(l), cols, math, at[l], next(l), maxima.of_row[l])
+                                  : Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+        } else {
+          sums = Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+        }
       }
       const TwoWords<T> words = sums.words();
       high[l]                 = words.high;
@@ -401,10 +447,21 @@ struct LaneRows {
     RawArray<Narrow, lanes> finish;
     take_apart<A>(finish_own_lanes<Finish<op>>(math, state), finish);
     for (int l = 0; l < rows; ++l) {
-      const A* const kept = stays && !Storage::keeps_exponentials ? in(l) : held_row(l);
+      const A* const kept = logits_of<X>(stays && !Storage::keeps_exponentials, in, held_row, l);
       write_vectors(out(l), cols, streams,
                     [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish[l](math, load_up_to(kept + i, n)); });
     }
+  }
+
+ private:
+  /// Of a row, where it lies or where it is held.
+  template <class X, class In, class Held>
+  KOKKOS_FORCEINLINE_FUNCTION static const A* logits_of([[maybe_unused]] bool stays, [[maybe_unused]] const In& in,
+                                                        const Held& held_row, int l) {
+    if constexpr (is_accumulator<X>) {
+      if (stays) return in(l);
+    }
+    return held_row(l);
   }
 };
 
@@ -460,22 +517,23 @@ struct HostRows {
     return {begin, static_cast<int>(std::min<std::int64_t>(length, span.end - begin))};
   }
 
-  /// Where a row that is loaded later lies, if that is memory.
-  const void* address_of(std::int64_t row, const void* otherwise) const {
+  /// Columns of a row that is loaded later, if they lie in memory.
+  Ahead ahead_of(std::int64_t row, std::int64_t begin, const void* otherwise) const {
     if constexpr (requires { source.row(row).base; }) {
-      return source.row(std::min(row, rows - 1)).base;
+      const auto* const base = source.row(std::min(row, rows - 1)).base;
+      return {base + begin, int(sizeof(*base))};
     } else {
-      return otherwise;
+      return {otherwise, int(sizeof(A))};
     }
   }
 
   /// The logits of a row that are taken as they lie in memory, all of them; nullptr if not so.
   const A* logits_of([[maybe_unused]] std::int64_t number) const {
-    if constexpr (requires { Storage::stays(math); }) {
+    if constexpr (requires { Storage::template stays<A>(math); }) {
       using Row = decltype(source.row(0));
       if constexpr (MemoryOf<Row, A> && !GivesItsPacks<Row, V>) {
         const Row row = source.row(number);
-        if (row.stride == 1 && Storage::stays(math)) return row.base;
+        if (row.stride == 1 && Storage::template stays<A>(math)) return row.base;
       }
     }
     return nullptr;
@@ -494,10 +552,10 @@ struct HostRows {
     return nullptr;
   }
 
-  /// Whether rows of few columns are turned: where they lie in memory as they are computed with.
+  /// Whether rows of few columns are turned: where vectors of them lie in memory.
   template <class Row, class SinkRow>
   static constexpr bool has_narrow_rows =
-      Storage::keeps_rows && !Finisher::one_value_a_row && MemoryOf<Row, A> && MemoryOf<SinkRow, A>;
+      Storage::keeps_rows && !Finisher::one_value_a_row && VectorsOf<Row, A> && VectorsOf<SinkRow, A>;
 
   /// Columns of rows that are taken by lanes. What streams waits for memory: one row after the other less than many at
   /// once, if rows are not so short (65536 x 256 f32 on two cores: 4.4 ms, by lanes 6.3; 4096 x 256 in a cache: 181 us,
@@ -596,7 +654,7 @@ struct HostRows {
           loaded[i]   = next.known_or([&] { return storage.load(row, piece(row), held_row(i), math); });
           next.logits = behind < end ? logits_of(behind) : nullptr;
         }
-        next.ahead = address_of(first + i + n, held);
+        next.ahead = ahead_of(first + i + n, 0, held);
         state[i]   = storage.reduce(row, piece(row), held_row(i), math, loaded[i], next);
       }
       for (int i = 0; i < n; ++i) {
@@ -666,7 +724,7 @@ struct HostRows {
       const bool behind = logits != nullptr && p + 1 < std::min(pieces, last * each);
       const bool fits   = behind && piece_of(span, p + 1).count == piece.count;
       next.logits       = fits ? logits + piece.begin + length : nullptr;
-      next.ahead        = static_cast<const char*>(address_of(number, own)) + (piece.begin + length) * sizeof(A);
+      next.ahead        = ahead_of(number, piece.begin + length, own);
       return storage.reduce(row, piece, held(p), math, loaded, next);
     };
     for (std::int64_t s = first; s < last; ++s) {

@@ -4,7 +4,7 @@
 
 #include <KokkosNN/impl/primitives/finish.hpp>
 #include <KokkosNN/impl/primitives/host_sums.hpp>
-#include <KokkosNN/impl/primitives/vector.hpp>
+#include <KokkosNN/impl/primitives/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 

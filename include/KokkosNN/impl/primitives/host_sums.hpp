@@ -4,7 +4,7 @@
 
 #include <KokkosNN/impl/primitives/gradient_tile.hpp>
 #include <KokkosNN/impl/primitives/tile.hpp>
-#include <KokkosNN/impl/primitives/vector.hpp>
+#include <KokkosNN/impl/primitives/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -134,9 +134,10 @@ struct HostTerms {
   }
 
   /// The same of vectors in memory.
-  KOKKOS_FORCEINLINE_FUNCTION void add_from(const A* y, const A* dy) {
+  template <class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION void add_from(const Y* y, const D* dy) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-    if constexpr (in_double) {
+    if constexpr (in_double && std::is_same_v<Y, float> && std::is_same_v<D, float>) {
       constexpr int half = lanes_of<A> / 2;
       if constexpr (Math::sums_products) {
         sum = fused_multiply_add(load_in_double(y), load_in_double(dy), sum);
@@ -219,7 +220,10 @@ struct HostProducts {
   T low  = T{};
 
   KOKKOS_FORCEINLINE_FUNCTION void add(const T& y, const T& dy) { add_product(y, dy, high, low); }
-  KOKKOS_FORCEINLINE_FUNCTION void add_from(const A* y, const A* dy) { add(load_vector(y), load_vector(dy)); }
+  template <class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION void add_from(const Y* y, const D* dy) {
+    add(load_vector(y), load_vector(dy));
+  }
 
   /// Of both. Next to an infinite sum the second word is NaN, which the sum itself is not.
   KOKKOS_FORCEINLINE_FUNCTION static double total(const HostProducts& a, const HostProducts& b) {

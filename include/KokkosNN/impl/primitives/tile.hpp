@@ -507,7 +507,7 @@ struct RawTile {
 
 /// Whether T is what is left of a float without its lower 16 bits.
 template <class T>
-inline constexpr bool is_upper_half_of_float = std::is_same_v<T, Kokkos::Experimental::bhalf_t>;
+inline constexpr bool is_upper_half_of_float = std::is_same_v<T, bhalf_t>;
 
 /// The sign bits of a word of two 16-bit elements.
 inline constexpr std::uint32_t signs_of_word = 0x80008000u;

@@ -252,97 +252,6 @@ KOKKOS_FORCEINLINE_FUNCTION T at_most(T x, T bound) {
   return -at_least(-x, -bound);
 }
 
-/// From and to any address.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_vector(const A* from) {
-  Vector<A> v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION void store_vector(A* to, const Vector<A>& v) {
-  std::memcpy(to, &v, sizeof v);
-}
-
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
-/// Of the first n lanes.
-KOKKOS_FORCEINLINE_FUNCTION std::uint16_t lane_mask(int n) { return static_cast<std::uint16_t>((1u << n) - 1); }
-#endif
-
-/// The first n lanes; by a mask where the machine has those, as compilers make a call of memcpy of the loop.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION void store_lanes(A* to, const Vector<A>& v, int n) {
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
-  if constexpr (std::is_same_v<A, float>) return _mm512_mask_storeu_ps(to, lane_mask(n), __m512(v));
-  if constexpr (std::is_same_v<A, double>)
-    return _mm512_mask_storeu_pd(to, static_cast<__mmask8>(lane_mask(n)), __m512d(v));
-#endif
-  A lanes[lanes_of<A>];
-  store_vector(lanes, v);
-  for (int l = 0; l < n; ++l) to[l] = lanes[l];
-}
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_lanes(const A* from, int n, A pad) {
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
-  const Vector<A> pads = splat<Vector<A>>(pad);
-  if constexpr (std::is_same_v<A, float>) return Vector<A>(_mm512_mask_loadu_ps(__m512(pads), lane_mask(n), from));
-  if constexpr (std::is_same_v<A, double>) {
-    return Vector<A>(_mm512_mask_loadu_pd(__m512d(pads), static_cast<__mmask8>(lane_mask(n)), from));
-  }
-#endif
-  A lanes[lanes_of<A>];
-  store_vector(lanes, splat<Vector<A>>(pad));
-  for (int l = 0; l < n; ++l) lanes[l] = from[l];
-  return load_vector(lanes);
-}
-
-/// So many elements, at most a vector. Only elements of the row may be touched: others may be another thread's, who is
-/// writing them.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_up_to(const A* from, int count, A pad = A(0)) {
-  return count == lanes_of<A> ? load_vector(from) : load_lanes(from, count, pad);
-}
-
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION void store_up_to(A* to, const Vector<A>& v, int count) {
-  count == lanes_of<A> ? store_vector(to, v) : store_lanes(to, v, count);
-}
-
-/// Past the caches, to an address that is a multiple of the vector's size; where there is no instruction for that it is
-/// an ordinary store. `end_streaming` before another thread may look.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION void stream_vector(A* to, const Vector<A>& v) {
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), __m512i(v));
-#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __m256i(v));
-#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__SSE2__)
-  _mm_stream_si128(reinterpret_cast<__m128i*>(to), __m128i(v));
-#else
-  store_vector(to, v);
-#endif
-}
-KOKKOS_INLINE_FUNCTION void end_streaming() {
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__SSE2__)
-  _mm_sfence();
-#endif
-}
-
-/// Asks for the cache line at an address. Forced inline: g++ takes a function of nothing else for one without effects,
-/// and drops its calls.
-KOKKOS_FORCEINLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* address) {
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-  __builtin_prefetch(address, 0, 2);
-#endif
-}
-
-/// Asks for n elements, lines being so long.
-template <std::size_t line, class A>
-KOKKOS_FORCEINLINE_FUNCTION void prefetch_elements(const A* from, int n) {
-  const char* const bytes = reinterpret_cast<const char*>(from);
-  for (int i = 0; i < n * int(sizeof(A)); i += int(line)) prefetch_line(bytes + i);
-}
-
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 
 /// Lanes of a and b by their numbers, as one vector: b's begin behind a's.
@@ -378,19 +287,6 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<double> half_in_double(const Vector<float>& v
 #elif defined(__AVX2__)
   return Vector<double>(_mm256_cvtps_pd(__m128(narrow)));
 #else
-  return __builtin_convertvector(narrow, Vector<double>);
-#endif
-}
-
-/// So many floats from memory in double; cheaper than taking a vector apart.
-KOKKOS_FORCEINLINE_FUNCTION Vector<double> load_in_double(const float* from) {
-#if defined(__AVX512F__)
-  return Vector<double>(_mm512_cvtps_pd(_mm256_loadu_ps(from)));
-#elif defined(__AVX2__)
-  return Vector<double>(_mm256_cvtps_pd(_mm_loadu_ps(from)));
-#else
-  VectorOf<float, vector_bytes / 2>::type narrow;
-  std::memcpy(&narrow, from, sizeof narrow);
   return __builtin_convertvector(narrow, Vector<double>);
 #endif
 }
