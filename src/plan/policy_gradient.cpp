@@ -84,6 +84,41 @@ constexpr RegisterPolicy registers_logsumexp[] = {
     {4096, 4, 64},
 };
 
+// Under a mask, whose columns many rows do without: three packs a thread where they leave no lane idle that two or four
+// would. Microseconds of a causal and of a boolean mask, 134 MB a tensor, on one H100, 2026-11-25.
+constexpr RegisterPolicy registers_masked_v4[] = {
+    {2, 2, 128},      // x 8: 140 and 141, with 1 pack 140 and 153
+    {3, 4, 128},      // x 12: 142 and 146, with 1 pack 171 and 192
+    {4, 2, 128},
+    {6, 3, 128},      // x 20: 138 and 141, with 2 packs 146 and 165
+    {8, 2, 128},
+    {12, 3, 128},     // x 40: 121 and 141, with 2 packs 137 and 166
+    {16, 2, 128},
+    {24, 3, 128},     // x 72: 112 and 147, with 2 packs 146 and 183
+    {32, 2, 128},
+    {48, 3, 128},     // x 136: 109 and 156, with 2 packs 149 and 188
+    {53, 2, 128, 4},  // x 208: 102 and 151, with 2 packs 111 and 147
+    {64, 2, 128},     // x 256: 101 and 139, with 4 packs 99 and 143
+    {96, 3, 128},     // x 264: 107 and 159, with 4 packs 122 and 185
+    {4096, 4, 64},    // a boolean mask alone would have 2 from x 900 on: x 4096 102 and 229, with 2 packs 114 and 189
+};
+constexpr RegisterPolicy registers_masked_v8[] = {
+    {1, 1, 128},
+    {2, 2, 128},      // bf16 x 16: 141 and 151, with 1 pack 159 and 182
+    {3, 3, 128},      // x 24: 143 and 151, with 1 pack 201 and 242
+    {4, 2, 128},
+    {6, 3, 128},      // x 40: 137 and 169, with 2 packs 166 and 229
+    {8, 2, 128},
+    {12, 3, 128},     // x 72: 131 and 183, with 2 packs 181 and 256
+    {16, 2, 128},     // x 128: 117 and 155, with 4 packs 110 and 163
+    {24, 3, 128},     // x 136: 130 and 198, with 2 packs 192 and 272
+    {32, 2, 128, 4},  // x 208: 111 and 190, with 2 packs 132 and 185; with 27 MB a tensor 30 and 50, 33 and 46
+    {48, 3, 128},     // x 264: 130 and 207, with 2 packs 193 and 275
+    {64, 2, 128, 4},  // x 512: 102 and 167, with 2 packs 113 and 157
+    {96, 3, 128},     // x 520: 128 and 212, with 4 packs 149 and 268
+    {4096, 4, 64},
+};
+
 /// Two tensors in the registers that hold one of a forward operator.
 constexpr RegisterPolicy registers_hip[] = {
     {4, 1, 256},
@@ -120,6 +155,8 @@ RegisterTable registers_cuda(RowOperator op, int pack, bool moves_packs) {
       return by_pack(pack, registers_v2, registers_log_softmax_v4, registers_v8);
     case RowOperator::logsumexp_backward:
       return by_pack(pack, registers_gpu, registers_logsumexp, registers_logsumexp);
+    case RowOperator::masked_softmax_backward:
+      return by_pack(pack, registers_gpu, registers_masked_v4, registers_masked_v8);
     default:
       return registers_gpu;
   }
