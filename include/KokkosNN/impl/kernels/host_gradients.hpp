@@ -39,6 +39,7 @@ struct PairLoops {
   static constexpr bool has_products = HostTerms<Math>::in_double && Math::sums_products;
   /// Shorter rows have no use for what adds products faster and joins them slower.
   static constexpr int least_by_products = 128;
+  static constexpr int least_to_align    = 8 * lanes;
 
   template <class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
@@ -67,15 +68,18 @@ struct PairLoops {
                                                 const Math math, const FinishRow finish) {
     const auto value = [&](int i, int n)
                            KOKKOSNN_IMPL_INLINED { return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)); };
+    // y, dy and dx mostly lie alike: then whole cache lines are loaded as well. softmax_backward f32 x 781, 4 MiB a
+    // tensor on two cores, 111 GB/s, without 106; x 500 112 and 105.
+    const bool aligns = streams || count >= least_to_align;
     if constexpr (moves_two_vectors<Y, D, O>) {
       const auto values = [&](int i) KOKKOSNN_IMPL_INLINED {
         const TwoVectors<Y> a = load_two_vectors(y + i);
         const TwoVectors<D> b = load_two_vectors(dy + i);
         return TwoVectors<O>{finish(math, a.first, b.first), finish(math, a.second, b.second)};
       };
-      write_by_two_vectors(to, count, streams, values, value);
+      write_by_two_vectors(to, count, streams, values, value, aligns);
     } else {
-      write_vectors(to, count, streams, value);
+      write_vectors(to, count, streams, value, aligns);
     }
   }
 

@@ -80,28 +80,36 @@ concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typen
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
 
-/// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ...; past the caches where `streams`.
+/// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ...; past the caches where `streams`. If
+/// `aligns`, whole vectors begin at the first boundary, as they must to be streamed.
 template <class Y, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value) {
+KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value, bool aligns) {
   constexpr int lanes = lanes_loaded<Y>;
   int i               = 0;
-  if (streams) {
+  if (aligns) {
     const int head = std::min(count, elements_to_boundary(to));
     if (head > 0) store_lanes(to, value(0, head), head);
-    for (i = head; i + lanes <= count; i += lanes) stream_vector(to + i, value(i, lanes));
+    i = head;
+  }
+  if (streams) {
+    for (; i + lanes <= count; i += lanes) stream_vector(to + i, value(i, lanes));
   } else {
     for (; i + lanes <= count; i += lanes) store_vector(to + i, value(i, lanes));
   }
   if (i < count) store_lanes(to + i, value(i, count - i), count - i);
 }
+template <class Y, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value) {
+  write_vectors(to, count, streams, value, streams);
+}
 
-/// The same by two vectors at a time, values(i) for i and i + lanes, in all but the last ones and those up to where
-/// vectors are streamed to.
+/// The same by two vectors at a time, values(i) for i and i + lanes, in all but the last ones and those up to a
+/// boundary.
 template <class Y, class Values, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void write_by_two_vectors(Y* to, int count, bool streams, const Values& values,
-                                                      const Value& value) {
+                                                      const Value& value, bool aligns) {
   constexpr int both = 2 * lanes_loaded<Y>;
-  const int head     = streams ? std::min(count, elements_to_boundary<2>(to)) : 0;
+  const int head     = aligns ? std::min(count, elements_to_boundary<2>(to)) : 0;
   if (head > 0) write_vectors(to, head, false, value);
   int i = head;
   if (streams) {
