@@ -144,17 +144,26 @@ TYPED_TEST(Gradients, OfALayoutLeftViewAlongItsLastAxisTakeInnerLanesAndMatch) {
 }
 
 TEST(GradientsOfFloats, ThatNoCacheHoldsMatch) {
-  const std::int64_t rows = rows_beyond_the_cache(1000);
+  const std::int64_t cols = 1100, rows = rows_beyond_the_cache(cols);
   if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
   for_each_gradient([&](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
-    for (const Placement& place : {right({rows, 1000}), left({rows, 1000}), left({rows + 1, 1000})}) {
+    for (const Placement& place : {right({rows, cols}), left({rows, cols}), left({rows + 1, cols})}) {
       GradientTrial<Op, float> trial(place, 1);
 
       EXPECT_EQ(trial.plan().streams, !on_gpu);
       EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
     }
   });
+}
+
+TEST(GradientsOf16Bit, ThatNoCacheHoldsMatch) {
+  const std::int64_t cols = 2105, rows = 2 * rows_beyond_the_cache(cols);
+  if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
+  GradientTrial<RowOperator::softmax_backward, BHalf> trial(rows, cols);
+
+  EXPECT_EQ(trial.plan().streams, !on_gpu);
+  EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
 }
 
 TYPED_TEST(Gradients, OfTensorsInDifferentLayoutsMatch) {

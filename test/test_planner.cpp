@@ -706,6 +706,24 @@ TEST(Planner, ALogSumExpKeepsFewColumnsOnlyAsItReadsNoneAgain) {
   EXPECT_LT(plan_of(512, RowOperator::logsumexp).packs_per_thread, plan_of(512, RowOperator::softmax).packs_per_thread);
 }
 
+TEST(Planner, AHostStreamsWhatNoCacheHoldsIfRowsHaveFewCacheLinesInCommon) {
+  DeviceTraits machine = host(2);
+  machine.cache        = std::size_t(32) << 20;
+  const auto streams   = [&](RowOperator op, std::int64_t bytes, std::int64_t cols) {
+    RowProblem p = problem(bytes / 4 / cols, cols);
+    p.op         = op;
+    return make_plan(p, machine).streams;
+  };
+  const std::int64_t much = 40 << 20;
+
+  EXPECT_TRUE(streams(RowOperator::softmax, much, 304));  // whole lines
+  EXPECT_FALSE(streams(RowOperator::softmax, much, 300));
+  EXPECT_TRUE(streams(RowOperator::softmax, much, 781));
+  EXPECT_FALSE(streams(RowOperator::softmax_backward, much, 781));
+  EXPECT_TRUE(streams(RowOperator::softmax_backward, much, 3001));
+  EXPECT_FALSE(streams(RowOperator::softmax, much / 2, 3001));
+}
+
 TEST(Planner, AHostGivesLongRowsToAllThreadsWhenThereAreFewOfThem) {
   EXPECT_EQ(make_plan(problem(1, 100000), host(8)).team_size, 8);
   EXPECT_EQ(make_plan(problem(1000, 100000), host(8)).team_size, 1);

@@ -373,6 +373,17 @@ TEST(SoftmaxStrategies, ResultsThatNoCacheHoldsMatch) {
   }
 }
 
+TEST(SoftmaxStrategies, ResultsOf16BitThatNoCacheHoldsMatch) {
+  const std::int64_t cols = 1105, rows = 2 * rows_beyond_the_cache(cols);
+  if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
+  for (const Placement& place : {right({rows, cols}), left({rows, cols})}) {
+    Trial<RowOperator::softmax, BHalf> trial(place, place, -1);
+
+    EXPECT_EQ(trial.plan().streams, !on_gpu);
+    EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
+  }
+}
+
 TEST(InnerLanes, EveryNumberOfLanesMatches) {
   const Placement place = right({2, 100, 70});
   for (const int lanes : {1, 2, 4, 8, 16, 32}) {

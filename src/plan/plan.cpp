@@ -321,9 +321,13 @@ class Planner {
     return std::max(bytes, Impl::host_scratch_bytes(pieces, pair_bytes(), kept));
   }
 
-  /// Whether a host's results should not displace in the caches what will be read: they do not fit in there.
+  /// Whether a host's results should not displace in the caches what will be read: they do not fit in there. A cache
+  /// line that two rows have is not streamed, and short rows have many of those.
   bool streams_results() const {
-    const double bytes = elements() * m_problem.y_bytes;
+    const double bytes           = elements() * m_problem.y_bytes;
+    const std::int64_t row_bytes = m_problem.cols * m_problem.y_bytes;
+    const bool shares_lines      = row_bytes % static_cast<std::int64_t>(Impl::host_line) != 0;
+    if (m_problem.y_col_stride == 1 && shares_lines && row_bytes < m_policy.least_streamed_row_bytes) return false;
     return !is_gpu() && m_traits.cache > 0 && bytes > static_cast<double>(m_traits.cache);
   }
 

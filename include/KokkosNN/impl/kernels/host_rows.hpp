@@ -80,22 +80,26 @@ concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typen
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
 
-/// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ...; past the caches where `streams`. If
-/// `aligns`, whole vectors begin at the first boundary, as they must to be streamed.
+/// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ...; past the caches where `streams`, by
+/// whole lines, as one that is stored to in both ways goes to memory twice. If `aligns`, as it must to be streamed, the
+/// first line boundary is where whole vectors begin.
 template <class Y, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value, bool aligns) {
-  constexpr int lanes = lanes_loaded<Y>;
-  int i               = 0;
+  constexpr int lanes   = lanes_loaded<Y>;
+  constexpr int in_line = std::max(1, static_cast<int>(host_line / (lanes * sizeof(Y))));  // vectors
+  int i                 = 0;
   if (aligns) {
-    const int head = std::min(count, elements_to_boundary(to));
-    if (head > 0) store_lanes(to, value(0, head), head);
+    const int head = std::min(count, elements_to_boundary<in_line>(to));
+    for (; i + lanes <= head; i += lanes) store_vector(to + i, value(i, lanes));
+    if (i < head) store_lanes(to + i, value(i, head - i), head - i);
     i = head;
   }
   if (streams) {
-    for (; i + lanes <= count; i += lanes) stream_vector(to + i, value(i, lanes));
-  } else {
-    for (; i + lanes <= count; i += lanes) store_vector(to + i, value(i, lanes));
+    for (; i + in_line * lanes <= count; i += in_line * lanes) {
+      for (int l = 0; l < in_line * lanes; l += lanes) stream_vector(to + i + l, value(i + l, lanes));
+    }
   }
+  for (; i + lanes <= count; i += lanes) store_vector(to + i, value(i, lanes));
   if (i < count) store_lanes(to + i, value(i, count - i), count - i);
 }
 template <class Y, class Value>
