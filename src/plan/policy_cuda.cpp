@@ -190,8 +190,22 @@ constexpr RegisterPolicy registers_labelled_v8[] = {
     {32, 4, 128},     // x 248: 83.7, with 8 packs 88.3; x 256: 79.0 and 75.1
     {8192, 8, 128},   // x 264: 94.7, with 4 packs 132.9; x 1100: 97.4 and 140.3; x 4096: 70.5 and 75.2
 };
-// and the gradient of a given loss, element by element; or all of them where elements are moved one by one, for which
-// few threads are too few
+// and the gradient of a given loss, element by element, on one H100
+constexpr RegisterPolicy registers_label_gradient_v2[] = {
+    {4, 2, 128},
+    {32, 4, 128},    // f64 x 24: 116.7, with 8 packs 130.6; x 64: 107.0 and 120.0
+    {40, 8, 128},    // x 72: 122.8, with 4 packs 135.5
+    {64, 4, 128},    // x 96: 112.7, with 8 packs 118.0; x 128: 106.5 and 119.5
+    {80, 8, 128},    // x 136: 121.6, with 4 packs 139.8
+    {4096, 4, 128},  // x 256: 105.2, with 8 packs 118.5; x 320: 111.4 and 120.6
+};
+constexpr RegisterPolicy registers_label_gradient[] = {
+    {4, 2, 128},
+    {6, 4, 128},     // f32 x 24: 111.5, with 2 packs 140.4; bf16 x 48: 111.2 and 137.8
+    {8, 2, 128},     // f32 x 32: 115.8, with 4 packs 122.2
+    {4096, 4, 128},  // f32 x 640: 107.9, with 8 packs, which one warp has then, 135.0; x 1024: 122.7 and 136.9
+};
+// All of them where elements are moved one by one, for which few threads are too few
 constexpr RegisterPolicy registers_label_elements_v4[] = {
     {8, 2, 128}, {128, 4, 128}, {320, 8, 128}, {384, 4, 128}, {448, 8, 128}, {512, 4, 128}, {8192, 8, 128},
 };
@@ -368,8 +382,11 @@ void tune_cuda_for_log_softmax(Policy& policy, int pack) {
 }
 
 void tune_cuda_for_label(Policy& policy, int pack, RowOperator op, bool moves_packs) {
-  if (is_elementwise(op) || !moves_packs) {
+  if (!moves_packs) {
     policy.registers = by_pack(pack, registers_v2, registers_label_elements_v4, registers_label_elements_v8);
+  } else if (is_elementwise(op)) {
+    policy.registers =
+        by_pack(pack, registers_label_gradient_v2, registers_label_gradient, registers_label_gradient);
   } else if (is_reduction(op)) {
     policy.registers = by_pack(pack, registers_reduction_v2, registers_loss_v4, registers_loss_v8);
   } else {
