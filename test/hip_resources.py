@@ -75,7 +75,7 @@ class Kernel:
         # RowInTeam of rows that are aligned, with a value a column: packs of 16 bytes of the wider type, which beside 16-bit
         # elements is that of a mask's bias
         if self.name.startswith("RowInTeam<") and "aligned" in self.name:
-            if not self.loads + self.stores and "ElementMask<half_t" not in self.name:
+            if not self.loads + self.stores and not re.search("ElementMask<(half_t|Stored16)", self.name):
                 yield "no access of 16 bytes"
             # The bias of a mask has one of several types: LLVM no longer sees that it is in global memory.
             if self.flat and "Element" not in self.name:

@@ -71,7 +71,9 @@ struct Binary16 {
 /// The upper half of a float's bits ("bfloat16"). Conversions round to the nearest, ties to even.
 struct BFloat16 {
   KOKKOS_INLINE_FUNCTION static std::uint16_t bits_of(float value) {
-    return static_cast<std::uint16_t>(rounded(Kokkos::bit_cast<std::uint32_t>(value)));
+    const auto bits = Kokkos::bit_cast<std::uint32_t>(value);
+    // LLVM spills for AMD where integers are compared instead.
+    return static_cast<std::uint16_t>(value != value ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
   }
   KOKKOS_INLINE_FUNCTION static float value_of(std::uint16_t bits) {
     return Kokkos::bit_cast<float>(std::uint32_t(bits) << 16);
