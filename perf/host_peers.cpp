@@ -45,12 +45,6 @@ RowOperator operator_named(const std::string& name) {
   throw std::invalid_argument("no operator is named " + name);
 }
 
-ElementType type_named(const std::string& name) {
-  for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16})
-    if (name == KokkosNN::to_string(type)) return type;
-  throw std::invalid_argument("no element type is named " + name);
-}
-
 /// One matrix is so large; a row at least.
 Case case_of(RowOperator op, std::int64_t mebibytes, std::int64_t cols, const Arguments& arguments) {
   Case shape;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,13 @@ constexpr int size_of(ElementType type) {
       break;
   }
   return 0;
+}
+
+inline ElementType type_named(const std::string& name) {
+  for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    if (name == KokkosNN::to_string(type)) return type;
+  }
+  throw std::invalid_argument("no element type " + name);
 }
 
 /// How many rows a shape has; the one member that is set counts.

@@ -38,13 +38,6 @@ struct Arguments {
   std::int64_t max_cols          = 131072;
 };
 
-ElementType type_named(const std::string& name) {
-  for (const auto type : {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16}) {
-    if (name == to_string(type)) return type;
-  }
-  throw std::invalid_argument("no element type " + name);
-}
-
 Arguments parse(int argc, char* argv[]) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {

@@ -9,7 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -57,12 +56,10 @@ long double meaning(std::uint16_t bits) {
 /// The number of the format nearest to `value`, of two the even one.
 template <class T>
 long double nearest(long double value) {
-  constexpr int fraction = fraction_bits<T>, bias = largest_exponent<T>;
-  if (!std::isfinite(value) || value == 0) return value;
-  const int exponent       = std::max(std::ilogb(value), 1 - bias);
-  const long double ulp    = std::ldexp(1.0L, exponent - fraction);
-  const long double result = std::nearbyint(value / ulp) * ulp;
-  if (std::fabs(result) < std::ldexp(1.0L, bias + 1)) return result;
+  using Named = std::conditional_t<fraction_bits<T> == 10, Half, BHalf>;
+  if (!std::isfinite(value)) return value;
+  const long double result = correctly_rounded<Named>(value);
+  if (std::fabs(result) <= largest<Named>()) return result;
   return std::copysign(std::numeric_limits<long double>::infinity(), value);
 }
 

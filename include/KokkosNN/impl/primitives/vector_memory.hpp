@@ -66,13 +66,15 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
   }
 }
 
+/// Subnormal numbers, as _mm512_fpclass_ps_mask has them. The machine's instruction that rounds to bfloat16 takes them
+/// for 0, and there are hardly ever any.
+inline constexpr int subnormal = 0x20;
+
 /// To the nearest, ties to even.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
   if constexpr (std::is_same_v<T, bhalf_t>) {
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__)
-    // The machine's instruction, which takes subnormal numbers for 0: there are hardly ever any.
-    constexpr int subnormal = 0x20;
     if (__builtin_expect(_mm512_fpclass_ps_mask(__m512(values), subnormal) == 0, true)) {
       return HalfBits(_mm512_cvtneps_pbh(__m512(values)));
     }
@@ -250,9 +252,8 @@ KOKKOS_FORCEINLINE_FUNCTION TwoVectors<bhalf_t> load_two_vectors(const bhalf_t* 
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> two_vectors_rounded(const TwoVectors<bhalf_t>& v) {
   using Bits = BitsOf<Vector<float>>;
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
-  constexpr int subnormal = 0x20;  // as in `rounded`
-  const auto first        = _mm512_fpclass_ps_mask(__m512(v.first), subnormal);
-  const auto second       = _mm512_fpclass_ps_mask(__m512(v.second), subnormal);
+  const auto first  = _mm512_fpclass_ps_mask(__m512(v.first), subnormal);
+  const auto second = _mm512_fpclass_ps_mask(__m512(v.second), subnormal);
   if (__builtin_expect(_kortestz_mask16_u8(first, second), true)) {
     // The even ones are the lower half of what the instruction makes.
     typedef std::uint16_t Index __attribute__((vector_size(64)));
