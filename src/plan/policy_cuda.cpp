@@ -197,13 +197,13 @@ constexpr RegisterPolicy registers_label_gradient_v2[] = {
     {40, 8, 128},    // x 72: 122.8, with 4 packs 135.5
     {64, 4, 128},    // x 96: 112.7, with 8 packs 118.0; x 128: 106.5 and 119.5
     {80, 8, 128},    // x 136: 121.6, with 4 packs 139.8
-    {4096, 4, 128},  // x 256: 105.2, with 8 packs 118.5; x 320: 111.4 and 120.6
+    {8192, 4, 128},  // x 256: 105.2, with 8 packs 118.5; x 320: 111.4 and 120.6
 };
 constexpr RegisterPolicy registers_label_gradient[] = {
     {4, 2, 128},
     {6, 4, 128},     // f32 x 24: 111.5, with 2 packs 140.4; bf16 x 48: 111.2 and 137.8
     {8, 2, 128},     // f32 x 32: 115.8, with 4 packs 122.2
-    {4096, 4, 128},  // f32 x 640: 107.9, with 8 packs, which one warp has then, 135.0; x 1024: 122.7 and 136.9
+    {8192, 4, 128},  // f32 x 640: 107.9, with 8 packs, which one warp has then, 135.0; x 1024: 122.7 and 136.9
 };
 // All of them where elements are moved one by one, for which few threads are too few
 constexpr RegisterPolicy registers_label_elements_v4[] = {
