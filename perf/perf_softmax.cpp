@@ -39,20 +39,24 @@ Contender softmax_call(const Problem& problem, const SoftmaxOptions& options) {
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no softmax of " + shape.name());
 }
 
-template <class T>
+template <class T, class ViewLayout = Kokkos::LayoutRight>
 Contender log_softmax_call(const Problem& problem, const SoftmaxOptions& options) {
   const Exec exec = problem.exec();
-  const auto x    = problem.x<const T>();
-  const auto y    = problem.y<T>();
+  const auto x    = problem.x<const T, ViewLayout>();
+  const auto y    = problem.y<T, ViewLayout>();
   return {.call = [=] { KokkosNN::log_softmax(exec, x, y, options); },
           .plan = to_string(make_plan(RowOperator::log_softmax, exec, x, y, options))};
 }
 
 Contender log_softmax_call(const Problem& problem, const SoftmaxOptions& options) {
   const Case& shape = problem.shape();
-  if (shape.x_type == ElementType::f32) return log_softmax_call<float>(problem, options);
-  if (shape.x_type == ElementType::f16) return log_softmax_call<half_t>(problem, options);
-  if (shape.x_type == ElementType::bf16) return log_softmax_call<bhalf_t>(problem, options);
+  if (shape.layout == Layout::left && shape.x_type == ElementType::f32)
+    return log_softmax_call<float, Kokkos::LayoutLeft>(problem, options);
+  if (shape.layout == Layout::right) {
+    if (shape.x_type == ElementType::f32) return log_softmax_call<float>(problem, options);
+    if (shape.x_type == ElementType::f16) return log_softmax_call<half_t>(problem, options);
+    if (shape.x_type == ElementType::bf16) return log_softmax_call<bhalf_t>(problem, options);
+  }
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no log-softmax of " + shape.name());
 }
 
@@ -64,12 +68,12 @@ Contender logsumexp_call(const Problem& problem, const SoftmaxOptions& options) 
           .plan = to_string(make_plan(RowOperator::logsumexp, exec, x, lse, options))};
 }
 
-template <class T>
+template <class T, class ViewLayout = Kokkos::LayoutRight>
 Contender gradient_call(const Problem& problem, RowOperator op, const SoftmaxOptions& options) {
   const Exec exec = problem.exec();
-  const auto y    = problem.x<const T>();
-  const auto dy   = problem.dy<const T>();
-  const auto dx   = problem.y<T>();
+  const auto y    = problem.x<const T, ViewLayout>();
+  const auto dy   = problem.dy<const T, ViewLayout>();
+  const auto dx   = problem.y<T, ViewLayout>();
   const auto plan = to_string(make_plan(op, exec, y, dy, dx, options));
   if (op == RowOperator::softmax_backward) {
     return {.call = [=] { KokkosNN::softmax_backward(exec, y, dy, dx, options); }, .plan = plan};
@@ -79,9 +83,13 @@ Contender gradient_call(const Problem& problem, RowOperator op, const SoftmaxOpt
 
 Contender gradient_call(const Problem& problem, const SoftmaxOptions& options) {
   const Case& shape = problem.shape();
-  if (shape.x_type == ElementType::f32) return gradient_call<float>(problem, shape.op, options);
-  if (shape.x_type == ElementType::f16) return gradient_call<half_t>(problem, shape.op, options);
-  if (shape.x_type == ElementType::bf16) return gradient_call<bhalf_t>(problem, shape.op, options);
+  if (shape.layout == Layout::left && shape.x_type == ElementType::f32)
+    return gradient_call<float, Kokkos::LayoutLeft>(problem, shape.op, options);
+  if (shape.layout == Layout::right) {
+    if (shape.x_type == ElementType::f32) return gradient_call<float>(problem, shape.op, options);
+    if (shape.x_type == ElementType::f16) return gradient_call<half_t>(problem, shape.op, options);
+    if (shape.x_type == ElementType::bf16) return gradient_call<bhalf_t>(problem, shape.op, options);
+  }
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no gradient of " + shape.name());
 }
 

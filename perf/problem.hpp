@@ -125,9 +125,9 @@ class Problem {
     return Kokkos::View<const float**, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>(
         reinterpret_cast<const float*>(m_mask.data()), m_case.cols, m_case.cols);
   }
-  template <class T>
+  template <class T, class ViewLayout = Kokkos::LayoutRight>
   auto dy() const {
-    return matrix<T, Kokkos::LayoutRight>(m_dy);
+    return matrix<T, ViewLayout>(m_dy);
   }
   /// Ragged rows: the elements of all, as one vector, and where rows begin.
   template <class T>
