@@ -162,4 +162,31 @@ TEST(BatchInvariance, HoldsForEveryNumberOfThreads) {
 }
 #endif
 
+/// The bits of the first rows of a call whose results no cache holds are those of a call on these rows alone.
+template <RowOperator Op>
+void streamed_rows_keep_their_bits(std::int64_t rows, std::int64_t cols) {
+  const std::int64_t few = 64;
+  Trial<Op, float> all(right({rows, cols}), right({rows, cols}), 1, Recipe::wide);
+  Trial<Op, float> alone(right({few, cols}), right({few, cols}), 1);
+  std::memcpy(alone.x().host(), all.x().host(), few * cols * sizeof(float));
+  alone.x().upload();
+  all.run({});
+  alone.run({});
+
+  ASSERT_TRUE(all.plan().streams && !alone.plan().streams) << to_string(all.plan()) << to_string(alone.plan());
+  EXPECT_EQ(std::memcmp(all.y().host(), alone.y().host(), few * cols * sizeof(float)), 0)
+      << KokkosNN::to_string(Op) << ", " << cols << " columns";
+}
+
+// Threads have a share of the caches: were it not so, bits would depend on how many there are.
+TEST(Streaming, LeavesBitsAsTheyAre) {
+  if (on_gpu) GTEST_SKIP() << "a GPU's results are not streamed";
+  for (const std::int64_t cols : {16, 64, 208, 1008, 5008}) {
+    const std::int64_t rows = rows_beyond_the_cache(cols);
+    if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
+    streamed_rows_keep_their_bits<RowOperator::softmax>(rows, cols);
+    streamed_rows_keep_their_bits<RowOperator::log_softmax>(rows, cols);
+  }
+}
+
 }  // namespace KokkosNNTest

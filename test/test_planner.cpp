@@ -721,7 +721,8 @@ TEST(Planner, AHostStreamsWhatNoCacheHoldsIfRowsHaveFewCacheLinesInCommon) {
   EXPECT_TRUE(streams(RowOperator::softmax, much, 781));
   EXPECT_FALSE(streams(RowOperator::softmax_backward, much, 781));
   EXPECT_TRUE(streams(RowOperator::softmax_backward, much, 3001));
-  EXPECT_FALSE(streams(RowOperator::softmax, much / 2, 3001));
+  EXPECT_FALSE(streams(RowOperator::softmax, much / 3, 3001));
+  EXPECT_TRUE(streams(RowOperator::softmax_backward, much / 3, 3001));  // a third tensor
 }
 
 TEST(Planner, AHostGivesLongRowsToAllThreadsWhenThereAreFewOfThem) {

@@ -107,7 +107,7 @@ struct DeviceTraits {
   int max_team_size        = 1;
   int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
   std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
-  std::size_t cache        = 0;    ///< bytes of the last-level cache, 0 where that is not known
+  std::size_t cache        = 0;    ///< bytes of the last-level cache, of its threads' share on a host; 0: not known
   bool prefetches          = false;  ///< a thread can ask for a row to be brought into that cache
   bool evicts_as_told       = false;  ///< and say when that cache gives up what the thread reads
   const TuningTable* tuning = nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table

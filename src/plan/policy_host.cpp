@@ -3,6 +3,7 @@
 
 #include <KokkosNN/impl/device_traits.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -42,27 +43,37 @@ Policy policy_host(int) {
 
 namespace {
 
-/// Linux tells of each processor the size of its last-level cache ("32768K") and who shares it. (sysconf is of no use:
-/// in a virtual machine of two cores it told the 384 MB of the whole socket.)
-std::size_t sum_of_caches() {
-  std::set<std::string> counted;
-  std::size_t sum = 0;
+struct Caches {
+  std::size_t bytes = 0;
+  std::size_t cores = 0;  ///< that share them
+};
+
+/// Linux tells of each processor the size of its last-level cache ("32768K"), who shares it, and who shares its core.
+/// (sysconf is of no use: in a virtual machine of two cores it told the 384 MB of the whole socket.)
+Caches last_level_caches() {
+  Caches all;
+  std::set<std::string> caches, cores;
   for (int cpu = 0;; ++cpu) {
-    const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index3/";
-    std::ifstream size_file(folder + "size"), sharers_file(folder + "shared_cpu_list");
+    const std::string processor = "/sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    std::ifstream size_file(processor + "/cache/index3/size"),
+        sharers_file(processor + "/cache/index3/shared_cpu_list");
+    std::ifstream core_file(processor + "/topology/thread_siblings_list");
     std::size_t size = 0;
     char unit        = ' ';
-    std::string sharers;
-    if (!(size_file >> size >> unit) || !(sharers_file >> sharers)) return sum;
-    if (counted.insert(sharers).second) sum += size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
+    std::string sharers, core;
+    if (!(size_file >> size >> unit) || !(sharers_file >> sharers)) return all;
+    if (caches.insert(sharers).second) all.bytes += size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
+    if (!(core_file >> core)) core = std::to_string(cpu);
+    if (cores.insert(core).second) ++all.cores;
   }
 }
 
 }  // namespace
 
-std::size_t host_cache_bytes() {
-  static const std::size_t bytes = sum_of_caches();
-  return bytes;
+std::size_t host_cache_bytes(int threads) {
+  static const Caches caches = last_level_caches();
+  const auto using_them      = static_cast<std::size_t>(std::max(threads, 1));
+  return using_them < caches.cores ? caches.bytes / caches.cores * using_them : caches.bytes;
 }
 
 }  // namespace KokkosNN::Impl

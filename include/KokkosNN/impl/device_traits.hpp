@@ -202,11 +202,12 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
 }
 
 /// inner_lanes on a host: columns that a thread takes at a time, and bytes of accumulators side by side that it has at
-/// most, at least, and at least where there is enough work for all threads.
-inline constexpr int host_inner_step        = 8;
-inline constexpr int host_inner_bytes       = 2048;
-inline constexpr int host_inner_least_bytes = 64;
-inline constexpr int host_inner_good_bytes  = 256;
+/// most, at most and at least where results are streamed and there is enough work for all threads, and at least.
+inline constexpr int host_inner_step           = 8;
+inline constexpr int host_inner_bytes          = 2048;
+inline constexpr int host_inner_streamed_bytes = 1024;
+inline constexpr int host_inner_good_bytes     = 256;
+inline constexpr int host_inner_least_bytes    = 64;
 
 /// What it keeps of those columns of each vector of a block, in vectors: exponentials and what they are relative to, or
 /// logits. (A gradient reads twice: LayoutLeft 16384 x 1024 softmax_backward 21 GB/s on two cores; with both tensors
@@ -218,16 +219,24 @@ constexpr int host_inner_kept(RowOperator op) {
 constexpr std::int64_t host_inner_kept_bytes(RowOperator op, std::int64_t cols, int width_bytes) {
   return (cols + host_inner_step - 1) / host_inner_step * host_inner_kept(op) * width_bytes;
 }
-/// Whether all columns of a block are kept: a thread's share of the last-level cache has to hold them, 2.25 MiB. It
-/// depends on the columns alone, as results do on it in their last bits.
-constexpr bool host_inner_keeps(RowOperator op, std::int64_t cols) {
-  return host_inner_kept(op) > 0 && host_inner_kept_bytes(op, cols, host_inner_good_bytes) <= std::int64_t(9) << 18;
-}
-/// What is kept of a block wider than it need be: the second-level cache holds it.
-inline constexpr std::int64_t host_inner_wide_bytes = std::int64_t(640) << 10;
 
-/// Bytes of this machine's last-level cache, 0 where the system does not say.
-std::size_t host_cache_bytes();
+/// A thread's share of a last-level cache.
+inline constexpr std::int64_t host_inner_share_bytes = std::int64_t(9) << 18;
+/// Whether all columns of a block are kept: that share has to hold them. It depends on the columns alone, as results do
+/// on it in their last bits.
+constexpr bool host_inner_keeps(RowOperator op, std::int64_t cols) {
+  return host_inner_kept(op) > 0 && host_inner_kept_bytes(op, cols, host_inner_good_bytes) <= host_inner_share_bytes;
+}
+/// What is kept at most, unless blocks are as narrow as they get. Where results stay in the caches it is a third of a
+/// second-level cache of 1 MB, as results pass through that, too. LayoutLeft f32 softmax on two cores, GB/s: 1024 x
+/// 1024 keeping 295 kB 36.1, 590 kB 32.7; 256 x 4096 32.3, 1180 kB 29.7. Streamed, 4096 x 4096 keeping 2.4 MB 19.2, 1.2
+/// MB 17.0; 65536 x 256 of 1024 bytes side by side 25.4, of 2048 23.1.
+constexpr std::int64_t host_inner_most_kept_bytes(bool streams) {
+  return streams ? host_inner_share_bytes : std::int64_t(320) << 10;
+}
+
+/// The share that so many threads have of this machine's last-level caches, in bytes; 0 where the system does not say.
+std::size_t host_cache_bytes(int threads);
 
 /// Whether k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
@@ -309,7 +318,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     traits.multiprocessors  = std::max(1, int(exec.concurrency()));
     traits.max_team_size    = probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{});
     traits.resident_threads = 1;
-    traits.cache            = Impl::host_cache_bytes();
+    traits.cache            = Impl::host_cache_bytes(traits.multiprocessors);
     traits.scratch[0]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(0);
     traits.scratch[1]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(1);
   }

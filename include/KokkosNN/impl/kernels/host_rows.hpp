@@ -569,13 +569,8 @@ struct HostRows {
   static constexpr bool has_narrow_rows =
       Storage::keeps_rows && !Finisher::one_value_a_row && VectorsOf<Row, A> && VectorsOf<SinkRow, A>;
 
-  /// Columns of rows that are taken by lanes. What streams waits for memory: one row after the other less than many at
-  /// once, if rows are not so short (65536 x 256 f32 on two cores: 4.4 ms, by lanes 6.3; 4096 x 256 in a cache: 181 us,
-  /// by lanes 165).
-  int most_by_lanes() const {
-    const int most = length / lanes_of<A>;
-    return streams && !batch_invariant ? most / 4 : most;
-  }
+  /// Columns of rows that are taken by lanes.
+  static constexpr int most_by_lanes = length / lanes_of<A>;
 
   /// Rows of one piece, several at a time.
   template <class Member>
@@ -585,7 +580,7 @@ struct HostRows {
       using SinkRow = decltype(sink.row(0));
       if constexpr (has_narrow_rows<Row, SinkRow>) {
         const bool are_neighbours = source.row(begin).stride == 1 && sink.row(begin).stride == 1;
-        if (cols <= most_by_lanes() && are_neighbours) return do_rows_by_lanes(team, begin, end, held);
+        if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held);
       }
       if constexpr (requires { Storage::has_row_loops; }) {
         const std::int64_t size = team.team_size(), count = end - begin;
