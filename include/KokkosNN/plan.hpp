@@ -135,7 +135,7 @@ struct RowPlan {
   RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
   bool few_rows          = false;  ///< team_registers: by the kernel for so few rows that all teams run at once
   bool staged            = false;  ///< vector_lanes: a row a thread, through team scratch by whole packs
-  bool streams           = false;  ///< on a host: results go past the caches, being too many for them
+  bool streams           = false;  ///< on a host: results go past the caches, which do not hold what the call moves
   bool batch_invariant   = false;  ///< as Determinism asks for
 
   bool operator==(const RowPlan&) const = default;
