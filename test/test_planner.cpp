@@ -723,6 +723,20 @@ TEST(Planner, AHostStreamsWhatNoCacheHoldsIfRowsHaveFewCacheLinesInCommon) {
   EXPECT_TRUE(streams(RowOperator::softmax_backward, much, 3001));
   EXPECT_FALSE(streams(RowOperator::softmax, much / 3, 3001));
   EXPECT_TRUE(streams(RowOperator::softmax_backward, much / 3, 3001));  // a third tensor
+  EXPECT_TRUE(streams(RowOperator::softmax, 16 << 20, 4096));           // no room for anything else
+}
+
+TEST(Planner, AHostsBlocksOfRowsSideBySideAreNarrowInCachesAndWideInMemory) {
+  DeviceTraits machine   = host(2);
+  machine.cache          = std::size_t(32) << 20;
+  const auto rows_beside = [&](std::int64_t rows, std::int64_t cols) {
+    return make_plan(side_by_side(rows, cols), machine).pack;
+  };
+
+  EXPECT_EQ(rows_beside(1024, 1024), 64);
+  EXPECT_EQ(rows_beside(256, 4096), 16);
+  EXPECT_EQ(rows_beside(16384, 1024), 256);
+  EXPECT_EQ(rows_beside(4096, 4096), 128);
 }
 
 TEST(Planner, AHostGivesLongRowsToAllThreadsWhenThereAreFewOfThem) {

@@ -329,7 +329,7 @@ class Planner {
     const std::int64_t row_bytes = m_problem.cols * m_problem.y_bytes;
     const bool shares_lines      = row_bytes % static_cast<std::int64_t>(Impl::host_line) != 0;
     if (m_problem.y_col_stride == 1 && shares_lines && row_bytes < m_policy.least_streamed_row_bytes) return false;
-    return !is_gpu() && m_traits.cache > 0 && moved_bytes() > static_cast<double>(m_traits.cache);
+    return !is_gpu() && m_traits.cache > 0 && moved_bytes() >= static_cast<double>(m_traits.cache);
   }
 
   /// Puts `bytes` of scratch at the lowest level that holds them.
@@ -766,10 +766,10 @@ class Planner {
     const std::int64_t least   = Impl::host_inner_least_bytes / bytes;
     const std::int64_t outer   = m_problem.rows / m_problem.inner;
     const std::int64_t threads = m_traits.multiprocessors;
-    const bool streams         = streams_results();
-    const int narrow           = streams ? Impl::host_inner_good_bytes : Impl::host_inner_least_bytes;
-    int widest                 = streams ? Impl::host_inner_streamed_bytes : Impl::host_inner_bytes;
-    while (widest > narrow && host_inner_kept(widest) > Impl::host_inner_most_kept_bytes(streams)) widest /= 2;
+    const bool in_caches       = 2 * moved_bytes() <= static_cast<double>(m_traits.cache);
+    const int narrow           = in_caches ? Impl::host_inner_least_bytes : Impl::host_inner_good_bytes;
+    int widest                 = in_caches ? Impl::host_inner_bytes : Impl::host_inner_memory_bytes;
+    while (widest > narrow && host_inner_kept(widest) > Impl::host_inner_most_kept_bytes(in_caches)) widest /= 2;
     const auto fits = [&] { return std::size_t(m_plan.lanes * host_inner_kept(widest)) < scratch_limit(1); };
     while (widest > Impl::host_inner_least_bytes && !fits()) widest /= 2;
     std::int64_t blocks = ceil_div(m_problem.inner, widest / bytes);

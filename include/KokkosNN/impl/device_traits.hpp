@@ -202,12 +202,12 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
 }
 
 /// inner_lanes on a host: columns that a thread takes at a time, and bytes of accumulators side by side that it has at
-/// most, at most and at least where results are streamed and there is enough work for all threads, and at least.
-inline constexpr int host_inner_step           = 8;
-inline constexpr int host_inner_bytes          = 2048;
-inline constexpr int host_inner_streamed_bytes = 1024;
-inline constexpr int host_inner_good_bytes     = 256;
-inline constexpr int host_inner_least_bytes    = 64;
+/// most, at least, and at most and at least where memory is waited for and there is enough work for all threads.
+inline constexpr int host_inner_step         = 8;
+inline constexpr int host_inner_bytes        = 2048;
+inline constexpr int host_inner_least_bytes  = 64;
+inline constexpr int host_inner_memory_bytes = 1024;
+inline constexpr int host_inner_good_bytes   = 256;
 
 /// What it keeps of those columns of each vector of a block, in vectors: exponentials and what they are relative to, or
 /// logits. (A gradient reads twice: LayoutLeft 16384 x 1024 softmax_backward 21 GB/s on two cores; with both tensors
@@ -227,12 +227,12 @@ inline constexpr std::int64_t host_inner_share_bytes = std::int64_t(9) << 18;
 constexpr bool host_inner_keeps(RowOperator op, std::int64_t cols) {
   return host_inner_kept(op) > 0 && host_inner_kept_bytes(op, cols, host_inner_good_bytes) <= host_inner_share_bytes;
 }
-/// What is kept at most, unless blocks are as narrow as they get. Where results stay in the caches it is a third of a
-/// second-level cache of 1 MB, as results pass through that, too. LayoutLeft f32 softmax on two cores, GB/s: 1024 x
-/// 1024 keeping 295 kB 36.1, 590 kB 32.7; 256 x 4096 32.3, 1180 kB 29.7. Streamed, 4096 x 4096 keeping 2.4 MB 19.2, 1.2
-/// MB 17.0; 65536 x 256 of 1024 bytes side by side 25.4, of 2048 23.1.
-constexpr std::int64_t host_inner_most_kept_bytes(bool streams) {
-  return streams ? host_inner_share_bytes : std::int64_t(320) << 10;
+/// What is kept at most, unless blocks are as narrow as they get. Where all that a call moves stays in the caches it is a
+/// third of a second-level cache of 1 MB, as results pass through that, too. LayoutLeft f32 softmax on two cores, GB/s:
+/// 1024 x 1024 keeping 295 kB 36.1, 590 kB 32.7; 256 x 4096 32.3, 1180 kB 29.7. Elsewhere, 4096 x 4096 keeping 2.4 MB
+/// 19.2, 1.2 MB 17.0; 65536 x 256 of 1024 bytes side by side 25.4, of 2048 23.1.
+constexpr std::int64_t host_inner_most_kept_bytes(bool in_caches) {
+  return in_caches ? std::int64_t(320) << 10 : host_inner_share_bytes;
 }
 
 /// The share that so many threads have of this machine's last-level caches, in bytes; 0 where the system does not say.
