@@ -181,7 +181,7 @@ void streamed_rows_keep_their_bits(std::int64_t rows, std::int64_t cols) {
 // What is streamed depends on the number of threads, by their share of the caches: bits may not.
 TEST(Streaming, LeavesBitsAsTheyAre) {
   if (on_gpu) GTEST_SKIP() << "a GPU's results are not streamed";
-  for (const std::int64_t cols : {16, 64, 208, 1008, 5008}) {
+  for (const std::int64_t cols : {16, 64, 101, 208, 781, 1008, 5008, 12673}) {
     const std::int64_t rows = rows_beyond_the_cache(cols);
     if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
     streamed_rows_keep_their_bits<RowOperator::softmax>(rows, cols);

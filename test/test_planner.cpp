@@ -709,21 +709,34 @@ TEST(Planner, ALogSumExpKeepsFewColumnsOnlyAsItReadsNoneAgain) {
 TEST(Planner, AHostStreamsWhatNoCacheHoldsIfRowsHaveFewCacheLinesInCommon) {
   DeviceTraits machine = host(2);
   machine.cache        = std::size_t(32) << 20;
-  const auto streams   = [&](RowOperator op, std::int64_t bytes, std::int64_t cols) {
+  const auto streams = [&](RowOperator op, std::int64_t bytes, std::int64_t cols, ElementType type = ElementType::f32) {
+    RowProblem p = one_piece(bytes / 4 / cols, cols, type, type);
+    p.op         = op;
+    return make_plan(p, machine).streams;
+  };
+  const auto streams_apart = [&](RowOperator op, std::int64_t bytes, std::int64_t cols) {
     RowProblem p = problem(bytes / 4 / cols, cols);
     p.op         = op;
     return make_plan(p, machine).streams;
   };
   const std::int64_t much = 40 << 20;
 
-  EXPECT_TRUE(streams(RowOperator::softmax, much, 304));  // whole lines
-  EXPECT_FALSE(streams(RowOperator::softmax, much, 300));
-  EXPECT_TRUE(streams(RowOperator::softmax, much, 781));
-  EXPECT_FALSE(streams(RowOperator::softmax_backward, much, 781));
-  EXPECT_TRUE(streams(RowOperator::softmax_backward, much, 3001));
+  EXPECT_TRUE(streams(RowOperator::softmax, much, 16));  // a whole line
+  EXPECT_FALSE(streams(RowOperator::softmax, much, 47));
+  EXPECT_TRUE(streams(RowOperator::softmax, much, 49));
+  EXPECT_FALSE(streams(RowOperator::softmax, 2 * much, 190, ElementType::bf16));
+  EXPECT_TRUE(streams(RowOperator::softmax, 2 * much, 193, ElementType::bf16));
+  EXPECT_FALSE(streams(RowOperator::softmax_backward, much, 90));
+  EXPECT_TRUE(streams(RowOperator::softmax_backward, much, 97));
   EXPECT_FALSE(streams(RowOperator::softmax, much / 3, 3001));
   EXPECT_TRUE(streams(RowOperator::softmax_backward, much / 3, 3001));  // a third tensor
   EXPECT_TRUE(streams(RowOperator::softmax, 16 << 20, 4096));           // no room for anything else
+
+  EXPECT_TRUE(streams_apart(RowOperator::softmax, much, 304));  // whole lines
+  EXPECT_FALSE(streams_apart(RowOperator::softmax, much, 300));
+  EXPECT_TRUE(streams_apart(RowOperator::softmax, much, 781));
+  EXPECT_FALSE(streams_apart(RowOperator::softmax_backward, much, 781));
+  EXPECT_TRUE(streams_apart(RowOperator::softmax_backward, much, 3001));
 }
 
 TEST(Planner, AHostsBlocksOfRowsSideBySideAreNarrowInCachesAndWideInMemory) {

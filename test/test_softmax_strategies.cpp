@@ -363,7 +363,8 @@ TEST(InnerLanes, LogitsFarAboveThoseBeforeMatch) {
 TEST(SoftmaxStrategies, ResultsThatNoCacheHoldsMatch) {
   const std::int64_t rows = rows_beyond_the_cache(1000);
   if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
-  for (const Placement& place : {right({rows, 1000}), left({rows, 1000}), left({rows + 1, 1000})}) {
+  for (const Placement& place :
+       {right({rows, 1000}), right({rows, 1000}, 5), left({rows, 1000}), left({rows + 1, 1000})}) {
     Trial<RowOperator::softmax, float> softmax(place, place, -1);
     Trial<RowOperator::log_softmax, float> log_softmax(place, place, -1);
 
@@ -377,7 +378,7 @@ TEST(SoftmaxStrategies, ResultsOf16BitThatNoCacheHoldsMatch) {
   const std::int64_t cols = 1105, rows = 2 * rows_beyond_the_cache(cols);
   if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
   for (const Placement& place : {right({rows, cols}), left({rows, cols})}) {
-    Trial<RowOperator::softmax, BHalf> trial(place, place, -1);
+    Trial<RowOperator::softmax, BHalf> trial(place, place, -1, Recipe::uniform, 1, 3);
 
     EXPECT_EQ(trial.plan().streams, !on_gpu);
     EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());

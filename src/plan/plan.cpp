@@ -323,13 +323,17 @@ class Planner {
 
   /// Whether a host's results go past the caches, as the threads' share of those does not hold what the call reads and
   /// writes. (16 MiB a tensor, two cores of a Xeon, softmax x 1024 24.0 GB/s, stored 15.9, softmax_backward 20.5 and
-  /// 15.6; of an EPYC 45.8 and 37.7, 66.7 and 67.5.) A cache line that two rows have is not streamed, and short rows
-  /// have many of those.
+  /// 15.6; of an EPYC 45.8 and 37.7, 66.7 and 67.5.) A line that two rows share is put together first, or stored where
+  /// rows are not one piece, and short rows have many of those.
   bool streams_results() const {
     const std::int64_t row_bytes = m_problem.cols * m_problem.y_bytes;
     const bool shares_lines      = row_bytes % static_cast<std::int64_t>(Impl::host_line) != 0;
-    if (m_problem.y_col_stride == 1 && shares_lines && row_bytes < m_policy.least_streamed_row_bytes) return false;
+    if (m_problem.y_col_stride == 1 && shares_lines && row_bytes < least_streamed_row_bytes()) return false;
     return !is_gpu() && m_traits.cache > 0 && moved_bytes() >= static_cast<double>(m_traits.cache);
+  }
+  std::int64_t least_streamed_row_bytes() const {
+    if (!m_problem.one_piece) return m_policy.least_streamed_row_bytes_apart;
+    return (m_problem.y_bytes == 2 ? 2 : 1) * m_policy.least_streamed_row_bytes;
   }
 
   /// Puts `bytes` of scratch at the lowest level that holds them.

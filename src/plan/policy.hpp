@@ -91,7 +91,9 @@ struct Policy {
   int inner_lanes_looping;            ///< of teams that go through their columns twice,
   int inner_least_lanes_looping;      ///< or down to so many, where there would be too few teams
   int inner_looping_team_size;     ///< of such a team, where there are many
-  std::int64_t least_streamed_row_bytes;  ///< on a host, of rows that don't end with a cache line
+  std::int64_t least_streamed_row_bytes;  ///< on a host, of rows in one piece that don't end with a cache line; twice
+                                          ///< as many of elements of 16 bits
+  std::int64_t least_streamed_row_bytes_apart;  ///< and of rows that are not one piece
   std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time
 };
 

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/primitives/host_lanes.hpp>
 #include <KokkosNN/impl/primitives/host_sums.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/primitives/row_writer.hpp>
 #include <KokkosNN/impl/primitives/tile.hpp>
 #include <KokkosNN/impl/primitives/vector_memory.hpp>
 
@@ -25,7 +26,7 @@
 //
 //   storage.load(row, piece, held, math)                  -> what `reduce` wants to know: the largest logit, or nothing
 //   storage.reduce(row, piece, held, math, loaded, next)  -> the piece's state; does what it can for the next piece
-//   storage.write(row, sink, piece, held, math, finish, streams)
+//   storage.write(row, sink, piece, held, math, finish, writer)
 
 namespace KokkosNN::Impl {
 
@@ -79,52 +80,6 @@ concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typen
 /// Whether elements lie in memory as they are computed with.
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
-
-/// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ...; past the caches where `streams`, by
-/// whole lines, as one that is stored to in both ways goes to memory twice. If `aligns`, as it must to be streamed, the
-/// first line boundary is where whole vectors begin.
-template <class Y, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value, bool aligns) {
-  constexpr int lanes   = lanes_loaded<Y>;
-  constexpr int in_line = std::max(1, static_cast<int>(host_line / (lanes * sizeof(Y))));  // vectors
-  int i                 = 0;
-  if (aligns) {
-    const int head = std::min(count, elements_to_boundary<in_line>(to));
-    for (; i + lanes <= head; i += lanes) store_vector(to + i, value(i, lanes));
-    if (i < head) store_lanes(to + i, value(i, head - i), head - i);
-    i = head;
-  }
-  if (streams) {
-    for (; i + in_line * lanes <= count; i += in_line * lanes) {
-      for (int l = 0; l < in_line * lanes; l += lanes) stream_vector(to + i + l, value(i + l, lanes));
-    }
-  }
-  for (; i + lanes <= count; i += lanes) store_vector(to + i, value(i, lanes));
-  if (i < count) store_lanes(to + i, value(i, count - i), count - i);
-}
-template <class Y, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void write_vectors(Y* to, int count, bool streams, const Value& value) {
-  write_vectors(to, count, streams, value, streams);
-}
-
-/// The same by two vectors at a time, values(i) for i and i + lanes, in all but the last ones and those up to a
-/// boundary.
-template <class Y, class Values, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void write_by_two_vectors(Y* to, int count, bool streams, const Values& values,
-                                                      const Value& value, bool aligns) {
-  constexpr int both = 2 * lanes_loaded<Y>;
-  const int head     = aligns ? std::min(count, elements_to_boundary<2>(to)) : 0;
-  if (head > 0) write_vectors(to, head, false, value);
-  int i = head;
-  if (streams) {
-    for (; i + both <= count; i += both) store_two_vectors<true>(to + i, values(i));
-  } else {
-    for (; i + both <= count; i += both) store_two_vectors<false>(to + i, values(i));
-  }
-  if (i < count) {
-    write_vectors(to + i, count - i, false, [&](int j, int n) KOKKOSNN_IMPL_INLINED { return value(i + j, n); });
-  }
-}
 
 struct JoinMaxima {
   template <class T>
@@ -180,16 +135,17 @@ struct HostLogits {
     return {reference, sums.total()};
   }
 
-  template <class Row, class SinkRow, class FinishRow>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A* held, const Math math,
-                                    const FinishRow finish, bool streams) const {
+  template <class Row, class SinkRow, class FinishRow, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A* held,
+                                         const Math math, const FinishRow finish, Writer& writer) const {
     if constexpr (keeps_exponentials) {
-      write_values(sink, piece, streams, held, [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return finish(math, kept); });
+      write_values(sink, piece, writer, held,
+                   [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return finish(math, kept); });
       return;
     }
     const A* const from = loaded(row, piece, held, math);
     if (!keeps && from == held) load(row, piece, held, math);
-    write_values(sink, piece, streams, from, [&](const auto& x) KOKKOSNN_IMPL_INLINED {
+    write_values(sink, piece, writer, from, [&](const auto& x) KOKKOSNN_IMPL_INLINED {
       if constexpr (keeps) return finish(math, x);
       if constexpr (!keeps) return finish.from_input(math, x);
     });
@@ -301,13 +257,13 @@ struct HostLogits {
     return max;
   }
 
-  template <class SinkRow, class Value>
-  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const SinkRow& sink, const Piece& piece, bool streams,
+  template <class SinkRow, class Writer, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const SinkRow& sink, const Piece& piece, Writer& writer,
                                                        const A* from, const Value& value) {
     if constexpr (VectorsOf<SinkRow, A>) {
       if (sink.stride == 1) {
-        return write_vectors(sink.base + piece.begin, piece.count, streams,
-                             [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
+        return writer.write(sink.base + piece.begin, piece.count,
+                            [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
       }
     }
     using Y            = typename SinkRow::value_type;
@@ -406,8 +362,8 @@ struct LaneRows {
 
   /// `held` has room for the rows, each up to a whole vector. Finds the `maxima` of the rows that come next, next(l),
   /// if there are as many.
-  template <class In, class Out>
-  KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, bool streams, const In& in,
+  template <class In, class Out, class Writer>
+  KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, Writer& writer, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     using X              = std::remove_cvref_t<decltype(*in(0))>;
@@ -415,7 +371,7 @@ struct LaneRows {
     const int padded     = (cols + lanes - 1) / lanes * lanes;
     const bool stays     = Storage::template stays<X>(math);
     // In their results' place, as `memory_of_result`; rows of 64 columns would take 3 % longer.
-    const bool in_place = is_accumulator<Y> && !streams && cols == padded && cols >= 8 * lanes;
+    const bool in_place = is_accumulator<Y> && !writer.streams() && cols == padded && cols >= 8 * lanes;
     const auto held_row = [&](int l) {
       if constexpr (is_accumulator<Y>) {
         if (in_place) return out(l);
@@ -460,8 +416,8 @@ struct LaneRows {
     take_apart<A>(finish_own_lanes<Finish<op>>(math, state), finish);
     for (int l = 0; l < rows; ++l) {
       const A* const kept = logits_of<X>(stays && !Storage::keeps_exponentials, in, held_row, l);
-      write_vectors(out(l), cols, streams,
-                    [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish[l](math, load_up_to(kept + i, n)); });
+      writer.write(out(l), cols,
+                   [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish[l](math, load_up_to(kept + i, n)); });
     }
   }
 
@@ -516,12 +472,28 @@ struct HostRows {
   template <class Member>
   void do_rows(const Member& team) const {
     alignas(vector_bytes) A held[Storage::holds_pieces ? length + V : 1];
+    auto writer = make_writer();
     for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
       const std::int64_t end = std::min(rows, block + rows_per_team);
-      cols <= length ? do_short_rows(team, block, end, held) : do_long_rows(team, block, end, held);
+      cols <= length ? do_short_rows(team, block, end, held, writer) : do_long_rows(team, block, end, held, writer);
     }
-    if (streams) end_streaming();
+  }
+
+  bool results_adjoin() const {
+    if constexpr (requires { sink.map.only_stride(), sink.row(0).stride; }) {
+      return sink.map.only_stride() == cols && sink.row(0).stride == 1;
+    } else {
+      return false;
+    }
+  }
+
+  auto make_writer() const {
+    if constexpr (Finisher::one_value_a_row) {
+      return NoResult{};
+    } else {
+      return RowWriter<typename decltype(sink.row(0))::value_type>(streams, results_adjoin());
+    }
   }
 
   static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const Span& span, std::int64_t number) {
@@ -573,23 +545,25 @@ struct HostRows {
   static constexpr int most_by_lanes = length / lanes_of<A>;
 
   /// Rows of one piece, several at a time.
-  template <class Member>
-  void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held) const {
+  template <class Member, class Writer>
+  void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     if constexpr (!Finisher::one_value_a_row) {
       using Row     = decltype(source.row(0));
       using SinkRow = decltype(sink.row(0));
       if constexpr (has_narrow_rows<Row, SinkRow>) {
         const bool are_neighbours = source.row(begin).stride == 1 && sink.row(begin).stride == 1;
-        if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held);
+        if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
       }
       if constexpr (requires { Storage::has_row_loops; }) {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
-        if (Storage::template write_rows<FinishRow>(math, source, sink, first, last, static_cast<int>(cols), streams)) return;
+        if (Storage::template write_rows<FinishRow>(math, source, sink, first, last, static_cast<int>(cols), writer)) {
+          return;
+        }
       }
     }
-    do_several_rows(team, begin, end, held);
+    do_several_rows(team, begin, end, held, writer);
   }
 
   /// Where rows from some row on begin: found by one addition each, where that is so.
@@ -607,8 +581,8 @@ struct HostRows {
     }
   };
 
-  template <class Member>
-  void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held) const {
+  template <class Member, class Writer>
+  void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     constexpr int lanes  = lanes_of<A>;
     // A row that is turned is summed column by column; rows that do not lie side by side in memory cannot be.
     const bool is_narrow    = cols <= NarrowRows<op, Math>::most_cols && !batch_invariant;
@@ -623,14 +597,14 @@ struct HostRows {
       } else {
         const bool has_next = first + step + lanes <= end;
         const RowBases<Source> next(source, has_next ? first + step : first);
-        LaneRows<op, Storage, Math>::softmax(math, n, static_cast<int>(cols), streams, in, out, held, maxima, next,
+        LaneRows<op, Storage, Math>::softmax(math, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
                                              has_next);
       }
     }
   }
 
-  template <class Member>
-  void do_several_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held) const {
+  template <class Member, class Writer>
+  void do_several_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     constexpr int most = 64;
     const int padded   = static_cast<int>((cols + lanes_of<A> - 1) / lanes_of<A> * lanes_of<A>);
     const int at_once       = std::clamp(length / 2 / std::max(1, padded), 1, most);  // beside their results
@@ -671,7 +645,7 @@ struct HostRows {
         for (int i = 0; i < n; ++i) {
           const auto row    = source.row(first + i);
           const auto output = sink.row(first + i);
-          storage.write(row, output, piece(row), held_row(i), math, finish[i], streams);
+          storage.write(row, output, piece(row), held_row(i), math, finish[i], writer);
           write_others<V>(row, output, cols, 0, 1, math, finish[i]);
         }
       }
@@ -688,13 +662,13 @@ struct HostRows {
   }
 
   /// Rows of several pieces, which the threads of a team share.
-  template <class Member>
-  void do_long_rows(const Member& team, std::int64_t begin, std::int64_t end, A* own) const {
+  template <class Member, class Writer>
+  void do_long_rows(const Member& team, std::int64_t begin, std::int64_t end, A* own, Writer& writer) const {
     auto* const states = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
     auto* const kept   = reinterpret_cast<A*>(host_aligned(reinterpret_cast<char*>(states + states_of({0, cols}))));
     for (std::int64_t row = begin; row < end; ++row) {
       if (row > begin && team.team_size() > 1) team.team_barrier();  // the states may still be read
-      do_long_row(team, row, states, Storage::keeps_rows ? kept : nullptr, own);
+      do_long_row(team, row, states, Storage::keeps_rows ? kept : nullptr, own, writer);
     }
     if (team.team_size() > 1) team.team_barrier();
   }
@@ -708,8 +682,8 @@ struct HostRows {
     return (pieces + each - 1) / each;
   }
 
-  template <class Member>
-  void do_long_row(const Member& team, std::int64_t number, State* states, A* kept, A* own) const {
+  template <class Member, class Writer>
+  void do_long_row(const Member& team, std::int64_t number, State* states, A* kept, A* own, Writer& writer) const {
     const Storage storage;
     const auto row            = source.row(number);
     const Span span           = RowPart::whole<V>(row, cols, 0).packs;
@@ -751,7 +725,7 @@ struct HostRows {
       FinishRow finish;
       for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
         conclude(total, states[p / each], number, finish);
-        storage.write(row, output, piece_of(span, p), held(p), math, finish, streams);
+        storage.write(row, output, piece_of(span, p), held(p), math, finish, writer);
       }
       conclude(total, total, number, finish);
       write_others<V>(row, output, cols, team.team_rank(), team.team_size(), math, finish);
