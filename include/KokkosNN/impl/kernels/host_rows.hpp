@@ -50,18 +50,27 @@ struct Ahead {
   }
 };
 
+struct JoinMaxima {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return max_ignoring_nan(a, b);
+  }
+};
+
 /// What `reduce` can do for the piece behind, waiting for memory while it computes: find its largest logit, or else ask
 /// for its cache lines.
 template <class A>
 struct NextPiece {
-  const A* logits = nullptr;  ///< as many as this piece has, to be taken as they are
+  const A* logits = nullptr;  ///< to be taken as they are
+  int count       = 0;        ///< of them, at most as many as this piece has
   A max           = {};       ///< the largest of them
   Ahead ahead;                ///< where it lies, if there are no logits
 
-  /// What `load` says of a piece, unless it is known already.
+  /// What load(first) says of a piece of so many elements from `first` on, where that is not known already.
   template <class Load>
-  KOKKOS_FORCEINLINE_FUNCTION A known_or(const Load& load) const {
-    return logits != nullptr ? max : load();
+  KOKKOS_FORCEINLINE_FUNCTION A known_or(int elements, const Load& load) const {
+    if (logits == nullptr) return load(0);
+    return count < elements ? JoinMaxima{}(max, load(count)) : max;
   }
 };
 
@@ -80,13 +89,6 @@ concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typen
 /// Whether elements lie in memory as they are computed with.
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
-
-struct JoinMaxima {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
-    return max_ignoring_nan(a, b);
-  }
-};
 
 /// Softmax and its kin. `keeps`: what was loaded, or its exponentials, stays until it is written; otherwise it is loaded
 /// and computed anew.
@@ -130,7 +132,7 @@ struct HostLogits {
     const A* const from = loaded(row, piece, held, math);
     if (next.logits == nullptr) return {reference, sums_of(from, held, piece.count, math, at, next.ahead).total()};
     T next_max;
-    const auto sums = sums_of(from, held, piece.count, math, at, next.logits, next_max);
+    const auto sums = sums_of(from, held, piece.count, math, at, next.logits, next.count, next_max);
     next.max        = fold_lanes(next_max, JoinMaxima{});
     return {reference, sums.total()};
   }
@@ -158,18 +160,20 @@ struct HostLogits {
                        [&](int i, int, int n) KOKKOSNN_IMPL_INLINED { ahead.ask(i, n); });
   }
 
-  /// The same, and the largest ones, by lanes, of as many logits that will be wanted next. Asks for those a piece
-  /// behind: a load that waits for memory holds up the exponentials (4096 x 4096 softmax on two cores 25 GB/s, with it
-  /// 40).
+  /// The same, and the largest ones, by lanes, of `next_count` logits that will be wanted next, at most as many. Asks
+  /// for those a piece behind: a load that waits for memory holds up the exponentials (4096 x 4096 softmax on two cores
+  /// 25 GB/s, with it 40).
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_of(const A* from, A* held, int count, const Math& math,
                                                             const ExpReference<A>& reference, const A* next,
-                                                            T& next_max) {
+                                                            int next_count, T& next_max) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     T max[4];
     for (T& m : max) m = splat<T>(-infinity);
     const auto sums = sums_beside(from, held, count, math, reference, [&](int i, int k, int n) KOKKOSNN_IMPL_INLINED {
       prefetch_elements<host_line>(next + i + host_piece(sizeof(A)), n);
-      max[k] = max_ignoring_nan(max[k], load_up_to(next + i, n, -infinity));
+      if (const int left = next_count - i; left > 0) {
+        max[k] = max_ignoring_nan(max[k], load_up_to(next + i, std::min(n, left), -infinity));
+      }
     });
     next_max        = max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
     return sums;
@@ -397,8 +401,9 @@ struct LaneRows {
         const A* const from = logits_of<X>(stays, in, held_row, l);
         const Ahead ahead{has_next ? static_cast<const void*>(next(l)) : from, int(sizeof(X))};
         if constexpr (is_accumulator<X>) {
-          sums = maxima.are_known ? Storage::sums_of(from, held_row(l), cols, math, at[l], next(l), maxima.of_row[l])
-                                  : Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+          sums = maxima.are_known
+                     ? Storage::sums_of(from, held_row(l), cols, math, at[l], next(l), cols, maxima.of_row[l])
+                     : Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
         } else {
           sums = Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
         }
@@ -496,9 +501,18 @@ struct HostRows {
     }
   }
 
-  static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const Span& span, std::int64_t number) {
-    const std::int64_t begin = span.begin + number * length;
-    return {begin, static_cast<int>(std::min<std::int64_t>(length, span.end - begin))};
+  /// Of a row's pieces. Few of them are alike, as many as without, since behind a short one memory would have to be
+  /// waited for: softmax f32 x 12672 on two cores, 64 MiB a tensor, 28 GB/s, alike 32, 4 MiB 53.7 and 57.5.
+  static KOKKOS_INLINE_FUNCTION int piece_length(const Span& span) {
+    constexpr std::int64_t few = 64, lanes = lanes_of<A>;
+    const std::int64_t count  = span.end - span.begin;
+    const std::int64_t pieces = (count + length - 1) / length;
+    if (pieces < 2 || pieces > few) return length;
+    return static_cast<int>(((count + pieces - 1) / pieces + lanes - 1) / lanes * lanes);
+  }
+  static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const Span& span, int each, std::int64_t number) {
+    const std::int64_t begin = span.begin + number * each;
+    return {begin, static_cast<int>(std::min<std::int64_t>(each, span.end - begin))};
   }
 
   /// Columns of a row that is loaded later, if they lie in memory.
@@ -613,7 +627,7 @@ struct HostRows {
     NextPiece<A> next{};
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * at_once; first < end; first += step) {
       const int n         = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
-      const auto piece    = [&](const auto& row) { return piece_of(RowPart::whole<V>(row, cols, 0).packs, 0); };
+      const auto piece    = [&](const auto& row) { return piece_of(RowPart::whole<V>(row, cols, 0).packs, length, 0); };
       const auto held_row = [&](int i) {
         A* const result = padded == cols ? memory_of_result(source.row(first + i), first + i) : nullptr;
         if (result != nullptr) return result;
@@ -632,8 +646,10 @@ struct HostRows {
         const auto row            = source.row(first + i);
         const std::int64_t behind = i + 1 < n ? first + i + 1 : first + step;
         if (logits_of(first) != nullptr) {
-          loaded[i]   = next.known_or([&] { return storage.load(row, piece(row), held_row(i), math); });
-          next.logits = behind < end ? logits_of(behind) : nullptr;
+          const auto load = [&](int) { return storage.load(row, piece(row), held_row(i), math); };
+          next.count      = static_cast<int>(cols);
+          loaded[i]       = next.known_or(next.count, load);
+          next.logits     = behind < end ? logits_of(behind) : nullptr;
         }
         next.ahead = ahead_of(first + i + n, 0, held);
         state[i]   = storage.reduce(row, piece(row), held_row(i), math, loaded[i], next);
@@ -666,9 +682,11 @@ struct HostRows {
   void do_long_rows(const Member& team, std::int64_t begin, std::int64_t end, A* own, Writer& writer) const {
     auto* const states = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
     auto* const kept   = reinterpret_cast<A*>(host_aligned(reinterpret_cast<char*>(states + states_of({0, cols}))));
+    NextPiece<A> next{};
     for (std::int64_t row = begin; row < end; ++row) {
       if (row > begin && team.team_size() > 1) team.team_barrier();  // the states may still be read
-      do_long_row(team, row, states, Storage::keeps_rows ? kept : nullptr, own, writer);
+      const bool has_next = row + 1 < end && team.team_size() == 1;
+      do_long_row(team, row, states, Storage::keeps_rows ? kept : nullptr, own, next, has_next, writer);
     }
     if (team.team_size() > 1) team.team_barrier();
   }
@@ -683,10 +701,12 @@ struct HostRows {
   }
 
   template <class Member, class Writer>
-  void do_long_row(const Member& team, std::int64_t number, State* states, A* kept, A* own, Writer& writer) const {
+  void do_long_row(const Member& team, std::int64_t number, State* states, A* kept, A* own, NextPiece<A>& next,
+                   bool has_next, Writer& writer) const {
     const Storage storage;
     const auto row            = source.row(number);
     const Span span           = RowPart::whole<V>(row, cols, 0).packs;
+    const int size            = piece_length(span);
     const std::int64_t pieces = pieces_of(span);
     const std::int64_t all    = states_of(span);
     const std::int64_t each   = host_pieces_a_state(pieces);  // one where rows are kept, as those are not so long
@@ -694,18 +714,22 @@ struct HostRows {
     const std::int64_t last   = all * (team.team_rank() + 1) / team.team_size();
     A* const result           = memory_of_result(row, number);
     const auto held           = [&](std::int64_t p) {
-      if (result != nullptr) return result + p * length;
-      return kept != nullptr ? kept + p * length : own;
+      if (result != nullptr) return result + p * size;
+      return kept != nullptr ? kept + p * size : own;
     };
     const A* const logits = logits_of(number);
-    NextPiece<A> next{};
-    const auto reduced = [&](std::int64_t p) {
-      const Piece piece = piece_of(span, p);
-      const A loaded    = next.known_or([&] { return storage.load(row, piece, held(p), math); });
-      const bool behind = logits != nullptr && p + 1 < std::min(pieces, last * each);
-      const bool fits   = behind && piece_of(span, p + 1).count == piece.count;
-      next.logits       = fits ? logits + piece.begin + length : nullptr;
-      next.ahead        = ahead_of(number, piece.begin + length, own);
+    const auto reduced    = [&](std::int64_t p) {
+      const Piece piece = piece_of(span, size, p);
+      const A loaded    = next.known_or(piece.count, [&](int done) {
+        return storage.load(row, {piece.begin + done, piece.count - done}, held(p) + done, math);
+      });
+      const bool behind = p + 1 < std::min(pieces, last * each);
+      const Piece after = behind ? piece_of(span, size, p + 1) : piece_of(span, size, 0);
+      next.logits       = nullptr;
+      if (logits != nullptr && behind) next.logits = logits + after.begin;
+      if (logits != nullptr && !behind && has_next) next.logits = logits_of(number + 1);
+      next.count = std::min(piece.count, after.count);
+      next.ahead = ahead_of(number, piece.begin + size, own);
       return storage.reduce(row, piece, held(p), math, loaded, next);
     };
     for (std::int64_t s = first; s < last; ++s) {
@@ -725,7 +749,7 @@ struct HostRows {
       FinishRow finish;
       for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
         conclude(total, states[p / each], number, finish);
-        storage.write(row, output, piece_of(span, p), held(p), math, finish, writer);
+        storage.write(row, output, piece_of(span, size, p), held(p), math, finish, writer);
       }
       conclude(total, total, number, finish);
       write_others<V>(row, output, cols, team.team_rank(), team.team_size(), math, finish);
