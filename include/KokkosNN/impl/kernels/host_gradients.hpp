@@ -41,11 +41,14 @@ struct PairLoops {
   /// Shorter rows have no use for what adds products faster and joins them slower.
   static constexpr int least_by_products = 128;
   static constexpr int least_to_align    = 8 * lanes;
-  /// What is streamed waits for memory, for which a Xeon does not ask early enough by itself: the loops of
-  /// softmax_backward, 64 MiB a tensor on two cores, GB/s, in brackets if not asked: x 64 24.6 (19.1), x 784 25.4
-  /// (21.9), x 1024 27.5 (22.1); on an EPYC as fast either way, but by 2 KiB slower by a fifth, as is
-  /// log_softmax_backward, which reads y later.
+  /// What is streamed waits for memory, for which a Xeon does not ask early enough by itself: sums of products ask for
+  /// what they read next, others for y, of which they read nothing. softmax_backward, 64 MiB a tensor on two cores,
+  /// GB/s, in brackets if not asked: x 64 24.6 (19.1), x 784 25.4 (21.9), x 1024 27.5 (22.1); log_softmax_backward x
+  /// 781 31 (26.5), x 1024 32.4 (28). On an EPYC as fast either way, but by 2 KiB ahead slower by a fifth.
   static constexpr int ahead_bytes = 1024;
+  /// Longer rows don't ask for y: log_softmax_backward x 2048 on an EPYC 44 GB/s, asked 38, of bf16 36 and 24; though a
+  /// Xeon's x 4096 would have 28 instead of 26.
+  static constexpr int most_asked = 1024;
 
   template <bool asks_ahead = false, class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
@@ -93,9 +96,11 @@ struct PairLoops {
   template <class Sums, bool asks_ahead, class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const Y* y, const D* dy, int count) {
     const auto ask = [&](int i) KOKKOSNN_IMPL_INLINED {
-      if constexpr (asks_ahead) {
+      if constexpr (asks_ahead && Math::sums_products) {
         prefetch_line(reinterpret_cast<const char*>(y + i) + ahead_bytes);
         prefetch_line(reinterpret_cast<const char*>(dy + i) + ahead_bytes);
+      } else if constexpr (asks_ahead) {
+        prefetch_line(y + i);
       }
     };
     const auto add = [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
@@ -195,9 +200,9 @@ struct ShortPairs {
       return;
     }
     if (r == count) return;
-    const auto sum = [&](std::int64_t l) KOKKOSNN_IMPL_INLINED {
-      constexpr bool can_ask = Math::sums_products;
-      return streams && can_ask ? Loops::template sum<can_ask>(y(l), dy(l), cols) : Loops::sum(y(l), dy(l), cols);
+    const bool asks = streams && (Math::sums_products || cols <= Loops::most_asked);
+    const auto sum  = [&](std::int64_t l) KOKKOSNN_IMPL_INLINED {
+      return asks ? Loops::template sum<true>(y(l), dy(l), cols) : Loops::sum(y(l), dy(l), cols);
     };
     auto total = sum(r);
     if constexpr (!Loops::has_products) {
