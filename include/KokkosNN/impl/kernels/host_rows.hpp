@@ -501,14 +501,15 @@ struct HostRows {
     }
   }
 
-  /// Of a row's pieces. Few of them are alike, as many as without, since behind a short one memory would have to be
-  /// waited for: softmax f32 x 12672 on two cores, 64 MiB a tensor, 28 GB/s, alike 32, 4 MiB 53.7 and 57.5.
+  /// Of a row's pieces, each of which begins with a pack. Few of them are alike, as many as without, since behind a
+  /// short one memory would have to be waited for: softmax f32 x 12672 on two cores, 64 MiB a tensor, 28 GB/s, alike 32,
+  /// 4 MiB 53.7 and 57.5.
   static KOKKOS_INLINE_FUNCTION int piece_length(const Span& span) {
-    constexpr std::int64_t few = 64, lanes = lanes_of<A>;
+    constexpr std::int64_t few = 64, unit = std::max(V, lanes_of<A>);
     const std::int64_t count  = span.end - span.begin;
     const std::int64_t pieces = (count + length - 1) / length;
     if (pieces < 2 || pieces > few) return length;
-    return static_cast<int>(((count + pieces - 1) / pieces + lanes - 1) / lanes * lanes);
+    return static_cast<int>(((count + pieces - 1) / pieces + unit - 1) / unit * unit);
   }
   static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const Span& span, int each, std::int64_t number) {
     const std::int64_t begin = span.begin + number * each;
