@@ -148,31 +148,14 @@ Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no cross entropy of " + shape.name());
 }
 
-/// Of the operators that are measured in LayoutRight alone.
-Contender make_of_layout_right(const Problem& problem, RowStrategy strategy) {
-  const Case& shape = problem.shape();
-  if (shape.layout == Layout::right) {
-    switch (shape.op) {
-      case RowOperator::logsumexp:
-        return logsumexp_call(problem, {.plan = {.strategy = strategy}});
-      case RowOperator::masked_softmax:
-        return masked_call(problem, strategy);
-      case RowOperator::cross_entropy:
-      case RowOperator::cross_entropy_with_gradient:
-        return cross_entropy_call(problem, strategy);
-      default:
-        break;
-    }
-  }
-  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no " + shape.name());
-}
-
 }  // namespace
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
   if (is_ragged(problem.shape().layout)) return make_segmented(problem, strategy);
+  const Case& shape   = problem.shape();
+  const bool is_right = shape.layout == Layout::right;  // alone of most operators
   const SoftmaxOptions options{.plan = {.strategy = strategy}};
-  switch (problem.shape().op) {
+  switch (shape.op) {
     case RowOperator::softmax:
       return softmax_call(problem, options);
     case RowOperator::log_softmax:
@@ -180,10 +163,20 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
     case RowOperator::softmax_backward:
     case RowOperator::log_softmax_backward:
       return gradient_call(problem, options);
+    case RowOperator::logsumexp:
+      if (is_right) return logsumexp_call(problem, options);
+      break;
+    case RowOperator::masked_softmax:
+      if (is_right) return masked_call(problem, strategy);
+      break;
+    case RowOperator::cross_entropy:
+    case RowOperator::cross_entropy_with_gradient:
+      if (is_right) return cross_entropy_call(problem, strategy);
+      break;
     default:
       break;
   }
-  return make_of_layout_right(problem, strategy);
+  throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no " + shape.name());
 }
 
 }  // namespace KokkosNN::Perf

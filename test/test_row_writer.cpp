@@ -19,7 +19,7 @@ namespace Impl = KokkosNN::Impl;
 template <class T>
 class MarkedRows {
  public:
-  static constexpr int line = KokkosNN::Impl::RowWriter<T>::line;
+  static constexpr int line = Impl::RowWriter<T>::line;
 
   MarkedRows(int rows, int cols, int gap, int offset) : m_rows(rows), m_cols(cols), m_stride(cols + gap) {
     m_memory.assign(static_cast<std::size_t>(offset + rows * m_stride + 3 * line), poison<T>());
@@ -28,7 +28,6 @@ class MarkedRows {
   }
 
   T* row(int r) { return m_memory.data() + m_first + r * m_stride; }
-  int count() const { return m_rows; }
   int cols() const { return m_cols; }
   bool adjoin() const { return m_stride == m_cols; }
 
@@ -55,6 +54,7 @@ void write_rows(Impl::RowWriter<T>& writer, MarkedRows<T>& to, MarkedRows<T>& fr
   for (int r = begin; r < end; ++r) {
     const T* const x = from.row(r);
     const auto value = [&](int i, int n) { return Impl::load_up_to(x + i, n); };
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
     if constexpr (Impl::moves_two_vectors<T>) {
       const auto two = [&](int i) { return Impl::load_two_vectors(x + i); };
       if (r % 3 != 0) {
@@ -62,6 +62,7 @@ void write_rows(Impl::RowWriter<T>& writer, MarkedRows<T>& to, MarkedRows<T>& fr
         continue;
       }
     }
+#endif
     writer.write(to.row(r), to.cols(), value, aligns);
   }
 }

@@ -50,13 +50,6 @@ struct Ahead {
   }
 };
 
-struct JoinMaxima {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
-    return max_ignoring_nan(a, b);
-  }
-};
-
 /// What `reduce` can do for the piece behind, waiting for memory while it computes: find its largest logit, or else ask
 /// for its cache lines.
 template <class A>
@@ -70,7 +63,7 @@ struct NextPiece {
   template <class Load>
   KOKKOS_FORCEINLINE_FUNCTION A known_or(int elements, const Load& load) const {
     if (logits == nullptr) return load(0);
-    return count < elements ? JoinMaxima{}(max, load(count)) : max;
+    return count < elements ? max_ignoring_nan(max, load(count)) : max;
   }
 };
 
@@ -89,6 +82,13 @@ concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typen
 /// Whether elements lie in memory as they are computed with.
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
+
+struct JoinMaxima {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return max_ignoring_nan(a, b);
+  }
+};
 
 /// Softmax and its kin. `keeps`: what was loaded, or its exponentials, stays until it is written; otherwise it is loaded
 /// and computed anew.
@@ -725,12 +725,11 @@ struct HostRows {
         return storage.load(row, {piece.begin + done, piece.count - done}, held(p) + done, math);
       });
       const bool behind = p + 1 < std::min(pieces, last * each);
-      const Piece after = behind ? piece_of(span, size, p + 1) : piece_of(span, size, 0);
-      next.logits       = nullptr;
-      if (logits != nullptr && behind) next.logits = logits + after.begin;
-      if (logits != nullptr && !behind && has_next) next.logits = logits_of(number + 1);
-      next.count = std::min(piece.count, after.count);
-      next.ahead = ahead_of(number, piece.begin + size, own);
+      const Piece after = piece_of(span, size, behind ? p + 1 : 0);
+      const A* const of = behind ? logits : has_next ? logits_of(number + 1) : nullptr;
+      next.logits       = of != nullptr ? of + after.begin : nullptr;
+      next.count        = std::min(piece.count, after.count);
+      next.ahead        = ahead_of(number, piece.begin + size, own);
       return storage.reduce(row, piece, held(p), math, loaded, next);
     };
     for (std::int64_t s = first; s < last; ++s) {

@@ -8,8 +8,6 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 
 namespace KokkosNN::Impl {
 
@@ -24,22 +22,22 @@ class RowWriter {
   static constexpr int line            = host_line / sizeof(Y);  ///< elements
   static constexpr int vectors_in_line = std::max(1, line / lanes);
 
-  KOKKOS_FORCEINLINE_FUNCTION RowWriter(bool streams, bool adjoins) : m_streams(streams), m_joins(streams && adjoins) {}
+  [[gnu::always_inline]] RowWriter(bool streams, bool adjoins) : m_streams(streams), m_joins(streams && adjoins) {}
   RowWriter(const RowWriter&)            = delete;
   RowWriter& operator=(const RowWriter&) = delete;
-  KOKKOS_FORCEINLINE_FUNCTION ~RowWriter() {
+  [[gnu::always_inline]] ~RowWriter() {
     if (m_joins) {
       for (int l = 0; l < lines; ++l) open(nullptr);
     }
     if (m_streams) end_streaming();
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION bool streams() const { return m_streams; }
+  [[gnu::always_inline]] bool streams() const { return m_streams; }
 
   /// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ... up to `count`. If `aligns`, or if it
   /// streams, whole vectors begin at a line.
   template <class Value>
-  KOKKOS_FORCEINLINE_FUNCTION void write(Y* to, int count, const Value& value, bool aligns = false) {
+  [[gnu::always_inline]] void write(Y* to, int count, const Value& value, bool aligns = false) {
     int i = begin(to, count, value, aligns);
     if (m_streams) {
       for (; i + line <= count; i += line) {
@@ -51,7 +49,7 @@ class RowWriter {
 
   /// The same by two vectors at a time, values(i) for i and i + lanes, in all but a row's ends.
   template <class Values, class Value>
-  KOKKOS_FORCEINLINE_FUNCTION void write_by_two(Y* to, int count, const Values& values, const Value& value,
+  [[gnu::always_inline]] void write_by_two(Y* to, int count, const Values& values, const Value& value,
                                                 bool aligns) {
     constexpr int both = 2 * lanes;
     int i              = begin(to, count, value, aligns);
@@ -68,7 +66,7 @@ class RowWriter {
  private:
   /// Up to a line's beginning, where asked for; says where that is.
   template <class Value>
-  KOKKOS_FORCEINLINE_FUNCTION int begin(Y* to, int count, const Value& value, bool aligns) {
+  [[gnu::always_inline]] int begin(Y* to, int count, const Value& value, bool aligns) {
     if (!aligns && !m_streams) return 0;
     const int head = std::min(count, elements_to_boundary<vectors_in_line>(to));
     if (head == 0) return 0;
@@ -83,7 +81,7 @@ class RowWriter {
 
   /// What is left of a row; of one that is streamed less than a line.
   template <class Value>
-  KOKKOS_FORCEINLINE_FUNCTION void end(Y* to, int i, int count, const Value& value) {
+  [[gnu::always_inline]] void end(Y* to, int i, int count, const Value& value) {
     if (i == count) return;
     Y* const place = place_of(to + i) - i;
     const int left = count - i;
@@ -93,19 +91,19 @@ class RowWriter {
   }
 
   /// Where elements of one line go that are to lie at `to`.
-  KOKKOS_FORCEINLINE_FUNCTION Y* place_of(Y* to) {
+  [[gnu::always_inline]] Y* place_of(Y* to) {
     if (!m_joins) return to;
     if (to != m_next || m_end == line) open(to);
     return m_held[m_last] + m_end;
   }
-  KOKKOS_FORCEINLINE_FUNCTION void took(int count) {
+  [[gnu::always_inline]] void took(int count) {
     if (!m_joins) return;
     m_end += count;
     m_next += count;
   }
 
   /// Begins with a line, `to` being in it.
-  __attribute__((noinline)) void open(Y* to) {
+  [[gnu::noinline]] void open(Y* to) {
     if (m_end == line && m_begin == 0) {
       m_to[m_last] = m_next - line;
     } else {
