@@ -18,9 +18,10 @@
 // - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.87 of odd ones: a turn
 //   lasts as long as its letters take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
 //   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
-// - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read. One kernel
-//   by all of the device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so in
-//   46 to 49 us (two kernels do all in 61), and with exponentials takes 51: 0.70.
+// - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read, nor if it is
+//   told so of the last 24 or 32 MB alone, or to give up what was read again, or results. One kernel by all of the
+//   device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so in 46 to 49 us
+//   (two kernels do all in 61), and with exponentials takes 51: 0.70.
 // - LayoutLeft with 1024 columns: 0.79 (16-bit types 0.72). A team moves a slab, 64 bytes of each column, and memory is
 //   slow at that: a kernel that only copies so has 0.82, by slabs of 128 bytes, which need a team of 1024 threads, 0.86
 //   (32 bytes: 0.70; 8192 columns by slabs of 32 bytes, which is all that a multiprocessor can hold: 0.66). Asking for
@@ -30,7 +31,7 @@
 //   to 0.58): joining the states of so many rows is a third of their 1200 to 1400 instructions a turn.
 // - One long row and LayoutLeft, by teams that take tickets: each reduces a tile of 32 KB and writes one 11 MB before it,
 //   whose rows are complete, from the last-level cache; nobody waits for who has not begun. A bare kernel, f32: 4096 x
-//   8192 93 us (here 110), bf16 57 (63), 65536 x 1024 182 (163), one row of 16777216 56 (61), 8 x 1048576 26.7 (29.2).
+//   8192 93 us (here 110), bf16 57 (63), 65536 x 1024 182 (163), one row of 16777216 56 (61), 8 x 1048576 26.7 (27.7).
 //   It reads each byte from memory once, but then the cache itself is busy, 82 % of its peak, with 1.4 times as many
 //   sectors as threads ask for. By kernels in turn, each of which reduces some rows and writes those before, 115.
 
