@@ -422,8 +422,10 @@ struct InnerCall {
 
   template <bool keeps, int K>
   void run_with() const {
+    constexpr int V          = pack<keeps>;
+    constexpr bool is_packed = keeps_packed_inner(backend, x_bytes, sizeof(A), V, K, keeps);
     launch<max_threads_per_team>(exec, plan,
-                                 InnerLanes<op, pack<keeps>, K, keeps, Math, Source, Sink>{
+                                 InnerLanes<op, V, K, keeps, is_packed, Math, Source, Sink>{
                                      source, sink, math, layout.rows / layout.inner(), layout.inner(), layout.cols,
                                      plan.lanes, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }

@@ -192,8 +192,9 @@ struct PackedColumn {
   }
 };
 
-/// `keeps`: the K packs of each thread hold all columns, in registers. Otherwise columns are read twice.
-template <RowOperator op, int V, int K, bool keeps, class Math, class Source, class Sink>
+/// `keeps`: the K packs of each thread hold all columns, in registers. Otherwise columns are read twice. `is_packed`:
+/// they stay as they were loaded.
+template <RowOperator op, int V, int K, bool keeps, bool is_packed, class Math, class Source, class Sink>
 struct InnerLanes {
   using A        = typename Math::accumulator;
   using W        = typename Math::wide_sum;
@@ -219,8 +220,7 @@ struct InnerLanes {
   }
 
  private:
-  static constexpr bool is_packed = keeps_packed_inner(sizeof(T), V);
-  using Column                    = std::conditional_t<is_packed, PackedColumn<T, A, V, K>, WideColumn<A, V, K>>;
+  using Column = std::conditional_t<is_packed, PackedColumn<T, A, V, K>, WideColumn<A, V, K>>;
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
