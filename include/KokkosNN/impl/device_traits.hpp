@@ -172,6 +172,9 @@ constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int acc
   return std::max(1, (keeps || backend == Backend::hip ? 4 : 8) / std::max(x_bytes, y_bytes));
 }
 
+/// Bytes of columns that a thread of inner_lanes holds in registers where it has all of them, on a GPU.
+constexpr int inner_held_bytes(Backend backend) { return 16 * max_packs_per_thread(backend); }
+
 /// Whether a thread of inner_lanes can have its columns as they were loaded, two elements a word.
 constexpr bool can_keep_packed_inner(int x_bytes, int pack) { return x_bytes == 2 && pack % 2 == 0; }
 
@@ -179,17 +182,16 @@ constexpr bool can_keep_packed_inner(int x_bytes, int pack) { return x_bytes == 
 /// 1048576 x 64, which fit: 79.9 us, as they were loaded 87.7; 65536 x 2048, which are loaded again: 265 and 209.)
 constexpr bool keeps_packed_inner(Backend backend, int x_bytes, int accumulator_bytes, int pack, int packs,
                                   bool keeps) {
-  const bool fits = pack * packs * accumulator_bytes <= 16 * max_packs_per_thread(backend);
+  const bool fits = pack * packs * accumulator_bytes <= inner_held_bytes(backend);
   return can_keep_packed_inner(x_bytes, pack) && !(keeps && fits);
 }
 
-/// Packs that a thread of inner_lanes holds: all of its columns, in as many words as `max_packs_per_thread` says, or some
-/// at a time.
+/// Packs that a thread of inner_lanes holds: all of its columns, or some at a time.
 constexpr int inner_packs(Backend backend, int pack, int x_bytes, int accumulator_bytes, bool keeps) {
   if (backend == Backend::host) return 8;
   const int most    = max_packs_per_thread(backend);
   const bool packed = can_keep_packed_inner(x_bytes, pack);
-  if (keeps) return 16 * most / (pack * (packed ? x_bytes : accumulator_bytes));
+  if (keeps) return inner_held_bytes(backend) / (pack * (packed ? x_bytes : accumulator_bytes));
   return std::min(8, (packed ? 4 : 2) * most / pack);
 }
 
