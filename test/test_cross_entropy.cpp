@@ -197,6 +197,16 @@ TYPED_TEST(CrossEntropy, OfPartsWithMaximaOfTheirOwnMatchesOnEveryStrategy) {
   });
 }
 
+/// A loss that is nothing but its rows' z-losses: what their log-sum-exps lack, a sum over rows has 929 times.
+TYPED_TEST(CrossEntropy, OfOneClassIsItsZLoss) {
+  for (const Reduction reduction : {Reduction::none, Reduction::mean, Reduction::sum}) {
+    const CrossEntropyOptions options{.reduction = reduction, .z_loss = 1e-2, .softcap = 30};
+    LossTrial<RowOperator::cross_entropy_with_gradient, TypeParam> trial(929, 1, options);
+
+    EXPECT_TRUE(trial.run_correct());
+  }
+}
+
 /// Of so many rows that a GPU's team takes them in several turns, and of so many that several teams do.
 TYPED_TEST(CrossEntropy, OfManyRowsIsReducedInParts) {
   for_each_cross_entropy([](auto op) {

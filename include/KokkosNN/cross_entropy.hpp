@@ -138,7 +138,8 @@ void cross_entropy_backward(const LogitsView& logits, const LabelsView& labels, 
 /// \param lse      output: the log-sum-exp of each row; no_view if it is not wanted
 /// \param weights  C weights of classes; no_view for 1
 ///
-/// Accuracy as of the two other functions, but beside a gradient in a 16-bit type loss and lse are within 2^-12 only.
+/// Accuracy as of the two other functions, but beside a gradient in a 16-bit type an lse is within 2^-12 only, and a
+/// row's loss is as good as its lse: what the rows lack may add up in a sum.
 /// Reads MN logits, writes MN elements.
 template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, View DlogitsView,
           OptionalView LseView = NoView, OptionalView WeightsView = NoView>

@@ -54,7 +54,8 @@ inline Measured lse_of(const std::vector<Real>& z) {
   return {max + std::log(sum), std::max<Real>(1, std::fabs(max))};
 }
 
-/// `weights` has an element for each class, or none. `given_lse`: what the backward is told; its own if NaN.
+/// `weights` has an element for each class, or none. `given_lse`: what the backward is told, or what a loss is computed
+/// from; the row's own if NaN.
 template <class X>
 CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN::CrossEntropyOptions& options,
                            const std::vector<Real>& weights, Real given_lse = nan) {
@@ -71,7 +72,8 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
   result.weight = w;
 
   // Of a row without a maximum everything is NaN.
-  const Real lse  = result.lse.value == -infinity ? nan : result.lse.value;
+  const Real own  = result.lse.value == -infinity ? nan : result.lse.value;
+  const Real lse  = std::isfinite(given_lse) ? given_lse : own;
   Real all        = 0;
   Real of_classes = 0;
   Real sizes      = 0;
@@ -80,14 +82,15 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
     if (e != 0) of_classes += weight(c) * (lse - z[c]);
     if (e != 0) sizes += std::fabs(weight(c)) * std::max(std::fabs(lse), std::fabs(z[c]));
   }
-  const Real by_label   = (1 - e) * w * (lse - z[label]);
+  // The lse that is given may be too small; no probability is above 1, though. (NaN stays.)
+  const Real by_label   = (1 - e) * w * std::max(lse - z[label], Real(0));
   const Real by_lse     = options.z_loss == 0 ? 0 : options.z_loss * w * lse * lse;
   result.loss.value     = by_label + (e != 0 ? spread * of_classes : 0) + by_lse;
   result.loss.magnitude = std::max(
       {Real(1), std::fabs((1 - e) * w) * std::max(Real(1), std::fabs(z[label])), spread * sizes, std::fabs(by_lse)});
 
   // The backward's exponentials are as good as the lse that it is given.
-  const Real told = std::isnan(given_lse) ? lse : given_lse;
+  const Real told = std::isnan(given_lse) ? own : given_lse;
   const Real by   = (1 - e) * w + spread * all + 2 * options.z_loss * w * told;
   for (std::int64_t c = 0; c < row.cols; ++c) {
     const Real p      = std::exp(z[c] - told);
