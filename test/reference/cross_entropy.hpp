@@ -54,8 +54,8 @@ inline Measured lse_of(const std::vector<Real>& z) {
   return {max + std::log(sum), std::max<Real>(1, std::fabs(max))};
 }
 
-/// `weights` has an element for each class, or none. `given_lse`: what the backward is told, or what a loss is computed
-/// from; the row's own if NaN.
+/// `weights` has an element for each class, or none. `given_lse`: what loss and gradient are computed from; the row's
+/// own if NaN.
 template <class X>
 CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN::CrossEntropyOptions& options,
                            const std::vector<Real>& weights, Real given_lse = nan) {
@@ -73,7 +73,7 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
 
   // Of a row without a maximum everything is NaN.
   const Real own  = result.lse.value == -infinity ? nan : result.lse.value;
-  const Real lse  = std::isfinite(given_lse) ? given_lse : own;
+  const Real lse  = std::isnan(given_lse) ? own : given_lse;
   Real all        = 0;
   Real of_classes = 0;
   Real sizes      = 0;
@@ -89,16 +89,15 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
   result.loss.magnitude = std::max(
       {Real(1), std::fabs((1 - e) * w) * std::max(Real(1), std::fabs(z[label])), spread * sizes, std::fabs(by_lse)});
 
-  // The backward's exponentials are as good as the lse that it is given.
-  const Real told = std::isnan(given_lse) ? own : given_lse;
-  const Real by   = (1 - e) * w + spread * all + 2 * options.z_loss * w * told;
+  // Exponentials are as good as the lse that is given.
+  const Real by = (1 - e) * w + spread * all + 2 * options.z_loss * w * lse;
   for (std::int64_t c = 0; c < row.cols; ++c) {
-    const Real p      = std::exp(z[c] - told);
+    const Real p      = std::exp(z[c] - lse);
     const Real target = spread * weight(c) + (c == label ? (1 - e) * w : 0);
     const Real slope  = cap == 0 ? 1 : (z[c] == -infinity ? 0 : 1 - z[c] / cap * (z[c] / cap));
-    const Real dz     = std::isfinite(told) ? (p * by - target) : nan;
+    const Real dz     = std::isfinite(lse) ? (p * by - target) : nan;
     const Real size   = std::max(
-          std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * told)),
+          std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * lse)),
           std::fabs(target));
     // What a soft cap leaves near its ends is a difference of numbers near 1.
     result.gradient[c] = {dz * slope, size};
