@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kokkos, and MPI, GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing project wins,
-# then an installed package, then a pinned release; -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
+# then an installed package, then a pinned release, of Kokkos where KokkosNN_FETCH_KOKKOS is on;
+# -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
 include(FetchContent)
-set(KokkosNN_KOKKOS_MINIMUM 5.0)
+
+# The oldest release that the library was built and run with.
+set(KokkosNN_KOKKOS_MINIMUM 4.6 CACHE STRING "Oldest Kokkos that is taken")
+option(KokkosNN_FETCH_KOKKOS "Build Kokkos 5.0.2 along where no installed Kokkos will do" OFF)
+mark_as_advanced(KokkosNN_KOKKOS_MINIMUM)
 
 # kokkosnn_fetch(<name> <address> <sha256> <path in a Debian pool>)
 # Debian's archive holds the same bytes: where the release address can't be reached, the one that apt is set up with serves.
@@ -19,7 +24,11 @@ function(kokkosnn_fetch name address sha256 debian_path)
   endif()
   set(CMAKE_POLICY_DEFAULT_CMP0077 NEW) # options of the dependency are plain variables here
   set(CMAKE_WARN_DEPRECATED OFF)
-  FetchContent_Declare(${name} URL ${address} ${mirrors} URL_HASH SHA256=${sha256} TIMEOUT 120 SYSTEM)
+  set(system "")
+  if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.25)
+    set(system SYSTEM)
+  endif()
+  FetchContent_Declare(${name} URL ${address} ${mirrors} URL_HASH SHA256=${sha256} TIMEOUT 120 ${system})
   FetchContent_MakeAvailable(${name})
 endfunction()
 
@@ -60,6 +69,13 @@ function(kokkosnn_fetch_kokkos)
     k/kokkos/kokkos_5.0.2.orig.tar.gz)
 endfunction()
 
+# kokkosnn_missing_backends(<variable>): those that are asked for and that the Kokkos that was found has not
+function(kokkosnn_missing_backends variable)
+  set(missing ${KokkosNN_ASKED})
+  list(REMOVE_ITEM missing ${Kokkos_DEVICES})
+  set(${variable} "${missing}" PARENT_SCOPE)
+endfunction()
+
 if(NOT TARGET Kokkos::kokkos)
   set(KokkosNN_ASKED "")
   foreach(backend SERIAL OPENMP THREADS CUDA HIP SYCL)
@@ -78,15 +94,21 @@ if(NOT TARGET Kokkos::kokkos)
     endif()
   endforeach()
 
-  find_package(Kokkos ${KokkosNN_KOKKOS_MINIMUM} QUIET)
+  set(wrong "")
+  if(KokkosNN_FETCH_KOKKOS AND KokkosNN_ASKED)
+    # What it finds is seen in that folder alone: a package whose targets are there can't be put back.
+    add_subdirectory(cmake/installed_kokkos)
+  endif()
+  if(NOT wrong)
+    find_package(Kokkos ${KokkosNN_KOKKOS_MINIMUM} QUIET)
+  endif()
   if(Kokkos_FOUND)
     message(STATUS "KokkosNN: Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} (devices ${Kokkos_DEVICES}; architectures ${Kokkos_ARCH})")
-    set(missing ${KokkosNN_ASKED})
-    list(REMOVE_ITEM missing ${Kokkos_DEVICES})
+    kokkosnn_missing_backends(missing)
     if(missing)
       message(FATAL_ERROR "KokkosNN: the backends asked for are ${KokkosNN_ASKED}, but the Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} "
-                          "has ${Kokkos_DEVICES}: no ${missing}. Set Kokkos_ROOT to another one, or "
-                          "-DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON to have Kokkos built along with KokkosNN.")
+                          "has ${Kokkos_DEVICES}: no ${missing}. Set Kokkos_ROOT to another one, or -DKokkosNN_FETCH_KOKKOS=ON to "
+                          "have Kokkos built along with KokkosNN (in an empty build folder).")
     endif()
     set(missing ${KokkosNN_ASKED_ARCH})
     list(REMOVE_ITEM missing ${Kokkos_ARCH})
@@ -94,9 +116,18 @@ if(NOT TARGET Kokkos::kokkos)
       message(WARNING "KokkosNN: ${missing} was asked for, but this Kokkos was built for: ${Kokkos_ARCH}. That is what counts.")
     endif()
   else()
-    if(Kokkos_CONSIDERED_VERSIONS)
-      message(STATUS "KokkosNN: Kokkos ${Kokkos_CONSIDERED_VERSIONS} is installed; ${KokkosNN_KOKKOS_MINIMUM} or newer is needed")
+    set(reason "no Kokkos is installed where CMake looks")
+    if(wrong)
+      set(reason "${wrong}")
+    elseif(Kokkos_CONSIDERED_VERSIONS)
+      list(JOIN Kokkos_CONSIDERED_VERSIONS ", " versions)
+      set(reason "Kokkos ${versions} is installed, but ${KokkosNN_KOKKOS_MINIMUM} or newer is needed")
     endif()
+    if(NOT KokkosNN_FETCH_KOKKOS)
+      message(FATAL_ERROR "KokkosNN: ${reason}. Set Kokkos_ROOT to the prefix of one, or -DKokkosNN_FETCH_KOKKOS=ON to have Kokkos "
+                          "5.0.2 built along with KokkosNN.")
+    endif()
+    message(STATUS "KokkosNN: ${reason}; Kokkos 5.0.2 is built along")
     kokkosnn_fetch_kokkos()
   endif()
 endif()
