@@ -108,7 +108,7 @@ if(NOT TARGET Kokkos::kokkos)
     if(missing)
       message(FATAL_ERROR "KokkosNN: the backends asked for are ${KokkosNN_ASKED}, but the Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} "
                           "has ${Kokkos_DEVICES}: no ${missing}. Set Kokkos_ROOT to another one, or -DKokkosNN_FETCH_KOKKOS=ON to "
-                          "have Kokkos built along with KokkosNN (in an empty build folder).")
+                          "have Kokkos 5.0.2 built along with KokkosNN.")
     endif()
     set(missing ${KokkosNN_ASKED_ARCH})
     list(REMOVE_ITEM missing ${Kokkos_ARCH})

@@ -15,29 +15,47 @@ if(Kokkos_ENABLE_HIP OR "HIP" IN_LIST Kokkos_DEVICES)
   list(APPEND KokkosNN_KERNEL_FLAGS "SHELL:-Xarch_device -mllvm=-disable-machine-licm")
 endif()
 
-# kokkosnn_compile_with(<target> <library>...): target's sources see what users of the libraries see; target links none of them.
-function(kokkosnn_compile_with target)
-  foreach(library IN LISTS ARGN)
-    target_include_directories(${target} SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
-    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_COMPILE_DEFINITIONS>)
-    target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_COMPILE_OPTIONS>)
-    target_compile_features(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_COMPILE_FEATURES>)
-    target_link_options(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_LINK_OPTIONS>)
-  endforeach()
+# kokkosnn_link_kokkos(<target>)
+#
+# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a library
+# leaves Kokkos' names to the program, which has to link Kokkos anyhow.
+function(kokkosnn_link_kokkos target)
+  kokkosnn_leaves_kokkos(${target} leaves)
+  if(NOT leaves)
+    target_link_libraries(${target} PUBLIC Kokkos::kokkos)
+    return()
+  endif()
+  target_link_libraries(${target} INTERFACE Kokkos::kokkos)
+  target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Darwin>:LINKER:-undefined,dynamic_lookup>)
+  # What remains of linking: the sources see what users see.
+  target_include_directories(${target} SYSTEM PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_DEFINITIONS>)
+  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_OPTIONS>)
+  target_compile_features(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_FEATURES>)
+  target_link_options(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_LINK_OPTIONS>)
 endfunction()
 
-# A shared KokkosNN holds no archive of Kokkos: the program that links both would have two, and initialise one. It leaves Kokkos'
-# names to the program, which has to link Kokkos anyhow.
-get_target_property(type Kokkos::kokkoscore TYPE)
-set(KokkosNN_LEAVES_KOKKOS OFF)
-if(BUILD_SHARED_LIBS AND type STREQUAL STATIC_LIBRARY)
-  set(KokkosNN_LEAVES_KOKKOS ON)
-endif()
+function(kokkosnn_leaves_kokkos target result)
+  get_target_property(type ${target} TYPE)
+  get_target_property(kokkos Kokkos::kokkoscore TYPE)
+  set(${result} OFF PARENT_SCOPE)
+  if(type STREQUAL SHARED_LIBRARY AND kokkos STREQUAL STATIC_LIBRARY)
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
 
-# kokkosnn_leave_kokkos(<target>): a shared library of objects that use Kokkos, without its archives
-function(kokkosnn_leave_kokkos target)
-  kokkosnn_compile_with(${target} Kokkos::kokkos)
-  target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Darwin>:LINKER:-undefined,dynamic_lookup>)
+# kokkosnn_link_mpi(<target> <library>): the library of KokkosNN::mpi with that of KokkosNN::KokkosNN
+function(kokkosnn_link_mpi target library)
+  kokkosnn_leaves_kokkos(${target} leaves)
+  if(NOT leaves)
+    target_link_libraries(${target} PUBLIC ${library} MPI::MPI_CXX)
+    return()
+  endif()
+  # By its file, which brings no Kokkos.
+  target_link_libraries(${target} INTERFACE ${library} PUBLIC MPI::MPI_CXX PRIVATE $<TARGET_LINKER_FILE:${library}>)
+  add_dependencies(${target} ${library})
+  target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
+  kokkosnn_link_kokkos(${target})
 endfunction()
 
 # kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT, for what
@@ -55,6 +73,7 @@ function(kokkosnn_set_up target macro header)
   if(type STREQUAL STATIC_LIBRARY)
     set(exporting ${target}_exporting)
     add_library(${exporting} OBJECT EXCLUDE_FROM_ALL src/version.cpp)
+    set_target_properties(${exporting} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
     if(WIN32)
       target_compile_definitions(${target} PUBLIC ${macro}_STATIC_DEFINE)
     endif()
@@ -80,12 +99,7 @@ target_sources(
          FILES ${KokkosNN_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/version.hpp
                ${PROJECT_BINARY_DIR}/include/KokkosNN/export.hpp)
 target_compile_features(KokkosNN PUBLIC cxx_std_20)
-if(KokkosNN_LEAVES_KOKKOS)
-  target_link_libraries(KokkosNN INTERFACE Kokkos::kokkos)
-  kokkosnn_leave_kokkos(KokkosNN)
-else()
-  target_link_libraries(KokkosNN PUBLIC Kokkos::kokkos)
-endif()
+kokkosnn_link_kokkos(KokkosNN)
 kokkosnn_set_up(KokkosNN KOKKOSNN KokkosNN/export.hpp)
 
 # --- KokkosNN::mpi ---
@@ -98,14 +112,7 @@ if(KokkosNN_HAS_MPI)
     PUBLIC FILE_SET HEADERS
            BASE_DIRS include ${PROJECT_BINARY_DIR}/include
            FILES ${KokkosNN_MPI_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/mpi_export.hpp)
-  if(KokkosNN_LEAVES_KOKKOS)
-    target_link_libraries(KokkosNN_mpi INTERFACE KokkosNN PUBLIC MPI::MPI_CXX PRIVATE $<TARGET_LINKER_FILE:KokkosNN>)
-    add_dependencies(KokkosNN_mpi KokkosNN)
-    target_include_directories(KokkosNN_mpi PRIVATE $<TARGET_PROPERTY:KokkosNN,INTERFACE_INCLUDE_DIRECTORIES>)
-    kokkosnn_leave_kokkos(KokkosNN_mpi)
-  else()
-    target_link_libraries(KokkosNN_mpi PUBLIC KokkosNN MPI::MPI_CXX)
-  endif()
+  kokkosnn_link_mpi(KokkosNN_mpi KokkosNN)
   kokkosnn_set_up(KokkosNN_mpi KOKKOSNN_MPI KokkosNN/mpi_export.hpp)
   set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)
 endif()
