@@ -4,20 +4,22 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(KokkosNN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/KokkosNN)
 
-# kokkosnn_kokkos_is(<variable> <file> <regular expression with one group>): a line of the package files of the Kokkos that is
-# built along, which are all that it tells its surroundings
+# kokkosnn_kokkos_is(<variable> <file> <regular expression with one group>): what the package files of a Kokkos that is built along
+# say, where nothing else tells
 function(kokkosnn_kokkos_is variable file expression)
   if(NOT ${variable} AND EXISTS "${Kokkos_BINARY_DIR}/${file}")
-    file(STRINGS "${Kokkos_BINARY_DIR}/${file}" line LIMIT_COUNT 1 REGEX "${expression}")
-    string(REGEX REPLACE "${expression}" "\\1" line "${line}")
-    set(${variable} "${line}" PARENT_SCOPE)
+    file(READ "${Kokkos_BINARY_DIR}/${file}" text)
+    if(text MATCHES "${expression}")
+      set(${variable} ${CMAKE_MATCH_1} PARENT_SCOPE)
+    endif()
   endif()
 endfunction()
 
 set(KokkosNN_KOKKOS_DEVICES ${Kokkos_DEVICES})
 set(KokkosNN_KOKKOS_VERSION ${Kokkos_VERSION})
-kokkosnn_kokkos_is(KokkosNN_KOKKOS_DEVICES KokkosConfigCommon.cmake "^set\\(Kokkos_DEVICES \"?([A-Z;]*)\"?\\).*")
-kokkosnn_kokkos_is(KokkosNN_KOKKOS_VERSION KokkosConfigVersion.cmake "^set\\(PACKAGE_VERSION \"([0-9.]+)\"\\).*")
+kokkosnn_kokkos_is(KokkosNN_KOKKOS_DEVICES KokkosConfigCommon.cmake "set\\(Kokkos_DEVICES ([A-Z;]+)\\)")
+kokkosnn_kokkos_is(KokkosNN_KOKKOS_VERSION KokkosConfigVersion.cmake "set\\(PACKAGE_VERSION \"([0-9.]+)\"\\)")
+message(STATUS "KokkosNN: the package is for Kokkos ${KokkosNN_KOKKOS_VERSION} with ${KokkosNN_KOKKOS_DEVICES}")
 
 # Two files that differ in where they look for Kokkos first.
 set(KokkosNN_KOKKOS_HINT "\${PACKAGE_PREFIX_DIR}")

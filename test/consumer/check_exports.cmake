@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+cmake_minimum_required(VERSION 3.23...3.25)
 # What a shared LIBRARY of KokkosNN lets others link with is the library's own: nothing of Kokkos, nor of headers that it
 # includes. (What libstdc++ declares visible, whatever the flags are, is nobody's.)
 execute_process(COMMAND "${NM}" -DC --defined-only "${LIBRARY}" OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
@@ -13,7 +14,7 @@ message("${count} names of KokkosNN")
 if(NOT count GREATER 20)
   message(FATAL_ERROR "${LIBRARY} exports little or nothing")
 endif()
-list(FILTER names EXCLUDE REGEX "^(KokkosNN::|([a-z ]+ )?(std|__gnu_cxx)::)")
+list(FILTER names EXCLUDE REGEX "^(KokkosNN::|([a-z_0-9 *&]+ )?(std|__gnu_cxx)::)")
 if(names)
   list(JOIN names "\n  " names)
   message(FATAL_ERROR "${LIBRARY} exports what is not KokkosNN's:\n  ${names}")

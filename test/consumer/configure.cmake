@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+cmake_minimum_required(VERSION 3.23...3.25)
 # Configures SOURCE in FOLDER with ARGUMENTS (separated by |), which must succeed, or where REFUSED is on must fail; the output
 # must match EXPECTED, whatever way CMake breaks its lines.
 string(REPLACE "|" ";" arguments "${ARGUMENTS}")
