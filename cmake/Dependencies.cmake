@@ -4,7 +4,7 @@
 # -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
 include(FetchContent)
 
-# The oldest release that the library was built and run with.
+# The oldest release that the library was built and run with: 4.6.01 with OpenMP (devices' backends with 5.0.2 alone).
 set(KokkosNN_KOKKOS_MINIMUM 4.6 CACHE STRING "Oldest Kokkos that is taken")
 option(KokkosNN_FETCH_KOKKOS "Build Kokkos 5.0.2 along where no installed Kokkos will do" OFF)
 mark_as_advanced(KokkosNN_KOKKOS_MINIMUM)
