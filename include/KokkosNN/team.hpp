@@ -29,7 +29,7 @@ struct TeamSoftmaxOptions {
 namespace Impl {
 
 /// The ranges of a whole team.
-template <TeamMember Member>
+template <Concepts::TeamMember Member>
 struct WholeTeam {
   const Member& member;
   KOKKOS_FUNCTION auto range(std::int64_t n) const { return Kokkos::TeamVectorRange(member, n); }
@@ -37,7 +37,7 @@ struct WholeTeam {
 };
 
 /// The ranges of one thread's vector lanes, which run in step.
-template <TeamMember Member>
+template <Concepts::TeamMember Member>
 struct OneThread {
   const Member& member;
   KOKKOS_FUNCTION auto range(std::int64_t n) const { return Kokkos::ThreadVectorRange(member, n); }
@@ -120,41 +120,41 @@ KOKKOS_FUNCTION accumulator_t<typename XRow::non_const_value_type> logsumexp_row
 }  // namespace Impl
 
 /// y = softmax(scale x) over one row, by a whole team; all its threads call.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void team_softmax(const Member& member, const XRow& x, const YRow& y,
                                   const TeamSoftmaxOptions& options = {}) {
   Impl::softmax_row(Impl::WholeTeam<Member>{member}, x, y, options);
 }
 
 /// y = log_softmax(scale x) over one row, by a whole team; all its threads call.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void team_log_softmax(const Member& member, const XRow& x, const YRow& y,
                                       const TeamSoftmaxOptions& options = {}) {
   Impl::log_softmax_row(Impl::WholeTeam<Member>{member}, x, y, options);
 }
 
 /// log(sum exp(scale x)) of one row, by a whole team; all its threads call and get the value.
-template <TeamMember Member, class XRow>
+template <Concepts::TeamMember Member, class XRow>
 KOKKOS_FUNCTION auto team_logsumexp(const Member& member, const XRow& x, const TeamSoftmaxOptions& options = {}) {
   return Impl::logsumexp_row(Impl::WholeTeam<Member>{member}, x, options);
 }
 
 /// y = softmax(scale x) over one row, by the vector lanes of one thread.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void thread_softmax(const Member& member, const XRow& x, const YRow& y,
                                     const TeamSoftmaxOptions& options = {}) {
   Impl::softmax_row(Impl::OneThread<Member>{member}, x, y, options);
 }
 
 /// y = log_softmax(scale x) over one row, by the vector lanes of one thread.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void thread_log_softmax(const Member& member, const XRow& x, const YRow& y,
                                         const TeamSoftmaxOptions& options = {}) {
   Impl::log_softmax_row(Impl::OneThread<Member>{member}, x, y, options);
 }
 
 /// log(sum exp(scale x)) of one row, by the vector lanes of one thread.
-template <TeamMember Member, class XRow>
+template <Concepts::TeamMember Member, class XRow>
 KOKKOS_FUNCTION auto thread_logsumexp(const Member& member, const XRow& x, const TeamSoftmaxOptions& options = {}) {
   return Impl::logsumexp_row(Impl::OneThread<Member>{member}, x, options);
 }

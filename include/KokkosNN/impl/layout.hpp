@@ -26,7 +26,7 @@ struct Tensor {
   std::int64_t stride[max_rank] = {};
 };
 
-template <View V>
+template <Concepts::View V>
 Tensor tensor_of(const V& view) {
   Tensor t;
   t.data          = view.data();
