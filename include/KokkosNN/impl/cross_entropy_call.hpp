@@ -135,12 +135,12 @@ struct CrossEntropyViews {
   }
 
   CrossEntropyPointers<X, Y, A> pointers() const {
-    using Label = typename LabelsView::non_const_value_type;
+    using LabelType = typename LabelsView::non_const_value_type;
     CrossEntropyPointers<X, Y, A> data{};
     data.logits            = logits.data();
     data.labels            = labels.data();
-    data.label_bytes       = sizeof(Label);
-    data.labels_are_signed = std::is_signed_v<Label>;
+    data.label_bytes       = sizeof(LabelType);
+    data.labels_are_signed = std::is_signed_v<LabelType>;
     data.dlogits           = data_if_given<Y>(dlogits);
     data.weights           = {data_if_given<const A>(weights), tensor_if_given(weights).stride[0]};
     if constexpr (is_backward) {
