@@ -54,7 +54,7 @@ struct NestedRowState {
 /// Largest scaled logit, then the sum of exponentials: two reads, no exponential more than needed.
 template <class Group, class Row, class A>
 KOKKOS_FUNCTION NestedRowState<A> reduce_row(const Group& group, const Row& x, A scale) {
-  const std::int64_t cols = x.extent(0);
+  const auto cols         = static_cast<std::int64_t>(x.extent(0));
   const A infinity        = Kokkos::Experimental::infinity_v<A>;
   A max                   = -infinity;
   Kokkos::parallel_reduce(
@@ -77,7 +77,8 @@ template <class Group, class XRow, class YRow, class A, class Finish>
 KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y, A scale, A max, const Finish& finish) {
   using Y = typename YRow::value_type;
   group.barrier();
-  Kokkos::parallel_for(group.range(x.extent(0)), [&](std::int64_t i) { y(i) = Y(finish(scale * A(x(i)) - max)); });
+  const auto cols = static_cast<std::int64_t>(x.extent(0));
+  Kokkos::parallel_for(group.range(cols), [&](std::int64_t i) { y(i) = Y(finish(scale * A(x(i)) - max)); });
   group.barrier();
 }
 
