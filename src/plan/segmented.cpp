@@ -127,7 +127,7 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   if (traits.backend == Backend::host) {
     cut(host_chunk_size);
     chunks.overhang    = host_chunk_size;
-    plan.scratch_bytes = std::size_t(2) * host_chunk_size * problem.accumulator_bytes;
+    plan.scratch_bytes = std::size_t(2 * host_chunk_size * problem.accumulator_bytes);
     plan.scratch_level = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
     plan.has_long_rows = problem.elements > chunks.size() + chunks.overhang;
     return plan;

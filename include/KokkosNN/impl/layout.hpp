@@ -26,14 +26,14 @@ struct Tensor {
   std::int64_t stride[max_rank] = {};
 };
 
-template <View V>
+template <Concepts::View V>
 Tensor tensor_of(const V& view) {
   Tensor t;
   t.data          = view.data();
   t.element_bytes = sizeof(typename V::value_type);
   t.rank          = static_cast<int>(V::rank());
   for (int k = 0; k < t.rank; ++k) {
-    t.extent[k] = static_cast<std::int64_t>(view.extent(k));
+    t.extent[k] = static_cast<std::int64_t>(view.extent(static_cast<std::size_t>(k)));
     t.stride[k] = static_cast<std::int64_t>(view.stride(k));
   }
   return t;

@@ -31,7 +31,8 @@ inline constexpr bool can_access = Kokkos::SpaceAccessibility<Exec, typename V::
                 "KokkosNN::" NAME ": " INPUT ", row_offsets and " OUTPUT " must have rank 1");                     \
   static_assert(is_offset<typename OffsetsView::non_const_value_type>,                                             \
                 "KokkosNN::" NAME ": row_offsets must hold integers");                                             \
-  static_assert(Element<typename XView::non_const_value_type> && Element<typename YView::non_const_value_type>,    \
+  static_assert(Concepts::Element<typename XView::non_const_value_type> &&                                         \
+                    Concepts::Element<typename YView::non_const_value_type>,                                       \
                 "KokkosNN::" NAME ": " INPUT " and " OUTPUT " must hold double, float, half_t or bhalf_t");        \
   static_assert(!std::is_const_v<typename YView::value_type>, "KokkosNN::" NAME ": " OUTPUT " must not be const"); \
   static_assert(can_access<Exec, XView> && can_access<Exec, OffsetsView> && can_access<Exec, YView>,               \

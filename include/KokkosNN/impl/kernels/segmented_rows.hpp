@@ -217,16 +217,16 @@ struct SegmentedForward {
     return exp;
   }
 
-  /// A reference for all elements of a window, if there is one.
+  /// A reference for all elements of a window, if there is one. W, here and below: elements of 16 bytes.
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool find_reference(const FlatTile<A, Q>& tile, const FlatRow& row, A& reference) const {
-    constexpr int V      = 16 / sizeof(X);
+    constexpr int W      = 16 / sizeof(X);
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     A most               = -infinity;
     A least              = infinity;
-    for_loaded<X>(tile, row.lane, [&](const Pack<A, V>& pack, int p) {
-      for (int v = 0; v < V; ++v) {
-        if (!row.window.has(row.lane * tile.elements + V * p + v)) continue;
+    for_loaded<X>(tile, row.lane, [&](const Pack<A, W>& pack, int p) {
+      for (int v = 0; v < W; ++v) {
+        if (!row.window.has(row.lane * tile.elements + W * p + v)) continue;
         most  = larger_or_nan(most, math.sign * pack[v]);
         least = -larger_or_nan(-least, -math.sign * pack[v]);
       }
@@ -243,23 +243,23 @@ struct SegmentedForward {
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool add_runs(Flat& shared, const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                        A reference, bool suits) const {
-    constexpr int V  = 16 / sizeof(X);
+    constexpr int W  = 16 / sizeof(X);
     const A exponent = math.exp.at(reference).exponent;
     const auto exp   = signed_exp();
     FlatPart<Math> run{};
     A largest = A(0);
-    for_loaded<X>(tile, lane, [&](const Pack<A, V>& pack, int p) {
-      Pack<A, V> e;
-      for (int v = 0; v < V; ++v) {
+    for_loaded<X>(tile, lane, [&](const Pack<A, W>& pack, int p) {
+      Pack<A, W> e;
+      for (int v = 0; v < W; ++v) {
         largest = larger_or_nan(largest, Kokkos::abs(pack[v]));
         e[v]    = exp.of_near(pack[v], exponent);
       }
-      for (int k = 0; k < V / 4; ++k) {
+      for (int k = 0; k < W / 4; ++k) {
         run                              = run_behind(run, heads, &e[4 * k]);
-        shared.runs[V / 4 * p + k][lane] = run;
+        shared.runs[W / 4 * p + k][lane] = run;
         heads >>= 4;
         if constexpr (keep) {
-          *reinterpret_cast<Pack<A, 4>*>(tile.own(lane) + (V * p + 4 * k) * sizeof(A)) = {e[4 * k], e[4 * k + 1],
+          *reinterpret_cast<Pack<A, 4>*>(tile.own(lane) + (W * p + 4 * k) * sizeof(A)) = {e[4 * k], e[4 * k + 1],
                                                                                           e[4 * k + 2], e[4 * k + 3]};
         }
       }
@@ -303,20 +303,20 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION void finish_flat(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                           const TwoWords<A>* words) const {
     using From      = std::conditional_t<keep, A, X>;
-    constexpr int V = 16 / sizeof(Y);
+    constexpr int W = 16 / sizeof(Y);
     char* const own = tile.own(lane);
     KOKKOSNN_IMPL_NO_UNROLL
-    for (int p = 0; p < tile.elements / V; ++p) {
-      const Pack<From, V> from =
-          *reinterpret_cast<const Pack<From, V>*>(own + tile.template loaded<From> + V * p * sizeof(From));
-      Pack<Y, V> result;
-      for (int v = 0; v < V; ++v) {
+    for (int p = 0; p < tile.elements / W; ++p) {
+      const Pack<From, W> from =
+          *reinterpret_cast<const Pack<From, W>*>(own + tile.template loaded<From> + W * p * sizeof(From));
+      Pack<Y, W> result;
+      for (int v = 0; v < W; ++v) {
         if (has_head(heads, v)) ++words;
         const A value = static_cast<A>(from[v]);
         result[v]     = static_cast<Y>(FinishRow(*words)(math, keep ? value : math.sign * value));
       }
-      *reinterpret_cast<Pack<Y, V>*>(own + V * p * sizeof(Y)) = result;
-      heads >>= V;
+      *reinterpret_cast<Pack<Y, W>*>(own + W * p * sizeof(Y)) = result;
+      heads >>= W;
     }
   }
 
