@@ -36,14 +36,6 @@ void validate_same_extents(const char* function, RowOperator op, const Tensor& x
   }
 }
 
-bool is_same_view(const Tensor& x, const Tensor& y) {
-  if (x.data != y.data || x.element_bytes != y.element_bytes || x.rank != y.rank) return false;
-  for (int k = 0; k < x.rank; ++k) {
-    if (x.extent[k] != y.extent[k] || (x.extent[k] > 1 && x.stride[k] != y.stride[k])) return false;
-  }
-  return true;
-}
-
 /// One term of an address difference: stride * i, low <= i <= high, in bytes, stride > 0.
 struct Term {
   std::int64_t stride;
@@ -326,6 +318,14 @@ RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) cons
 
 RowMap GradientLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
 RowMap GradientLayout::outer_map(int tensor) const { return row_map(extent, stride[tensor], n - 1); }
+
+bool is_same_view(const Tensor& x, const Tensor& y) {
+  if (x.data != y.data || x.element_bytes != y.element_bytes || x.rank != y.rank) return false;
+  for (int k = 0; k < x.rank; ++k) {
+    if (x.extent[k] != y.extent[k] || (x.extent[k] > 1 && x.stride[k] != y.stride[k])) return false;
+  }
+  return true;
+}
 
 bool overlaps(const Tensor& x, const Tensor& y) {
   if (element_count(x) == 0 || element_count(y) == 0) return false;

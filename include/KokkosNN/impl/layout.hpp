@@ -204,6 +204,9 @@ void require_same_layout(const char* function, const GradientLayout& planned, co
 /// Throws std::invalid_argument if elements of an output share memory.
 void validate_output(const char* function, const Tensor& y);
 
+/// Whether x and y are the same elements of the same memory.
+bool is_same_view(const Tensor& x, const Tensor& y);
+
 /// Whether any element of x shares a byte with an element of y.
 bool overlaps(const Tensor& x, const Tensor& y);
 

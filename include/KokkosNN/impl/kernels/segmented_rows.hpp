@@ -36,13 +36,13 @@ namespace KokkosNN::Impl {
 constexpr int packs_of_parts(int pack) { return packs_at_a_time(Backend::host, pack); }
 
 /// f(the share of a thread) for elements begin to end, a tile of so many a thread at a time.
-template <int threads, bool are_neighbours, class F>
+template <int threads, int known_stride, class F>
 KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t end, int thread_elements, int rank,
                                              const F& f) {
   const int tile = thread_elements * threads;
   KOKKOSNN_IMPL_NO_UNROLL
   for (std::int64_t at = begin; at < end; at += tile) {
-    f(SharedElements<threads, are_neighbours>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
+    f(SharedElements<threads, known_stride>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
   }
 }
 
@@ -56,9 +56,9 @@ KOKKOS_INLINE_FUNCTION void do_row_with(Storage& storage, const Math& math, cons
   storage.write(input, output, part, math, finish_row<FinishRow>(math, mine, mine));
 }
 
-/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. Whether elements are
-/// neighbours in memory matters to a GPU.
-template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, bool are_neighbours>
+/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. On a GPU it matters whether
+/// the compiler knows how far a row's elements are from each other, in all tensors; 0: it does not.
+template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, int stride_of_elements>
 struct SegmentedForward {
   using Math     = MathOfRow;
   using A        = typename Math::accumulator;
@@ -68,15 +68,16 @@ struct SegmentedForward {
   static constexpr int tensors         = 1;
   static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
   static constexpr int lane_elements   = 4 * max_packs;
-  static constexpr bool has_neighbours = are_neighbours;
+  static constexpr int known_stride    = stride_of_elements;
+  static constexpr bool has_neighbours = known_stride == 1;
 
   template <int threads>
-  using Shared = SharedElements<threads, are_neighbours>;
+  using Shared = SharedElements<threads, known_stride>;
 
   static constexpr bool one_value_a_row = Finisher::one_value_a_row;
   static constexpr bool keep            = Finisher::keeps_exponentials;
   static constexpr bool takes_flat =
-      are_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
+      has_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
   using Flat             = FlatShared<A, FlatPart<Math>>;
   using input_type       = X;
   static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
@@ -84,6 +85,11 @@ struct SegmentedForward {
   Math math;
   Values<const X> x;
   Values<Y> y;
+
+  /// The same for the rows of one of several heads.
+  KOKKOS_INLINE_FUNCTION SegmentedForward of_head(std::int64_t head) const {
+    return {math, x.of_head(head), y.of_head(head)};
+  }
 
   KOKKOS_INLINE_FUNCTION void store_value(const State& state, std::int64_t row) const {
     y[row] = static_cast<Y>(Finisher::value(math, state));
@@ -151,7 +157,7 @@ struct SegmentedForward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
     RunningSum<Math> running;
-    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Tile<A, 4, max_packs> tile;
       load(share, tile);
       const auto reference = running.raise(math, tile.max());
@@ -166,7 +172,7 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
     if constexpr (!one_value_a_row) {
       const auto finish = finish_row<FinishRow>(math, all, all);
-      for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
         Tile<A, 4, max_packs> tile;
         load(share, tile);
         share.template store<4, max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
@@ -340,7 +346,7 @@ struct SegmentedForward {
 };
 
 /// softmax_backward or log_softmax_backward of rows of y and dy, both of T.
-template <RowOperator operation, class MathOfRow, class T, Backend backend, bool are_neighbours>
+template <RowOperator operation, class MathOfRow, class T, Backend backend, int stride_of_elements>
 struct SegmentedBackward {
   using Math     = MathOfRow;
   using A        = typename Math::accumulator;
@@ -350,10 +356,11 @@ struct SegmentedBackward {
   static constexpr int tensors         = 2;
   static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
   static constexpr int lane_elements   = 4 * max_packs;
-  static constexpr bool has_neighbours = are_neighbours;
+  static constexpr int known_stride    = stride_of_elements;
+  static constexpr bool has_neighbours = known_stride == 1;
 
   template <int threads>
-  using Shared = SharedElements<threads, are_neighbours>;
+  using Shared = SharedElements<threads, known_stride>;
 
   static constexpr bool one_value_a_row = false;
   static constexpr bool takes_flat      = false;
@@ -363,6 +370,10 @@ struct SegmentedBackward {
   Values<const T> y;
   Values<const T> dy;
   Values<T> dx;
+
+  KOKKOS_INLINE_FUNCTION SegmentedBackward of_head(std::int64_t head) const {
+    return {math, y.of_head(head), dy.of_head(head), dx.of_head(head)};
+  }
 
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
     y.prefetch(begin, count);
@@ -384,7 +395,7 @@ struct SegmentedBackward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
     RunningTerms<Math> running{};
-    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
@@ -396,7 +407,7 @@ struct SegmentedBackward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
     const auto finish = finish_row<FinishRow>(math, all, all);
-    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
