@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kokkos, and MPI, GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing project wins,
-# then an installed package, then a pinned release; -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
+# then an installed package, then a pinned release, of Kokkos where KokkosNN_FETCH_KOKKOS is on;
+# -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
 include(FetchContent)
-set(KokkosNN_KOKKOS_MINIMUM 5.0)
+
+# The oldest release that the library was built and run with.
+set(KokkosNN_KOKKOS_MINIMUM 4.6 CACHE STRING "Oldest Kokkos that is taken")
+option(KokkosNN_FETCH_KOKKOS "Build Kokkos 5.0.2 along where no installed Kokkos will do" OFF)
+mark_as_advanced(KokkosNN_KOKKOS_MINIMUM)
 
 # kokkosnn_fetch(<name> <address> <sha256> <path in a Debian pool>)
 # Debian's archive holds the same bytes: where the release address can't be reached, the one that apt is set up with serves.
@@ -19,7 +24,11 @@ function(kokkosnn_fetch name address sha256 debian_path)
   endif()
   set(CMAKE_POLICY_DEFAULT_CMP0077 NEW) # options of the dependency are plain variables here
   set(CMAKE_WARN_DEPRECATED OFF)
-  FetchContent_Declare(${name} URL ${address} ${mirrors} URL_HASH SHA256=${sha256} TIMEOUT 120 SYSTEM)
+  set(system "")
+  if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.25)
+    set(system SYSTEM)
+  endif()
+  FetchContent_Declare(${name} URL ${address} ${mirrors} URL_HASH SHA256=${sha256} TIMEOUT 120 ${system})
   FetchContent_MakeAvailable(${name})
 endfunction()
 
@@ -60,6 +69,25 @@ function(kokkosnn_fetch_kokkos)
     k/kokkos/kokkos_5.0.2.orig.tar.gz)
 endfunction()
 
+# kokkosnn_judge_kokkos(<variable>): why what find_package found will not do, or nothing
+function(kokkosnn_judge_kokkos variable)
+  set(reason "")
+  if(Kokkos_FOUND)
+    set(missing ${KokkosNN_ASKED})
+    list(REMOVE_ITEM missing ${Kokkos_DEVICES})
+    if(missing)
+      set(reason "the backends asked for are ${KokkosNN_ASKED}, but the Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} has \
+${Kokkos_DEVICES}: no ${missing}")
+    endif()
+  elseif(Kokkos_CONSIDERED_VERSIONS)
+    list(JOIN Kokkos_CONSIDERED_VERSIONS ", " versions)
+    set(reason "Kokkos ${versions} is installed, but ${KokkosNN_KOKKOS_MINIMUM} or newer is needed")
+  else()
+    set(reason "no Kokkos is installed where CMake looks")
+  endif()
+  set(${variable} "${reason}" PARENT_SCOPE)
+endfunction()
+
 if(NOT TARGET Kokkos::kokkos)
   set(KokkosNN_ASKED "")
   foreach(backend SERIAL OPENMP THREADS CUDA HIP SYCL)
@@ -78,26 +106,28 @@ if(NOT TARGET Kokkos::kokkos)
     endif()
   endforeach()
 
-  find_package(Kokkos ${KokkosNN_KOKKOS_MINIMUM} QUIET)
-  if(Kokkos_FOUND)
+  set(unfit "")
+  if(KokkosNN_FETCH_KOKKOS AND KokkosNN_ASKED)
+    # What it finds is seen in that folder alone: a package whose targets are there can't be put back.
+    add_subdirectory(cmake/installed_kokkos)
+  endif()
+  if(NOT unfit)
+    find_package(Kokkos ${KokkosNN_KOKKOS_MINIMUM} QUIET)
+    kokkosnn_judge_kokkos(unfit)
+  endif()
+  if(unfit AND NOT KokkosNN_FETCH_KOKKOS)
+    message(FATAL_ERROR "KokkosNN: ${unfit}. Set Kokkos_ROOT to the prefix of one that will do, or -DKokkosNN_FETCH_KOKKOS=ON to "
+                        "have Kokkos 5.0.2 built along with KokkosNN.")
+  elseif(unfit)
+    message(STATUS "KokkosNN: ${unfit}; Kokkos 5.0.2 is built along")
+    kokkosnn_fetch_kokkos()
+  else()
     message(STATUS "KokkosNN: Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} (devices ${Kokkos_DEVICES}; architectures ${Kokkos_ARCH})")
-    set(missing ${KokkosNN_ASKED})
-    list(REMOVE_ITEM missing ${Kokkos_DEVICES})
-    if(missing)
-      message(FATAL_ERROR "KokkosNN: the backends asked for are ${KokkosNN_ASKED}, but the Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} "
-                          "has ${Kokkos_DEVICES}: no ${missing}. Set Kokkos_ROOT to another one, or "
-                          "-DCMAKE_DISABLE_FIND_PACKAGE_Kokkos=ON to have Kokkos built along with KokkosNN.")
-    endif()
     set(missing ${KokkosNN_ASKED_ARCH})
     list(REMOVE_ITEM missing ${Kokkos_ARCH})
     if(missing)
       message(WARNING "KokkosNN: ${missing} was asked for, but this Kokkos was built for: ${Kokkos_ARCH}. That is what counts.")
     endif()
-  else()
-    if(Kokkos_CONSIDERED_VERSIONS)
-      message(STATUS "KokkosNN: Kokkos ${Kokkos_CONSIDERED_VERSIONS} is installed; ${KokkosNN_KOKKOS_MINIMUM} or newer is needed")
-    endif()
-    kokkosnn_fetch_kokkos()
   endif()
 endif()
 

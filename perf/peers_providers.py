@@ -400,7 +400,8 @@ def open_library(path: Optional[Path], root: Path, gpu: bool) -> Library:
     if fallback:
         print(f"No library for the GPU was found; {fallback.path} measures on the host.", file=sys.stderr)
         return fallback
-    build = "-DKokkos_ENABLE_CUDA=ON -DKokkos_ARCH_HOPPER90=ON" if gpu else "-DKokkos_ENABLE_OPENMP=ON"
+    build = "-DKokkosNN_ENABLE_PERF=ON -DKokkosNN_FETCH_KOKKOS=ON "
+    build += "-DKokkos_ENABLE_CUDA=ON -DKokkos_ARCH_HOPPER90=ON" if gpu else "-DKokkos_ENABLE_OPENMP=ON"
     raise FileNotFoundError(
         "\n".join(
             [

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_PLAN_HPP
 #define KOKKOSNN_PLAN_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/options.hpp>
 
 #include <cstddef>
@@ -148,16 +149,17 @@ struct RowPlan {
 /// \param options  determinism, and parts of the plan that the caller fixes
 /// \return the plan; `to_string` of it is the kernel's label
 /// \throws std::invalid_argument when a forced strategy or size cannot serve; the message says why
-RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options = {});
+KOKKOSNN_EXPORT RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits,
+                                  const SoftmaxOptions& options = {});
 
 /// The kernel's label, the benchmark's name and what a test of a path asserts:
 /// `KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64]`.
-std::string to_string(const RowPlan& plan);
+KOKKOSNN_EXPORT std::string to_string(const RowPlan& plan);
 
-const char* to_string(RowOperator op);
-const char* to_string(RowStrategy strategy);
-const char* to_string(ElementType type);
-const char* to_string(Backend backend);
+KOKKOSNN_EXPORT const char* to_string(RowOperator op);
+KOKKOSNN_EXPORT const char* to_string(RowStrategy strategy);
+KOKKOSNN_EXPORT const char* to_string(ElementType type);
+KOKKOSNN_EXPORT const char* to_string(Backend backend);
 
 }  // namespace KokkosNN
 

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_TUNING_HPP
 #define KOKKOSNN_TUNING_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -36,13 +37,13 @@ struct TuningTable {
   std::vector<TuningEntry> entries;
 
   /// The entry for a problem, or none. Only for rows that are contiguous along the reduced axis.
-  const TuningEntry* find(const RowProblem& problem) const;
+  KOKKOSNN_EXPORT const TuningEntry* find(const RowProblem& problem) const;
 
   bool operator==(const TuningTable&) const = default;
 };
 
 /// The path of the tuning file as the environment has it; empty where there can't be one.
-std::string tuning_file();
+KOKKOSNN_EXPORT std::string tuning_file();
 
 /// Reads a device's table.
 ///
@@ -52,22 +53,22 @@ std::string tuning_file();
 /// the
 ///                 library; empty where nothing is wrong, as when there is no such file or device
 /// \return the table; empty where the file is ignored
-TuningTable read_tuning(const std::string& path, std::string_view device, std::string& warning);
+KOKKOSNN_EXPORT TuningTable read_tuning(const std::string& path, std::string_view device, std::string& warning);
 
 /// Puts a device's table into a file, in place of one that the same version of the library has made for it. Other
 /// devices' tables stay, also those that other processes write at the same time. A file that can't be read is replaced.
 ///
 /// \throws std::runtime_error with the path where it can't be written
-void write_tuning(const std::string& path, std::string_view device, const TuningTable& table);
+KOKKOSNN_EXPORT void write_tuning(const std::string& path, std::string_view device, const TuningTable& table);
 
 namespace Impl {
 
 /// The table for a device in the tuning file, or null; read once, with at most one warning on stderr unless Kokkos'
 /// warnings are off.
-const TuningTable* loaded_tuning(std::string_view device);
+KOKKOSNN_EXPORT const TuningTable* loaded_tuning(std::string_view device);
 
 /// The host's CPU by its name.
-const std::string& host_name();
+KOKKOSNN_EXPORT const std::string& host_name();
 
 }  // namespace Impl
 }  // namespace KokkosNN

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_VIEW_CALLS(, bhalf_t, float)
+KOKKOSNN_IMPL_VIEW_CALLS(template struct, bhalf_t, float)
 }  // namespace KokkosNN::Impl

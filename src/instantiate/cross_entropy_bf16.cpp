@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/cross_entropy_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(, bhalf_t)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(template struct, bhalf_t)
 }  // namespace KokkosNN::Impl

@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/cross_entropy_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_LOSS_SUMS(, float)
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(, float)
+KOKKOSNN_IMPL_LOSS_SUMS(template struct, float)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(template struct, float)
 }  // namespace KokkosNN::Impl

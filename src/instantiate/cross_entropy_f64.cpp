@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/cross_entropy_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_LOSS_SUMS(, double)
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(, double)
+KOKKOSNN_IMPL_LOSS_SUMS(template struct, double)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(template struct, double)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_VIEW_CALLS(, half_t, half_t)
+KOKKOSNN_IMPL_VIEW_CALLS(template struct, half_t, half_t)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_VIEW_CALLS(, float, float)
+KOKKOSNN_IMPL_VIEW_CALLS(template struct, float, float)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_VIEW_CALLS(, float, half_t)
+KOKKOSNN_IMPL_VIEW_CALLS(template struct, float, half_t)
 }  // namespace KokkosNN::Impl

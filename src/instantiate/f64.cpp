@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_VIEW_CALLS(, double, double)
+KOKKOSNN_IMPL_VIEW_CALLS(template struct, double, double)
 }  // namespace KokkosNN::Impl

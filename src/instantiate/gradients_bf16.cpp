@@ -2,7 +2,7 @@
 #include <KokkosNN/impl/gradient_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_GRADIENT_CALLS(, bhalf_t)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, bhalf_t, bhalf_t)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, bhalf_t, float)
+KOKKOSNN_IMPL_GRADIENT_CALLS(template struct, bhalf_t)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, bhalf_t, bhalf_t)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, bhalf_t, float)
 }  // namespace KokkosNN::Impl

@@ -2,7 +2,7 @@
 #include <KokkosNN/impl/gradient_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_GRADIENT_CALLS(, half_t)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, half_t, half_t)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, half_t, float)
+KOKKOSNN_IMPL_GRADIENT_CALLS(template struct, half_t)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, half_t, half_t)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, half_t, float)
 }  // namespace KokkosNN::Impl

@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/gradient_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_GRADIENT_CALLS(, float)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, float, float)
+KOKKOSNN_IMPL_GRADIENT_CALLS(template struct, float)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, float, float)
 }  // namespace KokkosNN::Impl

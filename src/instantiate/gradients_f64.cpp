@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/gradient_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_GRADIENT_CALLS(, double)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(, double, double)
+KOKKOSNN_IMPL_GRADIENT_CALLS(template struct, double)
+KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, double, double)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/masked_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_MASKED_CALLS(, bhalf_t)
+KOKKOSNN_IMPL_MASKED_CALLS(template struct, bhalf_t)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/masked_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_MASKED_CALLS(, float)
+KOKKOSNN_IMPL_MASKED_CALLS(template struct, float)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/masked_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_MASKED_CALLS(, double)
+KOKKOSNN_IMPL_MASKED_CALLS(template struct, double)
 }  // namespace KokkosNN::Impl

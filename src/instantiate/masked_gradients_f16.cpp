@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/masked_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(, half_t)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(template struct, half_t)
 }  // namespace KokkosNN::Impl

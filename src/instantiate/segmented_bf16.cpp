@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/segmented_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SEGMENTED_CALLS(, bhalf_t)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(template struct, bhalf_t)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/segmented_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SEGMENTED_CALLS(, half_t)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(template struct, half_t)
 }  // namespace KokkosNN::Impl

@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/segmented_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SEGMENTED_CALLS(, float)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(template struct, float)
 template struct OffsetsCheck<Kokkos::DefaultExecutionSpace>;
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/segmented_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SEGMENTED_CALLS(, double)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(template struct, double)
 }  // namespace KokkosNN::Impl

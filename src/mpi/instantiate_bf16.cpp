@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/sharded_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SHARDED_CALLS(, bhalf_t)
-KOKKOSNN_IMPL_SHARDED_LOGSUMEXP(, bhalf_t)
+KOKKOSNN_IMPL_SHARDED_CALLS(template struct, bhalf_t)
+KOKKOSNN_IMPL_SHARDED_LOGSUMEXP(template struct, bhalf_t)
 }  // namespace KokkosNN::Impl

@@ -2,6 +2,6 @@
 #include <KokkosNN/impl/sharded_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SHARDED_CALLS(, half_t)
-KOKKOSNN_IMPL_SHARDED_LOGSUMEXP(, half_t)
+KOKKOSNN_IMPL_SHARDED_CALLS(template struct, half_t)
+KOKKOSNN_IMPL_SHARDED_LOGSUMEXP(template struct, half_t)
 }  // namespace KokkosNN::Impl

@@ -2,5 +2,5 @@
 #include <KokkosNN/impl/sharded_instantiations.hpp>
 
 namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_SHARDED_CALLS(, float)
+KOKKOSNN_IMPL_SHARDED_CALLS(template struct, float)
 }  // namespace KokkosNN::Impl

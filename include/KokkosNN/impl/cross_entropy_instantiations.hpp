@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_CROSS_ENTROPY_INSTANTIATIONS_HPP
 #define KOKKOSNN_IMPL_CROSS_ENTROPY_INSTANTIATIONS_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/cross_entropy_launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -9,22 +10,21 @@
 // The cross entropies that the library holds compiled: logits and their gradient of one type.
 // src/instantiate/cross_entropy_*.cpp define them, and in f32 and f64 the sums.
 
-#define KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(KEYWORD, T)                                                                  \
-  KEYWORD template struct CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy, T, T>;           \
-  KEYWORD template struct CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy_backward, T, T>;  \
-  KEYWORD template struct CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy_with_gradient, T, \
-                                           T>;
+#define KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(STRUCT, T)                                                 \
+  STRUCT CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy, T, T>;          \
+  STRUCT CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy_backward, T, T>; \
+  STRUCT CrossEntropyCall<Kokkos::DefaultExecutionSpace, RowOperator::cross_entropy_with_gradient, T, T>;
 
-#define KOKKOSNN_IMPL_LOSS_SUMS(KEYWORD, A) KEYWORD template struct LossSums<Kokkos::DefaultExecutionSpace, A>;
+#define KOKKOSNN_IMPL_LOSS_SUMS(STRUCT, A) STRUCT LossSums<Kokkos::DefaultExecutionSpace, A>;
 
 namespace KokkosNN::Impl {
 
-KOKKOSNN_IMPL_LOSS_SUMS(extern, double)
-KOKKOSNN_IMPL_LOSS_SUMS(extern, float)
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, double)
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, float)
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, half_t)
-KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern, bhalf_t)
+KOKKOSNN_IMPL_LOSS_SUMS(extern template struct KOKKOSNN_EXPORT, double)
+KOKKOSNN_IMPL_LOSS_SUMS(extern template struct KOKKOSNN_EXPORT, float)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern template struct KOKKOSNN_EXPORT, double)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern template struct KOKKOSNN_EXPORT, float)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern template struct KOKKOSNN_EXPORT, half_t)
+KOKKOSNN_IMPL_CROSS_ENTROPY_CALLS(extern template struct KOKKOSNN_EXPORT, bhalf_t)
 
 }  // namespace KokkosNN::Impl
 

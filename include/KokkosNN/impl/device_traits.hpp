@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_DEVICE_TRAITS_HPP
 #define KOKKOSNN_IMPL_DEVICE_TRAITS_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/tuning.hpp>
 
@@ -246,7 +247,7 @@ constexpr std::int64_t host_inner_most_kept_bytes(bool in_caches) {
 }
 
 /// The share that so many threads have of this machine's last-level caches, in bytes; 0 where the system does not say.
-std::size_t host_cache_bytes(int threads);
+KOKKOSNN_EXPORT std::size_t host_cache_bytes(int threads);
 
 /// Whether k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }

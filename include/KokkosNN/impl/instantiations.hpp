@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_INSTANTIATIONS_HPP
 #define KOKKOSNN_IMPL_INSTANTIATIONS_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -9,21 +10,21 @@
 // The calls that the library holds compiled, for the default execution space; src/instantiate/ defines them, one file a
 // line. Other pairs of types and other spaces are compiled where they are used.
 
-#define KOKKOSNN_IMPL_VIEW_CALLS(KEYWORD, X, Y)                                                    \
-  KEYWORD template struct ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax, X, Y>;     \
-  KEYWORD template struct ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax, X, Y>; \
-  KEYWORD template struct ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::logsumexp, X, Y>;
+#define KOKKOSNN_IMPL_VIEW_CALLS(STRUCT, X, Y)                                    \
+  STRUCT ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax, X, Y>;     \
+  STRUCT ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax, X, Y>; \
+  STRUCT ViewCall<Kokkos::DefaultExecutionSpace, RowOperator::logsumexp, X, Y>;
 
 namespace KokkosNN::Impl {
 
-KOKKOSNN_IMPL_VIEW_CALLS(extern, double, double)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, float, float)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, half_t, half_t)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, half_t, float)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, float, half_t)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, bhalf_t, bhalf_t)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, bhalf_t, float)
-KOKKOSNN_IMPL_VIEW_CALLS(extern, float, bhalf_t)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, double, double)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, float, float)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, half_t, half_t)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, half_t, float)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, float, half_t)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, bhalf_t, bhalf_t)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, bhalf_t, float)
+KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, float, bhalf_t)
 
 }  // namespace KokkosNN::Impl
 

@@ -3,6 +3,7 @@
 #define KOKKOSNN_IMPL_LAYOUT_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/primitives/rows.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
@@ -63,7 +64,7 @@ struct RowLayout {
   RowMap y_outer_map() const { return map(y_stride, n - 1); }
 
  private:
-  RowMap map(const std::int64_t (&stride)[max_row_dims], int dims) const;
+  KOKKOSNN_EXPORT RowMap map(const std::int64_t (&stride)[max_row_dims], int dims) const;
 };
 
 /// The tensors of a gradient: what the forward call left (y; of logsumexp its input x), dx, and dy; of logsumexp dlse
@@ -92,8 +93,8 @@ struct GradientLayout {
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
   bool inner_contiguous() const { return n > 0 && stride[x][n - 1] == 1; }
 
-  RowMap map(int tensor) const;
-  RowMap outer_map(int tensor) const;
+  KOKKOSNN_EXPORT RowMap map(int tensor) const;
+  KOKKOSNN_EXPORT RowMap outer_map(int tensor) const;
 
   bool operator==(const GradientLayout&) const = default;
 };
@@ -123,7 +124,7 @@ struct CrossEntropyLayout {
   std::int64_t stride[tensors][max_row_dims] = {};
   RowForm form                               = RowForm::any;
 
-  RowMap map(int tensor) const;
+  KOKKOSNN_EXPORT RowMap map(int tensor) const;
 };
 
 /// Checks a call and describes it as rows. `function` is the public function's name, for messages.
@@ -131,19 +132,21 @@ struct CrossEntropyLayout {
 /// y has x's extents; for logsumexp it lacks the reduced axis. Throws std::invalid_argument for an axis out of range,
 /// extents that differ, a scale that is zero or not finite, overlap other than x and y being the same, and an output
 /// whose elements share memory.
-RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
-                    const SoftmaxOptions& options);
+KOKKOSNN_EXPORT RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
+                                    const SoftmaxOptions& options);
 
 /// The same for a gradient: all of x's extents, but for the tensors of one value a row, which lack the axis. dx may be
 /// x or dy.
-GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
-                                  const SoftmaxOptions& options);
+KOKKOSNN_EXPORT GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
+                                                  const SoftmaxOptions& options);
 
 /// The same for a cross entropy: dlogits may be the logits. A loss that is reduced, or the gradient of one, is a
 /// scalar; the rows' own are one after the other then. Where ranks share rows, `shared` says of which classes the
 /// columns are; its number of columns does not matter.
-CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op, const CrossEntropyTensors& tensors,
-                                           const CrossEntropyOptions& options, const ClassShard* shared = nullptr);
+KOKKOSNN_EXPORT CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
+                                                           const CrossEntropyTensors& tensors,
+                                                           const CrossEntropyOptions& options,
+                                                           const ClassShard* shared = nullptr);
 
 /// Tensors of the same extents as rows that are numbered in the order of the tensors' axes, whatever their strides are:
 /// a row has the same number on every rank.
@@ -158,57 +161,58 @@ struct ShardLayout {
   std::int64_t stride[max_tensors][max_row_dims] = {};
   RowForm form                                   = RowForm::any;
 
-  RowMap map(int tensor) const;
+  KOKKOSNN_EXPORT RowMap map(int tensor) const;
 };
 
 /// The tensors that have the axis come first, then those that lack it. Nothing is checked.
-ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns,
-                            std::initializer_list<Tensor> a_value_a_row);
+KOKKOSNN_EXPORT ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns,
+                                            std::initializer_list<Tensor> a_value_a_row);
 
 /// A tensor's part along one axis.
-Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);
+KOKKOSNN_EXPORT Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);
 
 /// The tensor without one axis.
-Tensor without_axis(const Tensor& t, int axis);
+KOKKOSNN_EXPORT Tensor without_axis(const Tensor& t, int axis);
 
-std::int64_t element_count(const Tensor& t);
+KOKKOSNN_EXPORT std::int64_t element_count(const Tensor& t);
 
 /// Throws std::invalid_argument for a label that is out of range.
-[[noreturn]] void complain_of_label(const char* function, std::int64_t row, std::int64_t label, std::int64_t classes,
-                                    std::int64_t ignore_index);
+[[noreturn]] KOKKOSNN_EXPORT void complain_of_label(const char* function, std::int64_t row, std::int64_t label,
+                                                    std::int64_t classes, std::int64_t ignore_index);
 
 /// The axes of tensors of the same extents, without the reduced one, in the order in which rows are numbered: slowest
 /// first, those of one element left out.
-std::vector<int> row_axes(std::initializer_list<Tensor> all);
+KOKKOSNN_EXPORT std::vector<int> row_axes(std::initializer_list<Tensor> all);
 
 /// Rows of these extents, the last fastest, as a map to a tensor of these strides.
-RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims);
+KOKKOSNN_EXPORT RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims);
 
 /// Throws std::invalid_argument unless the operator is one of those with so many Views.
-void require_operator(const char* function, RowOperator op, bool is_served);
+KOKKOSNN_EXPORT void require_operator(const char* function, RowOperator op, bool is_served);
 
 /// Throws std::invalid_argument if the scale is zero or not finite.
-void validate_scale(const char* function, double scale);
+KOKKOSNN_EXPORT void validate_scale(const char* function, double scale);
 
 /// Throws std::invalid_argument, with the function's name in front, unless rows and cols are not negative.
-void validate_extents(const char* function, std::int64_t rows, std::int64_t cols);
+KOKKOSNN_EXPORT void validate_extents(const char* function, std::int64_t rows, std::int64_t cols);
 
 /// Throws std::invalid_argument unless the axis is -1, the only one that rows from functors have.
-void validate_fused_axis(const char* function, int axis);
+KOKKOSNN_EXPORT void validate_fused_axis(const char* function, int axis);
 
 /// Throws std::invalid_argument unless a plan made for `planned` serves `layout`.
-void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout);
+KOKKOSNN_EXPORT void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout);
 
-void require_same_layout(const char* function, const GradientLayout& planned, const GradientLayout& layout);
+KOKKOSNN_EXPORT void require_same_layout(const char* function, const GradientLayout& planned,
+                                         const GradientLayout& layout);
 
 /// Throws std::invalid_argument if elements of an output share memory.
-void validate_output(const char* function, const Tensor& y);
+KOKKOSNN_EXPORT void validate_output(const char* function, const Tensor& y);
 
 /// Whether x and y are the same elements of the same memory.
 bool is_same_view(const Tensor& x, const Tensor& y);
 
 /// Whether any element of x shares a byte with an element of y.
-bool overlaps(const Tensor& x, const Tensor& y);
+KOKKOSNN_EXPORT bool overlaps(const Tensor& x, const Tensor& y);
 
 }  // namespace KokkosNN::Impl
 

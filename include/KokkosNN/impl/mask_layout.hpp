@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_MASK_LAYOUT_HPP
 #define KOKKOSNN_IMPL_MASK_LAYOUT_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/layout.hpp>
 #include <KokkosNN/impl/primitives/rows.hpp>
 #include <KokkosNN/plan.hpp>
@@ -92,20 +93,22 @@ struct MaskSums {
 /// Checks a masked call and describes it as rows; the last axis is reduced. Throws std::invalid_argument as `normalise`
 /// does, and for a mask whose extents do not broadcast to x's, for windows that are negative, for a softcap that is
 /// negative or not finite, and for masks that overlap y.
-RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y, const MaskTensors& mask,
-                           const SoftmaxOptions& options, MaskLayout& layout);
+KOKKOSNN_EXPORT RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y,
+                                           const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout);
 
 /// The same for the gradient; x is looked at if there is a softcap.
-GradientLayout normalise_masked_gradient(const char* function, const Tensor& x, const GradientTensors& tensors,
-                                         const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout);
+KOKKOSNN_EXPORT GradientLayout normalise_masked_gradient(const char* function, const Tensor& x,
+                                                         const GradientTensors& tensors, const MaskTensors& mask,
+                                                         const SoftmaxOptions& options, MaskLayout& layout);
 
 /// The sum of the logits' gradients to the shape of a bias, or, `to_heads`, to a value a head. `whole` is the same sum
 /// with every row kept, for what is known of rows.
-MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy, const MaskTensors& mask,
-                             const MaskTensor& result, bool to_heads, MaskSums& whole);
+KOKKOSNN_EXPORT MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy,
+                                             const MaskTensors& mask, const MaskTensor& result, bool to_heads,
+                                             MaskSums& whole);
 
 /// Throws std::invalid_argument unless sinks are accessible and of x's type or of float.
-void require_sinks(const char* function, bool are_accessible, ElementType type, ElementType x_type);
+KOKKOSNN_EXPORT void require_sinks(const char* function, bool are_accessible, ElementType type, ElementType x_type);
 
 }  // namespace KokkosNN::Impl
 

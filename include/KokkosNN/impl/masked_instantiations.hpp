@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_MASKED_INSTANTIATIONS_HPP
 #define KOKKOSNN_IMPL_MASKED_INSTANTIATIONS_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/masked_gradient_launch.hpp>
 #include <KokkosNN/impl/masked_launch.hpp>
 
@@ -10,25 +11,25 @@
 // The masked calls that the library holds compiled: all tensors of one type, every mask. src/instantiate/masked_*.cpp
 // define them.
 
-#define KOKKOSNN_IMPL_MASKED_CALLS(KEYWORD, T)                                    \
-  KEYWORD template struct MaskedCall<Kokkos::DefaultExecutionSpace, T, T, false>; \
-  KEYWORD template struct MaskedCall<Kokkos::DefaultExecutionSpace, T, T, true>;
+#define KOKKOSNN_IMPL_MASKED_CALLS(STRUCT, T)                    \
+  STRUCT MaskedCall<Kokkos::DefaultExecutionSpace, T, T, false>; \
+  STRUCT MaskedCall<Kokkos::DefaultExecutionSpace, T, T, true>;
 
-#define KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(KEYWORD, T)                                      \
-  KEYWORD template struct MaskedGradientCall<Kokkos::DefaultExecutionSpace, T, T, T, false>; \
-  KEYWORD template struct MaskedGradientCall<Kokkos::DefaultExecutionSpace, T, T, T, true>;  \
-  KEYWORD template struct MaskSumsCall<Kokkos::DefaultExecutionSpace, T, T>;
+#define KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(STRUCT, T)                      \
+  STRUCT MaskedGradientCall<Kokkos::DefaultExecutionSpace, T, T, T, false>; \
+  STRUCT MaskedGradientCall<Kokkos::DefaultExecutionSpace, T, T, T, true>;  \
+  STRUCT MaskSumsCall<Kokkos::DefaultExecutionSpace, T, T>;
 
 namespace KokkosNN::Impl {
 
-KOKKOSNN_IMPL_MASKED_CALLS(extern, double)
-KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, double)
-KOKKOSNN_IMPL_MASKED_CALLS(extern, float)
-KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, float)
-KOKKOSNN_IMPL_MASKED_CALLS(extern, half_t)
-KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, half_t)
-KOKKOSNN_IMPL_MASKED_CALLS(extern, bhalf_t)
-KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern, bhalf_t)
+KOKKOSNN_IMPL_MASKED_CALLS(extern template struct KOKKOSNN_EXPORT, double)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern template struct KOKKOSNN_EXPORT, double)
+KOKKOSNN_IMPL_MASKED_CALLS(extern template struct KOKKOSNN_EXPORT, float)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern template struct KOKKOSNN_EXPORT, float)
+KOKKOSNN_IMPL_MASKED_CALLS(extern template struct KOKKOSNN_EXPORT, half_t)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern template struct KOKKOSNN_EXPORT, half_t)
+KOKKOSNN_IMPL_MASKED_CALLS(extern template struct KOKKOSNN_EXPORT, bhalf_t)
+KOKKOSNN_IMPL_MASKED_GRADIENT_CALLS(extern template struct KOKKOSNN_EXPORT, bhalf_t)
 
 }  // namespace KokkosNN::Impl
 

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_PAIR_EXCHANGE_HPP
 #define KOKKOSNN_IMPL_PAIR_EXCHANGE_HPP
 
+#include <KokkosNN/mpi_export.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -36,11 +37,11 @@ class PairMerger {
 };
 
 /// Whether the MPI says that it takes pointers to the memory of such a device.
-bool mpi_takes_device_pointers(Backend backend);
+KOKKOSNN_MPI_EXPORT bool mpi_takes_device_pointers(Backend backend);
 
 /// A communicator of its own, its type and its operation. An MPI error becomes a std::runtime_error with MPI's text;
 /// after one, every further call throws it anew.
-class PairExchange {
+class KOKKOSNN_MPI_EXPORT PairExchange {
  public:
   explicit PairExchange(MPI_Comm parent);
   ~PairExchange();

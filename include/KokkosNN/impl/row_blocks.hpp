@@ -4,6 +4,7 @@
 
 #include <KokkosNN/impl/layout.hpp>
 #include <KokkosNN/impl/pair_exchange.hpp>
+#include <KokkosNN/mpi_export.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -17,7 +18,7 @@
 namespace KokkosNN::Impl {
 
 /// The rows of a tensor in blocks: slices along its first axis that is not reduced and has more than one element.
-class RowBlocks {
+class KOKKOSNN_MPI_EXPORT RowBlocks {
  public:
   RowBlocks() = default;
   /// Of a tensor with the reduced axis, which may count from the end and is in range.
@@ -55,7 +56,7 @@ class RowBlocks {
 };
 
 /// What must be the same on all ranks that do a call.
-class SharedFacts {
+class KOKKOSNN_MPI_EXPORT SharedFacts {
  public:
   SharedFacts() = default;
   SharedFacts(RowOperator op, const RowBlocks& blocks, const SoftmaxOptions& options);
@@ -74,7 +75,7 @@ class SharedFacts {
 };
 
 /// Throws std::invalid_argument if parts of the plan are forced: the kernels of shards have one strategy.
-void refuse_plan(const char* function, const PlanRequest& request);
+KOKKOSNN_MPI_EXPORT void refuse_plan(const char* function, const PlanRequest& request);
 
 }  // namespace KokkosNN::Impl
 

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_SEGMENTED_INSTANTIATIONS_HPP
 #define KOKKOSNN_IMPL_SEGMENTED_INSTANTIATIONS_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/segmented_launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -9,21 +10,21 @@
 // The calls on ragged rows that the library holds compiled: all tensors of one type; src/instantiate/segmented_*.cpp
 // define them.
 
-#define KOKKOSNN_IMPL_SEGMENTED_CALLS(KEYWORD, T)                                                                 \
-  KEYWORD template struct SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax, T, T>;               \
-  KEYWORD template struct SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax, T, T>;           \
-  KEYWORD template struct SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::logsumexp, T, T>;             \
-  KEYWORD template struct SegmentedGradientCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax_backward, T>; \
-  KEYWORD template struct SegmentedGradientCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax_backward, T>;
+#define KOKKOSNN_IMPL_SEGMENTED_CALLS(STRUCT, T)                                                 \
+  STRUCT SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax, T, T>;               \
+  STRUCT SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax, T, T>;           \
+  STRUCT SegmentedCall<Kokkos::DefaultExecutionSpace, RowOperator::logsumexp, T, T>;             \
+  STRUCT SegmentedGradientCall<Kokkos::DefaultExecutionSpace, RowOperator::softmax_backward, T>; \
+  STRUCT SegmentedGradientCall<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax_backward, T>;
 
 namespace KokkosNN::Impl {
 
-KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, double)
-KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, float)
-KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, half_t)
-KOKKOSNN_IMPL_SEGMENTED_CALLS(extern, bhalf_t)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern template struct KOKKOSNN_EXPORT, double)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern template struct KOKKOSNN_EXPORT, float)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern template struct KOKKOSNN_EXPORT, half_t)
+KOKKOSNN_IMPL_SEGMENTED_CALLS(extern template struct KOKKOSNN_EXPORT, bhalf_t)
 
-extern template struct OffsetsCheck<Kokkos::DefaultExecutionSpace>;
+extern template struct KOKKOSNN_EXPORT OffsetsCheck<Kokkos::DefaultExecutionSpace>;
 
 }  // namespace KokkosNN::Impl
 

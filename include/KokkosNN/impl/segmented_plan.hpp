@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_SEGMENTED_PLAN_HPP
 #define KOKKOSNN_IMPL_SEGMENTED_PLAN_HPP
 
+#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/layout.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -172,10 +173,10 @@ struct SegmentedPlan {
   bool has_long_rows        = false;             ///< there may be some
 };
 
-SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);
+KOKKOSNN_EXPORT SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);
 
 /// The label of a kernel whose teams have so many threads: `KokkosNN::segmented_softmax[rows,f32,c4096,ts256]`.
-std::string to_string(const SegmentedPlan& plan, const char* kernel, int team_size);
+KOKKOSNN_EXPORT std::string to_string(const SegmentedPlan& plan, const char* kernel, int team_size);
 
 /// The Views of a call, erased.
 struct SegmentedTensors {
@@ -203,11 +204,12 @@ inline constexpr int heads_side_by_side = 4;
 HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors);
 
 /// Checks a call on the host: throws std::invalid_argument for extents that do not fit, a scale out of range, overlap.
-void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors, double scale);
+KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors,
+                                        double scale);
 
 /// Throws the std::invalid_argument that says what is wrong with a row's offsets.
-[[noreturn]] void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin, std::int64_t end,
-                                    std::int64_t elements);
+[[noreturn]] KOKKOSNN_EXPORT void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin,
+                                                    std::int64_t end, std::int64_t elements);
 
 }  // namespace KokkosNN::Impl
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# The targets KokkosNN::KokkosNN and, where MPI was found, KokkosNN::mpi.
+include(GenerateExportHeader)
+
+# While the major version is 0, a minor version may change the interface.
+set(KokkosNN_SOVERSION ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(KokkosNN_SOVERSION 0.${PROJECT_VERSION_MINOR})
+endif()
+
+# Without the first two GCC does not vectorise the loops around exp; no result depends on errno or on traps.
+set(KokkosNN_KERNEL_FLAGS $<$<CXX_COMPILER_ID:GNU,Clang>:-fno-math-errno;-fno-trapping-math>)
+# On HIP LLVM would load the constants of a tanh or a double's exp ahead of the loop over rows, and then spill them.
+if(Kokkos_ENABLE_HIP OR "HIP" IN_LIST Kokkos_DEVICES)
+  list(APPEND KokkosNN_KERNEL_FLAGS "SHELL:-Xarch_device -mllvm=-disable-machine-licm")
+endif()
+
+# kokkosnn_link_kokkos(<target>)
+#
+# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a library
+# leaves Kokkos' names to the program, which has to link Kokkos anyhow.
+function(kokkosnn_link_kokkos target)
+  kokkosnn_leaves_kokkos(${target} leaves)
+  if(NOT leaves)
+    target_link_libraries(${target} PUBLIC Kokkos::kokkos)
+    return()
+  endif()
+  target_link_libraries(${target} INTERFACE Kokkos::kokkos)
+  target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Darwin>:LINKER:-undefined,dynamic_lookup>)
+  # What remains of linking: the sources see what users see.
+  target_include_directories(${target} SYSTEM PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_DEFINITIONS>)
+  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_OPTIONS>)
+  target_compile_features(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_FEATURES>)
+  target_link_options(${target} PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_LINK_OPTIONS>)
+endfunction()
+
+function(kokkosnn_leaves_kokkos target result)
+  get_target_property(type ${target} TYPE)
+  get_target_property(kokkos Kokkos::kokkoscore TYPE)
+  set(${result} OFF PARENT_SCOPE)
+  if(type STREQUAL SHARED_LIBRARY AND kokkos STREQUAL STATIC_LIBRARY)
+    set(${result} ON PARENT_SCOPE)
+  endif()
+endfunction()
+
+# kokkosnn_link_mpi(<target> <library>): the library of KokkosNN::mpi with that of KokkosNN::KokkosNN
+function(kokkosnn_link_mpi target library)
+  kokkosnn_leaves_kokkos(${target} leaves)
+  if(NOT leaves)
+    target_link_libraries(${target} PUBLIC ${library} MPI::MPI_CXX)
+    return()
+  endif()
+  # By its file, which brings no Kokkos.
+  target_link_libraries(${target} INTERFACE ${library} PUBLIC MPI::MPI_CXX PRIVATE $<TARGET_LINKER_FILE:${library}>)
+  add_dependencies(${target} ${library})
+  target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
+  kokkosnn_link_kokkos(${target})
+endfunction()
+
+# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT, for what
+# the public headers need of the library; nothing else is visible outside of it.
+function(kokkosnn_set_up target macro header)
+  target_compile_options(${target} PRIVATE ${KokkosNN_KERNEL_FLAGS})
+  set_target_properties(
+    ${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${KokkosNN_SOVERSION} POSITION_INDEPENDENT_CODE ON
+                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+
+  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they are
+  # those of a shared one.
+  set(exporting ${target})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL STATIC_LIBRARY)
+    set(exporting ${target}_exporting)
+    add_library(${exporting} OBJECT EXCLUDE_FROM_ALL src/version.cpp)
+    set_target_properties(${exporting} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+    if(WIN32)
+      target_compile_definitions(${target} PUBLIC ${macro}_STATIC_DEFINE)
+    endif()
+  endif()
+  generate_export_header(${exporting} BASE_NAME ${macro} EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/${header})
+endfunction()
+
+# --- KokkosNN::KokkosNN ---
+configure_file(include/KokkosNN/version.hpp.in include/KokkosNN/version.hpp @ONLY)
+file(GLOB_RECURSE KokkosNN_HEADERS CONFIGURE_DEPENDS include/KokkosNN/*.hpp)
+# Of KokkosNN::mpi alone, and installed with it.
+set(KokkosNN_MPI_HEADERS ${KokkosNN_HEADERS})
+list(FILTER KokkosNN_MPI_HEADERS INCLUDE REGEX "/(mpi|communicator|pair_exchange|row_blocks|shard_states|sharded_[a-z]+)\\.hpp$")
+list(REMOVE_ITEM KokkosNN_HEADERS ${KokkosNN_MPI_HEADERS})
+file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/instantiate/*.cpp)
+
+add_library(KokkosNN ${KokkosNN_SOURCES})
+add_library(KokkosNN::KokkosNN ALIAS KokkosNN)
+target_sources(
+  KokkosNN
+  PUBLIC FILE_SET HEADERS
+         BASE_DIRS include ${PROJECT_BINARY_DIR}/include
+         FILES ${KokkosNN_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/version.hpp
+               ${PROJECT_BINARY_DIR}/include/KokkosNN/export.hpp)
+target_compile_features(KokkosNN PUBLIC cxx_std_20)
+kokkosnn_link_kokkos(KokkosNN)
+kokkosnn_set_up(KokkosNN KOKKOSNN KokkosNN/export.hpp)
+
+# --- KokkosNN::mpi ---
+if(KokkosNN_HAS_MPI)
+  file(GLOB KokkosNN_MPI_SOURCES CONFIGURE_DEPENDS src/mpi/*.cpp)
+  add_library(KokkosNN_mpi ${KokkosNN_MPI_SOURCES})
+  add_library(KokkosNN::mpi ALIAS KokkosNN_mpi)
+  target_sources(
+    KokkosNN_mpi
+    PUBLIC FILE_SET HEADERS
+           BASE_DIRS include ${PROJECT_BINARY_DIR}/include
+           FILES ${KokkosNN_MPI_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/mpi_export.hpp)
+  kokkosnn_link_mpi(KokkosNN_mpi KokkosNN)
+  kokkosnn_set_up(KokkosNN_mpi KOKKOSNN_MPI KokkosNN/mpi_export.hpp)
+  set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)
+endif()
