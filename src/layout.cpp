@@ -36,14 +36,6 @@ void validate_same_extents(const char* function, RowOperator op, const Tensor& x
   }
 }
 
-bool is_same_view(const Tensor& x, const Tensor& y) {
-  if (x.data != y.data || x.element_bytes != y.element_bytes || x.rank != y.rank) return false;
-  for (int k = 0; k < x.rank; ++k) {
-    if (x.extent[k] != y.extent[k] || (x.extent[k] > 1 && x.stride[k] != y.stride[k])) return false;
-  }
-  return true;
-}
-
 /// One term of an address difference: stride * i, low <= i <= high, in bytes, stride > 0.
 struct Term {
   std::int64_t stride;
@@ -285,7 +277,7 @@ ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns
   layout.rows = element_count(all.front());
   layout.cols = first.extent[axis];
   layout.n    = static_cast<int>(axes.size());
-  for (int k = 0; k < layout.n; ++k) {
+  for (std::size_t k = 0; k < axes.size(); ++k) {
     layout.extent[k] = axes[k].extent;
     for (int t = 0; t < ShardLayout::max_tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
   }
@@ -326,6 +318,14 @@ RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) cons
 
 RowMap GradientLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
 RowMap GradientLayout::outer_map(int tensor) const { return row_map(extent, stride[tensor], n - 1); }
+
+bool is_same_view(const Tensor& x, const Tensor& y) {
+  if (x.data != y.data || x.element_bytes != y.element_bytes || x.rank != y.rank) return false;
+  for (int k = 0; k < x.rank; ++k) {
+    if (x.extent[k] != y.extent[k] || (x.extent[k] > 1 && x.stride[k] != y.stride[k])) return false;
+  }
+  return true;
+}
 
 bool overlaps(const Tensor& x, const Tensor& y) {
   if (element_count(x) == 0 || element_count(y) == 0) return false;
@@ -396,7 +396,7 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
   layout.x_col_stride = layout.cols == 1 ? 1 : x.stride[axis];
   layout.y_col_stride = is_lse || layout.cols == 1 ? 1 : y.stride[axis];
   layout.n            = static_cast<int>(axes.size());
-  for (int k = 0; k < layout.n; ++k) {
+  for (std::size_t k = 0; k < axes.size(); ++k) {
     layout.extent[k]   = axes[k].extent;
     layout.x_stride[k] = axes[k].stride[0];
     layout.y_stride[k] = axes[k].stride[1];
@@ -444,7 +444,7 @@ GradientLayout normalise_gradient(const char* function, RowOperator op, const Gr
   const std::vector<Axis> axes =
       merged_axes({rest, without_axis(given.dx, axis), without_axis(dy, axis), without_axis(lse, axis)});
   layout.n = static_cast<int>(axes.size());
-  for (int k = 0; k < layout.n; ++k) {
+  for (std::size_t k = 0; k < axes.size(); ++k) {
     layout.extent[k] = axes[k].extent;
     for (int t = 0; t < GradientLayout::tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
   }
@@ -566,7 +566,7 @@ CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
   const Tensor lse             = exists(given.lse) ? given.lse : given.labels;
   const std::vector<Axis> axes = merged_axes({rest, dlogits, given.labels, loss, lse});
   layout.n                     = static_cast<int>(axes.size());
-  for (int k = 0; k < layout.n; ++k) {
+  for (std::size_t k = 0; k < axes.size(); ++k) {
     layout.extent[k] = axes[k].extent;
     for (int t = 0; t < CrossEntropyLayout::tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
   }

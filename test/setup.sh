@@ -38,8 +38,8 @@ best_preset() {
 }
 
 # packages [<command that succeeds if it is there> <Debian package>]...
-# Installs what is missing if it may, else names it and stops. GoogleTest and Google Benchmark are only a wish: CMake
-# fetches them where they aren't installed. So is what `wishes` names.
+# Installs what is missing if it may, else names it and stops. GoogleTest, Google Benchmark and a compiler cache are only a
+# wish: CMake fetches the first two where they aren't installed. So is what `wishes` names.
 packages() {
   local missing=() wished=("${wishes[@]}")
   command -v cmake > /dev/null || missing+=(cmake)
@@ -51,6 +51,7 @@ packages() {
   done
   [ -e /usr/include/gtest/gtest.h ] || wished+=(libgtest-dev)
   [ -e /usr/include/benchmark/benchmark.h ] || wished+=(libbenchmark-dev)
+  command -v ccache > /dev/null || wished+=(ccache)
 
   if [ $((${#missing[@]} + ${#wished[@]})) -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     echo "== Installing ${missing[*]} ${wished[*]}"
@@ -68,4 +69,12 @@ packages() {
   command -v ninja > /dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
   export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
   export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$(nproc)}
+  use_compiler_cache
+}
+
+# Objects of equal sources, wherever they lie, are compiled once. KOKKOSNN_CCACHE=0 switches it off.
+use_compiler_cache() {
+  [ "${KOKKOSNN_CCACHE:-1}" != 0 ] && command -v ccache > /dev/null || return 0
+  export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-ccache}
+  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
 }

@@ -18,7 +18,9 @@
 
 namespace KokkosNNTest {
 
-using KokkosNN::Pack;
+using namespace Kokkos;  // as users have it, beside the next one
+using namespace KokkosNN;
+
 using Rows      = Kokkos::View<float**, Kokkos::LayoutRight, Memory>;
 using ConstRows = Kokkos::View<const float**, Kokkos::LayoutRight, Memory>;
 using ByteRows  = Kokkos::View<std::int8_t**, Kokkos::LayoutRight, Memory>;

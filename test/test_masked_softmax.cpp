@@ -778,7 +778,8 @@ TEST(MaskedKokkosBehaviour, APlanObjectRunsAsOftenAsItIsAskedTo) {
   }
 }
 
-TEST(MaskedReadme, ItsExamplesAreWhatTheySay) {
+TEST(MaskedReadme, ItsExamplesAreWhatTheySayInAFileThatUsesKokkosToo) {
+  using namespace Kokkos;
   using namespace KokkosNN;
   MaskedTrial<float> trial({2, 3, 5, 40});
   const MaskData<std::int32_t, 1> lengths_data(right({2}),

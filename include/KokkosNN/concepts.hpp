@@ -14,6 +14,17 @@
 
 namespace KokkosNN {
 
+namespace Impl {
+
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, half_t> || std::is_same_v<T, bhalf_t>;
+
+}  // namespace Impl
+
+/// The concepts have a namespace of their own: a file with `using namespace KokkosNN` and `using namespace Kokkos` means
+/// Kokkos::View by `View`.
+namespace Concepts {
+
 /// A Kokkos execution space type.
 template <class T>
 concept ExecutionSpace = Kokkos::is_execution_space_v<T>;
@@ -26,38 +37,9 @@ concept View = Kokkos::is_view_v<T>;
 template <class T>
 concept TeamMember = Kokkos::is_team_handle_v<T>;
 
-namespace Impl {
-
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, half_t> || std::is_same_v<T, bhalf_t>;
-
-}  // namespace Impl
-
 /// An element type of the library: double, float, half_t or bhalf_t.
 template <class T>
 concept Element = std::same_as<T, double> || std::same_as<T, float> || Impl::is_half<T>;
-
-namespace Impl {
-
-template <class T>
-struct AccumulatorOf {
-  using type = float;
-};
-template <>
-struct AccumulatorOf<double> {
-  using type = double;
-};
-
-}  // namespace Impl
-
-/// The type in which elements of type T are accumulated: double for double, float for everything else.
-template <class T>
-using accumulator_t = typename Impl::AccumulatorOf<std::remove_const_t<T>>::type;
-
-/// The accumulator of an operator from X to Y: the wider of the two types' accumulators.
-template <class X, class Y>
-using common_accumulator_t =
-    std::conditional_t<(sizeof(accumulator_t<X>) > sizeof(accumulator_t<Y>)), accumulator_t<X>, accumulator_t<Y>>;
 
 /// A user's source of rows: `load<N>(row, col)` gives the N elements from column `col` on (`col` is a multiple of N and the
 /// pack ends inside the row).
@@ -80,6 +62,30 @@ concept ScalarRowStore = requires(const S& store, A value, std::int64_t row) {
   typename S::value_type;
   store.store(value, row);
 };
+
+}  // namespace Concepts
+
+namespace Impl {
+
+template <class T>
+struct AccumulatorOf {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<double> {
+  using type = double;
+};
+
+}  // namespace Impl
+
+/// The type in which elements of type T are accumulated: double for double, float for everything else.
+template <class T>
+using accumulator_t = typename Impl::AccumulatorOf<std::remove_const_t<T>>::type;
+
+/// The accumulator of an operator from X to Y: the wider of the two types' accumulators.
+template <class X, class Y>
+using common_accumulator_t =
+    std::conditional_t<(sizeof(accumulator_t<X>) > sizeof(accumulator_t<Y>)), accumulator_t<X>, accumulator_t<Y>>;
 
 namespace Impl {
 

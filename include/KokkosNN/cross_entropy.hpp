@@ -68,8 +68,8 @@ namespace KokkosNN {
 ///
 /// See the head of this file for views, ordering, labels, NaN and errors. The loss of a row is within 8 ulp of the
 /// largest of its terms. Reads MN logits, M labels and, for M losses that are reduced, writes and reads them.
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, OptionalView LseView = NoView,
-          OptionalView WeightsView = NoView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy(const Exec& exec, const LogitsView& logits, const LabelsView& labels, const LossView& loss,
                    const CrossEntropyOptions& options = {}, const LseView& lse = {}, const WeightsView& weights = {}) {
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, LseView, NoView,
@@ -81,8 +81,8 @@ void cross_entropy(const Exec& exec, const LogitsView& logits, const LabelsView&
 }
 
 /// Cross entropy on the default instance of the logits' execution space.
-template <View LogitsView, View LabelsView, View LossView, OptionalView LseView = NoView,
-          OptionalView WeightsView = NoView>
+template <Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy(const LogitsView& logits, const LabelsView& labels, const LossView& loss,
                    const CrossEntropyOptions& options = {}, const LseView& lse = {}, const WeightsView& weights = {}) {
   cross_entropy(typename LogitsView::execution_space{}, logits, labels, loss, options, lse, weights);
@@ -101,8 +101,8 @@ void cross_entropy(const LogitsView& logits, const LabelsView& labels, const Los
 ///
 /// Each result is within 8 ulp (16-bit types: 1 ulp) of the largest of its terms, for the lse that is given. An lse
 /// that is not finite gives NaN. Reads MN logits, writes MN elements; nothing is summed but a mean's weights.
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LseView, View DlossView, View DlogitsView,
-          OptionalView WeightsView = NoView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LseView,
+          Concepts::View DlossView, Concepts::View DlogitsView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy_backward(const Exec& exec, const LogitsView& logits, const LabelsView& labels, const LseView& lse,
                             const DlossView& dloss, const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
                             const WeightsView& weights = {}) {
@@ -115,8 +115,8 @@ void cross_entropy_backward(const Exec& exec, const LogitsView& logits, const La
 }
 
 /// Gradient of cross entropy on the default instance of dlogits' execution space.
-template <View LogitsView, View LabelsView, View LseView, View DlossView, View DlogitsView,
-          OptionalView WeightsView = NoView>
+template <Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LseView, Concepts::View DlossView,
+          Concepts::View DlogitsView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy_backward(const LogitsView& logits, const LabelsView& labels, const LseView& lse,
                             const DlossView& dloss, const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
                             const WeightsView& weights = {}) {
@@ -141,8 +141,9 @@ void cross_entropy_backward(const LogitsView& logits, const LabelsView& labels, 
 /// Accuracy as of the two other functions, but beside a gradient in a 16-bit type an lse is within 2^-12 only, and a
 /// row's loss is as good as its lse: what the rows lack may add up in a sum.
 /// Reads MN logits, writes MN elements.
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, View DlogitsView,
-          OptionalView LseView = NoView, OptionalView WeightsView = NoView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView,
+          Concepts::View DlogitsView, Concepts::OptionalView LseView = NoView,
+          Concepts::OptionalView WeightsView = NoView>
 void cross_entropy_with_gradient(const Exec& exec, const LogitsView& logits, const LabelsView& labels,
                                  const LossView& loss, const DlogitsView& dlogits,
                                  const CrossEntropyOptions& options = {}, const LseView& lse = {},
@@ -156,8 +157,8 @@ void cross_entropy_with_gradient(const Exec& exec, const LogitsView& logits, con
 }
 
 /// Cross entropy and its gradient on the default instance of dlogits' execution space.
-template <View LogitsView, View LabelsView, View LossView, View DlogitsView, OptionalView LseView = NoView,
-          OptionalView WeightsView = NoView>
+template <Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView, Concepts::View DlogitsView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy_with_gradient(const LogitsView& logits, const LabelsView& labels, const LossView& loss,
                                  const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
                                  const LseView& lse = {}, const WeightsView& weights = {}) {
@@ -171,7 +172,8 @@ void cross_entropy_with_gradient(const LogitsView& logits, const LabelsView& lab
 ///                 std::invalid_argument
 /// \param loss     the loss, or its gradient
 /// \param dlogits  where the gradient goes; no_view for cross_entropy
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, OptionalView DlogitsView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView,
+          Concepts::OptionalView DlogitsView>
 RowPlan make_cross_entropy_plan(RowOperator op, const Exec& exec, const LogitsView& logits, const LabelsView& labels,
                                 const LossView& loss, const DlogitsView& dlogits,
                                 const CrossEntropyOptions& options = {}) {

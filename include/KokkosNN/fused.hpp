@@ -84,8 +84,8 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
 /// \param load        source of logits, see the head of this file
 /// \param store       sink of probabilities
 /// \param options     scale, masked rows, determinism
-template <ExecutionSpace Exec, RowLoad Load, class Store>
-  requires RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
+template <Concepts::ExecutionSpace Exec, Concepts::RowLoad Load, class Store>
+  requires Concepts::RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
 void fused_softmax(const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load, const Store& store,
                    const SoftmaxOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::fused_softmax");
@@ -93,8 +93,8 @@ void fused_softmax(const Exec& exec, std::int64_t rows, std::int64_t cols, const
 }
 
 /// Log-softmax of rows that `load` gives, taken by `store`; parameters as for fused_softmax.
-template <ExecutionSpace Exec, RowLoad Load, class Store>
-  requires RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
+template <Concepts::ExecutionSpace Exec, Concepts::RowLoad Load, class Store>
+  requires Concepts::RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
 void fused_log_softmax(const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load, const Store& store,
                        const SoftmaxOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::fused_log_softmax");
@@ -102,8 +102,8 @@ void fused_log_softmax(const Exec& exec, std::int64_t rows, std::int64_t cols, c
 }
 
 /// Log-sum-exp of rows that `load` gives; `store(value, row)` takes one value a row.
-template <ExecutionSpace Exec, RowLoad Load, class Store>
-  requires ScalarRowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
+template <Concepts::ExecutionSpace Exec, Concepts::RowLoad Load, class Store>
+  requires Concepts::ScalarRowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>
 void fused_logsumexp(const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load, const Store& store,
                      const SoftmaxOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::fused_logsumexp");

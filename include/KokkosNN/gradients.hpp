@@ -45,7 +45,7 @@ namespace KokkosNN {
 /// A row of y that was masked gives 0 where it holds 0 (MaskedRowPolicy::zero, finite dy) and NaN where it holds NaN.
 /// Each result is within 4 ulp (16-bit types: 1 ulp) of |scale| y_i max_j |dy_j|, and for float and double within 4 ulp
 /// of itself as long as |dy_i - sum| is more than 2^-16 of max_j |dy_j|. Reads 2 MN, writes MN elements.
-template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 void softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                       const SoftmaxOptions& options = {}) {
   using Views = Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
@@ -55,7 +55,7 @@ void softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const 
 }
 
 /// Gradient of softmax on the default instance of dx's execution space.
-template <View YView, View DyView, View DxView>
+template <Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 void softmax_backward(const YView& y, const DyView& dy, const DxView& dx, const SoftmaxOptions& options = {}) {
   softmax_backward(typename DxView::execution_space{}, y, dy, dx, options);
 }
@@ -65,7 +65,7 @@ void softmax_backward(const YView& y, const DyView& dy, const DxView& dx, const 
 /// Parameters as for softmax_backward. An element of -inf in y has exp(y) = 0, so dx = scale dy (finite sum), in a row
 /// of nothing else too; a NaN in y concerns that element only. Each result is within 4 ulp (16-bit types: 1 ulp) of
 /// |scale| max(|dy_i|, exp(y_i) sum_j |dy_j|). Reads 2 MN, writes MN elements.
-template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 void log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                           const SoftmaxOptions& options = {}) {
   using Views = Impl::GradientViews<RowOperator::log_softmax_backward, YView, DyView, DyView, DxView>;
@@ -75,7 +75,7 @@ void log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, co
 }
 
 /// Gradient of log-softmax on the default instance of dx's execution space.
-template <View YView, View DyView, View DxView>
+template <Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 void log_softmax_backward(const YView& y, const DyView& dy, const DxView& dx, const SoftmaxOptions& options = {}) {
   log_softmax_backward(typename DxView::execution_space{}, y, dy, dx, options);
 }
@@ -93,7 +93,8 @@ void log_softmax_backward(const YView& y, const DyView& dy, const DxView& dx, co
 /// or +inf. Each result is within 8 ulp of itself (16-bit types: 1 ulp) over the normal range, for the x and lse that
 /// are given, unless exp(scale x - lse) is below it: then it may be 0. Reads MN + 2 M, writes MN elements; nothing is
 /// summed.
-template <ExecutionSpace Exec, View XView, View LseView, View DlseView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView, Concepts::View DlseView,
+          Concepts::View DxView>
 void logsumexp_backward(const Exec& exec, const XView& x, const LseView& lse, const DlseView& dlse, const DxView& dx,
                         const SoftmaxOptions& options = {}) {
   using Views = Impl::GradientViews<RowOperator::logsumexp_backward, XView, LseView, DlseView, DxView>;
@@ -103,7 +104,7 @@ void logsumexp_backward(const Exec& exec, const XView& x, const LseView& lse, co
 }
 
 /// Gradient of log-sum-exp on the default instance of dx's execution space.
-template <View XView, View LseView, View DlseView, View DxView>
+template <Concepts::View XView, Concepts::View LseView, Concepts::View DlseView, Concepts::View DxView>
 void logsumexp_backward(const XView& x, const LseView& lse, const DlseView& dlse, const DxView& dx,
                         const SoftmaxOptions& options = {}) {
   logsumexp_backward(typename DxView::execution_space{}, x, lse, dlse, dx, options);
@@ -113,7 +114,7 @@ void logsumexp_backward(const XView& x, const LseView& lse, const DlseView& dlse
 /// nothing.
 ///
 /// \param op  RowOperator::softmax_backward or log_softmax_backward; another one is a std::invalid_argument
-template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                   const SoftmaxOptions& options = {}) {
   Impl::require_operator("make_plan", op, row_tensors(op) == 2);
@@ -123,7 +124,8 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const YView& y, const DyView
 }
 
 /// The plan that logsumexp_backward follows; `op` is RowOperator::logsumexp_backward.
-template <ExecutionSpace Exec, View XView, View LseView, View DlseView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView, Concepts::View DlseView,
+          Concepts::View DxView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const LseView& lse, const DlseView& dlse,
                   const DxView& dx, const SoftmaxOptions& options = {}) {
   Impl::require_operator("make_plan", op, op == RowOperator::logsumexp_backward);

@@ -24,7 +24,7 @@ namespace Impl {
 struct Binary16 {
   KOKKOS_INLINE_FUNCTION static std::uint16_t bits_of(float value) {
 #if defined(KOKKOSNN_IMPL_HAS_F16C)
-    return static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+    return static_cast<std::uint16_t>(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT)));
 #else
     return bits_by_integers(value);
 #endif

@@ -22,20 +22,20 @@
 namespace KokkosNN {
 
 /// Columns k take part where view(..., q, k) is true.
-template <View V>
+template <Concepts::View V>
 struct BooleanMask {
   V view;  ///< of bool, or of integers of one byte; any strides
 };
-template <View V>
+template <Concepts::View V>
 BooleanMask(const V&) -> BooleanMask<V>;
 
 /// view(..., q, k) is added to the logit, behind scale and softcap. A -inf leaves a column no weight, but unlike what
 /// BooleanMask rules out it is looked at: a NaN or +inf in its x makes the row NaN, as does one in its dy.
-template <View V>
+template <Concepts::View V>
 struct AdditiveBias {
   V view;  ///< of x's type or of float; any strides
 };
-template <View V>
+template <Concepts::View V>
 AdditiveBias(const V&) -> AdditiveBias<V>;
 
 /// Columns k <= q + offset take part. With offset 0 query 0 sees key 0 alone, as torch.tril has it; with
@@ -54,24 +54,24 @@ struct SlidingWindow {
 };
 
 /// Columns k < length take part; a length below 0 counts as 0, one beyond the columns as all of them.
-template <View V>
+template <Concepts::View V>
 struct RowLengths {
   V view;  ///< of 32-bit or 64-bit integers; one axis less than x: a length a row; or rank 1: a length for each index
            ///< of x's first axis
 };
-template <View V>
+template <Concepts::View V>
 RowLengths(const V&) -> RowLengths<V>;
 
 /// -slopes(h) |k - (q + offset)| is added to the logit of head h: attention with linear biases (Press, Smith and Lewis,
 /// "Train short, test long", 2022).
-template <View V>
+template <Concepts::View V>
 struct Alibi {
   V slopes;                 ///< rank 1: a slope a head, of x's type or of float
   std::int64_t offset = 0;  ///< as CausalMask's
 };
-template <View V>
+template <Concepts::View V>
 Alibi(const V&) -> Alibi<V>;
-template <View V>
+template <Concepts::View V>
 Alibi(const V&, std::int64_t) -> Alibi<V>;
 
 /// Several masks at once, at most one of each kind: what takes part in all of them, with all that they add.
@@ -99,9 +99,13 @@ inline constexpr bool is_mask<Masks<Parts...>> = (is_single_mask<Parts> && ...);
 
 }  // namespace Impl
 
+namespace Concepts {
+
 /// A mask of one of the kinds above, or several joined.
 template <class M>
 concept Mask = Impl::is_mask<M>;
+
+}  // namespace Concepts
 
 /// Joins masks: `masks(CausalMask{}, AdditiveBias{bias})`; `masks()` masks nothing.
 template <class... Parts>
@@ -114,7 +118,7 @@ class Sinks {
  public:
   Sinks() = default;
 
-  template <View V>
+  template <Concepts::View V>
   Sinks(const V& logits)  // NOLINT: so that {.sinks = view} reads well
       : m_data(logits.data()),
         m_type(Impl::element_type<typename V::value_type>()),
@@ -124,7 +128,7 @@ class Sinks {
         m_on_host(Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename V::memory_space>::accessible),
         m_on_device(Kokkos::SpaceAccessibility<Kokkos::DefaultExecutionSpace, typename V::memory_space>::accessible) {
     static_assert(V::rank() == 1, "KokkosNN::Sinks: logits must have rank 1, a logit a head");
-    static_assert(Element<typename V::non_const_value_type>,
+    static_assert(Concepts::Element<typename V::non_const_value_type>,
                   "KokkosNN::Sinks: logits must hold double, float, half_t or bhalf_t");
   }
 
@@ -136,7 +140,7 @@ class Sinks {
   std::int64_t stride() const { return m_stride; }
 
   /// Whether kernels of the execution space can read them.
-  template <ExecutionSpace Exec>
+  template <Concepts::ExecutionSpace Exec>
   bool accessible_from() const {
     constexpr bool is_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Exec::memory_space>::accessible;
     return is_host ? m_on_host : m_on_device;

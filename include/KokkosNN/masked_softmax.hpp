@@ -50,7 +50,7 @@ namespace KokkosNN {
 ///            aligned to 16 bytes are slower.
 /// Source     softcap: Gemma Team, "Gemma 2", 2024; sinks: Xiao et al., "Efficient streaming language models with
 ///            attention sinks", 2023; zeros as sinks: Miller, "Attention is off by one", 2023.
-template <ExecutionSpace Exec, View XView, Mask M, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View YView>
 void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView& y,
                     const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked<Exec, XView, M, YView>();
@@ -60,13 +60,13 @@ void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView
 }
 
 /// Masked softmax on the default instance of y's execution space.
-template <View XView, Mask M, View YView>
+template <Concepts::View XView, Concepts::Mask M, Concepts::View YView>
 void masked_softmax(const XView& x, const M& mask, const YView& y, const MaskedSoftmaxOptions& options = {}) {
   masked_softmax(typename YView::execution_space{}, x, mask, y, options);
 }
 
 /// The plan that masked_softmax with these arguments follows; checks them as the call does, launches nothing.
-template <ExecutionSpace Exec, View XView, Mask M, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View YView>
 RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& y,
                   const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked<Exec, XView, M, YView>();
@@ -78,7 +78,7 @@ RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& 
 template <class Exec, class XView, class YView>
 class MaskedSoftmaxPlan {
  public:
-  template <Mask M>
+  template <Concepts::Mask M>
   MaskedSoftmaxPlan(const Exec& exec, const XView& x, const M& mask, const YView& y,
                     const MaskedSoftmaxOptions& options = {})
       : m_exec(exec), m_x(x), m_y(y), m_call("masked_softmax", x, mask, y, options), m_plan(m_call.plan(exec)) {
@@ -122,7 +122,8 @@ MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const Maske
 /// Views, accuracy, ordering and errors as in gradients.hpp. What is masked is ignored in y and dy, whatever it is, and
 /// gives 0; so does a row without an allowed column. A NaN among the allowed y or dy makes the whole row of dx NaN.
 /// Reads 2 MN elements (allowed ones; with a softcap x besides), writes MN.
-template <ExecutionSpace Exec, View XView, View YView, View DyView, Mask M, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView, Concepts::View DyView,
+          Concepts::Mask M, Concepts::View DxView>
 void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
                              const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
@@ -133,14 +134,15 @@ void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, c
 }
 
 /// Gradient of masked_softmax on the default instance of dx's execution space.
-template <View XView, View YView, View DyView, Mask M, View DxView>
+template <Concepts::View XView, Concepts::View YView, Concepts::View DyView, Concepts::Mask M, Concepts::View DxView>
 void masked_softmax_backward(const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
                              const MaskedSoftmaxOptions& options = {}) {
   masked_softmax_backward(typename DxView::execution_space{}, x, y, dy, mask, dx, options);
 }
 
 /// The plan that masked_softmax_backward with these arguments follows; checks them as the call does, launches nothing.
-template <ExecutionSpace Exec, View XView, View YView, View DyView, Mask M, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView, Concepts::View DyView,
+          Concepts::Mask M, Concepts::View DxView>
 RowPlan make_plan(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
                   const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
@@ -161,7 +163,8 @@ RowPlan make_plan(const Exec& exec, const XView& x, const YView& y, const DyView
 /// Sums are taken in double and in one order, which depends on the shapes alone: equal input gives equal bits on every
 /// device of a kind. Masked elements add nothing. Two or three kernels; after the first calls no allocation (the
 /// workspace holds two doubles a row, and partial sums). Errors as masked_softmax_backward. Reads 4 MN elements.
-template <ExecutionSpace Exec, View YView, View DyView, Mask M, View BiasView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::Mask M,
+          Concepts::View BiasView>
 void masked_softmax_bias_backward(const Exec& exec, const YView& y, const DyView& dy, const M& mask,
                                   const BiasView& dbias) {
   Impl::check_mask_sums<Exec, YView, DyView, M, BiasView>();
@@ -170,7 +173,7 @@ void masked_softmax_bias_backward(const Exec& exec, const YView& y, const DyView
 }
 
 /// Gradient of a bias on the default instance of dbias' execution space.
-template <View YView, View DyView, Mask M, View BiasView>
+template <Concepts::View YView, Concepts::View DyView, Concepts::Mask M, Concepts::View BiasView>
 void masked_softmax_bias_backward(const YView& y, const DyView& dy, const M& mask, const BiasView& dbias) {
   masked_softmax_bias_backward(typename BiasView::execution_space{}, y, dy, mask, dbias);
 }
@@ -182,7 +185,8 @@ void masked_softmax_bias_backward(const YView& y, const DyView& dy, const M& mas
 ///
 /// Other parameters, sums, ordering and errors as masked_softmax_bias_backward. p is what y's rounding leaves of it:
 /// good to some 2^-24 for float, 2^-9 for bhalf_t. Reads 2 MN elements.
-template <ExecutionSpace Exec, View YView, View DyView, Mask M, View SinksView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::Mask M,
+          Concepts::View SinksView>
 void masked_softmax_sinks_backward(const Exec& exec, const YView& y, const DyView& dy, const M& mask,
                                    const SinksView& dsinks) {
   Impl::check_mask_sums<Exec, YView, DyView, M, SinksView>();
@@ -192,7 +196,7 @@ void masked_softmax_sinks_backward(const Exec& exec, const YView& y, const DyVie
 }
 
 /// Gradient of sinks on the default instance of dsinks' execution space.
-template <View YView, View DyView, Mask M, View SinksView>
+template <Concepts::View YView, Concepts::View DyView, Concepts::Mask M, Concepts::View SinksView>
 void masked_softmax_sinks_backward(const YView& y, const DyView& dy, const M& mask, const SinksView& dsinks) {
   masked_softmax_sinks_backward(typename SinksView::execution_space{}, y, dy, mask, dsinks);
 }

@@ -68,7 +68,7 @@ namespace KokkosNN::mpi {
 /// \param options  axis, scale, masked rows, determinism; the same on every rank
 ///
 /// See the head of this file for ordering, accuracy, NaN and errors. Reads 2 MN, writes MN elements of a rank.
-template <ExecutionSpace Exec, View XView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
   Impl::check_views<Exec, XView, YView, Impl::SoftmaxName>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::softmax");
@@ -78,7 +78,7 @@ void softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, con
 /// Log-softmax of rows whose columns are spread over ranks: y_i = scale (x_i - max) - log(sum).
 ///
 /// Parameters as for softmax. Reads 2 MN, writes MN elements of a rank.
-template <ExecutionSpace Exec, View XView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void log_softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
   Impl::check_views<Exec, XView, YView, Impl::LogSoftmaxName>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::log_softmax");
@@ -93,7 +93,7 @@ void log_softmax(const Communicator<Exec>& comm, const XView& x, const YView& y,
 /// \param options  as for softmax
 ///
 /// Reads MN elements of a rank, writes M.
-template <ExecutionSpace Exec, View XView, View LseView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView>
 void logsumexp(const Communicator<Exec>& comm, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
   Impl::check_views<Exec, XView, LseView, Impl::LogSumExpName>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::logsumexp");
@@ -109,7 +109,7 @@ void logsumexp(const Communicator<Exec>& comm, const XView& x, const LseView& ls
 /// \param options  as in the forward call
 ///
 /// Reads 4 MN, writes MN elements of a rank.
-template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 void softmax_backward(const Communicator<Exec>& comm, const YView& y, const DyView& dy, const DxView& dx,
                       const SoftmaxOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::softmax_backward");
@@ -119,7 +119,7 @@ void softmax_backward(const Communicator<Exec>& comm, const YView& y, const DyVi
 /// Gradient of log-softmax: dx_i = scale (dy_i - exp(y_i) sum), the sum of dy over all ranks.
 ///
 /// Parameters and cost as for softmax_backward.
-template <ExecutionSpace Exec, View YView, View DyView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 void log_softmax_backward(const Communicator<Exec>& comm, const YView& y, const DyView& dy, const DxView& dx,
                           const SoftmaxOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::log_softmax_backward");
@@ -128,7 +128,8 @@ void log_softmax_backward(const Communicator<Exec>& comm, const YView& y, const 
 
 /// Gradient of log-sum-exp. With the whole rows' lse and dlse every element is by itself: this is the local function,
 /// exchanges nothing, and no other rank need call it.
-template <ExecutionSpace Exec, View XView, View LseView, View DlseView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView, Concepts::View DlseView,
+          Concepts::View DxView>
 void logsumexp_backward(const Communicator<Exec>& comm, const XView& x, const LseView& lse, const DlseView& dlse,
                         const DxView& dx, const SoftmaxOptions& options = {}) {
   KokkosNN::logsumexp_backward(comm.exec(), x, lse, dlse, dx, options);
@@ -146,8 +147,8 @@ void logsumexp_backward(const Communicator<Exec>& comm, const XView& x, const Ls
 /// \param weights  weights of all classes, the same on every rank; no_view for 1
 ///
 /// Reads MN logits of a rank, M labels.
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, OptionalView LseView = NoView,
-          OptionalView WeightsView = NoView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy(const Communicator<Exec>& comm, const LogitsView& logits, const ClassRange& classes,
                    const LabelsView& labels, const LossView& loss, const CrossEntropyOptions& options = {},
                    const LseView& lse = {}, const WeightsView& weights = {}) {
@@ -168,8 +169,8 @@ void cross_entropy(const Communicator<Exec>& comm, const LogitsView& logits, con
 /// \param dlogits  output, the extents of logits; may be the logits
 ///
 /// Reads MN logits of a rank, writes MN elements.
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LseView, View DlossView, View DlogitsView,
-          OptionalView WeightsView = NoView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LseView,
+          Concepts::View DlossView, Concepts::View DlogitsView, Concepts::OptionalView WeightsView = NoView>
 void cross_entropy_backward(const Communicator<Exec>& comm, const LogitsView& logits, const ClassRange& classes,
                             const LabelsView& labels, const LseView& lse, const DlossView& dloss,
                             const DlogitsView& dlogits, const CrossEntropyOptions& options = {},
@@ -187,8 +188,9 @@ void cross_entropy_backward(const Communicator<Exec>& comm, const LogitsView& lo
 ///
 /// Parameters as for cross_entropy, and dlogits: output, the extents of logits; may be the logits. Reads 2 MN logits of
 /// a rank, writes MN elements.
-template <ExecutionSpace Exec, View LogitsView, View LabelsView, View LossView, View DlogitsView,
-          OptionalView LseView = NoView, OptionalView WeightsView = NoView>
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View LabelsView, Concepts::View LossView,
+          Concepts::View DlogitsView, Concepts::OptionalView LseView = NoView,
+          Concepts::OptionalView WeightsView = NoView>
 void cross_entropy_with_gradient(const Communicator<Exec>& comm, const LogitsView& logits, const ClassRange& classes,
                                  const LabelsView& labels, const LossView& loss, const DlogitsView& dlogits,
                                  const CrossEntropyOptions& options = {}, const LseView& lse = {},

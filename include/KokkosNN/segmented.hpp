@@ -54,7 +54,7 @@ struct SegmentedOptions {
 /// \param options      scale, masked rows, check_offsets; see SegmentedOptions
 ///
 /// See the head of this file for offsets, ordering, values and errors. Reads n + rows, writes n elements.
-template <ExecutionSpace Exec, View XView, View OffsetsView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
 void segmented_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
                        const SegmentedOptions& options = {}) {
   Impl::check_segmented<RowOperator::softmax, Exec, XView, OffsetsView, YView>();
@@ -63,7 +63,7 @@ void segmented_softmax(const Exec& exec, const XView& values, const OffsetsView&
 }
 
 /// Softmax of ragged rows on the default instance of y's execution space.
-template <View XView, View OffsetsView, View YView>
+template <Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
 void segmented_softmax(const XView& values, const OffsetsView& row_offsets, const YView& y,
                        const SegmentedOptions& options = {}) {
   segmented_softmax(typename YView::execution_space{}, values, row_offsets, y, options);
@@ -72,7 +72,7 @@ void segmented_softmax(const XView& values, const OffsetsView& row_offsets, cons
 /// Log-softmax of ragged rows: y_i = scale (x_i - max_j x_j) - log(sum_k exp(scale (x_k - max_j x_j))).
 ///
 /// Parameters as for segmented_softmax. Results are within 4 ulp of max(1, |y|). Reads n + rows, writes n elements.
-template <ExecutionSpace Exec, View XView, View OffsetsView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
 void segmented_log_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
                            const SegmentedOptions& options = {}) {
   Impl::check_segmented<RowOperator::log_softmax, Exec, XView, OffsetsView, YView>();
@@ -81,7 +81,7 @@ void segmented_log_softmax(const Exec& exec, const XView& values, const OffsetsV
 }
 
 /// Log-softmax of ragged rows on the default instance of y's execution space.
-template <View XView, View OffsetsView, View YView>
+template <Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
 void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, const YView& y,
                            const SegmentedOptions& options = {}) {
   segmented_log_softmax(typename YView::execution_space{}, values, row_offsets, y, options);
@@ -96,7 +96,7 @@ void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, 
 /// \param options      as for segmented_softmax; a row of only -inf, or an empty one, gives -inf
 ///
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads n + 2 rows, writes rows elements.
-template <ExecutionSpace Exec, View XView, View OffsetsView, View LseView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View LseView>
 void segmented_logsumexp(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const LseView& lse,
                          const SegmentedOptions& options = {}) {
   Impl::check_segmented<RowOperator::logsumexp, Exec, XView, OffsetsView, LseView>();
@@ -105,7 +105,7 @@ void segmented_logsumexp(const Exec& exec, const XView& values, const OffsetsVie
 }
 
 /// Log-sum-exp of ragged rows on the default instance of lse's execution space.
-template <View XView, View OffsetsView, View LseView>
+template <Concepts::View XView, Concepts::View OffsetsView, Concepts::View LseView>
 void segmented_logsumexp(const XView& values, const OffsetsView& row_offsets, const LseView& lse,
                          const SegmentedOptions& options = {}) {
   segmented_logsumexp(typename LseView::execution_space{}, values, row_offsets, lse, options);
@@ -121,7 +121,8 @@ void segmented_logsumexp(const XView& values, const OffsetsView& row_offsets, co
 /// \param options      as in the forward call
 ///
 /// Accuracy and values as softmax_backward's. Reads 2 n + rows, writes n elements.
-template <ExecutionSpace Exec, View YView, View DyView, View OffsetsView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView,
+          Concepts::View DxView>
 void segmented_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const OffsetsView& row_offsets,
                                 const DxView& dx, const SegmentedOptions& options = {}) {
   Impl::check_segmented_gradient<RowOperator::softmax_backward, Exec, YView, DyView, OffsetsView, DxView>();
@@ -131,7 +132,7 @@ void segmented_softmax_backward(const Exec& exec, const YView& y, const DyView& 
 }
 
 /// Gradient of segmented_softmax on the default instance of dx's execution space.
-template <View YView, View DyView, View OffsetsView, View DxView>
+template <Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView, Concepts::View DxView>
 void segmented_softmax_backward(const YView& y, const DyView& dy, const OffsetsView& row_offsets, const DxView& dx,
                                 const SegmentedOptions& options = {}) {
   segmented_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);
@@ -141,7 +142,8 @@ void segmented_softmax_backward(const YView& y, const DyView& dy, const OffsetsV
 ///
 /// Parameters as for segmented_softmax_backward. Accuracy and values as log_softmax_backward's. Reads 2 n + rows,
 /// writes n elements.
-template <ExecutionSpace Exec, View YView, View DyView, View OffsetsView, View DxView>
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView,
+          Concepts::View DxView>
 void segmented_log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const OffsetsView& row_offsets,
                                     const DxView& dx, const SegmentedOptions& options = {}) {
   Impl::check_segmented_gradient<RowOperator::log_softmax_backward, Exec, YView, DyView, OffsetsView, DxView>();
@@ -151,7 +153,7 @@ void segmented_log_softmax_backward(const Exec& exec, const YView& y, const DyVi
 }
 
 /// Gradient of segmented_log_softmax on the default instance of dx's execution space.
-template <View YView, View DyView, View OffsetsView, View DxView>
+template <Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView, Concepts::View DxView>
 void segmented_log_softmax_backward(const YView& y, const DyView& dy, const OffsetsView& row_offsets, const DxView& dx,
                                     const SegmentedOptions& options = {}) {
   segmented_log_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);

@@ -38,7 +38,7 @@ namespace KokkosNN {
 /// \param options  axis (default: the last), scale (default 1), masked rows, determinism; see SoftmaxOptions
 ///
 /// See the head of this file for views, ordering, accuracy, NaN and errors. Reads MN, writes MN elements.
-template <ExecutionSpace Exec, View XView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
   Impl::check_views<Exec, XView, YView, Impl::SoftmaxName>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::softmax");
@@ -46,7 +46,7 @@ void softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOpti
 }
 
 /// Softmax on the default instance of y's execution space.
-template <View XView, View YView>
+template <Concepts::View XView, Concepts::View YView>
 void softmax(const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
   softmax(typename YView::execution_space{}, x, y, options);
 }
@@ -54,7 +54,7 @@ void softmax(const XView& x, const YView& y, const SoftmaxOptions& options = {})
 /// Log-softmax along an axis: y_i = scale (x_i - max_j x_j) - log(sum_k exp(scale (x_k - max_j x_j))).
 ///
 /// Parameters as for softmax. Results are within 4 ulp of max(1, |y|). Reads MN, writes MN elements.
-template <ExecutionSpace Exec, View XView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void log_softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
   Impl::check_views<Exec, XView, YView, Impl::LogSoftmaxName>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::log_softmax");
@@ -62,7 +62,7 @@ void log_softmax(const Exec& exec, const XView& x, const YView& y, const Softmax
 }
 
 /// Log-softmax on the default instance of y's execution space.
-template <View XView, View YView>
+template <Concepts::View XView, Concepts::View YView>
 void log_softmax(const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
   log_softmax(typename YView::execution_space{}, x, y, options);
 }
@@ -75,7 +75,7 @@ void log_softmax(const XView& x, const YView& y, const SoftmaxOptions& options =
 /// \param options  as for softmax; masked_row does not matter: a row of only -inf, or of no element, gives -inf
 ///
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads MN, writes M elements.
-template <ExecutionSpace Exec, View XView, View LseView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView>
 void logsumexp(const Exec& exec, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
   Impl::check_views<Exec, XView, LseView, Impl::LogSumExpName>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::logsumexp");
@@ -83,13 +83,13 @@ void logsumexp(const Exec& exec, const XView& x, const LseView& lse, const Softm
 }
 
 /// Log-sum-exp on the default instance of lse's execution space.
-template <View XView, View LseView>
+template <Concepts::View XView, Concepts::View LseView>
 void logsumexp(const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
   logsumexp(typename LseView::execution_space{}, x, lse, options);
 }
 
 /// The plan that a call with these arguments follows; checks them as the call does, launches nothing.
-template <ExecutionSpace Exec, View XView, View YView>
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
                   const SoftmaxOptions& options = {}) {
   const auto layout = Impl::normalise(to_string(op), op, Impl::tensor_of(x), Impl::tensor_of(y), options);

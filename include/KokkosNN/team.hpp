@@ -29,7 +29,7 @@ struct TeamSoftmaxOptions {
 namespace Impl {
 
 /// The ranges of a whole team.
-template <TeamMember Member>
+template <Concepts::TeamMember Member>
 struct WholeTeam {
   const Member& member;
   KOKKOS_FUNCTION auto range(std::int64_t n) const { return Kokkos::TeamVectorRange(member, n); }
@@ -37,7 +37,7 @@ struct WholeTeam {
 };
 
 /// The ranges of one thread's vector lanes, which run in step.
-template <TeamMember Member>
+template <Concepts::TeamMember Member>
 struct OneThread {
   const Member& member;
   KOKKOS_FUNCTION auto range(std::int64_t n) const { return Kokkos::ThreadVectorRange(member, n); }
@@ -54,7 +54,7 @@ struct NestedRowState {
 /// Largest scaled logit, then the sum of exponentials: two reads, no exponential more than needed.
 template <class Group, class Row, class A>
 KOKKOS_FUNCTION NestedRowState<A> reduce_row(const Group& group, const Row& x, A scale) {
-  const std::int64_t cols = x.extent(0);
+  const auto cols         = static_cast<std::int64_t>(x.extent(0));
   const A infinity        = Kokkos::Experimental::infinity_v<A>;
   A max                   = -infinity;
   Kokkos::parallel_reduce(
@@ -77,7 +77,8 @@ template <class Group, class XRow, class YRow, class A, class Finish>
 KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y, A scale, A max, const Finish& finish) {
   using Y = typename YRow::value_type;
   group.barrier();
-  Kokkos::parallel_for(group.range(x.extent(0)), [&](std::int64_t i) { y(i) = Y(finish(scale * A(x(i)) - max)); });
+  const auto cols = static_cast<std::int64_t>(x.extent(0));
+  Kokkos::parallel_for(group.range(cols), [&](std::int64_t i) { y(i) = Y(finish(scale * A(x(i)) - max)); });
   group.barrier();
 }
 
@@ -120,41 +121,41 @@ KOKKOS_FUNCTION accumulator_t<typename XRow::non_const_value_type> logsumexp_row
 }  // namespace Impl
 
 /// y = softmax(scale x) over one row, by a whole team; all its threads call.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void team_softmax(const Member& member, const XRow& x, const YRow& y,
                                   const TeamSoftmaxOptions& options = {}) {
   Impl::softmax_row(Impl::WholeTeam<Member>{member}, x, y, options);
 }
 
 /// y = log_softmax(scale x) over one row, by a whole team; all its threads call.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void team_log_softmax(const Member& member, const XRow& x, const YRow& y,
                                       const TeamSoftmaxOptions& options = {}) {
   Impl::log_softmax_row(Impl::WholeTeam<Member>{member}, x, y, options);
 }
 
 /// log(sum exp(scale x)) of one row, by a whole team; all its threads call and get the value.
-template <TeamMember Member, class XRow>
+template <Concepts::TeamMember Member, class XRow>
 KOKKOS_FUNCTION auto team_logsumexp(const Member& member, const XRow& x, const TeamSoftmaxOptions& options = {}) {
   return Impl::logsumexp_row(Impl::WholeTeam<Member>{member}, x, options);
 }
 
 /// y = softmax(scale x) over one row, by the vector lanes of one thread.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void thread_softmax(const Member& member, const XRow& x, const YRow& y,
                                     const TeamSoftmaxOptions& options = {}) {
   Impl::softmax_row(Impl::OneThread<Member>{member}, x, y, options);
 }
 
 /// y = log_softmax(scale x) over one row, by the vector lanes of one thread.
-template <TeamMember Member, class XRow, class YRow>
+template <Concepts::TeamMember Member, class XRow, class YRow>
 KOKKOS_FUNCTION void thread_log_softmax(const Member& member, const XRow& x, const YRow& y,
                                         const TeamSoftmaxOptions& options = {}) {
   Impl::log_softmax_row(Impl::OneThread<Member>{member}, x, y, options);
 }
 
 /// log(sum exp(scale x)) of one row, by the vector lanes of one thread.
-template <TeamMember Member, class XRow>
+template <Concepts::TeamMember Member, class XRow>
 KOKKOS_FUNCTION auto thread_logsumexp(const Member& member, const XRow& x, const TeamSoftmaxOptions& options = {}) {
   return Impl::logsumexp_row(Impl::OneThread<Member>{member}, x, options);
 }

@@ -99,7 +99,8 @@ void PairExchange::require(const char* function, const char* call, int code) con
   char text[MPI_MAX_ERROR_STRING] = {};
   int length                      = 0;
   MPI_Error_string(code, text, &length);
-  m_failure = std::string(call) + " failed on rank " + std::to_string(m_rank) + ": " + std::string(text, length);
+  m_failure = std::string(call) + " failed on rank " + std::to_string(m_rank) + ": " +
+              std::string(text, static_cast<std::size_t>(length));
   throw std::runtime_error(std::string("KokkosNN::") + function + ": " + m_failure);
 }
 

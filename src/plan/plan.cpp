@@ -241,7 +241,7 @@ class Planner {
     const std::size_t row_bytes = kept_row_bytes();
     const bool is_on_chip =
         !is_elementwise(m_problem.op) &&
-        row_bytes <= std::min(m_policy.max_scratch_row_bytes * host_threads_a_row(), scratch_limit(1));
+        row_bytes <= std::min(m_policy.max_scratch_row_bytes * std::size_t(host_threads_a_row()), scratch_limit(1));
     return is_on_chip ? RowStrategy::team_scratch : RowStrategy::team_online;
   }
 
@@ -290,12 +290,11 @@ class Planner {
 
   /// A row in team scratch: in accumulators, or as it is, or two tensors as they are, each up to a 16-byte boundary.
   std::size_t kept_row_bytes() const {
-    const auto elements = static_cast<std::size_t>(m_packs) * m_pack;
-    if (Impl::keeps_packed_in_scratch(m_traits.backend, m_problem.x_bytes, m_problem.op)) {
-      return elements * m_problem.x_bytes;
-    }
-    if (!is_gradient()) return elements * m_problem.accumulator_bytes;
-    return row_tensors(m_problem.op) * (elements * m_problem.x_bytes + 16);
+    const std::size_t elements = std::size_t(m_packs) * std::size_t(m_pack);
+    const std::size_t bytes    = elements * std::size_t(m_problem.x_bytes);
+    if (Impl::keeps_packed_in_scratch(m_traits.backend, m_problem.x_bytes, m_problem.op)) return bytes;
+    if (!is_gradient()) return elements * std::size_t(m_problem.accumulator_bytes);
+    return std::size_t(row_tensors(m_problem.op)) * (bytes + 16);
   }
 
   std::size_t scratch_limit(int level) const {
@@ -310,7 +309,9 @@ class Planner {
   }
 
   /// Of scratch that the launch asks for: a GPU's kernels have places of their own.
-  std::size_t exchange_bytes(int threads) const { return is_gpu() ? 0 : Impl::exchange_pairs(threads) * pair_bytes(); }
+  std::size_t exchange_bytes(int threads) const {
+    return is_gpu() ? 0 : std::size_t(Impl::exchange_pairs(threads)) * pair_bytes();
+  }
 
   /// Scratch of a team that has a row: for its threads' states, or on a host for those of the row's pieces, and for what
   /// is kept of the row.
@@ -485,8 +486,7 @@ class Planner {
     m_plan.lanes     = 1;
     m_plan.team_size = m_policy.staged_team_size;
     set_league(m_plan.team_size);
-    set_scratch(static_cast<std::size_t>(m_plan.team_size) * row_tensors(m_problem.op) * m_problem.cols *
-                m_problem.x_bytes);
+    set_scratch(std::size_t(m_plan.team_size * row_tensors(m_problem.op) * m_problem.cols * m_problem.x_bytes));
   }
 
   void vector_lanes() {
@@ -729,7 +729,7 @@ class Planner {
       refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two");
     }
     if (!is_gpu()) return host_inner_lanes();
-    const std::int64_t one    = std::max(m_traits.lanes, m_plan.lanes);
+    const int one             = std::max(m_traits.lanes, m_plan.lanes);
     const std::int64_t needed = round_up(m_plan.lanes * ceil_div(m_problem.cols, m_plan.packs_per_thread), one);
     m_plan.team_size          = m_request.team_size;
     if (m_plan.team_size == 0) {
@@ -793,7 +793,7 @@ class Planner {
     const bool has_wide_sums    = m_problem.y_type != ElementType::f16 && m_problem.y_type != ElementType::bf16;
     const int words             = (has_wide_sums ? 2 : 1) + (is_gradient() ? 0 : 1);
     const int slot_bytes        = words * m_problem.accumulator_bytes;
-    return speakers == 1 ? 0 : std::size_t(speakers) * m_plan.lanes * m_plan.pack * slot_bytes;
+    return speakers == 1 ? 0 : std::size_t(speakers * m_plan.lanes * m_plan.pack * slot_bytes);
   }
 
   int inner_most_threads(bool keeps) const {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/segmented_plan.hpp>
 
+#include "../complaint.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -17,8 +20,14 @@ namespace {
 
 /// A host's chunk. Rows of up to twice as many elements are done in one go, in a cache of the second level; enough
 /// chunks for the threads from some 10^5 values on. The same for any number of threads, so that results do not depend
-/// on it.
-constexpr int host_chunk_size = 8192;
+/// on it. Where there are several heads a chunk has less of each, as far as that leaves rows enough to a chunk.
+constexpr int host_chunk_size       = 8192;
+constexpr int least_host_chunk_size = 1024;
+
+std::int64_t host_chunk_size_of(std::int64_t heads) {
+  const auto power = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(heads)));
+  return std::max<std::int64_t>(least_host_chunk_size, host_chunk_size / power);
+}
 
 /// Teams that take rows flat and are on a GPU at the same time.
 int flat_places(const DeviceTraits& traits) { return traits.multiprocessors * flat_teams_resident; }
@@ -52,7 +61,7 @@ std::int64_t rows_ahead(const SegmentedProblem& problem, const SegmentedPlan& pl
 /// at once, in order. 2^20 rows of 32 f32 in the mean: 100.5 us, so 99.7.
 Eviction eviction_of_results(const SegmentedProblem& problem, const DeviceTraits& traits) {
   if (!traits.evicts_as_told || traits.cache == 0) return Eviction::normal;
-  const double bytes = static_cast<double>(problem.elements) * problem.element_bytes;
+  const double bytes = static_cast<double>(problem.elements * problem.heads) * problem.element_bytes;
   return bytes > static_cast<double>(traits.cache) ? Eviction::first : Eviction::normal;
 }
 
@@ -64,22 +73,21 @@ template <class... Parts>
   throw std::invalid_argument(text.str());
 }
 
-bool is_same(const Tensor& a, const Tensor& b) {
-  return a.data == b.data && a.element_bytes == b.element_bytes && a.extent[0] == b.extent[0] &&
-         (a.extent[0] <= 1 || a.stride[0] == b.stride[0]);
-}
-
-void require_extent(const char* function, const char* name, const Tensor& tensor, const char* of, std::int64_t extent) {
+void require_extents(const char* function, const char* name, const Tensor& tensor, const char* of, std::int64_t extent,
+                     std::int64_t heads) {
   if (tensor.extent[0] != extent) {
     fail(function, name, " must have ", extent, " elements as ", of, ", but has ", tensor.extent[0]);
+  }
+  if (tensor.rank == 2 && tensor.extent[1] != heads) {
+    fail(function, name, " must have ", heads, " heads as the values have, but has ", tensor.extent[1]);
   }
 }
 
 void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
                    const Tensor& output, bool may_be_same) {
-  if ((may_be_same && is_same(input, output)) || !overlaps(input, output)) return;
-  fail(function, name, " at ", input.data, ", ", input.extent[0], " elements, and ", output_name, " at ", output.data,
-       ", ", output.extent[0], " elements, overlap", may_be_same ? "; only in place (the same View twice) may" : "");
+  if ((may_be_same && is_same_view(input, output)) || !overlaps(input, output)) return;
+  fail(function, name, " at ", input.data, ", extents ", shape_of(input), ", and ", output_name, " at ", output.data,
+       ", extents ", shape_of(output), ", overlap", may_be_same ? "; only in place (the same View twice) may" : "");
 }
 
 }  // namespace
@@ -93,18 +101,43 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
     fail(function, "row_offsets must have an element more than there are rows, but has none");
   }
   if (is_lse) {
-    require_extent(function, output, tensors.y, "there are rows", tensors.offsets.extent[0] - 1);
+    require_extents(function, output, tensors.y, "there are rows", tensors.offsets.extent[0] - 1, tensors.heads());
   } else {
-    require_extent(function, output, tensors.y, input_name, tensors.x.extent[0]);
+    require_extents(function, output, tensors.y, input_name, tensors.x.extent[0], tensors.heads());
   }
-  if (is_gradient(op)) require_extent(function, "dy", tensors.dy, input_name, tensors.x.extent[0]);
-  if (tensors.y.extent[0] == 0) return;
-  if (tensors.y.extent[0] > 1 && tensors.y.stride[0] == 0) {
-    fail(function, "elements of ", output, " share memory: ", tensors.y.extent[0], " elements of stride 0");
+  if (is_gradient(op)) {
+    require_extents(function, "dy", tensors.dy, input_name, tensors.x.extent[0], tensors.heads());
   }
+  if (element_count(tensors.y) == 0) return;
+  validate_output(function, tensors.y);
   if (tensors.x.extent[0] > 0) require_apart(function, input_name, tensors.x, output, tensors.y, !is_lse);
   if (is_gradient(op)) require_apart(function, "dy", tensors.dy, output, tensors.y, true);
   require_apart(function, "row_offsets", tensors.offsets, output, tensors.y, false);
+}
+
+HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors) {
+  const bool is_lse            = op == RowOperator::logsumexp;
+  const Tensor& x              = tensors.x;
+  const Tensor& y              = tensors.y;
+  const std::int64_t heads     = tensors.heads();
+  const std::int64_t elements  = x.extent[0];
+  const bool has_dense_offsets = tensors.offsets.extent[0] <= 1 || tensors.offsets.stride[0] == 1;
+  const auto all               = [&](const auto& holds) {
+    return has_dense_offsets && holds(x) && (is_lse || holds(y)) && (!is_gradient(op) || holds(tensors.dy));
+  };
+  const bool are_neighbours = all([&](const Tensor& t) { return elements <= 1 || t.stride[0] == 1; });
+  if (heads == 1) return are_neighbours ? HeadArrangement::one : HeadArrangement::heads_of_rows;
+  // A log-sum-exp has one number for (row, head).
+  const bool is_lse_apart = !is_lse || y.stride[1] == y.extent[0] * (y.extent[0] == 1 ? 1 : y.stride[0]);
+  const bool are_apart =
+      x.stride[1] >= elements && is_lse_apart && all([&](const Tensor& t) { return t.stride[1] == x.stride[1]; });
+  if (are_neighbours && are_apart) return HeadArrangement::apart;
+  const bool are_beside = heads == heads_side_by_side && all([&](const Tensor& t) {
+                            return t.stride[1] == 1 && (elements <= 1 || t.stride[0] == heads);
+                          });
+  if (are_beside) return HeadArrangement::side_by_side;
+  const bool are_heads_nearer = elements > 1 && std::abs(x.stride[1]) < std::abs(x.stride[0]);
+  return are_heads_nearer ? HeadArrangement::rows_of_heads : HeadArrangement::heads_of_rows;
 }
 
 void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin, std::int64_t end,
@@ -119,15 +152,16 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.type            = problem.type;
   plan.chunks.elements = problem.elements;
   plan.chunks.rows     = problem.rows;
+  plan.heads           = problem.heads;
   Chunks& chunks       = plan.chunks;
   const auto cut       = [&](std::int64_t size) {
     chunks.log2_size = std::countr_zero(static_cast<std::uint64_t>(size));
     chunks.count     = std::max<std::int64_t>(1, (problem.elements + size - 1) / size);
   };
   if (traits.backend == Backend::host) {
-    cut(host_chunk_size);
+    cut(host_chunk_size_of(problem.heads));
     chunks.overhang    = host_chunk_size;
-    plan.scratch_bytes = std::size_t(2) * host_chunk_size * problem.accumulator_bytes;
+    plan.scratch_bytes = std::size_t(2 * host_chunk_size * problem.accumulator_bytes);
     plan.scratch_level = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
     plan.has_long_rows = problem.elements > chunks.size() + chunks.overhang;
     return plan;
@@ -136,18 +170,20 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.warp_elements        = warp_tiles * thread_elements * traits.lanes;
   plan.team_size            = segment_team_size;
   cut(std::int64_t(plan.team_size) * thread_elements);
-  plan.mean                  = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
-  plan.has_low_mean          = plan.mean <= segment_low_mean;
-  plan.rows_ahead            = rows_ahead(problem, plan, traits);
-  plan.has_flat_mean         = plan.mean >= flat_low_mean && plan.mean <= flat_high_mean(problem.element_bytes);
-  plan.rows_of_warp          = rows_of_flat_warp(problem.rows, plan.mean, problem.element_bytes, traits);
-  const std::int64_t of_team = std::int64_t(plan.rows_of_warp) * (flat_team_size / traits.lanes);
-  plan.flat_teams            = (problem.rows + of_team - 1) / of_team;
+  plan.mean                 = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
+  plan.has_low_mean         = plan.mean <= segment_low_mean;
+  plan.rows_ahead           = rows_ahead(problem, plan, traits);
+  plan.has_flat_mean        = plan.mean >= flat_low_mean && plan.mean <= flat_high_mean(problem.element_bytes);
+  const std::int64_t rows   = problem.rows * problem.heads;
+  plan.rows_of_warp         = rows_of_flat_warp(rows, plan.mean, problem.element_bytes, traits);
+  const std::int64_t shares = (problem.rows + plan.rows_of_warp - 1) / plan.rows_of_warp * problem.heads;
+  const int warps           = flat_team_size / traits.lanes;
+  plan.flat_teams           = (shares + warps - 1) / warps;
   if (flat_teams_stay(problem.element_bytes)) {
     plan.flat_teams = std::min<std::int64_t>(plan.flat_teams, flat_places(traits));
   }
-  plan.eviction           = eviction_of_results(problem, traits);
-  plan.has_long_rows      = problem.elements > plan.warp_elements;
+  plan.eviction      = eviction_of_results(problem, traits);
+  plan.has_long_rows = problem.elements > plan.warp_elements;
   return plan;
 }
 

@@ -50,7 +50,7 @@ class Json {
   std::string text_of(int depth = 0) const {
     if (const auto* number = std::get_if<std::int64_t>(&m_value)) return std::to_string(*number);
     if (const auto* text = std::get_if<std::string>(&m_value)) return quoted(*text);
-    const std::string margin(2 * depth + 2, ' ');
+    const std::string margin(static_cast<std::size_t>(2 * depth + 2), ' ');
     std::string out;
     if (const auto* items = std::get_if<Array>(&m_value)) {
       for (const Json& item : *items) out += (out.empty() ? "" : ",") + ("\n" + margin) + item.text_of(depth + 1);

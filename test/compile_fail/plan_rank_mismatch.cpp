@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 
-void wrong(Kokkos::View<float**> x, Kokkos::View<float*> y) {
+void wrong(Kokkos::View<float***> x, Kokkos::View<float*> y) {
   KokkosNN::SoftmaxPlan plan(Kokkos::DefaultExecutionSpace(), x, y);
   plan.run();
 }

@@ -30,9 +30,9 @@ struct LogSumExpName {
 #define KOKKOSNN_IMPL_CHECK_VIEWS(NAME, OUTPUT, RANK_OK, RANK_TEXT)                                                \
   static_assert(XView::rank() >= 1, "KokkosNN::" NAME ": x must have rank 1 to 8");                                \
   static_assert(RANK_OK, "KokkosNN::" NAME ": " RANK_TEXT);                                                        \
-  static_assert(Element<typename XView::non_const_value_type>,                                                     \
+  static_assert(Concepts::Element<typename XView::non_const_value_type>,                                           \
                 "KokkosNN::" NAME ": x must hold double, float, half_t or bhalf_t");                               \
-  static_assert(Element<typename YView::non_const_value_type>,                                                     \
+  static_assert(Concepts::Element<typename YView::non_const_value_type>,                                           \
                 "KokkosNN::" NAME ": " OUTPUT " must hold double, float, half_t or bhalf_t");                      \
   static_assert(!std::is_const_v<typename YView::value_type>, "KokkosNN::" NAME ": " OUTPUT " must not be const"); \
   static_assert(Kokkos::SpaceAccessibility<Exec, typename XView::memory_space>::accessible &&                      \

@@ -47,7 +47,7 @@ struct ClassRange {
 ///
 /// Constructing and destroying it is collective over the communicator; it must be gone before MPI_Finalize and
 /// Kokkos::finalize. MPI must be initialised. One call at a time.
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 class Communicator {
  public:
   /// \param exec     every call is on this instance
@@ -114,7 +114,7 @@ class Communicator {
   mutable KokkosNN::Impl::WorkspaceView<Exec> m_workspace;
 };
 
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 Communicator<Exec>::Communicator(const Exec& exec, MPI_Comm comm, const CommunicatorOptions& options)
     : m_exec(exec), m_options(options), m_transport(found(options.transport)), m_exchange(comm) {
   using KokkosNN::Impl::SharedFact;
@@ -129,7 +129,7 @@ Communicator<Exec>::Communicator(const Exec& exec, MPI_Comm comm, const Communic
   m_exchange.agree("mpi::Communicator", facts, refusal);
 }
 
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 KokkosNN::Impl::ShardPair* Communicator<Exec>::pairs(std::int64_t n) const {
   // Those that ranks send each other in the deterministic mode come behind.
   const auto wanted = static_cast<std::size_t>(m_options.deterministic ? 2 * n : n);
@@ -144,13 +144,13 @@ KokkosNN::Impl::ShardPair* Communicator<Exec>::pairs(std::int64_t n) const {
   return m_transport == Transport::device ? grow(m_device_pairs) : grow(m_staged_pairs);
 }
 
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 char* Communicator<Exec>::workspace(std::size_t bytes) const {
   KokkosNN::Impl::grow(m_exec, m_workspace, bytes);
   return m_workspace.data();
 }
 
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 void Communicator<Exec>::merge(const char* function, Pair* first, std::int64_t n) const {
   if (!m_options.deterministic) return m_exchange.reduce(function, first, n);
   const bool is_device = m_transport == Transport::device;
@@ -159,7 +159,7 @@ void Communicator<Exec>::merge(const char* function, Pair* first, std::int64_t n
   m_exchange.reduce_in_order(function, first, begin + half, n, Merger(*this));
 }
 
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 void Communicator<Exec>::Merger::merge(Pair* into, const Pair* from, std::int64_t n) const {
   const KokkosNN::Impl::MergePairs merge_one{into, from};
   if (comm.m_transport == Transport::staged) {
@@ -170,7 +170,7 @@ void Communicator<Exec>::Merger::merge(Pair* into, const Pair* from, std::int64_
   }
 }
 
-template <ExecutionSpace Exec>
+template <Concepts::ExecutionSpace Exec>
 std::int64_t Communicator<Exec>::block_of(std::int64_t outer, std::int64_t inner) const {
   // A host has nothing to do beside its kernels. On a device a block should take no less time than MPI and a fence do.
   // Rows are all that ranks surely have in common to decide by.

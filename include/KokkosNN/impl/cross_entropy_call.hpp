@@ -23,16 +23,20 @@ namespace KokkosNN {
 struct NoView {};
 inline constexpr NoView no_view;
 
+namespace Concepts {
+
 /// A View, or NoView.
 template <class T>
 concept OptionalView = View<T> || std::same_as<T, NoView>;
+
+}  // namespace Concepts
 
 namespace Impl {
 
 template <class V>
 inline constexpr bool is_given = !std::is_same_v<V, NoView>;
 
-template <OptionalView V>
+template <Concepts::OptionalView V>
 Tensor tensor_if_given(const V& view) {
   if constexpr (is_given<V>) {
     return tensor_of(view);
@@ -51,7 +55,7 @@ struct ValueIfGiven<NoView, T> {
   using type = T;
 };
 
-template <class T, OptionalView V>
+template <class T, Concepts::OptionalView V>
 T* data_if_given(const V& view) {
   if constexpr (is_given<V>) {
     return view.data();
@@ -71,23 +75,24 @@ T* data_if_given(const V& view) {
                   "KokkosNN::" NAME ": the execution space must be able to access the memory of " VIEW);  \
   }
 
-#define KOKKOSNN_IMPL_CHECK_CROSS_ENTROPY(NAME, LOSS, IS_BACKWARD)                                                  \
-  static_assert(LogitsView::rank() >= 1, "KokkosNN::" NAME ": logits must have rank 1 to 8");                       \
-  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "logits", LogitsView, Element<X>, "double, float, half_t or bhalf_t", true,    \
-                               "have a rank", true)                                                                 \
-  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "labels", LabelsView, is_label<typename LabelsView::non_const_value_type>,     \
-                               "integers", LabelsView::rank() + 1 == LogitsView::rank(),                            \
-                               "have one axis less than logits", true)                                              \
-  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, LOSS, LossView, holds_accumulators<LossView>, "float, or double if logits do", \
-                               LossView::rank() == 0 || LossView::rank() + 1 == LogitsView::rank(),                 \
-                               "have rank 0 or one axis less than logits", IS_BACKWARD)                             \
-  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "lse", LseView, holds_accumulators<LseView>, "float, or double if logits do",  \
-                               LseView::rank() + 1 == LogitsView::rank(), "have one axis less than logits",         \
-                               IS_BACKWARD)                                                                         \
-  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "dlogits", DlogitsView, (Element<Y> && std::is_same_v<accumulator_t<Y>, A>),   \
-                               "double if logits do, else float, half_t or bhalf_t",                                \
-                               DlogitsView::rank() == LogitsView::rank(), "have the rank of logits", false)         \
-  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "weights", WeightsView, holds_accumulators<WeightsView>,                       \
+#define KOKKOSNN_IMPL_CHECK_CROSS_ENTROPY(NAME, LOSS, IS_BACKWARD)                                                   \
+  static_assert(LogitsView::rank() >= 1, "KokkosNN::" NAME ": logits must have rank 1 to 8");                        \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "logits", LogitsView, Concepts::Element<X>, "double, float, half_t or bhalf_t", \
+                               true, "have a rank", true)                                                            \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "labels", LabelsView, is_label<typename LabelsView::non_const_value_type>,      \
+                               "integers", LabelsView::rank() + 1 == LogitsView::rank(),                             \
+                               "have one axis less than logits", true)                                               \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, LOSS, LossView, holds_accumulators<LossView>, "float, or double if logits do",  \
+                               LossView::rank() == 0 || LossView::rank() + 1 == LogitsView::rank(),                  \
+                               "have rank 0 or one axis less than logits", IS_BACKWARD)                              \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "lse", LseView, holds_accumulators<LseView>, "float, or double if logits do",   \
+                               LseView::rank() + 1 == LogitsView::rank(), "have one axis less than logits",          \
+                               IS_BACKWARD)                                                                          \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "dlogits", DlogitsView,                                                         \
+                               (Concepts::Element<Y> && std::is_same_v<accumulator_t<Y>, A>),                        \
+                               "double if logits do, else float, half_t or bhalf_t",                                 \
+                               DlogitsView::rank() == LogitsView::rank(), "have the rank of logits", false)          \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "weights", WeightsView, holds_accumulators<WeightsView>,                        \
                                "float, or double if logits do", WeightsView::rank() == 1, "have rank 1", true)
 
 /// The Views of a cross entropy. `loss` is its gradient in the backward; NoView stands for what there is not.
@@ -130,12 +135,12 @@ struct CrossEntropyViews {
   }
 
   CrossEntropyPointers<X, Y, A> pointers() const {
-    using Label = typename LabelsView::non_const_value_type;
+    using LabelType = typename LabelsView::non_const_value_type;
     CrossEntropyPointers<X, Y, A> data{};
     data.logits            = logits.data();
     data.labels            = labels.data();
-    data.label_bytes       = sizeof(Label);
-    data.labels_are_signed = std::is_signed_v<Label>;
+    data.label_bytes       = sizeof(LabelType);
+    data.labels_are_signed = std::is_signed_v<LabelType>;
     data.dlogits           = data_if_given<Y>(dlogits);
     data.weights           = {data_if_given<const A>(weights), tensor_if_given(weights).stride[0]};
     if constexpr (is_backward) {

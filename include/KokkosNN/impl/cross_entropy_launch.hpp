@@ -157,7 +157,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   }
   if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.shard.classes, workspace);
   if (is_mean) {
-    Sums::of_rows(exec, function, {labels_of<RowMap>(layout, data), data.weights, options.ignore_index, layout.shard},
+    Sums::of_rows(exec, function, {{labels_of<RowMap>(layout, data)}, data.weights, options.ignore_index, layout.shard},
                   layout.rows, workspace);
   }
   if (is_reduced) data.loss = workspace.row_losses;

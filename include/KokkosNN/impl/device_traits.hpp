@@ -330,8 +330,8 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     traits.max_team_size    = probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{});
     traits.resident_threads = 1;
     traits.cache            = Impl::host_cache_bytes(traits.multiprocessors);
-    traits.scratch[0]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(0);
-    traits.scratch[1]       = Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(1);
+    traits.scratch[0]       = static_cast<std::size_t>(Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(0));
+    traits.scratch[1]       = static_cast<std::size_t>(Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(1));
   }
   return traits;
 }

@@ -20,20 +20,22 @@
 namespace KokkosNN::Impl {
 
 // A static_assert's text must be a literal before C++26, so each function has its own.
-#define KOKKOSNN_IMPL_CHECK_GRADIENT(NAME, X, DY, DYS_RANK, RANK_TEXT)                                                 \
-  static_assert(XView::rank() >= 1, "KokkosNN::" NAME ": " X " must have rank 1 to 8");                                \
-  static_assert(DxView::rank() == XView::rank() && DyView::rank() == DYS_RANK && LseView::rank() == DYS_RANK,          \
-                "KokkosNN::" NAME ": " RANK_TEXT);                                                                     \
-  static_assert(Element<typename XView::non_const_value_type> && Element<typename DyView::non_const_value_type> &&     \
-                    Element<typename LseView::non_const_value_type> && Element<typename DxView::non_const_value_type>, \
-                "KokkosNN::" NAME ": all Views must hold double, float, half_t or bhalf_t");                           \
-  static_assert(std::is_same_v<typename DyView::non_const_value_type, typename LseView::non_const_value_type>,         \
-                "KokkosNN::" NAME ": lse and dlse must hold the same type");                                           \
-  static_assert(!std::is_const_v<typename DxView::value_type>, "KokkosNN::" NAME ": dx must not be const");            \
-  static_assert(Kokkos::SpaceAccessibility<Exec, typename XView::memory_space>::accessible &&                          \
-                    Kokkos::SpaceAccessibility<Exec, typename DyView::memory_space>::accessible &&                     \
-                    Kokkos::SpaceAccessibility<Exec, typename LseView::memory_space>::accessible &&                    \
-                    Kokkos::SpaceAccessibility<Exec, typename DxView::memory_space>::accessible,                       \
+#define KOKKOSNN_IMPL_CHECK_GRADIENT(NAME, X, DY, DYS_RANK, RANK_TEXT)                                         \
+  static_assert(XView::rank() >= 1, "KokkosNN::" NAME ": " X " must have rank 1 to 8");                        \
+  static_assert(DxView::rank() == XView::rank() && DyView::rank() == DYS_RANK && LseView::rank() == DYS_RANK,  \
+                "KokkosNN::" NAME ": " RANK_TEXT);                                                             \
+  static_assert(Concepts::Element<typename XView::non_const_value_type> &&                                     \
+                    Concepts::Element<typename DyView::non_const_value_type> &&                                \
+                    Concepts::Element<typename LseView::non_const_value_type> &&                               \
+                    Concepts::Element<typename DxView::non_const_value_type>,                                  \
+                "KokkosNN::" NAME ": all Views must hold double, float, half_t or bhalf_t");                   \
+  static_assert(std::is_same_v<typename DyView::non_const_value_type, typename LseView::non_const_value_type>, \
+                "KokkosNN::" NAME ": lse and dlse must hold the same type");                                   \
+  static_assert(!std::is_const_v<typename DxView::value_type>, "KokkosNN::" NAME ": dx must not be const");    \
+  static_assert(Kokkos::SpaceAccessibility<Exec, typename XView::memory_space>::accessible &&                  \
+                    Kokkos::SpaceAccessibility<Exec, typename DyView::memory_space>::accessible &&             \
+                    Kokkos::SpaceAccessibility<Exec, typename LseView::memory_space>::accessible &&            \
+                    Kokkos::SpaceAccessibility<Exec, typename DxView::memory_space>::accessible,               \
                 "KokkosNN::" NAME ": the execution space must be able to access the memory of " X ", " DY " and dx")
 
 /// The Views of a gradient; where an operator has no lse, dy stands in for it.

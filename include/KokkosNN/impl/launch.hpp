@@ -41,9 +41,9 @@ struct Teams {
 template <class Bounds, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
   Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
-  constexpr int alignment = 16;  // the kernels ask for aligned scratch
+  constexpr std::size_t alignment = 16;  // the kernels ask for aligned scratch
   if (teams.scratch_bytes > 0) {
-    policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(static_cast<int>(teams.scratch_bytes) + alignment));
+    policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(teams.scratch_bytes + alignment));
   }
   // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
   Kokkos::parallel_for(label,

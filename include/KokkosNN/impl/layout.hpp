@@ -27,14 +27,14 @@ struct Tensor {
   std::int64_t stride[max_rank] = {};
 };
 
-template <View V>
+template <Concepts::View V>
 Tensor tensor_of(const V& view) {
   Tensor t;
   t.data          = view.data();
   t.element_bytes = sizeof(typename V::value_type);
   t.rank          = static_cast<int>(V::rank());
   for (int k = 0; k < t.rank; ++k) {
-    t.extent[k] = static_cast<std::int64_t>(view.extent(k));
+    t.extent[k] = static_cast<std::int64_t>(view.extent(static_cast<std::size_t>(k)));
     t.stride[k] = static_cast<std::int64_t>(view.stride(k));
   }
   return t;
@@ -207,6 +207,9 @@ KOKKOSNN_EXPORT void require_same_layout(const char* function, const GradientLay
 
 /// Throws std::invalid_argument if elements of an output share memory.
 KOKKOSNN_EXPORT void validate_output(const char* function, const Tensor& y);
+
+/// Whether x and y are the same elements of the same memory.
+bool is_same_view(const Tensor& x, const Tensor& y);
 
 /// Whether any element of x shares a byte with an element of y.
 KOKKOSNN_EXPORT bool overlaps(const Tensor& x, const Tensor& y);

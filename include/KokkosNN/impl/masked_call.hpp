@@ -23,7 +23,7 @@
 namespace KokkosNN::Impl {
 
 /// f(part) for each single mask.
-template <Mask M, class F>
+template <Concepts::Mask M, class F>
 void for_parts(const M& mask, const F& f) {
   if constexpr (is_single_mask<M>) {
     f(mask);
@@ -93,7 +93,8 @@ template <class Exec, class XView, class M, class YView>
 constexpr void check_masked() {
   static_assert(XView::rank() >= 2, "KokkosNN::masked_softmax: x must have rank 2 to 8: (..., head, query, key)");
   static_assert(XView::rank() == YView::rank(), "KokkosNN::masked_softmax: x and y must have the same rank");
-  static_assert(Element<typename XView::non_const_value_type> && Element<typename YView::non_const_value_type>,
+  static_assert(Concepts::Element<typename XView::non_const_value_type> &&
+                    Concepts::Element<typename YView::non_const_value_type>,
                 "KokkosNN::masked_softmax: x and y must hold double, float, half_t or bhalf_t");
   static_assert(!std::is_const_v<typename YView::value_type>, "KokkosNN::masked_softmax: y must not be const");
   static_assert(Kokkos::SpaceAccessibility<Exec, typename XView::memory_space>::accessible &&
@@ -102,7 +103,7 @@ constexpr void check_masked() {
   MaskChecks<Exec, XView>::check(static_cast<const M*>(nullptr));
 }
 
-template <View V>
+template <Concepts::View V>
 MaskTensor mask_tensor(const V& view) {
   return {tensor_of(view), true, element_type<typename V::value_type>()};
 }
@@ -145,7 +146,7 @@ inline void erase(MaskTensors& all, const Sinks& sinks) {
   all.sinks.stride[0]     = sinks.stride();
 }
 
-template <Mask M>
+template <Concepts::Mask M>
 MaskTensors erased(const M& mask, const MaskedSoftmaxOptions& options) {
   MaskTensors all;
   for_parts(mask, [&](const auto& part) { erase(all, part); });
@@ -161,7 +162,7 @@ class PreparedMask {
   using Y = typename YView::non_const_value_type;
 
  public:
-  template <Mask M>
+  template <Concepts::Mask M>
   PreparedMask(const char* function, const XView& x, const M& mask, const YView& y, const MaskedSoftmaxOptions& options)
       : m_mask(erased(mask, options)),
         m_options{-1, options.scale, options.masked_row, options.determinism, options.plan} {
@@ -209,8 +210,9 @@ constexpr void check_masked_gradient() {
                 "KokkosNN::masked_softmax_backward: x, y, dy and dx must have the same rank, 2 to 8");
   static_assert(std::same_as<typename XView::non_const_value_type, typename YView::non_const_value_type>,
                 "KokkosNN::masked_softmax_backward: x and y must hold the same type");
-  static_assert(Element<typename YView::non_const_value_type> && Element<typename DyView::non_const_value_type> &&
-                    Element<typename DxView::non_const_value_type>,
+  static_assert(Concepts::Element<typename YView::non_const_value_type> &&
+                    Concepts::Element<typename DyView::non_const_value_type> &&
+                    Concepts::Element<typename DxView::non_const_value_type>,
                 "KokkosNN::masked_softmax_backward: all Views must hold double, float, half_t or bhalf_t");
   static_assert(!std::is_const_v<typename DxView::value_type>,
                 "KokkosNN::masked_softmax_backward: dx must not be const");
@@ -228,7 +230,8 @@ template <class Exec, class YView, class DyView, class M, class ResultView>
 constexpr void check_mask_sums() {
   static_assert(YView::rank() >= 2 && DyView::rank() == YView::rank() && ResultView::rank() <= YView::rank(),
                 "KokkosNN::masked_softmax_backward: y and dy must have the same rank, and a bias not more axes");
-  static_assert(Element<typename YView::non_const_value_type> && Element<typename DyView::non_const_value_type>,
+  static_assert(Concepts::Element<typename YView::non_const_value_type> &&
+                    Concepts::Element<typename DyView::non_const_value_type>,
                 "KokkosNN::masked_softmax_backward: y and dy must hold double, float, half_t or bhalf_t");
   static_assert(std::same_as<typename ResultView::value_type, float> ||
                     std::same_as<typename ResultView::value_type, typename YView::non_const_value_type>,
@@ -241,7 +244,7 @@ constexpr void check_mask_sums() {
   MaskChecks<Exec, YView>::check(static_cast<const M*>(nullptr));
 }
 
-template <class Exec, class XView, class YView, class DyView, Mask M, class DxView>
+template <class Exec, class XView, class YView, class DyView, Concepts::Mask M, class DxView>
 class PreparedMaskGradient {
   using X  = typename YView::non_const_value_type;
   using D  = typename DyView::non_const_value_type;
@@ -281,7 +284,7 @@ class PreparedMaskGradient {
 };
 
 /// The gradient with respect to a bias, or, `to_heads`, to sinks.
-template <class Exec, class YView, class DyView, Mask M, class ResultView>
+template <class Exec, class YView, class DyView, Concepts::Mask M, class ResultView>
 void mask_sums_call(const char* function, const Exec& exec, const YView& y, const DyView& dy, const M& mask,
                     const ResultView& result, bool to_heads) {
   using Y                  = typename YView::non_const_value_type;

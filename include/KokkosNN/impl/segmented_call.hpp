@@ -27,11 +27,13 @@ inline constexpr bool can_access = Kokkos::SpaceAccessibility<Exec, typename V::
 
 // A static_assert's text must be a literal before C++26, so each function has its own.
 #define KOKKOSNN_IMPL_CHECK_SEGMENTED(NAME, INPUT, OUTPUT)                                                         \
-  static_assert(XView::rank() == 1 && YView::rank() == 1 && OffsetsView::rank() == 1,                              \
-                "KokkosNN::" NAME ": " INPUT ", row_offsets and " OUTPUT " must have rank 1");                     \
+  static_assert(OffsetsView::rank() == 1, "KokkosNN::" NAME ": row_offsets must have rank 1");                     \
+  static_assert(XView::rank() == YView::rank() && (XView::rank() == 1 || XView::rank() == 2),                      \
+                "KokkosNN::" NAME ": " INPUT " and " OUTPUT " must both have rank 1, or 2 where there are heads"); \
   static_assert(is_offset<typename OffsetsView::non_const_value_type>,                                             \
                 "KokkosNN::" NAME ": row_offsets must hold integers");                                             \
-  static_assert(Element<typename XView::non_const_value_type> && Element<typename YView::non_const_value_type>,    \
+  static_assert(Concepts::Element<typename XView::non_const_value_type> &&                                         \
+                    Concepts::Element<typename YView::non_const_value_type>,                                       \
                 "KokkosNN::" NAME ": " INPUT " and " OUTPUT " must hold double, float, half_t or bhalf_t");        \
   static_assert(!std::is_const_v<typename YView::value_type>, "KokkosNN::" NAME ": " OUTPUT " must not be const"); \
   static_assert(can_access<Exec, XView> && can_access<Exec, OffsetsView> && can_access<Exec, YView>,               \
@@ -59,7 +61,7 @@ template <RowOperator op, class Exec, class YView, class DyView, class OffsetsVi
 constexpr void check_segmented_gradient() {
   using T = typename DxView::non_const_value_type;
   check_segmented<op, Exec, YView, OffsetsView, DxView>();
-  static_assert(DyView::rank() == 1, "KokkosNN: the gradients of ragged rows: dy must have rank 1");
+  static_assert(DyView::rank() == YView::rank(), "KokkosNN: the gradients of ragged rows: dy must have the rank of y");
   static_assert(std::is_same_v<T, typename YView::non_const_value_type> &&
                     std::is_same_v<T, typename DyView::non_const_value_type>,
                 "KokkosNN: the gradients of ragged rows: y, dy and dx must hold one type");
@@ -87,7 +89,7 @@ bool check_arguments(const Exec& exec, const char* function, RowOperator op, Seg
   if (options.check_offsets) {
     OffsetsCheck<Exec>::run(exec, function, arguments.offsets, arguments.rows, arguments.elements);
   }
-  return arguments.rows > 0 && (arguments.elements > 0 || op == RowOperator::logsumexp);
+  return arguments.rows > 0 && tensors.heads() > 0 && (arguments.elements > 0 || op == RowOperator::logsumexp);
 }
 
 template <RowOperator op, class Exec, class XView, class OffsetsView, class YView, class Options>

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <initializer_list>
 #include <type_traits>
 
 // From a checked call on ragged rows to its launches.
@@ -37,7 +36,8 @@ struct SegmentedArguments {
 
   template <class T>
   static Values<T> values(const Tensor& t) {
-    return {static_cast<T*>(const_cast<void*>(t.data)), t.rank == 0 || t.extent[0] == 1 ? 1 : t.stride[0]};
+    return {static_cast<T*>(const_cast<void*>(t.data)), t.rank == 0 || t.extent[0] == 1 ? 1 : t.stride[0],
+            t.rank < 2 || t.extent[1] == 1 ? 0 : t.stride[1]};
   }
 };
 
@@ -48,10 +48,11 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   using Workspace          = SegmentedWorkspace<typename Operation::State>;
   using Bounds             = Kokkos::LaunchBounds<>;
   const std::int64_t count = plan.chunks.count;
-  Workspace workspace{};
+  Workspace workspace{nullptr, nullptr, nullptr, plan.heads};
   if (count > 1) {
-    const auto memory = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, Workspace::bytes(count));
-    workspace         = Workspace::in(memory.data(), count);
+    const std::size_t bytes = Workspace::bytes(count, plan.heads);
+    const auto memory       = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, bytes);
+    workspace               = Workspace::in(memory.data(), count, plan.heads);
   }
   launch<Bounds>(exec, to_string(plan, "chunks", plan.team_size),
                  {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
@@ -74,30 +75,32 @@ inline RowsAhead rows_ahead(const SegmentedPlan& plan, int rows_of_team) {
 }
 
 /// The first kernel on a GPU.
-template <int at_once, class ExecutionSpace, class Operation>
-void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
-                       const RowOffsets& offsets, const LongRowList<typename Operation::State>& list) {
-  constexpr int row_lanes = segment_row_lanes(Operation::max_packs);
-  constexpr int low_lanes = Operation::has_neighbours ? segment_low_lanes(Operation::max_packs) : row_lanes;
+template <int at_once, class ExecutionSpace, class Operation, class Rows>
+void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op, const Rows& rows,
+                       const LongRowList<typename Operation::State>& list) {
+  // A warp has the rows of heads that lie side by side together.
+  constexpr int row_lanes = std::min(segment_row_lanes(Operation::max_packs), 32 / Rows::side_by_side);
+  constexpr int low_lanes =
+      Operation::known_stride != 0 ? std::min(row_lanes, segment_low_lanes(Operation::max_packs)) : row_lanes;
   const auto launch_teams = [&]<int size, int resident>(std::integral_constant<int, size>,
                                                         std::integral_constant<int, resident>, std::int64_t teams,
                                                         const auto& kernel) {
     launch<Kokkos::LaunchBounds<size, resident>>(exec, to_string(plan, "rows", size), {teams, size, 0, 0}, kernel);
   };
   const auto launch_lanes = [&]<int lanes>(std::integral_constant<int, lanes>) {
-    using Kernel = ShortRows<Operation, lanes>;
-    const std::int64_t teams = (plan.chunks.rows + Kernel::rows_of_team() - 1) / Kernel::rows_of_team();
-    launch_teams(std::integral_constant<int, segment_team_size>{}, std::integral_constant<int, at_once>{},
-                 std::min<std::int64_t>(teams, INT_MAX),
-                 Kernel{op, offsets, plan.chunks.elements, plan.chunks.rows, list,
-                        Operation::has_neighbours ? rows_ahead(plan, Kernel::rows_of_team()) : RowsAhead{}});
+    using Kernel             = ShortRows<Operation, lanes, Rows>;
+    const std::int64_t teams = (rows.count() + Kernel::rows_of_team() - 1) / Kernel::rows_of_team();
+    launch_teams(
+        std::integral_constant<int, segment_team_size>{}, std::integral_constant<int, at_once>{},
+        std::min<std::int64_t>(teams, INT_MAX),
+        Kernel{op, rows, list, Operation::known_stride != 0 ? rows_ahead(plan, Kernel::rows_of_team()) : RowsAhead{}});
   };
   if constexpr (Operation::takes_flat) {
     if (plan.has_flat_mean) {
-      const ShortRows<Operation, row_lanes> by_row{op, offsets, plan.chunks.elements, plan.chunks.rows, list};
+      using Kernel = FlatRows<Operation, row_lanes, Rows>;
       return launch_teams(std::integral_constant<int, flat_team_size>{},
                           std::integral_constant<int, flat_teams_resident>{}, plan.flat_teams,
-                          FlatRows<Operation, row_lanes>{by_row, plan.rows_of_warp, LinePolicy(plan.eviction)});
+                          Kernel{{op, rows, list}, plan.rows_of_warp, LinePolicy(plan.eviction)});
     }
   }
   if (plan.has_low_mean) {
@@ -107,10 +110,10 @@ void launch_short_rows(const ExecutionSpace& exec, const SegmentedPlan& plan, co
   }
 }
 
-/// All three.
-template <class ExecutionSpace, class Operation>
+/// All three, of which the last two have their own operation: that of the first, or one for elements anywhere.
+template <class ExecutionSpace, class Operation, class Rows, class LongOperation>
 void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
-                             const RowOffsets& offsets) {
+                             const Rows& rows, const LongOperation& long_op) {
   using State         = typename Operation::State;
   using List          = LongRowList<State>;
   constexpr int least = least_residency(backend_of<ExecutionSpace>());
@@ -119,33 +122,57 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   constexpr int at_once_long  = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), false);
   List list{};
   if (plan.has_long_rows) {
-    const std::int64_t capacity = List::capacity_for(plan.chunks.elements, plan.warp_elements);
+    const std::int64_t capacity = List::capacity_for(plan.chunks.elements * plan.heads, plan.warp_elements);
     const auto counter = WorkspacePool<ExecutionSpace, WorkspaceUse::mailboxes>::get(exec, sizeof(std::int64_t));
     const auto memory  = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, List::bytes(capacity));
     list               = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
   }
-  launch_short_rows<at_once_short>(exec, plan, op, offsets, list);
+  launch_short_rows<at_once_short>(exec, plan, op, rows, list);
   if (!plan.has_long_rows) return;
   using Bounds               = Kokkos::LaunchBounds<segment_team_size, at_once_long>;
   const std::int64_t at_once = std::int64_t(device_traits(exec).multiprocessors) * at_once_long;
   const Teams resident{std::min(at_once, list.capacity), plan.team_size, 0, 0};
-  launch<Bounds>(exec, to_string(plan, "long_rows", plan.team_size), resident, LongRows<Operation>{op, list});
-  launch<Bounds>(exec, to_string(plan, "long_parts", plan.team_size), resident, LongParts<Operation>{op, list});
+  launch<Bounds>(exec, to_string(plan, "long_rows", plan.team_size), resident, LongRows<LongOperation>{long_op, list});
+  launch<Bounds>(exec, to_string(plan, "long_parts", plan.team_size), resident,
+                 LongParts<LongOperation>{long_op, list});
 }
 
-template <class ExecutionSpace, class Operation>
-void launch_segmented(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
-                      const RowOffsets& offsets) {
-  if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
-    launch_segmented_on_host(exec, plan, op, offsets);
-  } else {
-    launch_segmented_on_gpu(exec, plan, op, offsets);
+/// `operation` makes the operation for elements that are so far from each other, as the compiler knows, or 0.
+template <class ExecutionSpace, class MakeOperation>
+void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& plan, const MakeOperation& operation,
+                             const SegmentedArguments& arguments) {
+  const Tensor& x            = arguments.tensors.x;
+  const RowOffsets& offsets  = arguments.offsets;
+  const std::int64_t n       = arguments.elements;
+  const std::int64_t rows    = arguments.rows;
+  const std::int64_t heads   = plan.heads;
+  const auto neighbours      = operation(std::integral_constant<int, 1>{});
+  const auto anywhere        = operation(std::integral_constant<int, 0>{});
+  const auto launch_anywhere = [&](bool are_heads_inner) {
+    launch_segmented_on_gpu(exec, plan, anywhere, Heads<0>{offsets, n, rows, heads, are_heads_inner}, anywhere);
+  };
+  switch (arrangement_of(plan.op, arguments.tensors)) {
+    case HeadArrangement::one:
+      return launch_segmented_on_gpu(exec, plan, neighbours, OneHead{offsets, n, rows}, neighbours);
+    case HeadArrangement::apart: {
+      const std::int64_t shares = (rows + plan.rows_of_warp - 1) / plan.rows_of_warp;
+      const HeadsApart apart{offsets, (heads - 1) * x.stride[1] + n, rows, heads, n, x.stride[1], shares};
+      return launch_segmented_on_gpu(exec, plan, neighbours, apart, neighbours);
+    }
+    case HeadArrangement::side_by_side:
+      return launch_segmented_on_gpu(exec, plan, operation(std::integral_constant<int, heads_side_by_side>{}),
+                                     Heads<heads_side_by_side>{offsets, n, rows, heads, true}, anywhere);
+    case HeadArrangement::rows_of_heads:
+      return launch_anywhere(true);
+    case HeadArrangement::heads_of_rows:
+      return launch_anywhere(false);
   }
 }
 
-template <class ExecutionSpace, class Operation>
-void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type, const Operation& operation,
+template <class ExecutionSpace, class MakeOperation>
+void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type, const MakeOperation& operation,
                    const SegmentedArguments& arguments) {
+  using Operation = decltype(operation(std::integral_constant<int, 0>{}));
   SegmentedProblem problem;
   problem.op                = op;
   problem.type              = type;
@@ -154,18 +181,13 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
   problem.accumulator_bytes = sizeof(typename Operation::A);
   problem.elements          = arguments.elements;
   problem.rows              = arguments.rows;
-  launch_segmented(exec, make_segmented_plan(problem, device_traits(exec)), operation, arguments.offsets);
-}
-
-/// f(whether all of these strides are 1, of row offsets too), which matters to a GPU only.
-template <class ExecutionSpace, class F>
-void with_neighbours(std::initializer_list<std::int64_t> strides, const F& f) {
-  if constexpr (backend_of<ExecutionSpace>() != Backend::host) {
-    if (std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 1; })) {
-      return f(std::true_type{});
-    }
+  problem.heads             = arguments.tensors.heads();
+  const SegmentedPlan plan  = make_segmented_plan(problem, device_traits(exec));
+  if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
+    launch_segmented_on_host(exec, plan, operation(std::integral_constant<int, 0>{}), arguments.offsets);
+  } else {
+    launch_segmented_on_gpu(exec, plan, operation, arguments);
   }
-  f(std::false_type{});
 }
 
 /// softmax, log_softmax or logsumexp of ragged rows of X.
@@ -173,8 +195,8 @@ template <class ExecutionSpace, RowOperator op, class X, class Y>
 struct SegmentedCall {
   static_assert(!is_gradient(op));
   using Math = RowMath<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
-  template <bool are_neighbours>
-  using Operation = SegmentedForward<op, Math, X, Y, backend_of<ExecutionSpace>(), are_neighbours>;
+  template <int known_stride>
+  using Operation = SegmentedForward<op, Math, X, Y, backend_of<ExecutionSpace>(), known_stride>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
@@ -183,12 +205,10 @@ struct SegmentedCall {
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
   const Math math(arguments.scale, arguments.masked_row);
-  const auto x = SegmentedArguments::values<const X>(arguments.tensors.x);
-  const auto y = SegmentedArguments::values<Y>(arguments.tensors.y);
-  with_neighbours<ExecutionSpace>(
-      {x.stride, op == RowOperator::logsumexp ? 1 : y.stride, arguments.offsets.stride}, [&](auto are_neighbours) {
-        run_segmented(exec, op, element_type<X>(), Operation<are_neighbours.value>{math, x, y}, arguments);
-      });
+  const auto x         = SegmentedArguments::values<const X>(arguments.tensors.x);
+  const auto y         = SegmentedArguments::values<Y>(arguments.tensors.y);
+  const auto operation = [&](auto stride) { return Operation<stride.value>{math, x, y}; };
+  run_segmented(exec, op, element_type<X>(), operation, arguments);
 }
 
 /// softmax_backward or log_softmax_backward of ragged rows of T.
@@ -196,8 +216,8 @@ template <class ExecutionSpace, RowOperator op, class T>
 struct SegmentedGradientCall {
   static_assert(row_tensors(op) == 2);
   using Math = GradientMath<op, accumulator_t<T>, exp_accuracy_for<T>>;
-  template <bool are_neighbours>
-  using Operation = SegmentedBackward<op, Math, T, backend_of<ExecutionSpace>(), are_neighbours>;
+  template <int known_stride>
+  using Operation = SegmentedBackward<op, Math, T, backend_of<ExecutionSpace>(), known_stride>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
@@ -207,12 +227,11 @@ template <class ExecutionSpace, RowOperator op, class T>
 void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec,
                                                        const SegmentedArguments& arguments) {
   const Math math(arguments.scale, arguments.masked_row);
-  const auto y  = SegmentedArguments::values<const T>(arguments.tensors.x);
-  const auto dy = SegmentedArguments::values<const T>(arguments.tensors.dy);
-  const auto dx = SegmentedArguments::values<T>(arguments.tensors.y);
-  with_neighbours<ExecutionSpace>({y.stride, dy.stride, dx.stride, arguments.offsets.stride}, [&](auto are_neighbours) {
-    run_segmented(exec, op, element_type<T>(), Operation<are_neighbours.value>{math, y, dy, dx}, arguments);
-  });
+  const auto y         = SegmentedArguments::values<const T>(arguments.tensors.x);
+  const auto dy        = SegmentedArguments::values<const T>(arguments.tensors.dy);
+  const auto dx        = SegmentedArguments::values<T>(arguments.tensors.y);
+  const auto operation = [&](auto stride) { return Operation<stride.value>{math, y, dy, dx}; };
+  run_segmented(exec, op, element_type<T>(), operation, arguments);
 }
 
 /// Looks at all offsets, and waits: throws std::invalid_argument for the first row that begins after its end or leaves

@@ -52,11 +52,11 @@ KOKKOS_INLINE_FUNCTION std::int64_t offset_inside(std::int64_t offset, std::int6
   return offset < 0 ? 0 : (offset > elements ? elements : offset);
 }
 
-/// The values cut into chunks of one size. A host's team has the rows that begin in its chunk, up to an overhang into
-/// the next one; a row that goes beyond that is long, and many teams have a part of it.
+/// The values of a head cut into chunks of one size. A host's team has the rows of all heads that begin in its chunk,
+/// up to an overhang into the next ones; a row that goes beyond that is long, and many teams have a part of it.
 struct Chunks {
-  std::int64_t elements = 0;  ///< of all values
-  std::int64_t rows     = 0;
+  std::int64_t elements = 0;  ///< of a head
+  std::int64_t rows     = 0;  ///< of a head
   std::int64_t count    = 1;
   int log2_size         = 0;
   int overhang          = 0;
@@ -148,8 +148,9 @@ struct SegmentedProblem {
   int element_bytes     = 4;
   int tensors           = 1;  ///< that are read
   int accumulator_bytes = 4;
-  std::int64_t elements = 0;
-  std::int64_t rows     = 0;
+  std::int64_t elements = 0;  ///< of a head
+  std::int64_t rows     = 0;  ///< of a head
+  std::int64_t heads    = 1;
 };
 
 /// How a call will run.
@@ -157,18 +158,19 @@ struct SegmentedPlan {
   RowOperator op            = RowOperator::softmax;
   ElementType type          = ElementType::f32;
   Chunks chunks             = {};  ///< a host's; of a GPU those of a row that takes many teams
-  int team_size             = 1;   ///< of all kernels, but of a GPU's first one where its warps take rows flat
+  std::int64_t heads        = 1;
+  int team_size             = 1;  ///< of all kernels, but of a GPU's first one where its warps take rows flat
   int warp_elements         = 1;  ///< of a row that a GPU's warp does; longer ones take teams
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
-  bool has_low_mean         = false;  ///< length of rows, for those that are not taken flat
-  std::int64_t mean         = 1;      ///< length of rows
-  std::int64_t rows_ahead   = 0;      ///< how far ahead of its own a team asks for rows; 0: it does not
-  bool has_flat_mean        = false;  ///< one for which a GPU's warps take rows flat
-  int rows_of_warp          = 1;      ///< where they do
-  std::int64_t flat_teams   = 1;      ///< that take rows so
+  bool has_low_mean         = false;             ///< length of rows, for those that are not taken flat
+  std::int64_t mean         = 1;                 ///< length of rows
+  std::int64_t rows_ahead   = 0;                 ///< how far ahead of its own a team asks for rows; 0: it does not
+  bool has_flat_mean        = false;             ///< one for which a GPU's warps take rows flat
+  int rows_of_warp          = 1;                 ///< where they do
+  std::int64_t flat_teams   = 1;                 ///< that take rows so
   Eviction eviction         = Eviction::normal;  ///< of their results, where warps take rows flat
-  bool has_long_rows        = false;  ///< there may be some
+  bool has_long_rows        = false;             ///< there may be some
 };
 
 KOKKOSNN_EXPORT SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);
@@ -182,7 +184,24 @@ struct SegmentedTensors {
   Tensor y;   ///< output
   Tensor dy;  ///< gradients only
   Tensor offsets;
+
+  /// Of rank 1 there is one.
+  std::int64_t heads() const { return x.rank == 2 ? x.extent[1] : 1; }
 };
+
+/// How the heads of a call lie in memory, as far as a GPU's kernels tell.
+enum class HeadArrangement {
+  one,            ///< one head, its elements neighbours
+  apart,          ///< elements are neighbours, and heads are equally far from each other in all tensors
+  side_by_side,   ///< `heads_side_by_side` heads are neighbours, and the next element's follow
+  rows_of_heads,  ///< any strides; heads are nearer to each other than elements are
+  heads_of_rows   ///< any strides
+};
+
+/// Side by side there are kernels for so many heads.
+inline constexpr int heads_side_by_side = 4;
+
+HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors);
 
 /// Checks a call on the host: throws std::invalid_argument for extents that do not fit, a scale out of range, overlap.
 KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors,

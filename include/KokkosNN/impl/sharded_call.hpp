@@ -268,7 +268,7 @@ class ShardedCrossEntropyCall {
     if (m_options.reduction != Reduction::mean) return;
     const RowMap map = layout_of_shard(m_blocks.axis(), {m_tensors.logits}, {m_tensors.labels}).map(1);
     Sums::of_rows(exec(), to_string(op),
-                  {labels_of(m_tensors.labels, map), m_data.weights, m_options.ignore_index, m_shard}, rows(), sums);
+                  {{labels_of(m_tensors.labels, map)}, m_data.weights, m_options.ignore_index, m_shard}, rows(), sums);
   }
 
   /// Every row's loss, and its log-sum-exp where somebody wants it.

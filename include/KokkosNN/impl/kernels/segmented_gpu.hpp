@@ -23,12 +23,174 @@
 //   LongParts   joins a row's states, reads the parts again, and writes them
 //
 // Where in the list a row stands depends on who came first; no result does.
+//
+// The rows of several heads are numbered one after the other, and dealt to lanes, warps and teams as if they were of
+// one. Which number is which row is what the kernels differ in: OneHead, HeadsApart, Heads.
 
 namespace KokkosNN::Impl {
+
+/// A row of one of the heads, as it was looked up.
+struct FoundRow {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t row;
+  std::int64_t head;
+};
+
+/// A warp's share of neighbouring rows, what is left of it.
+struct FlatShare {
+  std::int64_t first;
+  int rows;
+};
+
+/// Rows of one head.
+struct OneHead {
+  static constexpr int side_by_side = 1;
+
+  RowOffsets offsets;
+  std::int64_t elements;
+  std::int64_t rows;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows; }
+
+  /// The row of a number; without its end, and nothing else to be relied on, unless there is one.
+  template <bool are_dense>
+  KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
+    const auto of_row = offsets.of_row<are_dense>(number, has_row);
+    return {offset_inside(of_row.first, elements), offset_inside(of_row.second, elements), number, 0};
+  }
+
+  /// Asks for the offsets of `wanted` rows.
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t number, int wanted) const {
+    prefetch_bytes(static_cast<const char*>(offsets.data) + number * offsets.bytes, wanted * offsets.bytes);
+  }
+
+  using Share = FlatShare;
+
+  /// A share of at most so many rows; none behind the last one.
+  KOKKOS_INLINE_FUNCTION Share share(std::int64_t number, int most) const { return share_from(number * most, most); }
+  /// The one that comes so many behind one of which nothing is left.
+  KOKKOS_INLINE_FUNCTION Share share_behind(const Share& done, std::int64_t shares, int most) const {
+    return share_from(done.first + (shares - 1) * most, most);
+  }
+  KOKKOS_INLINE_FUNCTION Share rest(const Share& share, int taken) const {
+    return {share.first + taken, share.rows - taken};
+  }
+  /// Where row number k of a share begins; behind its last one, where that ends.
+  KOKKOS_INLINE_FUNCTION std::int64_t offset(const Share& share, int k) const { return offsets[share.first + k]; }
+
+ private:
+  KOKKOS_INLINE_FUNCTION Share share_from(std::int64_t first, int most) const {
+    const std::int64_t left = rows - first;
+    return {first, left < most ? (left < 0 ? 0 : static_cast<int>(left)) : most};
+  }
+};
+
+/// Rows of several heads that are neighbours in memory, one head behind the other: one long vector, in which a row's
+/// elements are `head` times `head_stride` behind its offsets.
+struct HeadsApart {
+  static constexpr int side_by_side = 1;
+
+  RowOffsets offsets;
+  std::int64_t elements;  ///< of the vector
+  std::int64_t rows;      ///< of a head
+  std::int64_t heads;
+  std::int64_t head_elements;
+  std::int64_t head_stride;
+  std::int64_t shares;  ///< of a head
+
+  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows * heads; }
+
+  template <bool are_dense>
+  KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
+    const std::int64_t head = number / rows;
+    const auto of_row       = offsets.of_row<are_dense>(number - head * rows, has_row);
+    return {head * head_stride + offset_inside(of_row.first, head_elements),
+            head * head_stride + offset_inside(of_row.second, head_elements), number, 0};
+  }
+
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t number, int wanted) const {
+    const std::int64_t row = number % rows;
+    if (row + wanted > rows) return;
+    prefetch_bytes(static_cast<const char*>(offsets.data) + row * offsets.bytes, wanted * offsets.bytes);
+  }
+
+  struct Share : FlatShare {
+    std::int64_t number;
+    std::int64_t head;
+  };
+
+  KOKKOS_INLINE_FUNCTION Share share(std::int64_t number, int most) const {
+    const std::int64_t head = number / shares;
+    const std::int64_t row  = (number - head * shares) * most;
+    const std::int64_t left = head < heads ? rows - row : 0;
+    return {{head * rows + row, left < most ? static_cast<int>(left) : most}, number, head};
+  }
+  KOKKOS_INLINE_FUNCTION Share share_behind(const Share& done, std::int64_t by, int most) const {
+    return share(done.number + by, most);
+  }
+  KOKKOS_INLINE_FUNCTION Share rest(const Share& share, int taken) const {
+    return {{share.first + taken, share.rows - taken}, share.number, share.head};
+  }
+  KOKKOS_INLINE_FUNCTION std::int64_t offset(const Share& share, int k) const {
+    return share.head * head_stride + offset_inside(offsets[share.first - share.head * rows + k], head_elements);
+  }
+};
+
+/// Rows of any number of heads, wherever those are; or of `known` ones that lie side by side, which are numbered side
+/// by side too, so that the lanes of neighbouring rows load neighbours.
+template <int known>
+struct Heads {
+  static constexpr int side_by_side = known > 0 ? known : 1;
+
+  RowOffsets offsets;
+  std::int64_t elements;  ///< of a head
+  std::int64_t rows;      ///< of a head
+  std::int64_t heads;
+  bool are_heads_inner;  ///< the rows of all heads come before the next row
+
+  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows * heads; }
+
+  template <bool are_dense>
+  KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
+    const auto [row, head] = split(number);
+    const auto of_row      = offsets.of_row<are_dense>(row, has_row);
+    return {offset_inside(of_row.first, elements), offset_inside(of_row.second, elements), row, head};
+  }
+
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t number, int wanted) const {
+    prefetch_bytes(static_cast<const char*>(offsets.data) + number / side_by_side * offsets.bytes,
+                   wanted / side_by_side * offsets.bytes);
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION Kokkos::pair<std::int64_t, std::int64_t> split(std::int64_t number) const {
+    if constexpr (known > 0) {
+      const auto row = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) / known);
+      return {row, number - row * known};
+    }
+    if (heads == 1) return {number, 0};
+    const std::int64_t inner = are_heads_inner ? heads : rows;
+    const std::int64_t outer = number / inner;
+    const std::int64_t rest  = number - outer * inner;
+    return {are_heads_inner ? outer : rest, are_heads_inner ? rest : outer};
+  }
+};
+
+/// The operation for one of its heads; where those are HeadsApart, or one, it is told by where a row begins.
+template <class Operation>
+KOKKOS_INLINE_FUNCTION decltype(auto) of_head(const Operation& op, [[maybe_unused]] std::int64_t head) {
+  if constexpr (Operation::has_neighbours) {
+    return (op);
+  } else {
+    return op.of_head(head);
+  }
+}
 
 /// An entry of the list: a part of a row, or all of it.
 struct LongPart {
   std::int64_t row;
+  std::int64_t head;
   std::int64_t begin;
   std::int64_t end;
   std::int64_t first;  ///< entry of the row's first part
@@ -59,7 +221,9 @@ struct LongRowList {
 
   /// Puts a row on the list, in parts of whole tiles. Offsets that make rows overlap could ask for more room than there
   /// is.
-  KOKKOS_INLINE_FUNCTION void add(std::int64_t row, std::int64_t begin, std::int64_t end, std::int64_t tile) const {
+  KOKKOS_INLINE_FUNCTION void add(const FoundRow& row, std::int64_t tile) const {
+    const std::int64_t begin = row.begin;
+    const std::int64_t end   = row.end;
     const std::int64_t tiles = (end - begin + tile - 1) / tile;
     const std::int64_t part  = (tiles + most_parts_of_row - 1) / most_parts_of_row * tile;
     const std::int64_t count = (end - begin + part - 1) / part;
@@ -67,7 +231,7 @@ struct LongRowList {
     const std::int64_t last  = within(first + count);
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t from = begin + (i - first) * part;
-      parts[i]                = {row, from, from + part < end ? from + part : end, first, count};
+      parts[i]                = {row.row, row.head, from, from + part < end ? from + part : end, first, count};
     }
   }
 };
@@ -110,16 +274,14 @@ struct RowsAhead {
   int count             = 0;  ///< elements to ask for
 };
 
-template <class Operation, int row_lanes>
+template <class Operation, int row_lanes, class Rows>
 struct ShortRows {
   using State = typename Operation::State;
   template <int threads>
   using Shared = typename Operation::template Shared<threads>;
 
   Operation op;
-  RowOffsets offsets;
-  std::int64_t elements;
-  std::int64_t rows;
+  Rows rows;
   LongRowList<State> list;
   RowsAhead ahead = {};
 
@@ -131,134 +293,155 @@ struct ShortRows {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t turn = team.league_rank(); turn * rows_of_team() < rows; turn += team.league_size()) {
+    for (std::int64_t turn = team.league_rank(); turn * rows_of_team() < rows.count(); turn += team.league_size()) {
       const int rank = opaque(team.team_rank());  // anew, or nvcc keeps, and spills, what follows from it
-      do_rows(turn * rows_of_team() + rank / row_lanes, rows, rank & (native_lanes() - 1), [&](std::int64_t begin) {
-        if (rank == 0 && ahead.rows > 0) ask_ahead(turn * rows_of_team(), begin);
-      });
+      do_rows(turn * rows_of_team() + rank / row_lanes, rows.count(), rank & (native_lanes() - 1),
+              [&](std::int64_t begin) {
+                if constexpr (Operation::known_stride != 0) {
+                  if (rank == 0 && ahead.rows > 0) ask_ahead(turn * rows_of_team(), begin);
+                }
+              });
     }
   }
 
   /// This lane's row, if it is before `last`, with all lanes of the warp; after it, one by one, those rows of the warp
   /// that take all lanes. ask(where the row begins), once that is known.
   template <class Ask>
-  KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t row, std::int64_t last, int lane, const Ask& ask) const {
+  KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t number, std::int64_t last, int lane, const Ask& ask) const {
     constexpr int warp_takes = warp_tiles * Operation::lane_elements * native_lanes();
     const int rank           = lane & (row_lanes - 1);
-    const bool has_row       = row < last;  // asked of the index, as branches here cost registers
-    const auto of_row        = offsets.of_row<Operation::has_neighbours>(has_row ? row : last, has_row);
-    const std::int64_t begin = offset_inside(of_row.first, elements);
-    std::int64_t end         = offset_inside(of_row.second, elements);
-    ask(begin);
-    if (end < begin) end = begin;
-    const bool is_long = end - begin > warp_takes;
+    const bool has_row       = number < last;  // asked of the index, as branches here cost registers
+    FoundRow row             = rows.template find<Operation::known_stride != 0>(number, last);
+    ask(row.begin);
+    if (row.end < row.begin) row.end = row.begin;
+    const bool is_long = row.end - row.begin > warp_takes;
     if (count_lanes(is_long) > 0 && is_long && rank == 0) {  // the vote, as nvcc spills less
-      list.add(row, begin, end, Operation::lane_elements * segment_team_size);
+      list.add(row, Operation::lane_elements * segment_team_size);
     }
-    const int count    = is_long ? 0 : static_cast<int>(end - begin);
+    const int count    = is_long ? 0 : static_cast<int>(row.end - row.begin);
     const bool is_held = count <= Operation::lane_elements * row_lanes;
     const bool is_mine = has_row && !is_long && is_held;
     if (count_lanes(is_mine) > 0) {
-      do_share<4, row_lanes>({begin, is_mine ? count : 0, rank}, is_mine ? row : -1);
+      do_share<4, row_lanes>({row.begin, is_mine ? count : 0, rank}, is_mine ? row.row : -1, row.head);
     }
     if (count_lanes(!is_held) == 0) return;
+    constexpr int heads = Rows::side_by_side;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (int leader = 0; leader < native_lanes(); leader += row_lanes) {
+    for (int leader = 0; leader < native_lanes(); leader += heads * row_lanes) {
       const int wanted = shuffle_from(is_held ? 0 : count, leader);
-      if (wanted > 0) do_by_warp(shuffle_from(begin, leader), wanted, shuffle_from(row, leader), lane);
+      if (wanted == 0) continue;
+      const std::int64_t head = Operation::has_neighbours || heads > 1 ? 0 : shuffle_from(row.head, leader);
+      do_by_warp<heads>(shuffle_from(row.begin, leader), wanted, shuffle_from(row.row, leader), head, lane);
     }
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION void do_by_warp(std::int64_t begin, int count, std::int64_t row, int lane) const {
-    if (count <= Operation::lane_elements * native_lanes()) {
-      return do_share<4, native_lanes()>({begin, count, lane}, row);
+  /// The row of all heads that lie side by side, `at_once` of them at the same time: fewer, with more lanes each, where
+  /// the lanes then hold it.
+  template <int at_once>
+  KOKKOS_INLINE_FUNCTION void do_by_warp(std::int64_t begin, int count, std::int64_t row, std::int64_t head,
+                                         int lane) const {
+    constexpr int lanes = native_lanes() / at_once > 0 ? native_lanes() / at_once : 1;
+    constexpr int held  = Operation::lane_elements * lanes;
+    if constexpr (at_once > 1) {
+      if (count > held && count <= Operation::lane_elements * native_lanes()) {
+        return do_by_warp<at_once / 2>(begin, count, row, head, lane);
+      }
     }
-    const State mine = op.template reduce_shared<native_lanes()>(begin, begin + count, lane);
-    const State all  = merge_lanes(op.math, mine, native_lanes());
+    const int rank = lane & (lanes - 1);
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int first = 0; first < Rows::side_by_side; first += at_once) {
+      const std::int64_t own = head + first + lane / lanes;
+      if (count <= held) {
+        do_share<4, lanes>({begin, count, rank}, row, own);
+      } else {
+        do_tiles<lanes>(begin, begin + count, row, own, rank);
+      }
+    }
+  }
+
+  /// A row that lanes do not hold.
+  template <int lanes>
+  KOKKOS_INLINE_FUNCTION void do_tiles(std::int64_t begin, std::int64_t end, std::int64_t row, std::int64_t head,
+                                       int rank) const {
+    const auto& own  = of_head(op, head);
+    const State mine = own.template reduce_shared<lanes>(begin, end, rank);
+    const State all  = merge_lanes(op.math, mine, lanes);
     if constexpr (Operation::one_value_a_row) {
-      if (lane == 0) op.store_value(all, row);
+      if (rank == 0) own.store_value(all, row);
     } else {
-      op.template write_shared<native_lanes()>(begin, begin + count, all, lane);
+      own.template write_shared<lanes>(begin, end, all, rank);
     }
   }
 
   /// The lanes of a warp run in step, so they hold as many elements as the longest of their rows needs, or nearly.
   template <int held, int threads>
-  KOKKOS_INLINE_FUNCTION void do_share(const Shared<threads>& share, std::int64_t row) const {
+  KOKKOS_INLINE_FUNCTION void do_share(const Shared<threads>& share, std::int64_t row, std::int64_t head) const {
     if constexpr (held < Operation::lane_elements) {
       constexpr int next = has_fine_shares ? next_share(held) : 2 * held;
-      if (count_lanes(share.count > held * threads) > 0) return do_share<next, threads>(share, row);
+      if (count_lanes(share.count > held * threads) > 0) return do_share<next, threads>(share, row, head);
     }
-    op.template share_row<held, threads>(share, row, WarpJoin{threads});
+    of_head(op, head).template share_row<held, threads>(share, row, WarpJoin{threads});
   }
 
-  /// For the team of the rows from `row` on, which begin at element `begin`.
-  KOKKOS_INLINE_FUNCTION void ask_ahead(std::int64_t row, std::int64_t begin) const {
-    if (row + ahead.rows + rows_of_team() > rows) return;
-    const auto* const bytes = static_cast<const char*>(offsets.data);
-    prefetch_bytes(bytes + (row + ahead.rows) * offsets.bytes, rows_of_team() * offsets.bytes);
-    if (begin + ahead.elements + ahead.count <= elements) op.prefetch(begin + ahead.elements, ahead.count);
+  /// For the team of the rows from number `first` on, which begin at element `begin`. Heads that lie side by side are
+  /// one piece of memory.
+  KOKKOS_INLINE_FUNCTION void ask_ahead(std::int64_t first, std::int64_t begin) const {
+    if (first + ahead.rows + rows_of_team() > rows.count()) return;
+    rows.prefetch(first + ahead.rows, rows_of_team());
+    const std::int64_t wanted = begin * Rows::side_by_side + ahead.elements;
+    if (wanted + ahead.count <= rows.elements * Rows::side_by_side) op.prefetch(wanted, ahead.count);
   }
 };
 
 /// A warp takes windows of neighbouring rows, one after the other, share after share. While one is computed the offsets
 /// of the next are read, and its elements brought near. What comes of a row depends on which rows share its window: on
 /// the input alone.
-template <class Operation, int row_lanes>
+template <class Operation, int row_lanes, class Rows>
 struct FlatRows {
   using Flat = typename Operation::Flat;
   using X    = typename Operation::input_type;
 
-  ShortRows<Operation, row_lanes> by_row;
+  using Share = typename Rows::Share;
+
+  ShortRows<Operation, row_lanes, Rows> by_row;
   int rows_of_warp;
   LinePolicy results;  ///< what the cache is told of them
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const int warps = flat_team_size / native_lanes();
-    const int lane  = team.team_rank() % native_lanes();
-    Flat& shared    = *warp_shared<Flat, flat_team_size>();
-    Place place     = place_at((std::int64_t(team.league_rank()) * warps + team_warp()) * rows_of_warp);
-    if (place.rows <= 0) return;
-    std::int64_t offset = offset_of(place, lane);
+    const int warps  = flat_team_size / native_lanes();
+    const int lane   = team.team_rank() % native_lanes();
+    Flat& shared     = *warp_shared<Flat, flat_team_size>();
+    const Rows& rows = by_row.rows;
+    Share share      = rows.share(std::int64_t(team.league_rank()) * warps + team_warp(), rows_of_warp);
+    if (share.rows <= 0) return;
+    std::int64_t offset = offset_of(share, lane);
     KOKKOSNN_IMPL_NO_UNROLL
-    while (place.rows > 0) {
-      const FlatRow row = window_of(offset, place.rows, lane);
+    while (share.rows > 0) {
+      const FlatRow row = window_of(offset, share.rows, lane);
       const int taken   = row.rows > 0 ? row.rows : 1;
-      Place next        = {place.first + taken, place.rows - taken};
-      if (next.rows == 0) next = place_at(next.first + (std::int64_t(team.league_size()) * warps - 1) * rows_of_warp);
+      Share next        = rows.rest(share, taken);
+      if (next.rows == 0) next = rows.share_behind(next, std::int64_t(team.league_size()) * warps, rows_of_warp);
       if (next.rows > 0) offset = offset_of(next, lane);
       const auto ask = [&] {
         if (next.rows > 0) prefetch(offset, lane);
       };
-      if (row.rows == 0 || !is_done_flat(shared, row, place.first, ask)) do_rows(place.first, taken, lane);
-      place = next;
+      if (row.rows == 0 || !is_done_flat(shared, row, share.first, ask)) do_rows(share.first, taken, lane);
+      share = next;
     }
   }
 
  private:
-  /// So many neighbouring rows that a warp has still to do of its share.
-  struct Place {
-    std::int64_t first;
-    int rows;
-  };
-
-  /// At the begin of a share; without rows behind the last one.
-  KOKKOS_INLINE_FUNCTION Place place_at(std::int64_t first) const {
-    const std::int64_t left = by_row.rows - first;
-    return {first, left < rows_of_warp ? (left < 0 ? 0 : static_cast<int>(left)) : rows_of_warp};
-  }
-
-  /// Where this lane's row begins of a window that begins at a place.
-  KOKKOS_INLINE_FUNCTION std::int64_t offset_of(const Place& place, int lane) const {
-    return by_row.offsets[place.first + (lane < place.rows ? lane : place.rows)];
+  /// Where this lane's row begins of a window with which what is left of a share begins.
+  KOKKOS_INLINE_FUNCTION std::int64_t offset_of(const Share& share, int lane) const {
+    return by_row.rows.offset(share, lane < share.rows ? lane : share.rows);
   }
 
   /// A window of at most so many rows, as many as a warp holds; none if the first is too long.
   KOKKOS_INLINE_FUNCTION FlatRow window_of(std::int64_t raw_offset, int rows, int lane) const {
     const int last            = rows < native_lanes() ? rows : native_lanes() - 1;
-    const std::int64_t offset = offset_inside(raw_offset, by_row.elements);
+    const std::int64_t offset = offset_inside(raw_offset, by_row.rows.elements);
     const std::int64_t begin  = shuffle_from(offset, 0);
     const int phase           = pack_phase<X, 16 / sizeof(X)>(by_row.op.x.data + begin);
     // A row that begins before the first one, as with bad offsets, fits no better than one that is too long.
@@ -275,8 +458,8 @@ struct FlatRows {
   /// About what the window will be of which this lane's row begins at `raw_offset`.
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t raw_offset, int lane) const {
     if (lane != 0) return;
-    const std::int64_t begin  = offset_inside(raw_offset, by_row.elements);
-    const std::int64_t left   = by_row.elements - begin;
+    const std::int64_t begin  = offset_inside(raw_offset, by_row.rows.elements);
+    const std::int64_t left   = by_row.rows.elements - begin;
     const std::int64_t wanted = left < Flat::elements ? left : Flat::elements;
     if (left > 0) prefetch_bytes(by_row.op.x.data + begin, static_cast<int>(wanted * sizeof(X)));
   }
@@ -326,11 +509,13 @@ struct LongRows {
       const LongPart part = list.parts[i];
       if (part.parts == 1) {
         const int count = static_cast<int>(part.end - part.begin);
-        op.template share_row<Operation::lane_elements, segment_team_size>({part.begin, count, join.group.rank},
-                                                                           part.row, join);
+        of_head(op, part.head)
+            .template share_row<Operation::lane_elements, segment_team_size>({part.begin, count, join.group.rank},
+                                                                             part.row, join);
       } else {
-        const State state =
-            join.of_any(op.math, op.template reduce_shared<segment_team_size>(part.begin, part.end, join.group.rank));
+        const State state = join.of_any(
+            op.math,
+            of_head(op, part.head).template reduce_shared<segment_team_size>(part.begin, part.end, join.group.rank));
         if (join.group.rank == 0) list.states[i] = state;
       }
     }
@@ -356,9 +541,10 @@ struct LongParts {
       if constexpr (Operation::one_value_a_row) {
         if (part.first != i) continue;
         const State all = row_state(part, join);
-        if (join.group.rank == 0) op.store_value(all, part.row);
+        if (join.group.rank == 0) of_head(op, part.head).store_value(all, part.row);
       } else {
-        op.template write_shared<segment_team_size>(part.begin, part.end, row_state(part, join), join.group.rank);
+        of_head(op, part.head)
+            .template write_shared<segment_team_size>(part.begin, part.end, row_state(part, join), join.group.rank);
       }
     }
   }

@@ -19,24 +19,29 @@
 //   JoinLongRows   joins the states of each long row, in the order of its chunks
 //   WriteLongRows  reads the parts of long rows again, and writes them
 //
-// What is done with rows and parts of rows is the Operation's: SegmentedForward or SegmentedBackward.
+// What is done with rows and parts of rows is the Operation's: SegmentedForward or SegmentedBackward. A team does the
+// rows of all heads, one head after the other, while the chunk's values are in its cache.
 
 namespace KokkosNN::Impl {
 
-/// Where the kernels leave notes for each other, an entry a chunk.
+/// Where the kernels leave notes for each other: a note a chunk, two states a chunk and head.
 template <class State>
 struct SegmentedWorkspace {
   ChunkNote* notes;
-  State* heads;  ///< of the part that belongs to a row which began earlier
-  State* tails;  ///< of the first part of a long row; JoinLongRows replaces it by the row's
+  State* begun;      ///< of the part that belongs to a row which began earlier
+  State* beginning;  ///< of the first part of a long row; JoinLongRows replaces it by the row's
+  std::int64_t heads;
 
-  static constexpr std::size_t bytes(std::int64_t chunks) {
-    return static_cast<std::size_t>(chunks) * (sizeof(ChunkNote) + 2 * sizeof(State));
+  static constexpr std::size_t bytes(std::int64_t chunks, std::int64_t heads) {
+    return static_cast<std::size_t>(chunks) * (sizeof(ChunkNote) + static_cast<std::size_t>(heads) * 2 * sizeof(State));
   }
-  static SegmentedWorkspace in(char* memory, std::int64_t chunks) {
+  static SegmentedWorkspace in(char* memory, std::int64_t chunks, std::int64_t heads) {
     auto* const states = reinterpret_cast<State*>(memory);  // first, as they may want the larger alignment
-    return {reinterpret_cast<ChunkNote*>(states + 2 * chunks), states, states + chunks};
+    return {reinterpret_cast<ChunkNote*>(states + 2 * chunks * heads), states, states + chunks * heads, heads};
   }
+
+  State& begun_in(std::int64_t chunk, std::int64_t head) const { return begun[chunk * heads + head]; }
+  State& beginning_in(std::int64_t chunk, std::int64_t head) const { return beginning[chunk * heads + head]; }
 };
 
 template <class Operation>
@@ -55,7 +60,9 @@ struct ChunkRows {
   void operator()(const Member& team) const {
     const std::int64_t c = team.league_rank();
     do_chunk(c, static_cast<A*>(team_scratch(team, scratch_level, scratch_bytes)));
-    if constexpr (Operation::one_value_a_row) store_empty_rows(c);
+    if constexpr (Operation::one_value_a_row) {
+      for (std::int64_t head = 0; head < workspace.heads; ++head) store_empty_rows(op.of_head(head), c);
+    }
   }
 
  private:
@@ -65,11 +72,11 @@ struct ChunkRows {
   }
 
   /// Each team looks at its share of the rows: empty ones have no chunk, and may all lie together.
-  void store_empty_rows(std::int64_t team) const {
+  void store_empty_rows(const Operation& own, std::int64_t team) const {
     const std::int64_t share = (chunks.rows + chunks.count - 1) / chunks.count;
     const std::int64_t last  = (team + 1) * share < chunks.rows ? (team + 1) * share : chunks.rows;
     for (std::int64_t row = team * share; row < last; ++row) {
-      if (chunks.inside(offsets[row + 1]) <= chunks.inside(offsets[row])) op.store_value(State{}, row);
+      if (chunks.inside(offsets[row + 1]) <= chunks.inside(offsets[row])) own.store_value(State{}, row);
     }
   }
 
@@ -80,15 +87,21 @@ struct ChunkRows {
     const HeadPart head      = HeadPart::of(chunks, offsets, c, first);
     const TailPart tail      = TailPart::of(chunks, offsets, c, last);
     const bool has_tail      = tail.begin < chunks.end(c);
-    if (chunks.begin(c) < head.end) workspace.heads[c] = op.reduce_part(chunks.begin(c), head.end);
-    if (has_tail) workspace.tails[c] = op.reduce_part(tail.begin, chunks.end(c));
     if (chunks.count > 1) workspace.notes[c] = {head, tail};
+    for (std::int64_t number = 0; number < workspace.heads; ++number) {
+      const Operation own = op.of_head(number);
+      if (chunks.begin(c) < head.end) workspace.begun_in(c, number) = own.reduce_part(chunks.begin(c), head.end);
+      if (has_tail) workspace.beginning_in(c, number) = own.reduce_part(tail.begin, chunks.end(c));
+      do_rows(own, c, first, last - (has_tail ? 1 : 0), scratch);
+    }
+  }
 
+  void do_rows(const Operation& own, std::int64_t c, std::int64_t first, std::int64_t last, A* scratch) const {
     const std::int64_t farthest = chunks.inside(chunks.end(c) + chunks.overhang);
-    for (std::int64_t row = first; row < last - (has_tail ? 1 : 0); ++row) {
+    for (std::int64_t row = first; row < last; ++row) {
       const std::int64_t begin = offsets[row];
       const std::int64_t end   = offsets[row + 1];
-      if (chunks.begin(c) <= begin && begin < end && end <= farthest) op.do_row(begin, end, row, scratch);
+      if (chunks.begin(c) <= begin && begin < end && end <= farthest) own.do_row(begin, end, row, scratch);
     }
   }
 };
@@ -107,13 +120,18 @@ struct JoinLongRows {
     const std::int64_t c  = team.league_rank();
     const ChunkNote& note = workspace.notes[c];
     if (note.tail.begin >= chunks.end(c)) return;
-    State state             = workspace.tails[c];
     const std::int64_t last = chunks.of(note.tail.row_end - 1);
-    for (std::int64_t part = c + 1; part <= last; ++part) state = merge_two(op.math, state, workspace.heads[part]);
-    if constexpr (Operation::one_value_a_row) {
-      op.store_value(state, note.tail.row);
-    } else {
-      workspace.tails[c] = state;
+    for (std::int64_t head = 0; head < workspace.heads; ++head) {
+      State& all  = workspace.beginning_in(c, head);
+      State state = all;
+      for (std::int64_t part = c + 1; part <= last; ++part) {
+        state = merge_two(op.math, state, workspace.begun_in(part, head));
+      }
+      if constexpr (Operation::one_value_a_row) {
+        op.of_head(head).store_value(state, note.tail.row);
+      } else {
+        all = state;
+      }
     }
   }
 };
@@ -133,8 +151,11 @@ struct WriteLongRows {
     const std::int64_t begin = chunks.begin(c);
     const std::int64_t end   = chunks.end(c);
     const ChunkNote& note    = workspace.notes[c];
-    if (begin < note.head.end) op.write_part(begin, note.head.end, workspace.tails[note.head.chunk]);
-    if (note.tail.begin < end) op.write_part(note.tail.begin, end, workspace.tails[c]);
+    for (std::int64_t head = 0; head < workspace.heads; ++head) {
+      const Operation own = op.of_head(head);
+      if (begin < note.head.end) own.write_part(begin, note.head.end, workspace.beginning_in(note.head.chunk, head));
+      if (note.tail.begin < end) own.write_part(note.tail.begin, end, workspace.beginning_in(c, head));
+    }
   }
 };
 

@@ -36,13 +36,13 @@ namespace KokkosNN::Impl {
 constexpr int packs_of_parts(int pack) { return packs_at_a_time(Backend::host, pack); }
 
 /// f(the share of a thread) for elements begin to end, a tile of so many a thread at a time.
-template <int threads, bool are_neighbours, class F>
+template <int threads, int known_stride, class F>
 KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t end, int thread_elements, int rank,
                                              const F& f) {
   const int tile = thread_elements * threads;
   KOKKOSNN_IMPL_NO_UNROLL
   for (std::int64_t at = begin; at < end; at += tile) {
-    f(SharedElements<threads, are_neighbours>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
+    f(SharedElements<threads, known_stride>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
   }
 }
 
@@ -56,9 +56,9 @@ KOKKOS_INLINE_FUNCTION void do_row_with(Storage& storage, const Math& math, cons
   storage.write(input, output, part, math, finish_row<FinishRow>(math, mine, mine));
 }
 
-/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. Whether elements are
-/// neighbours in memory matters to a GPU.
-template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, bool are_neighbours>
+/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. On a GPU it matters whether
+/// the compiler knows how far a row's elements are from each other, in all tensors; 0: it does not.
+template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, int stride_of_elements>
 struct SegmentedForward {
   using Math     = MathOfRow;
   using A        = typename Math::accumulator;
@@ -68,15 +68,16 @@ struct SegmentedForward {
   static constexpr int tensors         = 1;
   static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
   static constexpr int lane_elements   = 4 * max_packs;
-  static constexpr bool has_neighbours = are_neighbours;
+  static constexpr int known_stride    = stride_of_elements;
+  static constexpr bool has_neighbours = known_stride == 1;
 
   template <int threads>
-  using Shared = SharedElements<threads, are_neighbours>;
+  using Shared = SharedElements<threads, known_stride>;
 
   static constexpr bool one_value_a_row = Finisher::one_value_a_row;
   static constexpr bool keep            = Finisher::keeps_exponentials;
   static constexpr bool takes_flat =
-      are_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
+      has_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
   using Flat             = FlatShared<A, FlatPart<Math>>;
   using input_type       = X;
   static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
@@ -84,6 +85,11 @@ struct SegmentedForward {
   Math math;
   Values<const X> x;
   Values<Y> y;
+
+  /// The same for the rows of one of several heads.
+  KOKKOS_INLINE_FUNCTION SegmentedForward of_head(std::int64_t head) const {
+    return {math, x.of_head(head), y.of_head(head)};
+  }
 
   KOKKOS_INLINE_FUNCTION void store_value(const State& state, std::int64_t row) const {
     y[row] = static_cast<Y>(Finisher::value(math, state));
@@ -151,7 +157,7 @@ struct SegmentedForward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
     RunningSum<Math> running;
-    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Tile<A, 4, max_packs> tile;
       load(share, tile);
       const auto reference = running.raise(math, tile.max());
@@ -166,7 +172,7 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
     if constexpr (!one_value_a_row) {
       const auto finish = finish_row<FinishRow>(math, all, all);
-      for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
         Tile<A, 4, max_packs> tile;
         load(share, tile);
         share.template store<4, max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
@@ -217,16 +223,16 @@ struct SegmentedForward {
     return exp;
   }
 
-  /// A reference for all elements of a window, if there is one.
+  /// A reference for all elements of a window, if there is one. W, here and below: elements of 16 bytes.
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool find_reference(const FlatTile<A, Q>& tile, const FlatRow& row, A& reference) const {
-    constexpr int V      = 16 / sizeof(X);
+    constexpr int W      = 16 / sizeof(X);
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     A most               = -infinity;
     A least              = infinity;
-    for_loaded<X>(tile, row.lane, [&](const Pack<A, V>& pack, int p) {
-      for (int v = 0; v < V; ++v) {
-        if (!row.window.has(row.lane * tile.elements + V * p + v)) continue;
+    for_loaded<X>(tile, row.lane, [&](const Pack<A, W>& pack, int p) {
+      for (int v = 0; v < W; ++v) {
+        if (!row.window.has(row.lane * tile.elements + W * p + v)) continue;
         most  = larger_or_nan(most, math.sign * pack[v]);
         least = -larger_or_nan(-least, -math.sign * pack[v]);
       }
@@ -243,23 +249,23 @@ struct SegmentedForward {
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool add_runs(Flat& shared, const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                        A reference, bool suits) const {
-    constexpr int V  = 16 / sizeof(X);
+    constexpr int W  = 16 / sizeof(X);
     const A exponent = math.exp.at(reference).exponent;
     const auto exp   = signed_exp();
     FlatPart<Math> run{};
     A largest = A(0);
-    for_loaded<X>(tile, lane, [&](const Pack<A, V>& pack, int p) {
-      Pack<A, V> e;
-      for (int v = 0; v < V; ++v) {
+    for_loaded<X>(tile, lane, [&](const Pack<A, W>& pack, int p) {
+      Pack<A, W> e;
+      for (int v = 0; v < W; ++v) {
         largest = larger_or_nan(largest, Kokkos::abs(pack[v]));
         e[v]    = exp.of_near(pack[v], exponent);
       }
-      for (int k = 0; k < V / 4; ++k) {
+      for (int k = 0; k < W / 4; ++k) {
         run                              = run_behind(run, heads, &e[4 * k]);
-        shared.runs[V / 4 * p + k][lane] = run;
+        shared.runs[W / 4 * p + k][lane] = run;
         heads >>= 4;
         if constexpr (keep) {
-          *reinterpret_cast<Pack<A, 4>*>(tile.own(lane) + (V * p + 4 * k) * sizeof(A)) = {e[4 * k], e[4 * k + 1],
+          *reinterpret_cast<Pack<A, 4>*>(tile.own(lane) + (W * p + 4 * k) * sizeof(A)) = {e[4 * k], e[4 * k + 1],
                                                                                           e[4 * k + 2], e[4 * k + 3]};
         }
       }
@@ -303,20 +309,20 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION void finish_flat(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                           const TwoWords<A>* words) const {
     using From      = std::conditional_t<keep, A, X>;
-    constexpr int V = 16 / sizeof(Y);
+    constexpr int W = 16 / sizeof(Y);
     char* const own = tile.own(lane);
     KOKKOSNN_IMPL_NO_UNROLL
-    for (int p = 0; p < tile.elements / V; ++p) {
-      const Pack<From, V> from =
-          *reinterpret_cast<const Pack<From, V>*>(own + tile.template loaded<From> + V * p * sizeof(From));
-      Pack<Y, V> result;
-      for (int v = 0; v < V; ++v) {
+    for (int p = 0; p < tile.elements / W; ++p) {
+      const Pack<From, W> from =
+          *reinterpret_cast<const Pack<From, W>*>(own + tile.template loaded<From> + W * p * sizeof(From));
+      Pack<Y, W> result;
+      for (int v = 0; v < W; ++v) {
         if (has_head(heads, v)) ++words;
         const A value = static_cast<A>(from[v]);
         result[v]     = static_cast<Y>(FinishRow(*words)(math, keep ? value : math.sign * value));
       }
-      *reinterpret_cast<Pack<Y, V>*>(own + V * p * sizeof(Y)) = result;
-      heads >>= V;
+      *reinterpret_cast<Pack<Y, W>*>(own + W * p * sizeof(Y)) = result;
+      heads >>= W;
     }
   }
 
@@ -340,7 +346,7 @@ struct SegmentedForward {
 };
 
 /// softmax_backward or log_softmax_backward of rows of y and dy, both of T.
-template <RowOperator operation, class MathOfRow, class T, Backend backend, bool are_neighbours>
+template <RowOperator operation, class MathOfRow, class T, Backend backend, int stride_of_elements>
 struct SegmentedBackward {
   using Math     = MathOfRow;
   using A        = typename Math::accumulator;
@@ -350,10 +356,11 @@ struct SegmentedBackward {
   static constexpr int tensors         = 2;
   static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
   static constexpr int lane_elements   = 4 * max_packs;
-  static constexpr bool has_neighbours = are_neighbours;
+  static constexpr int known_stride    = stride_of_elements;
+  static constexpr bool has_neighbours = known_stride == 1;
 
   template <int threads>
-  using Shared = SharedElements<threads, are_neighbours>;
+  using Shared = SharedElements<threads, known_stride>;
 
   static constexpr bool one_value_a_row = false;
   static constexpr bool takes_flat      = false;
@@ -363,6 +370,10 @@ struct SegmentedBackward {
   Values<const T> y;
   Values<const T> dy;
   Values<T> dx;
+
+  KOKKOS_INLINE_FUNCTION SegmentedBackward of_head(std::int64_t head) const {
+    return {math, y.of_head(head), dy.of_head(head), dx.of_head(head)};
+  }
 
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
     y.prefetch(begin, count);
@@ -384,7 +395,7 @@ struct SegmentedBackward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
     RunningTerms<Math> running{};
-    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
@@ -396,7 +407,7 @@ struct SegmentedBackward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
     const auto finish = finish_row<FinishRow>(math, all, all);
-    for_shared_tiles<threads, are_neighbours>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);

@@ -22,11 +22,13 @@ namespace KokkosNN::Impl {
 template <class T, int n>
 class RawArray {
  public:
-  KOKKOS_FORCEINLINE_FUNCTION T& operator[](int i) { return *reinterpret_cast<T*>(m_bytes + i * sizeof(T)); }
-  KOKKOS_FORCEINLINE_FUNCTION const T& operator[](int i) const {
-    return *reinterpret_cast<const T*>(m_bytes + i * sizeof(T));
+  KOKKOS_FORCEINLINE_FUNCTION T& operator[](int i) {
+    return *reinterpret_cast<T*>(m_bytes + static_cast<std::size_t>(i) * sizeof(T));
   }
-  KOKKOS_FORCEINLINE_FUNCTION void* at(int i) { return m_bytes + i * sizeof(T); }
+  KOKKOS_FORCEINLINE_FUNCTION const T& operator[](int i) const {
+    return *reinterpret_cast<const T*>(m_bytes + static_cast<std::size_t>(i) * sizeof(T));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void* at(int i) { return m_bytes + static_cast<std::size_t>(i) * sizeof(T); }
 
  private:
   alignas(T) unsigned char m_bytes[sizeof(T) * n];

@@ -100,7 +100,7 @@ struct MaskedPairRow {
     if (!elements.bends()) return;
     const std::int64_t column = start + place;
     for (int v = 0; v < V; ++v) {
-      if (column + v >= allowed.begin && column + v < allowed.end) gradient[v] *= elements.slope(column + v);
+      if (column + v >= allowed.begin && column + v < allowed.end) gradient[v] *= static_cast<A>(elements.slope(column + v));
     }
   }
 };

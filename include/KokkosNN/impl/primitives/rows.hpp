@@ -549,7 +549,7 @@ struct MemoryScalars {
 };
 
 /// A user's load functor as a source of rows.
-template <RowLoad Load>
+template <Concepts::RowLoad Load>
 struct FunctorRows {
   using value_type              = typename Load::value_type;
   static constexpr RowForm form = RowForm::any;

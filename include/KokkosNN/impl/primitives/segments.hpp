@@ -83,7 +83,7 @@ KOKKOS_INLINE_FUNCTION constexpr int next_share(int elements) {
   return elements % 3 == 0 ? elements / 3 * 4 : elements / 2 * 3;
 }
 
-/// A rank-1 View, erased.
+/// A View of values, erased: those of one head, and how far the next head's are from them.
 template <class T>
 struct Values {
   using value_type = std::remove_const_t<T>;
@@ -91,6 +91,11 @@ struct Values {
 
   T* data;
   std::int64_t stride;
+  std::int64_t head_stride = 0;
+
+  KOKKOS_INLINE_FUNCTION Values of_head(std::int64_t head) const {
+    return {data + head * head_stride, stride, head_stride};
+  }
 
   /// From element `begin` on.
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t begin) const { return {data + begin * stride, stride}; }
@@ -107,8 +112,8 @@ struct Values {
 };
 
 /// A row, or a part of one, of which each of `threads` threads has every so many-th element. The number is known to the
-/// compiler, as is whether elements are neighbours in memory, so that an element's place is part of an instruction.
-template <int threads, bool are_neighbours>
+/// compiler, as is the stride unless `known_stride` is 0, so that an element's place is part of an instruction.
+template <int threads, int known_stride>
 struct SharedElements {
   std::int64_t begin;
   int count;
@@ -117,7 +122,7 @@ struct SharedElements {
   /// Loads this thread's share, K packs of V, all in flight together; `pad` where there is no element.
   template <class T, class A, int V, int K>
   KOKKOS_INLINE_FUNCTION void load(const Values<const T>& values, Pack<A, V> (&pack)[K], A pad) const {
-    const std::int64_t stride = anew_argument(values.stride);
+    const std::int64_t stride = known_stride != 0 ? known_stride : anew_argument(values.stride);
     const T* const from       = values.data + place(stride, begin + rank);
     for_own<V, K>([&](int k, int v, int ahead, bool is_there) {
       pack[k][v] = pad;
@@ -128,7 +133,7 @@ struct SharedElements {
   /// Stores value(k, v) of each element of this thread's share.
   template <int V, int K, class T, class F>
   KOKKOS_INLINE_FUNCTION void store(const Values<T>& values, const F& value) const {
-    const std::int64_t stride = anew_argument(values.stride);
+    const std::int64_t stride = known_stride != 0 ? known_stride : anew_argument(values.stride);
     T* const to               = values.data + place(stride, begin + rank);
     for_own<V, K>([&](int k, int v, int ahead, bool is_there) {
       if (is_there) to[place(stride, ahead)] = static_cast<T>(value(k, v));
@@ -137,7 +142,7 @@ struct SharedElements {
 
  private:
   KOKKOS_INLINE_FUNCTION static std::int64_t place(std::int64_t stride, std::int64_t i) {
-    return are_neighbours ? i : i * stride;
+    return known_stride != 0 ? i * known_stride : i * stride;
   }
 
   /// f(pack, element of it, how far it is from the thread's first one, whether it is there)

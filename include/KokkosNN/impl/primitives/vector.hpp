@@ -221,6 +221,14 @@ template <class T>
 inline constexpr bool has_lookup = false;
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+#if defined(__AVX512F__)
+/// Masks of all lanes. Without a mask some intrinsics of GCC 12 have an operand that is not initialised, of which it
+/// warns in the file that includes this one; with a mask of all lanes they are the same instructions.
+inline constexpr __mmask8 all_8_lanes   = 0xffu;
+inline constexpr __mmask16 all_16_lanes = 0xffffu;
+inline constexpr __mmask32 all_32_lanes = 0xffffffffu;
+#endif
+
 /// The words of a table that the lowest bits of each index name, by the one instruction that some machines have for it;
 /// a table has as many words as there are lanes.
 #if defined(__AVX512F__)
@@ -230,11 +238,11 @@ template <>
 inline constexpr bool has_lookup<Vector<double>> = true;
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<float>>& table,
                                                           const BitsOf<Vector<float>>& index) {
-  return BitsOf<Vector<float>>(_mm512_permutexvar_epi32(__m512i(index), __m512i(table)));
+  return BitsOf<Vector<float>>(_mm512_maskz_permutexvar_epi32(all_16_lanes, __m512i(index), __m512i(table)));
 }
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<double>> look_up(const BitsOf<Vector<double>>& table,
                                                            const BitsOf<Vector<double>>& index) {
-  return BitsOf<Vector<double>>(_mm512_permutexvar_epi64(__m512i(index), __m512i(table)));
+  return BitsOf<Vector<double>>(_mm512_maskz_permutexvar_epi64(all_8_lanes, __m512i(index), __m512i(table)));
 }
 #elif defined(__AVX2__)
 template <>
@@ -283,7 +291,7 @@ template <int half>
 KOKKOS_FORCEINLINE_FUNCTION Vector<double> half_in_double(const Vector<float>& v) {
   const auto narrow = half_of<half, float>(v);
 #if defined(__AVX512F__)
-  return Vector<double>(_mm512_cvtps_pd(__m256(narrow)));
+  return Vector<double>(_mm512_maskz_cvtps_pd(all_8_lanes, __m256(narrow)));
 #elif defined(__AVX2__)
   return Vector<double>(_mm256_cvtps_pd(__m128(narrow)));
 #else

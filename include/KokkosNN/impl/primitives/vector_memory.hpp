@@ -34,7 +34,7 @@ typedef std::uint16_t HalfBits __attribute__((vector_size(vector_bytes / 2)));
 /// several of the cast.
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> in_lower_halves(const HalfBits& bits) {
 #if defined(__AVX512F__)
-  return BitsOf<Vector<float>>(_mm512_cvtepu16_epi32(__m256i(bits)));
+  return BitsOf<Vector<float>>(_mm512_maskz_cvtepu16_epi32(all_16_lanes, __m256i(bits)));
 #elif defined(__AVX2__)
   return BitsOf<Vector<float>>(_mm256_cvtepu16_epi32(__m128i(bits)));
 #else
@@ -43,7 +43,7 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> in_lower_halves(const HalfBits
 }
 KOKKOS_FORCEINLINE_FUNCTION HalfBits lower_halves(const BitsOf<Vector<float>>& bits) {
 #if defined(__AVX512F__)
-  return HalfBits(_mm512_cvtepi32_epi16(__m512i(bits)));
+  return HalfBits(_mm512_maskz_cvtepi32_epi16(all_16_lanes, __m512i(bits)));
 #else
   return __builtin_convertvector(bits, HalfBits);
 #endif
@@ -55,7 +55,7 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
     return Vector<float>(in_lower_halves(bits) << 16);
   } else {
 #if defined(__AVX512F__)
-    return Vector<float>(_mm512_cvtph_ps(__m256i(bits)));
+    return Vector<float>(_mm512_maskz_cvtph_ps(all_16_lanes, __m256i(bits)));
 #elif defined(__AVX2__) && defined(__F16C__)
     return Vector<float>(_mm256_cvtph_ps(__m128i(bits)));
 #else
@@ -82,7 +82,7 @@ KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
     return lower_halves(BFloat16::rounded(BitsOf<Vector<float>>(values)));
   } else {
 #if defined(__AVX512F__)
-    return HalfBits(_mm512_cvtps_ph(__m512(values), _MM_FROUND_TO_NEAREST_INT));
+    return HalfBits(_mm512_maskz_cvtps_ph(all_16_lanes, __m512(values), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__AVX2__) && defined(__F16C__)
     return HalfBits(_mm256_cvtps_ph(__m256(values), _MM_FROUND_TO_NEAREST_INT));
 #else
@@ -259,8 +259,8 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> two_vectors_rounded(const TwoV
     typedef std::uint16_t Index __attribute__((vector_size(64)));
     constexpr Index turns{0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    return Bits(
-        _mm512_permutexvar_epi16(__m512i(turns), __m512i(_mm512_cvtne2ps_pbh(__m512(v.second), __m512(v.first)))));
+    return Bits(_mm512_maskz_permutexvar_epi16(all_32_lanes, __m512i(turns),
+                                               __m512i(_mm512_cvtne2ps_pbh(__m512(v.second), __m512(v.first)))));
   }
 #endif
   return BFloat16::rounded(Bits(v.first)) | BFloat16::rounded(Bits(v.second)) << 16;
@@ -301,7 +301,7 @@ KOKKOS_FORCEINLINE_FUNCTION void prefetch_elements(const A* from, int n) {
 /// So many floats from memory in double; cheaper than taking a vector apart.
 KOKKOS_FORCEINLINE_FUNCTION Vector<double> load_in_double(const float* from) {
 #if defined(__AVX512F__)
-  return Vector<double>(_mm512_cvtps_pd(_mm256_loadu_ps(from)));
+  return Vector<double>(_mm512_maskz_cvtps_pd(all_8_lanes, _mm256_loadu_ps(from)));
 #elif defined(__AVX2__)
   return Vector<double>(_mm256_cvtps_pd(_mm_loadu_ps(from)));
 #else
