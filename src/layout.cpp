@@ -350,7 +350,7 @@ void validate_scale(const char* function, double scale) {
 }
 
 void require_operator(const char* function, RowOperator op, bool is_served) {
-  if (!is_served) (Complaint(function) << to_string(op) << " has another number of Views").raise();
+  if (!is_served) (Complaint(function) << to_string(op) << " takes other Views").raise();
 }
 
 void validate_extents(const char* function, std::int64_t rows, std::int64_t cols) {

@@ -280,6 +280,24 @@ TEST(Errors, MakePlanComplainsAsTheCallDoes) {
               "^KokkosNN::softmax: .*3, 40.*3, 41"));
 }
 
+TEST(Errors, MakePlanRefusesOperatorsOfOtherViews) {
+  const Trial<RowOperator::softmax, float> trial(3, 40);
+  const auto x = trial.x_view();
+  const auto y = trial.y_view();
+
+  for (const RowOperator op :
+       {RowOperator::softmax_backward, RowOperator::log_softmax_backward, RowOperator::logsumexp_backward,
+        RowOperator::masked_softmax, RowOperator::masked_softmax_backward, RowOperator::cross_entropy,
+        RowOperator::cross_entropy_backward, RowOperator::cross_entropy_with_gradient, RowOperator(99)}) {
+    const std::string name = KokkosNN::to_string(op);
+    EXPECT_TRUE(matches(complaint([&] { KokkosNN::make_plan(op, Exec(), x, y); }),
+                        "^KokkosNN::make_plan: " + name + " takes other Views"));
+    const bool is_gradient = op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward;
+    EXPECT_EQ(complaint([&] { KokkosNN::make_plan(op, Exec(), x, x, y); }) == "(nothing was thrown)", is_gradient)
+        << name;
+  }
+}
+
 struct LoadZeros {
   using value_type = float;
   template <int N>

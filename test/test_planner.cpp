@@ -1094,6 +1094,14 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(RowOperator::softmax), "softmax");
   EXPECT_STREQ(to_string(RowOperator::log_softmax), "log_softmax");
   EXPECT_STREQ(to_string(RowOperator::logsumexp), "logsumexp");
+  EXPECT_STREQ(to_string(RowOperator::softmax_backward), "softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::log_softmax_backward), "log_softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::logsumexp_backward), "logsumexp_backward");
+  EXPECT_STREQ(to_string(RowOperator::masked_softmax), "masked_softmax");
+  EXPECT_STREQ(to_string(RowOperator::masked_softmax_backward), "masked_softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::cross_entropy), "cross_entropy");
+  EXPECT_STREQ(to_string(RowOperator::cross_entropy_backward), "cross_entropy_backward");
+  EXPECT_STREQ(to_string(RowOperator::cross_entropy_with_gradient), "cross_entropy_with_gradient");
   EXPECT_STREQ(to_string(RowStrategy::automatic), "automatic");
   EXPECT_STREQ(to_string(RowStrategy::vector_lanes), "vector_lanes");
   EXPECT_STREQ(to_string(RowStrategy::team_scratch), "team_scratch");
@@ -1109,6 +1117,13 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(Backend::host), "host");
   EXPECT_STREQ(to_string(Backend::cuda), "cuda");
   EXPECT_STREQ(to_string(Backend::hip), "hip");
+}
+
+TEST(Planner, WhatIsNoEnumeratorHasNoOthersName) {
+  EXPECT_STREQ(to_string(RowOperator(99)), "unknown operator");
+  EXPECT_STREQ(to_string(RowStrategy(99)), "unknown strategy");
+  EXPECT_STREQ(to_string(ElementType(99)), "unknown type");
+  EXPECT_STREQ(to_string(Backend(99)), "unknown backend");
 }
 
 }  // namespace KokkosNNTest

@@ -116,7 +116,8 @@ void logsumexp_backward(const XView& x, const LseView& lse, const DlseView& dlse
 template <ExecutionSpace Exec, View YView, View DyView, View DxView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                   const SoftmaxOptions& options = {}) {
-  Impl::require_operator("make_plan", op, row_tensors(op) == 2);
+  Impl::require_operator("make_plan", op,
+                         op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward);
   using Views       = Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
   const auto layout = Impl::normalise_gradient(to_string(op), op, Views{y, dy, dy, dx}.tensors(), options);
   return Impl::plan_gradient<Views>(op, exec, layout, options);

@@ -89,9 +89,12 @@ void logsumexp(const XView& x, const LseView& lse, const SoftmaxOptions& options
 }
 
 /// The plan that a call with these arguments follows; checks them as the call does, launches nothing.
+///
+/// \param op  RowOperator::softmax, log_softmax or logsumexp; another one is a std::invalid_argument
 template <ExecutionSpace Exec, View XView, View YView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
                   const SoftmaxOptions& options = {}) {
+  Impl::require_operator("make_plan", op, Impl::is_forward(op));
   const auto layout = Impl::normalise(to_string(op), op, Impl::tensor_of(x), Impl::tensor_of(y), options);
   return Impl::plan_views<XView, YView>(op, exec, layout, options);
 }

@@ -31,9 +31,10 @@ Impl::Policy policy_for(Backend backend, int pack) {
       return Impl::policy_cuda(pack);
     case Backend::hip:
       return Impl::policy_hip(pack);
-    default:
-      return Impl::policy_host(pack);
+    case Backend::host:
+      break;
   }
+  return Impl::policy_host(pack);
 }
 
 /// Plans one problem; each strategy has a function that fills a plan in or says why it cannot.
@@ -77,9 +78,11 @@ class Planner {
       case RowStrategy::split_row:
         split_row();
         break;
-      default:
+      case RowStrategy::inner_lanes:
         inner_lanes();
         break;
+      case RowStrategy::automatic:
+        refuse("there is no such strategy");
     }
     m_plan.eviction = eviction();
     if (prefetches_rows()) prefetch_later_rows();
@@ -136,9 +139,13 @@ class Planner {
         return std::min(threads_when_looping(), m_traits.max_team_size);
       case RowStrategy::split_row:
         return std::min(threads_when_holding(), m_traits.max_team_size);
-      default:
-        return m_traits.max_team_size;
+      case RowStrategy::automatic:
+      case RowStrategy::vector_lanes:
+      case RowStrategy::team_scratch:
+      case RowStrategy::team_registers:
+        break;
     }
+    return m_traits.max_team_size;
   }
 
   int threads_when_looping() const { return Impl::most_threads_when_looping(m_problem.op); }
@@ -930,9 +937,10 @@ const char* to_string(RowOperator op) {
       return "cross_entropy";
     case RowOperator::cross_entropy_backward:
       return "cross_entropy_backward";
-    default:
+    case RowOperator::cross_entropy_with_gradient:
       return "cross_entropy_with_gradient";
   }
+  return "unknown operator";
 }
 
 const char* to_string(RowStrategy strategy) {
@@ -949,9 +957,10 @@ const char* to_string(RowStrategy strategy) {
       return "split_row";
     case RowStrategy::inner_lanes:
       return "inner_lanes";
-    default:
+    case RowStrategy::automatic:
       return "automatic";
   }
+  return "unknown strategy";
 }
 
 const char* to_string(ElementType type) {
@@ -964,9 +973,10 @@ const char* to_string(ElementType type) {
       return "f16";
     case ElementType::bf16:
       return "bf16";
-    default:
+    case ElementType::other:
       return "other";
   }
+  return "unknown type";
 }
 
 const char* to_string(Backend backend) {
@@ -975,9 +985,10 @@ const char* to_string(Backend backend) {
       return "cuda";
     case Backend::hip:
       return "hip";
-    default:
+    case Backend::host:
       return "host";
   }
+  return "unknown backend";
 }
 
 }  // namespace KokkosNN
