@@ -925,6 +925,22 @@ TEST(Planner, InnerLanesPlansRespectTheMachine) {
   }
 }
 
+TEST(Planner, GradientsOfRowsSideBySideAreServedOnEveryMachineHoweverLongTheyAre) {
+  for (const auto& traits : {h200(), wave64(), host(1), host(64)}) {
+    for (const RowOperator op : {RowOperator::softmax_backward, RowOperator::log_softmax_backward}) {
+      for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::bf16}) {
+        for (const std::int64_t cols : {1, 128, 129, 1280, 1 << 20}) {
+          RowProblem p = side_by_side(500, cols, type, type);
+          p.op         = op;
+          p.dy_type    = type;
+
+          EXPECT_EQ(make_plan(p, traits).strategy, RowStrategy::inner_lanes) << to_string(op) << ' ' << cols;
+        }
+      }
+    }
+  }
+}
+
 // --- batch invariance ---
 
 /// Everything that the order of additions in a row depends on; aligned rows add up as any do.

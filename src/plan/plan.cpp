@@ -806,7 +806,7 @@ class Planner {
   int inner_most_threads(bool keeps) const {
     return keeps || is_gradient() ? inner_max_team_size() : inner_looping_team_size();
   }
-  int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, m_traits.max_team_size); }
+  int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, max_team_size()); }
 
   int inner_pack(bool keeps) const {
     if (is_gradient()) return Impl::gradient_inner_pack_size(m_traits.backend, m_pack);
