@@ -24,43 +24,6 @@ namespace KokkosNNTest {
 
 using namespace KokkosNN;
 
-DeviceTraits wave64() {
-  DeviceTraits traits;
-  traits.backend          = Backend::hip;
-  traits.lanes            = 64;
-  traits.multiprocessors  = 104;
-  traits.max_team_size    = 1024;
-  traits.resident_threads = 1024;
-  traits.scratch[0]       = 64 * 1024;
-  return traits;
-}
-
-DeviceTraits host(int threads) {
-  DeviceTraits traits;
-  traits.backend          = Backend::host;
-  traits.lanes            = 1;
-  traits.multiprocessors  = threads;
-  traits.max_team_size    = threads;
-  traits.resident_threads = 1;
-  traits.scratch[0]       = 32 * 1024;
-  traits.scratch[1]       = 20 * 1024 * 1024;
-  return traits;
-}
-
-RowProblem problem(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
-                   ElementType y = ElementType::f32) {
-  const auto bytes = [](ElementType type) { return type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2; };
-  RowProblem p;
-  p.x_type            = x;
-  p.y_type            = y;
-  p.x_bytes           = bytes(x);
-  p.y_bytes           = bytes(y);
-  p.accumulator_bytes = x == ElementType::f64 || y == ElementType::f64 ? 8 : 4;
-  p.rows              = rows;
-  p.cols              = cols;
-  return p;
-}
-
 /// Rows that lie side by side: the last axis of a LayoutLeft View.
 RowProblem side_by_side(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
                         ElementType y = ElementType::f32) {

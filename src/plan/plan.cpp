@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/plan.hpp>
 
+#include <KokkosNN/impl/compiled_kernels.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/primitives/exp.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
@@ -123,9 +124,14 @@ class Planner {
 
   /// Exact numbers not with batch invariance: a row at another address would have other sums.
   bool is_packs_per_thread(int k) const {
-    return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op) ||
-           (!m_is_batch_invariant &&
-            Impl::is_exact_packs(m_traits.backend, k, m_problem.op, m_plan.form, m_problem.x_bytes, m_problem.y_bytes));
+    const RowForm form = m_is_batch_invariant ? RowForm::any : m_plan.form;
+    return Impl::has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes);
+  }
+
+  /// The problem's rows as kernels are compiled for them.
+  Impl::KernelTypes kernel_types() const {
+    return {m_traits.backend,   m_problem.op, m_pack, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
+            has_staged_kernel()};
   }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
@@ -209,6 +215,7 @@ class Planner {
     require("team_size", m_request.team_size, m_plan.team_size);
     require("teams_per_row", m_request.teams_per_row, m_plan.teams_per_row);
     require("launches", m_request.launches, m_plan.launches);
+    if (!Impl::has_kernel(m_plan, kernel_types())) refuse("no kernel is compiled for " + to_string(m_plan));
   }
 
   RowStrategy choose() const {
@@ -477,14 +484,8 @@ class Planner {
            m_problem.rows >= row_bytes * m_policy.staged_rows_per_byte * m_traits.multiprocessors;
   }
 
-  /// Of tensors of one type.
   bool has_staged_kernel() const {
-    if (m_problem.op == RowOperator::logsumexp) return true;
-    if (m_problem.x_type != m_problem.y_type) return false;
-    if (Impl::is_forward(m_problem.op)) return true;
-    const bool sums_rows =
-        m_problem.op == RowOperator::softmax_backward || m_problem.op == RowOperator::log_softmax_backward;
-    return sums_rows && m_problem.dy_type == m_problem.y_type;
+    return Impl::has_staged_types(m_problem.op, m_problem.x_type, m_problem.y_type, m_problem.dy_type);
   }
 
   void vector_lanes_by_scratch() {
