@@ -15,6 +15,12 @@ std::string head_of(std::string_view call) {
 
 }  // namespace
 
+void refuse_launching_thread(std::string_view call) {
+  throw std::invalid_argument(head_of(call) +
+                              "Kokkos::Threads runs kernels for the host thread alone that initialised "
+                              "Kokkos, and this is another one");
+}
+
 void refuse_plan_without_kernel(const RowPlan& plan) {
   throw std::logic_error(head_of(to_string(plan)) + "no kernel is compiled for this plan");
 }

@@ -137,7 +137,8 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const LseVie
 /// plan.run();`.
 ///
 /// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a
-/// CUDA or HIP graph. One run at a time: a plan is not for two instances or threads at once.
+/// CUDA or HIP graph, which must not run beside another run of the plan on another stream. Several threads may call
+/// `run()`.
 template <class Exec, class YView, class DyView, class DxView>
 class SoftmaxBackwardPlan
     : public Impl::PlannedGradient<RowOperator::softmax_backward, Exec,

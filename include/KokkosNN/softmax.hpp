@@ -147,7 +147,7 @@ class PlannedCall {
 /// A softmax call that is planned once and run often: `SoftmaxPlan plan(exec, x, y, options); plan.run();`.
 ///
 /// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a CUDA or
-/// HIP graph. One run at a time: a plan is not for two instances or threads at once.
+/// HIP graph, which must not run beside another run of the plan on another stream. Several threads may call `run()`.
 template <class Exec, class XView, class YView>
 class SoftmaxPlan : public Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName> {
   using Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName>::PlannedCall;

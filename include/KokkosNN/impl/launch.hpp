@@ -42,6 +42,7 @@ struct Teams {
 /// Launches a kernel functor, compiled for `Bounds`, a Kokkos::LaunchBounds.
 template <class Bounds, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
+  require_launching_thread(exec, label);
   Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
   constexpr int alignment = 16;  // the kernels ask for aligned scratch
   if (teams.scratch_bytes > 0) {
@@ -88,6 +89,18 @@ template <class Math>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
   if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Math::State);
   return split_row_workspace_bytes<typename Math::State>(plan.league_size);
+}
+
+/// Makes room for it in a plan that keeps one.
+template <class Math, class ExecutionSpace>
+void reserve_split_workspace(const ExecutionSpace& exec, const RowPlan& plan, WorkspaceView<ExecutionSpace>& own) {
+  if (plan.strategy != RowStrategy::split_row) return;
+  const std::size_t bytes = split_workspace_bytes<Math>(plan);
+  if (plan.launches == 2) {
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::states>(exec, bytes, &own);
+  } else {
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes>(exec, bytes, &own);
+  }
 }
 
 /// Where an operator keeps rows.
@@ -153,6 +166,8 @@ struct RowsCall {
       backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(A), has_staged_kernel<Source, Sink>};
   template <int K>
   using Registers = typename Kept::template Registers<K>;
+  template <WorkspaceUse use>
+  using Lease = WorkspaceLease<ExecutionSpace, use>;
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
@@ -198,6 +213,7 @@ struct RowsCall {
   }
 
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    require_launching_thread(exec, to_string(op));
     if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
       if (plan.launches == 2) return run_split_twice(own_workspace);
     }
@@ -333,8 +349,8 @@ struct RowsCall {
   }
 
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    const auto workspace = workspace_of<WorkspaceUse::mailboxes>(own_workspace);
-    const auto start     = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
+    const Lease<WorkspaceUse::mailboxes> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    const auto start = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
       using Storage = typename decltype(storage)::type;
       constexpr int max_threads =
           overlaps ? most_threads_when_holding(backend, op, Source::form) : most_threads_when_looping(op);
@@ -354,10 +370,10 @@ struct RowsCall {
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    using Storage        = typename Registers<max_packs_per_thread(backend)>::type;
-    using State          = typename Math::State;
-    const auto workspace = workspace_of<WorkspaceUse::states>(own_workspace);
-    auto* const states   = reinterpret_cast<State*>(workspace.data());
+    using Storage = typename Registers<max_packs_per_thread(backend)>::type;
+    using State   = typename Math::State;
+    const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    auto* const states = reinterpret_cast<State*>(workspace.data());
     const RowShares shares{cols, plan.teams_per_row, share()};
     constexpr int max_threads = is_masked(op) ? max_threads_when_wide : max_threads_per_team;
     launch<max_threads>(exec, plan,
@@ -368,14 +384,6 @@ struct RowsCall {
     launch<max_threads>(exec, second,
                         WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
                                                                        static_cast<int>(plan.scratch_bytes), states});
-  }
-
-  template <WorkspaceUse use>
-  WorkspaceView<ExecutionSpace> workspace_of(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    const std::size_t bytes = split_workspace_bytes<Math>(plan);
-    if (own_workspace == nullptr) return WorkspacePool<ExecutionSpace, use>::get(exec, bytes);
-    grow(exec, *own_workspace, bytes);
-    return *own_workspace;
   }
 };
 

@@ -48,11 +48,9 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   using Workspace          = SegmentedWorkspace<typename Operation::State>;
   using Bounds             = Kokkos::LaunchBounds<>;
   const std::int64_t count = plan.chunks.count;
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::states> memory(exec, count > 1 ? Workspace::bytes(count) : 0);
   Workspace workspace{};
-  if (count > 1) {
-    const auto memory = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, Workspace::bytes(count));
-    workspace         = Workspace::in(memory.data(), count);
-  }
+  if (count > 1) workspace = Workspace::in(memory.data(), count);
   launch<Bounds>(exec, to_string(plan, "chunks", plan.team_size),
                  {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
                  ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.scratch_level,
@@ -117,15 +115,14 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   // On HIP as many for all kernels: what a fifth team would leave of the registers spills.
   constexpr int at_once_short = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), true);
   constexpr int at_once_long  = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), false);
+  const bool has_long         = plan.has_long_rows;
+  const std::int64_t capacity = has_long ? List::capacity_for(plan.chunks.elements, plan.warp_elements) : 0;
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes> counter(exec, has_long ? sizeof(std::int64_t) : 0);
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::states> memory(exec, has_long ? List::bytes(capacity) : 0);
   List list{};
-  if (plan.has_long_rows) {
-    const std::int64_t capacity = List::capacity_for(plan.chunks.elements, plan.warp_elements);
-    const auto counter = WorkspacePool<ExecutionSpace, WorkspaceUse::mailboxes>::get(exec, sizeof(std::int64_t));
-    const auto memory  = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, List::bytes(capacity));
-    list               = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
-  }
+  if (has_long) list = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
   launch_short_rows<at_once_short>(exec, plan, op, offsets, list);
-  if (!plan.has_long_rows) return;
+  if (!has_long) return;
   using Bounds               = Kokkos::LaunchBounds<segment_team_size, at_once_long>;
   const std::int64_t at_once = std::int64_t(device_traits(exec).multiprocessors) * at_once_long;
   const Teams resident{std::min(at_once, list.capacity), plan.team_size, 0, 0};
@@ -136,6 +133,7 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
 template <class ExecutionSpace, class Operation>
 void launch_segmented(const ExecutionSpace& exec, const SegmentedPlan& plan, const Operation& op,
                       const RowOffsets& offsets) {
+  require_launching_thread(exec, to_string(plan.op));
   if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
     launch_segmented_on_host(exec, plan, op, offsets);
   } else {

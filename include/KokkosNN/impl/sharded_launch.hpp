@@ -71,6 +71,7 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout,
 template <class Exec, class F>
 void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, const F& f) {
   if (n == 0) return;
+  require_launching_thread(exec, label);
   const Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>> policy(exec, 0, n);
   Kokkos::parallel_for(
       label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), f);
