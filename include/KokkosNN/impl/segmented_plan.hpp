@@ -201,7 +201,7 @@ enum class HeadArrangement {
 /// Side by side there are kernels for so many heads.
 inline constexpr int heads_side_by_side = 4;
 
-HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors);
+KOKKOSNN_EXPORT HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors);
 
 /// Checks a call on the host: throws std::invalid_argument for extents that do not fit, a scale out of range, overlap.
 KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors,
