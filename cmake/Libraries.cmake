@@ -65,6 +65,8 @@ endfunction()
 # the public headers need of the library; nothing else is visible outside of it.
 function(kokkosnn_set_up target macro header)
   target_compile_options(${target} PRIVATE ${KokkosNN_KERNEL_FLAGS})
+  # An operator that a switch forgets does not compile; no switch over an enumeration has a default.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang>:-Werror=switch>)
   set_target_properties(
     ${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${KokkosNN_SOVERSION} POSITION_INDEPENDENT_CODE ON
                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

@@ -148,9 +148,13 @@ bool is_served(const Case& shape) {
       return shape.layout == Layout::right;
     case RowOperator::masked_softmax:
       return shape.layout == Layout::right && shape.mask == MaskKind::causal;
-    default:
-      return false;
+    case RowOperator::logsumexp_backward:
+    case RowOperator::masked_softmax_backward:
+    case RowOperator::cross_entropy:
+    case RowOperator::cross_entropy_backward:
+      break;
   }
+  return false;
 }
 
 template <class T>

@@ -77,9 +77,11 @@ std::int64_t mask_bytes(const Case& shape) {
       return shape.heads() * static_cast<std::int64_t>(sizeof(std::int32_t));
     case MaskKind::bias:
       return shape.cols * shape.cols * static_cast<std::int64_t>(sizeof(float));
-    default:
-      return 0;
+    case MaskKind::none:
+    case MaskKind::causal:
+      break;
   }
+  return 0;
 }
 
 KOKKOS_INLINE_FUNCTION std::int64_t length_of(std::int64_t head, std::int64_t cols) {

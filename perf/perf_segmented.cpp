@@ -27,7 +27,12 @@ Contender call(const Problem& problem) {
       return {.call = [=] { segmented_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};
     case RowOperator::log_softmax_backward:
       return {.call = [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};
-    default:
+    case RowOperator::logsumexp_backward:
+    case RowOperator::masked_softmax:
+    case RowOperator::masked_softmax_backward:
+    case RowOperator::cross_entropy:
+    case RowOperator::cross_entropy_backward:
+    case RowOperator::cross_entropy_with_gradient:
       break;
   }
   throw std::logic_error("KokkosNN::Perf: perf_segmented.cpp has no " + problem.shape().name());

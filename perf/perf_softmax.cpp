@@ -110,9 +110,11 @@ Contender masked_call(const Problem& problem, RowStrategy strategy) {
       return masked_call<T>(problem, RowLengths{problem.lengths()}, strategy);
     case MaskKind::bias:
       return masked_call<T>(problem, AdditiveBias{problem.bias()}, strategy);
-    default:
-      return masked_call<T>(problem, CausalMask{}, strategy);
+    case MaskKind::none:
+    case MaskKind::causal:
+      break;
   }
+  return masked_call<T>(problem, CausalMask{}, strategy);
 }
 
 Contender masked_call(const Problem& problem, RowStrategy strategy) {
@@ -173,7 +175,9 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
     case RowOperator::cross_entropy_with_gradient:
       if (is_right) return cross_entropy_call(problem, strategy);
       break;
-    default:
+    case RowOperator::logsumexp_backward:
+    case RowOperator::masked_softmax_backward:
+    case RowOperator::cross_entropy_backward:
       break;
   }
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no " + shape.name());

@@ -87,7 +87,9 @@ bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, 
 bool overlaps_itself(const Tensor& t) {
   std::vector<Term> axes;
   for (int k = 0; k < t.rank; ++k) {
-    if (t.extent[k] > 1) axes.push_back({std::llabs(t.stride[k]) * t.element_bytes, 0, t.extent[k] - 1});
+    if (t.extent[k] <= 1) continue;
+    if (t.stride[k] == 0) return true;  // terms have strides, which are divided by
+    axes.push_back({std::llabs(t.stride[k]) * t.element_bytes, 0, t.extent[k] - 1});
   }
   std::sort(axes.begin(), axes.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
   int budget = 100000;
@@ -96,8 +98,7 @@ bool overlaps_itself(const Tensor& t) {
     for (std::size_t k = lead + 1; k < axes.size(); ++k) {
       differences.push_back({axes[k].stride, -axes[k].high, axes[k].high});
     }
-    if (axes[lead].stride == 0 || can_reach(differences, 0, 1 - t.element_bytes, t.element_bytes - 1, budget))
-      return true;
+    if (can_reach(differences, 0, 1 - t.element_bytes, t.element_bytes - 1, budget)) return true;
   }
   return false;
 }
@@ -349,7 +350,7 @@ void validate_scale(const char* function, double scale) {
 }
 
 void require_operator(const char* function, RowOperator op, bool is_served) {
-  if (!is_served) (Complaint(function) << to_string(op) << " has another number of Views").raise();
+  if (!is_served) (Complaint(function) << to_string(op) << " takes other Views").raise();
 }
 
 void validate_extents(const char* function, std::int64_t rows, std::int64_t cols) {

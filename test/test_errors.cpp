@@ -88,6 +88,45 @@ TEST(Errors, AnOutputWhoseElementsShareMemoryIsRefused) {
   expect_complaint<RowOperator::logsumexp>(right({3, 4}), {{3}, {0}}, {}, "share memory");
 }
 
+TEST(Errors, AnOutputThatIsBroadcastAndSharesMemoryAlongTwoOtherAxesIsRefused) {
+  for (const std::vector<std::int64_t>& strides :
+       std::vector<std::vector<std::int64_t>>{{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {2, 2, 0}, {0, 0, 1}, {0, 0, 0}}) {
+    expect_complaint<RowOperator::softmax, 3>(right({2, 2, 2}), {{2, 2, 2}, strides}, {}, "share memory");
+    expect_complaint<RowOperator::log_softmax, 3>(right({2, 2, 2}), {{2, 2, 2}, strides}, {}, "share memory");
+    expect_complaint<RowOperator::logsumexp, 4>(right({2, 2, 2, 2}), {{2, 2, 2}, strides}, {}, "share memory");
+  }
+}
+
+/// Views of the same memory whose elements share it along two axes, and that are broadcast along the third.
+struct Broadcast {
+  using Output = Kokkos::View<float***, Kokkos::LayoutStride, Memory>;
+
+  Kokkos::View<float*, Memory> memory{"memory", 16};
+  Kokkos::View<float***, Memory> x{"x", 2, 2, 2};
+  Kokkos::View<int**, Memory> labels{"labels", 2, 2};
+  Kokkos::View<float, Memory> loss{"loss"};
+
+  Output output() const { return Output(memory.data(), Kokkos::LayoutStride(2, 0, 2, 1, 2, 1)); }
+};
+
+TEST(Errors, SoAreTheOtherOperatorsOutputsThatAreBroadcastLikeThat) {
+  const Broadcast b;
+  const auto y               = b.output();
+  const std::string expected = ".*share memory";
+
+  EXPECT_TRUE(matches(complaint([&] { KokkosNN::softmax_backward(Exec(), b.x, b.x, y); }), expected));
+  EXPECT_TRUE(matches(complaint([&] { KokkosNN::log_softmax_backward(Exec(), b.x, b.x, y); }), expected));
+  EXPECT_TRUE(matches(complaint([&] { KokkosNN::masked_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
+  EXPECT_TRUE(matches(
+      complaint([&] { KokkosNN::masked_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
+      expected));
+  EXPECT_TRUE(matches(
+      complaint([&] { KokkosNN::masked_softmax_bias_backward(Exec(), b.x, b.x, KokkosNN::CausalMask{}, y); }),
+      expected));
+  EXPECT_TRUE(matches(
+      complaint([&] { KokkosNN::cross_entropy_with_gradient(Exec(), b.x, b.labels, b.loss, y); }), expected));
+}
+
 TEST(Errors, AnOutputOfRowsThatSlideOverEachOtherIsRefused) {
   expect_complaint<RowOperator::softmax>(right({3, 4}), {{3, 4}, {1, 1}}, {}, "share memory");
   expect_complaint<RowOperator::softmax>(right({3, 4}), {{3, 4}, {2, 1}}, {}, "share memory");
@@ -239,6 +278,24 @@ TEST(Errors, MakePlanComplainsAsTheCallDoes) {
   EXPECT_TRUE(
       matches(complaint([&] { KokkosNN::make_plan(RowOperator::softmax, Exec(), good.x_view(), wider.y_view()); }),
               "^KokkosNN::softmax: .*3, 40.*3, 41"));
+}
+
+TEST(Errors, MakePlanRefusesOperatorsOfOtherViews) {
+  const Trial<RowOperator::softmax, float> trial(3, 40);
+  const auto x = trial.x_view();
+  const auto y = trial.y_view();
+
+  for (const RowOperator op :
+       {RowOperator::softmax_backward, RowOperator::log_softmax_backward, RowOperator::logsumexp_backward,
+        RowOperator::masked_softmax, RowOperator::masked_softmax_backward, RowOperator::cross_entropy,
+        RowOperator::cross_entropy_backward, RowOperator::cross_entropy_with_gradient, RowOperator(99)}) {
+    const std::string name = KokkosNN::to_string(op);
+    EXPECT_TRUE(matches(complaint([&] { KokkosNN::make_plan(op, Exec(), x, y); }),
+                        "^KokkosNN::make_plan: " + name + " takes other Views"));
+    const bool is_gradient = op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward;
+    EXPECT_EQ(complaint([&] { KokkosNN::make_plan(op, Exec(), x, x, y); }) == "(nothing was thrown)", is_gradient)
+        << name;
+  }
 }
 
 struct LoadZeros {

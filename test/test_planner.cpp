@@ -24,43 +24,6 @@ namespace KokkosNNTest {
 
 using namespace KokkosNN;
 
-DeviceTraits wave64() {
-  DeviceTraits traits;
-  traits.backend          = Backend::hip;
-  traits.lanes            = 64;
-  traits.multiprocessors  = 104;
-  traits.max_team_size    = 1024;
-  traits.resident_threads = 1024;
-  traits.scratch[0]       = 64 * 1024;
-  return traits;
-}
-
-DeviceTraits host(int threads) {
-  DeviceTraits traits;
-  traits.backend          = Backend::host;
-  traits.lanes            = 1;
-  traits.multiprocessors  = threads;
-  traits.max_team_size    = threads;
-  traits.resident_threads = 1;
-  traits.scratch[0]       = 32 * 1024;
-  traits.scratch[1]       = 20 * 1024 * 1024;
-  return traits;
-}
-
-RowProblem problem(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
-                   ElementType y = ElementType::f32) {
-  const auto bytes = [](ElementType type) { return type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2; };
-  RowProblem p;
-  p.x_type            = x;
-  p.y_type            = y;
-  p.x_bytes           = bytes(x);
-  p.y_bytes           = bytes(y);
-  p.accumulator_bytes = x == ElementType::f64 || y == ElementType::f64 ? 8 : 4;
-  p.rows              = rows;
-  p.cols              = cols;
-  return p;
-}
-
 /// Rows that lie side by side: the last axis of a LayoutLeft View.
 RowProblem side_by_side(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
                         ElementType y = ElementType::f32) {
@@ -925,6 +888,22 @@ TEST(Planner, InnerLanesPlansRespectTheMachine) {
   }
 }
 
+TEST(Planner, GradientsOfRowsSideBySideAreServedOnEveryMachineHoweverLongTheyAre) {
+  for (const auto& traits : {h200(), wave64(), host(1), host(64)}) {
+    for (const RowOperator op : {RowOperator::softmax_backward, RowOperator::log_softmax_backward}) {
+      for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::bf16}) {
+        for (const std::int64_t cols : {1, 128, 129, 1280, 1 << 20}) {
+          RowProblem p = side_by_side(500, cols, type, type);
+          p.op         = op;
+          p.dy_type    = type;
+
+          EXPECT_EQ(make_plan(p, traits).strategy, RowStrategy::inner_lanes) << to_string(op) << ' ' << cols;
+        }
+      }
+    }
+  }
+}
+
 // --- batch invariance ---
 
 /// Everything that the order of additions in a row depends on; aligned rows add up as any do.
@@ -1094,6 +1073,14 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(RowOperator::softmax), "softmax");
   EXPECT_STREQ(to_string(RowOperator::log_softmax), "log_softmax");
   EXPECT_STREQ(to_string(RowOperator::logsumexp), "logsumexp");
+  EXPECT_STREQ(to_string(RowOperator::softmax_backward), "softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::log_softmax_backward), "log_softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::logsumexp_backward), "logsumexp_backward");
+  EXPECT_STREQ(to_string(RowOperator::masked_softmax), "masked_softmax");
+  EXPECT_STREQ(to_string(RowOperator::masked_softmax_backward), "masked_softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::cross_entropy), "cross_entropy");
+  EXPECT_STREQ(to_string(RowOperator::cross_entropy_backward), "cross_entropy_backward");
+  EXPECT_STREQ(to_string(RowOperator::cross_entropy_with_gradient), "cross_entropy_with_gradient");
   EXPECT_STREQ(to_string(RowStrategy::automatic), "automatic");
   EXPECT_STREQ(to_string(RowStrategy::vector_lanes), "vector_lanes");
   EXPECT_STREQ(to_string(RowStrategy::team_scratch), "team_scratch");
@@ -1109,6 +1096,13 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(Backend::host), "host");
   EXPECT_STREQ(to_string(Backend::cuda), "cuda");
   EXPECT_STREQ(to_string(Backend::hip), "hip");
+}
+
+TEST(Planner, WhatIsNoEnumeratorHasNoOthersName) {
+  EXPECT_STREQ(to_string(RowOperator(99)), "unknown operator");
+  EXPECT_STREQ(to_string(RowStrategy(99)), "unknown strategy");
+  EXPECT_STREQ(to_string(ElementType(99)), "unknown type");
+  EXPECT_STREQ(to_string(Backend(99)), "unknown backend");
 }
 
 }  // namespace KokkosNNTest

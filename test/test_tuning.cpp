@@ -8,11 +8,14 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -21,6 +24,23 @@
 namespace KokkosNNTest {
 
 using namespace KokkosNN;
+
+/// Sets an environment variable, or unsets it, until it goes.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : m_name(name) {
+    const char* old = std::getenv(name);
+    m_was_set       = old != nullptr;
+    if (m_was_set) m_old = old;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  ~Variable() { m_was_set ? setenv(m_name, m_old.c_str(), 1) : unsetenv(m_name); }
+
+ private:
+  const char* m_name;
+  bool m_was_set;
+  std::string m_old;
+};
 
 /// A file in a folder of its own, gone when the test ends.
 class TuningFile : public ::testing::Test {
@@ -136,6 +156,153 @@ TEST_F(TuningFile, IsIgnoredWithTheReasonWhereItIsForeignOrOldOrNamesWhatIsNotKn
   EXPECT_NE(warning().find("'team_online2' is not known"), std::string::npos) << warning();
 }
 
+TEST_F(TuningFile, IsIgnoredWithTheReasonWhereItIsAFolderOrCannotBeLookedAt) {
+  std::filesystem::create_directories(path);
+  EXPECT_EQ(warning(), "KokkosNN: the tuning file " + path + " is ignored: it is a folder");
+
+  const std::string too_long(5000, 'x');
+  std::string warning;
+  EXPECT_EQ(read_tuning("/tmp/" + too_long, "A", warning), TuningTable{});
+  EXPECT_NE(warning.find("is ignored: "), std::string::npos) << warning;
+}
+
+TEST_F(TuningFile, IsNoneWhereItIsADevice) {
+  std::string warning;
+  EXPECT_EQ(read_tuning("/dev/null", "A", warning), TuningTable{});
+  EXPECT_EQ(warning, "");
+}
+
+/// The tables that plans go by, and back to the tests' file of none at the end.
+class SetTuning : public TuningFile {
+ protected:
+  ~SetTuning() override { set_tuning_from_file(); }
+
+  static TuningTable loaded(std::string_view device) {
+    const TuningTable* table = Impl::loaded_tuning(device);
+    return table == nullptr ? TuningTable{} : *table;
+  }
+};
+
+TEST_F(SetTuning, TakesATextInPlaceOfTheFileForAllDevices) {
+  write_tuning(path, "A", table_of(16));
+  write_tuning(path, "B", table_of(32));
+  const std::string of_two = text();
+  write_tuning(path, "A", table_of(64));
+  write_tuning(path, "C", table_of(128));
+  const Variable file("KOKKOSNN_TUNING_FILE", path.c_str());
+  set_tuning_from_file();
+  EXPECT_EQ(loaded("A"), table_of(64));
+
+  set_tuning(of_two);
+  EXPECT_EQ(loaded("A"), table_of(16));
+  EXPECT_EQ(loaded("B"), table_of(32));
+  EXPECT_EQ(loaded("C"), TuningTable{}) << "the file has it, the text has not";
+
+  set_tuning_from_file();
+  EXPECT_EQ(loaded("A"), table_of(64));
+  EXPECT_EQ(loaded("C"), table_of(128));
+}
+
+TEST_F(SetTuning, TakesATableForOneDeviceAndLeavesTheOthersTheirs) {
+  write_tuning(path, "A", table_of(16));
+  write_tuning(path, "B", table_of(32));
+  const Variable file("KOKKOSNN_TUNING_FILE", path.c_str());
+  set_tuning_from_file();
+
+  set_tuning("A", table_of(256));
+  EXPECT_EQ(loaded("A"), table_of(256));
+  EXPECT_EQ(loaded("B"), table_of(32));
+
+  set_tuning("A", {});
+  EXPECT_EQ(loaded("A"), TuningTable{});
+}
+
+TEST_F(SetTuning, TurnsTablesOffWhateverFileThereIs) {
+  write_tuning(path, "A", table_of(16));
+  const Variable file("KOKKOSNN_TUNING_FILE", path.c_str());
+  set_tuning_from_file();
+  ASSERT_EQ(loaded("A"), table_of(16));
+
+  set_tuning_off();
+  EXPECT_EQ(loaded("A"), TuningTable{});
+  set_tuning_from_file();
+  set_tuning("");
+  EXPECT_EQ(loaded("A"), TuningTable{});
+}
+
+TEST_F(SetTuning, RefusesATextThatIsNoneAndLeavesTheTablesAsTheyAre) {
+  set_tuning("A", table_of(16));
+  for (const char* broken : {"{", " ", "{\"format\": \"another\", \"tunings\": []}"}) {
+    try {
+      set_tuning(broken);
+      FAIL() << "nothing was thrown";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_EQ(std::string(error.what()).find("KokkosNN::set_tuning: "), 0u) << error.what();
+    }
+  }
+  EXPECT_EQ(loaded("A"), table_of(16));
+}
+
+TEST_F(SetTuning, LeavesOutWhatAnotherVersionHasMade) {
+  write_tuning(path, "A", table_of(16));
+  std::string old = text();
+  const std::string made_by = "\"library\": \"" + std::string(version()) + "\"";
+  old.replace(old.find(made_by), made_by.size(), "\"library\": \"0.0.0\"");
+
+  set_tuning(old);
+
+  EXPECT_EQ(loaded("A"), TuningTable{});
+}
+
+TEST_F(SetTuning, HasTheTextOfTheFileForOtherProcessesOrNothing) {
+  const Variable file("KOKKOSNN_TUNING_FILE", path.c_str());
+  EXPECT_EQ(tuning_text(), "");
+  write_tuning(path, "A", table_of(16));
+  EXPECT_EQ(tuning_text(), text());
+
+  const auto said = [&] {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(tuning_text(), "");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  write("{");
+  EXPECT_NE(said().find(path + " is ignored: "), std::string::npos);
+  std::filesystem::remove(path);
+  std::filesystem::create_directories(path);
+  EXPECT_NE(said().find("it is a folder"), std::string::npos);
+}
+
+TEST_F(SetTuning, IsWhatPlansAreMadeByFromThenOn) {
+  const Kokkos::DefaultExecutionSpace exec;
+  EXPECT_EQ(device_traits(exec).tuning, nullptr);
+  set_tuning(device_name(exec), table_of(16));
+  const DeviceTraits before = device_traits(exec);
+  set_tuning(device_name(exec), table_of(32));
+
+  ASSERT_NE(before.tuning, nullptr);
+  EXPECT_EQ(*before.tuning, table_of(16)) << "traits that somebody holds keep their table";
+  EXPECT_EQ(*device_traits(exec).tuning, table_of(32));
+  set_tuning_off();
+  EXPECT_EQ(device_traits(exec).tuning, nullptr);
+}
+
+TEST_F(SetTuning, MayBeCalledWhilePlansAreMade) {
+  std::vector<std::thread> threads;
+  std::atomic<int> strange{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int turn = 0; turn < 200; ++turn) {
+        if (i == 0) set_tuning("A", table_of(turn + 1));
+        if (i == 1 && turn % 50 == 0) set_tuning_off();
+        const TuningTable table = loaded("A");
+        if (!table.entries.empty()) strange += table != table_of(table.entries[0].min_cols);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(strange, 0);
+}
+
 TEST_F(TuningFile, IsReplacedWhereItIsBroken) {
   write("{");
   write_tuning(path, "A", table_of(16));
@@ -154,23 +321,6 @@ TEST_F(TuningFile, ThatCannotBeWrittenIsAnErrorThatNamesIt) {
     EXPECT_NE(std::string(error.what()).find(below_a_file), std::string::npos) << error.what();
   }
 }
-
-/// Sets an environment variable, or unsets it, until it goes.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : m_name(name) {
-    const char* old = std::getenv(name);
-    m_was_set       = old != nullptr;
-    if (m_was_set) m_old = old;
-    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
-  }
-  ~Variable() { m_was_set ? setenv(m_name, m_old.c_str(), 1) : unsetenv(m_name); }
-
- private:
-  const char* m_name;
-  bool m_was_set;
-  std::string m_old;
-};
 
 TEST(TuningPath, ComesFromTheVariableThenTheCacheFolderThenTheHome) {
   const Variable home("HOME", "/home/somebody");

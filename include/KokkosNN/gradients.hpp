@@ -117,7 +117,8 @@ void logsumexp_backward(const XView& x, const LseView& lse, const DlseView& dlse
 template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View DxView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                   const SoftmaxOptions& options = {}) {
-  Impl::require_operator("make_plan", op, row_tensors(op) == 2);
+  Impl::require_operator("make_plan", op,
+                         op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward);
   using Views       = Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
   const auto layout = Impl::normalise_gradient(to_string(op), op, Views{y, dy, dy, dx}.tensors(), options);
   return Impl::plan_gradient<Views>(op, exec, layout, options);
@@ -138,7 +139,8 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const LseVie
 /// plan.run();`.
 ///
 /// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a
-/// CUDA or HIP graph. One run at a time: a plan is not for two instances or threads at once.
+/// CUDA or HIP graph, which must not run beside another run of the plan on another stream. Several threads may call
+/// `run()`.
 template <class Exec, class YView, class DyView, class DxView>
 class SoftmaxBackwardPlan
     : public Impl::PlannedGradient<RowOperator::softmax_backward, Exec,

@@ -74,7 +74,7 @@ RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& 
 }
 
 /// A masked_softmax call that is planned once and run often, as SoftmaxPlan: `run()` only enqueues kernels on `exec`,
-/// so it may be captured in a CUDA or HIP graph. The mask's Views must outlive it. One run at a time.
+/// so it may be captured in a CUDA or HIP graph. The mask's Views must outlive it.
 template <class Exec, class XView, class YView>
 class MaskedSoftmaxPlan {
  public:

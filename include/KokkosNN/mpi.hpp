@@ -52,6 +52,7 @@
 //            must be left alone.
 // Cost       as many reads and writes an element as each function says.
 // Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
+// Plans      each rank makes its own; that all go by one tuning file, which one of them reads, see tuning.hpp.
 // Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; a
 // vocabulary
 //            over ranks: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model

@@ -89,9 +89,12 @@ void logsumexp(const XView& x, const LseView& lse, const SoftmaxOptions& options
 }
 
 /// The plan that a call with these arguments follows; checks them as the call does, launches nothing.
+///
+/// \param op  RowOperator::softmax, log_softmax or logsumexp; another one is a std::invalid_argument
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
                   const SoftmaxOptions& options = {}) {
+  Impl::require_operator("make_plan", op, Impl::is_forward(op));
   const auto layout = Impl::normalise(to_string(op), op, Impl::tensor_of(x), Impl::tensor_of(y), options);
   return Impl::plan_views<XView, YView>(op, exec, layout, options);
 }
@@ -144,7 +147,7 @@ class PlannedCall {
 /// A softmax call that is planned once and run often: `SoftmaxPlan plan(exec, x, y, options); plan.run();`.
 ///
 /// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a CUDA or
-/// HIP graph. One run at a time: a plan is not for two instances or threads at once.
+/// HIP graph, which must not run beside another run of the plan on another stream. Several threads may call `run()`.
 template <class Exec, class XView, class YView>
 class SoftmaxPlan : public Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName> {
   using Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName>::PlannedCall;

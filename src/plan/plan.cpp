@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/plan.hpp>
 
+#include <KokkosNN/impl/compiled_kernels.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/primitives/exp.hpp>
 #include <KokkosNN/impl/primitives/lanes.hpp>
@@ -31,9 +32,10 @@ Impl::Policy policy_for(Backend backend, int pack) {
       return Impl::policy_cuda(pack);
     case Backend::hip:
       return Impl::policy_hip(pack);
-    default:
-      return Impl::policy_host(pack);
+    case Backend::host:
+      break;
   }
+  return Impl::policy_host(pack);
 }
 
 /// Plans one problem; each strategy has a function that fills a plan in or says why it cannot.
@@ -77,9 +79,11 @@ class Planner {
       case RowStrategy::split_row:
         split_row();
         break;
-      default:
+      case RowStrategy::inner_lanes:
         inner_lanes();
         break;
+      case RowStrategy::automatic:
+        refuse("there is no such strategy");
     }
     m_plan.eviction = eviction();
     if (prefetches_rows()) prefetch_later_rows();
@@ -120,9 +124,14 @@ class Planner {
 
   /// Exact numbers not with batch invariance: a row at another address would have other sums.
   bool is_packs_per_thread(int k) const {
-    return Impl::is_packs_per_thread(m_traits.backend, k, m_problem.op) ||
-           (!m_is_batch_invariant &&
-            Impl::is_exact_packs(m_traits.backend, k, m_problem.op, m_plan.form, m_problem.x_bytes, m_problem.y_bytes));
+    const RowForm form = m_is_batch_invariant ? RowForm::any : m_plan.form;
+    return Impl::has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes);
+  }
+
+  /// The problem's rows as kernels are compiled for them.
+  Impl::KernelTypes kernel_types() const {
+    return {m_traits.backend,   m_problem.op, m_pack, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
+            has_staged_kernel()};
   }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
@@ -136,9 +145,13 @@ class Planner {
         return std::min(threads_when_looping(), m_traits.max_team_size);
       case RowStrategy::split_row:
         return std::min(threads_when_holding(), m_traits.max_team_size);
-      default:
-        return m_traits.max_team_size;
+      case RowStrategy::automatic:
+      case RowStrategy::vector_lanes:
+      case RowStrategy::team_scratch:
+      case RowStrategy::team_registers:
+        break;
     }
+    return m_traits.max_team_size;
   }
 
   int threads_when_looping() const { return Impl::most_threads_when_looping(m_problem.op); }
@@ -202,6 +215,7 @@ class Planner {
     require("team_size", m_request.team_size, m_plan.team_size);
     require("teams_per_row", m_request.teams_per_row, m_plan.teams_per_row);
     require("launches", m_request.launches, m_plan.launches);
+    if (!Impl::has_kernel(m_plan, kernel_types())) refuse("no kernel is compiled for " + to_string(m_plan));
   }
 
   RowStrategy choose() const {
@@ -471,14 +485,8 @@ class Planner {
            m_problem.rows >= row_bytes * m_policy.staged_rows_per_byte * m_traits.multiprocessors;
   }
 
-  /// Of tensors of one type.
   bool has_staged_kernel() const {
-    if (m_problem.op == RowOperator::logsumexp) return true;
-    if (m_problem.x_type != m_problem.y_type) return false;
-    if (Impl::is_forward(m_problem.op)) return true;
-    const bool sums_rows =
-        m_problem.op == RowOperator::softmax_backward || m_problem.op == RowOperator::log_softmax_backward;
-    return sums_rows && m_problem.dy_type == m_problem.y_type;
+    return Impl::has_staged_types(m_problem.op, m_problem.x_type, m_problem.y_type, m_problem.dy_type);
   }
 
   void vector_lanes_by_scratch() {
@@ -799,7 +807,7 @@ class Planner {
   int inner_most_threads(bool keeps) const {
     return keeps || is_gradient() ? inner_max_team_size() : inner_looping_team_size();
   }
-  int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, m_traits.max_team_size); }
+  int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, max_team_size()); }
 
   int inner_pack(bool keeps) const {
     if (is_gradient()) return Impl::gradient_inner_pack_size(m_traits.backend, m_pack);
@@ -930,9 +938,10 @@ const char* to_string(RowOperator op) {
       return "cross_entropy";
     case RowOperator::cross_entropy_backward:
       return "cross_entropy_backward";
-    default:
+    case RowOperator::cross_entropy_with_gradient:
       return "cross_entropy_with_gradient";
   }
+  return "unknown operator";
 }
 
 const char* to_string(RowStrategy strategy) {
@@ -949,9 +958,10 @@ const char* to_string(RowStrategy strategy) {
       return "split_row";
     case RowStrategy::inner_lanes:
       return "inner_lanes";
-    default:
+    case RowStrategy::automatic:
       return "automatic";
   }
+  return "unknown strategy";
 }
 
 const char* to_string(ElementType type) {
@@ -964,9 +974,10 @@ const char* to_string(ElementType type) {
       return "f16";
     case ElementType::bf16:
       return "bf16";
-    default:
+    case ElementType::other:
       return "other";
   }
+  return "unknown type";
 }
 
 const char* to_string(Backend backend) {
@@ -975,9 +986,10 @@ const char* to_string(Backend backend) {
       return "cuda";
     case Backend::hip:
       return "hip";
-    default:
+    case Backend::host:
       return "host";
   }
+  return "unknown backend";
 }
 
 }  // namespace KokkosNN

@@ -158,9 +158,16 @@ RegisterTable registers_cuda(RowOperator op, int pack, bool moves_packs) {
       return by_pack(pack, registers_logsumexp, registers_logsumexp, registers_logsumexp);
     case RowOperator::masked_softmax_backward:
       return by_pack(pack, registers_gpu, registers_masked_v4, registers_masked_v8);
-    default:
-      return registers_gpu;
+    case RowOperator::softmax:
+    case RowOperator::log_softmax:
+    case RowOperator::logsumexp:
+    case RowOperator::masked_softmax:
+    case RowOperator::cross_entropy:
+    case RowOperator::cross_entropy_backward:
+    case RowOperator::cross_entropy_with_gradient:
+      break;
   }
+  return registers_gpu;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -75,12 +76,72 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-/// A tuning file as it is; throws where it is none.
-Impl::Json parsed(const std::string& path) {
-  Impl::Json file = Impl::Json::parse(contents(path));
+/// Whether there is something at a path that is to be a tuning file; a device, as /dev/null, is none. Throws where it
+/// can't be one, or can't be looked at.
+bool is_file(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::directory) throw std::runtime_error("it is a folder");
+  if (status.type() == std::filesystem::file_type::none) throw std::runtime_error(error.message());
+  return status.type() == std::filesystem::file_type::regular;
+}
+
+/// A tuning file's text as it is; throws where it is none.
+Impl::Json parsed(std::string_view text) {
+  Impl::Json file = Impl::Json::parse(text);
   if (file["format"].text() != format) throw std::runtime_error("its format is '" + file["format"].text() + "'");
   return file;
 }
+
+TuningTable table_of(const Impl::Json& tuning) {
+  TuningTable table;
+  for (const Impl::Json& entry : tuning["entries"].items()) table.entries.push_back(entry_of(entry));
+  return table;
+}
+
+/// The tables of a tuning file's text that this version of the library has made, by their devices.
+std::map<std::string, TuningTable> tables_of(std::string_view text) {
+  std::map<std::string, TuningTable> tables;
+  const Impl::Json file = parsed(text);
+  for (const Impl::Json& tuning : file["tunings"].items()) {
+    const std::string& device = tuning["device"].text();
+    if (tuning["library"].text() == version()) tables.emplace(device, table_of(tuning));
+  }
+  return tables;
+}
+
+std::string warning_of(const std::string& path, const std::exception& error) {
+  return "KokkosNN: the tuning file " + path + " is ignored: " + error.what();
+}
+
+void warn(const std::string& warning) {
+  if (!warning.empty() && Kokkos::show_warnings()) std::cerr << warning << std::endl;
+}
+
+/// The tables that plans go by.
+struct Tunings {
+  std::mutex mutex;
+  std::map<std::string, const TuningTable*, std::less<>> by_device;
+  std::deque<TuningTable>
+      all;  ///< also those that were replaced: plans are being made by them, and traits point to them
+  bool come_from_file = true;
+
+  /// For good: plans may be made later than statics are destroyed.
+  static Tunings& get() {
+    static Tunings& tunings = *new Tunings;
+    return tunings;
+  }
+
+  const TuningTable* add(std::string_view device, TuningTable table) {
+    const TuningTable* added              = table.entries.empty() ? nullptr : &all.emplace_back(std::move(table));
+    return by_device[std::string(device)] = added;
+  }
+
+  void start_anew(bool from_file) {
+    by_device.clear();
+    come_from_file = from_file;
+  }
+};
 
 /// Holds the lock of a file that several processes may write, for as long as it lives.
 class FileLock {
@@ -124,22 +185,19 @@ std::string tuning_file() {
 
 TuningTable read_tuning(const std::string& path, std::string_view device, std::string& warning) {
   warning.clear();
-  if (!std::filesystem::is_regular_file(path)) return {};
   try {
-    const Impl::Json file = parsed(path);
-    TuningTable table;
-    bool is_old = false;
+    if (!is_file(path)) return {};
+    const Impl::Json file = parsed(contents(path));
+    bool is_old           = false;
     for (const Impl::Json& tuning : file["tunings"].items()) {
       if (tuning["device"].text() != device) continue;
       is_old = tuning["library"].text() != version();
-      if (is_old) continue;
-      for (const Impl::Json& entry : tuning["entries"].items()) table.entries.push_back(entry_of(entry));
-      return table;
+      if (!is_old) return table_of(tuning);
     }
     if (is_old)
       throw std::runtime_error(std::string("it was made by another version than ") + version() + "; run perf/tune");
   } catch (const std::exception& error) {
-    warning = "KokkosNN: the tuning file " + path + " is ignored: " + error.what();
+    warning = warning_of(path, error);
   }
   return {};
 }
@@ -153,7 +211,7 @@ void write_tuning(const std::string& path, std::string_view device, const Tuning
 
   std::vector<Json> tunings;
   try {
-    const Json file = parsed(path);
+    const Json file = parsed(contents(path));
     for (const Json& tuning : file["tunings"].items()) {
       const bool is_replaced = tuning["device"].text() == device && tuning["library"].text() == version();
       if (!is_replaced) tunings.push_back(tuning);
@@ -176,21 +234,60 @@ void write_tuning(const std::string& path, std::string_view device, const Tuning
   std::filesystem::rename(next, path);
 }
 
+std::string tuning_text() {
+  const std::string path = tuning_file();
+  try {
+    if (path.empty() || !is_file(path)) return "";
+    std::string text = contents(path);
+    tables_of(text);  // or it throws
+    return text;
+  } catch (const std::exception& error) {
+    warn(warning_of(path, error));
+    return "";
+  }
+}
+
+void set_tuning(std::string_view text) {
+  std::map<std::string, TuningTable> tables;
+  try {
+    if (!text.empty()) tables = tables_of(text);
+  } catch (const std::exception& error) {
+    throw std::invalid_argument(std::string("KokkosNN::set_tuning: the text is not that of a tuning file: ") +
+                                error.what());
+  }
+  Tunings& tunings = Tunings::get();
+  const std::lock_guard guard(tunings.mutex);
+  tunings.start_anew(false);
+  for (auto& [device, table] : tables) tunings.add(device, std::move(table));
+}
+
+void set_tuning(std::string_view device, const TuningTable& table) {
+  Tunings& tunings = Tunings::get();
+  const std::lock_guard guard(tunings.mutex);
+  tunings.add(device, table);
+}
+
+void set_tuning_off() { set_tuning(""); }
+
+void set_tuning_from_file() {
+  Tunings& tunings = Tunings::get();
+  const std::lock_guard guard(tunings.mutex);
+  tunings.start_anew(true);
+}
+
 namespace Impl {
 
 const TuningTable* loaded_tuning(std::string_view device) {
-  static std::mutex mutex;
-  static std::map<std::string, TuningTable, std::less<>> tables;  // a node stays where it is
-  const std::lock_guard guard(mutex);
-  auto found = tables.find(device);
-  if (found == tables.end()) {
-    const std::string path = tuning_file();
-    std::string warning;
-    TuningTable table = path.empty() ? TuningTable{} : read_tuning(path, device, warning);
-    if (!warning.empty() && Kokkos::show_warnings()) std::cerr << warning << std::endl;
-    found = tables.emplace(device, std::move(table)).first;
-  }
-  return found->second.entries.empty() ? nullptr : &found->second;
+  Tunings& tunings = Tunings::get();
+  const std::lock_guard guard(tunings.mutex);
+  const auto found = tunings.by_device.find(device);
+  if (found != tunings.by_device.end()) return found->second;
+  if (!tunings.come_from_file) return nullptr;
+  const std::string path = tuning_file();
+  std::string warning;
+  TuningTable table = path.empty() ? TuningTable{} : read_tuning(path, device, warning);
+  warn(warning);
+  return tunings.add(device, std::move(table));
 }
 
 const std::string& host_name() {

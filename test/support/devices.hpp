@@ -4,7 +4,14 @@
 
 #include <KokkosNN/plan.hpp>
 
+#include <cstdint>
+
 namespace KokkosNNTest {
+
+using KokkosNN::Backend;
+using KokkosNN::DeviceTraits;
+using KokkosNN::ElementType;
+using KokkosNN::RowProblem;
 
 /// A GPU for the planner, which need not be there.
 inline KokkosNN::DeviceTraits h200() {
@@ -19,6 +26,44 @@ inline KokkosNN::DeviceTraits h200() {
   traits.prefetches       = true;
   traits.evicts_as_told   = true;
   return traits;
+}
+
+/// One of another kind.
+inline DeviceTraits wave64() {
+  DeviceTraits traits;
+  traits.backend          = Backend::hip;
+  traits.lanes            = 64;
+  traits.multiprocessors  = 104;
+  traits.max_team_size    = 1024;
+  traits.resident_threads = 1024;
+  traits.scratch[0]       = 64 * 1024;
+  return traits;
+}
+
+inline DeviceTraits host(int threads) {
+  DeviceTraits traits;
+  traits.backend          = Backend::host;
+  traits.lanes            = 1;
+  traits.multiprocessors  = threads;
+  traits.max_team_size    = threads;
+  traits.resident_threads = 1;
+  traits.scratch[0]       = 32 * 1024;
+  traits.scratch[1]       = 20 * 1024 * 1024;
+  return traits;
+}
+
+inline RowProblem problem(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
+                          ElementType y = ElementType::f32) {
+  const auto bytes = [](ElementType type) { return type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2; };
+  RowProblem p;
+  p.x_type            = x;
+  p.y_type            = y;
+  p.x_bytes           = bytes(x);
+  p.y_bytes           = bytes(y);
+  p.accumulator_bytes = x == ElementType::f64 || y == ElementType::f64 ? 8 : 4;
+  p.rows              = rows;
+  p.cols              = cols;
+  return p;
 }
 
 }  // namespace KokkosNNTest

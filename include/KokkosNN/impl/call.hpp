@@ -110,7 +110,7 @@ void reserve_workspace(const Exec& exec, const RowPlan& plan, WorkspaceView<Exec
   using X    = typename XView::non_const_value_type;
   using Y    = typename YView::non_const_value_type;
   using Math = typename ViewCall<Exec, op, X, Y>::Math;
-  if (plan.strategy == RowStrategy::split_row) grow(exec, workspace, split_workspace_bytes<Math>(plan));
+  reserve_split_workspace<Math>(exec, plan, workspace);
 }
 
 }  // namespace KokkosNN::Impl

@@ -149,12 +149,13 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   const bool is_reduced = options.reduction != Reduction::none && writes_loss;
   Pointers data         = given;
 
-  LossWorkspace<A> workspace;
   const bool sums_weights = smooths && data.weights.data != nullptr;
-  if (is_mean || is_reduced || sums_weights) {
-    const std::size_t bytes = LossWorkspace<A>::bytes(is_reduced ? layout.rows : 0);
-    workspace = LossWorkspace<A>(WorkspacePool<ExecutionSpace, WorkspaceUse::sums>::get(exec, bytes).data());
-  }
+  const bool has_sums     = is_mean || is_reduced || sums_weights;
+  require_launching_thread(exec, function);
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> memory(
+      exec, has_sums ? LossWorkspace<A>::bytes(is_reduced ? layout.rows : 0) : 0);
+  LossWorkspace<A> workspace;
+  if (has_sums) workspace = LossWorkspace<A>(memory.data());
   if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.shard.classes, workspace);
   if (is_mean) {
     Sums::of_rows(exec, function, {{labels_of<RowMap>(layout, data)}, data.weights, options.ignore_index, layout.shard},

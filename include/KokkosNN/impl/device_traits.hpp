@@ -30,6 +30,9 @@ inline constexpr int max_threads_when_wide    = 512;
 constexpr int least_residency(Backend backend) { return backend == Backend::hip ? 4 : 1; }
 inline constexpr int resident_threads_hip = 4 * 4 * 64;
 
+/// Throws std::invalid_argument for a call on Kokkos::Threads by another thread than the one that may.
+[[noreturn]] KOKKOSNN_EXPORT void refuse_launching_thread(std::string_view call);
+
 /// The one switch over backends: where code for an execution space runs.
 template <class ExecutionSpace>
 constexpr Backend backend_of() {
@@ -40,6 +43,29 @@ constexpr Backend backend_of() {
   if constexpr (std::is_same_v<ExecutionSpace, Kokkos::HIP>) return Backend::hip;
 #endif
   return Backend::host;
+}
+
+/// Threads that kernels run on: on a host those of the instance, also where its caller is one of several threads of an
+/// OpenMP region, whose number Kokkos calls the concurrency of all instances then.
+template <class ExecutionSpace>
+int threads_of([[maybe_unused]] const ExecutionSpace& exec) {
+#if defined(KOKKOS_ENABLE_OPENMP)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::OpenMP>) {
+    return std::max(1, exec.impl_internal_space_instance()->thread_pool_size());
+  }
+#endif
+  return std::max(1, int(exec.concurrency()));
+}
+
+/// Throws where this thread must launch nothing: Kokkos::Threads works for the thread that initialised Kokkos, and
+/// finds another one out when that has already disturbed the kernel that runs.
+template <class ExecutionSpace>
+void require_launching_thread([[maybe_unused]] const ExecutionSpace& exec, [[maybe_unused]] std::string_view call) {
+#if defined(KOKKOS_ENABLE_THREADS)
+  if constexpr (std::is_same_v<ExecutionSpace, Kokkos::Threads>) {
+    if (!Kokkos::Impl::ThreadsInternal::is_process()) refuse_launching_thread(call);
+  }
+#endif
 }
 
 /// Elements that a thread loads at once: 16 bytes of the wider type on a GPU; on a host a short loop that the compiler
@@ -325,9 +351,10 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
 #endif
   if constexpr (Impl::backend_of<ExecutionSpace>() == Backend::host) {
     Kokkos::TeamPolicy<ExecutionSpace> probe(exec, 1, 1);
-    traits.lanes            = 1;
-    traits.multiprocessors  = std::max(1, int(exec.concurrency()));
-    traits.max_team_size    = probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{});
+    traits.lanes           = 1;
+    traits.multiprocessors = Impl::threads_of(exec);
+    traits.max_team_size =
+        std::min(traits.multiprocessors, probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{}));
     traits.resident_threads = 1;
     traits.cache            = Impl::host_cache_bytes(traits.multiprocessors);
     traits.scratch[0]       = static_cast<std::size_t>(Kokkos::TeamPolicy<ExecutionSpace>::scratch_size_max(0));

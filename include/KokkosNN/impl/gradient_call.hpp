@@ -135,7 +135,7 @@ class PlannedGradient {
         m_plan(plan_gradient<Views>(op, exec, m_layout, options)) {
     Views::template check<Exec>();
     using Math = typename GradientCall<Exec, op, typename Views::X, typename Views::D, typename Views::Dx>::Math;
-    if (m_plan.strategy == RowStrategy::split_row) grow(exec, m_workspace, split_workspace_bytes<Math>(m_plan));
+    reserve_split_workspace<Math>(exec, m_plan, m_workspace);
   }
 
   void run_on(const Views& views) const {

@@ -106,6 +106,7 @@ struct GradientCall {
 
   static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
                         const GradientPointers<X, D, Y>& data) {
+    require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A), false});
     constexpr int inner_V    = gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();

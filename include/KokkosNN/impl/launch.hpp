@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_LAUNCH_HPP
 #define KOKKOSNN_IMPL_LAUNCH_HPP
 
+#include <KokkosNN/impl/compiled_kernels.hpp>
 #include <KokkosNN/impl/device_traits.hpp>
 #include <KokkosNN/impl/kernels/few_rows.hpp>
 #include <KokkosNN/impl/kernels/host_inner.hpp>
@@ -24,6 +25,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 // From a plan to a launch: picks the kernel that the plan names. No threshold lives here.
 
@@ -40,6 +42,7 @@ struct Teams {
 /// Launches a kernel functor, compiled for `Bounds`, a Kokkos::LaunchBounds.
 template <class Bounds, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
+  require_launching_thread(exec, label);
   Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
   constexpr std::size_t alignment = 16;  // the kernels ask for aligned scratch
   if (teams.scratch_bytes > 0) {
@@ -86,6 +89,18 @@ template <class Math>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
   if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Math::State);
   return split_row_workspace_bytes<typename Math::State>(plan.league_size);
+}
+
+/// Makes room for it in a plan that keeps one.
+template <class Math, class ExecutionSpace>
+void reserve_split_workspace(const ExecutionSpace& exec, const RowPlan& plan, WorkspaceView<ExecutionSpace>& own) {
+  if (plan.strategy != RowStrategy::split_row) return;
+  const std::size_t bytes = split_workspace_bytes<Math>(plan);
+  if (plan.launches == 2) {
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::states>(exec, bytes, &own);
+  } else {
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes>(exec, bytes, &own);
+  }
 }
 
 /// Where an operator keeps rows.
@@ -147,8 +162,12 @@ struct RowsCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   static constexpr bool has_rims   = Source::form == RowForm::shifted;
   using Kept                       = Storages<op, Source, A, V, backend>;
+  static constexpr KernelTypes types{
+      backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(A), has_staged_kernel<Source, Sink>};
   template <int K>
   using Registers = typename Kept::template Registers<K>;
+  template <WorkspaceUse use>
+  using Lease = WorkspaceLease<ExecutionSpace, use>;
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
@@ -163,6 +182,8 @@ struct RowsCall {
       backend == Backend::host && lanes_of<A> > 1 && !has_rims && HasHostStorage<Kept, Math>;
 
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    require_kernel(plan, types);
+    if (plan.form != Source::form) refuse_plan_without_kernel(plan);
     if (plan.strategy == RowStrategy::split_row) return run_on_split_rows(own_workspace);
     if (plan.staged) return run_staged();
     if constexpr (runs_in_pieces) {
@@ -177,23 +198,26 @@ struct RowsCall {
     switch (plan.strategy) {
       case RowStrategy::vector_lanes:
       case RowStrategy::team_registers:
-        run_in_registers();
-        break;
+        return run_in_registers();
       case RowStrategy::team_scratch:
-        if constexpr (!is_elementwise(op)) run_in_team<max_threads_per_team, typename Kept::Scratch>();
+        if constexpr (!is_elementwise(op)) return run_in_team<max_threads_per_team, typename Kept::Scratch>();
         break;
       case RowStrategy::team_online:
-        run_in_team<most_threads_when_looping(op), typename Kept::Online>();
+        return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
+      case RowStrategy::automatic:
+      case RowStrategy::split_row:
+      case RowStrategy::inner_lanes:
         break;
-      default:
-        Kokkos::abort("KokkosNN: a plan without a strategy was launched");
     }
+    refuse_plan_without_kernel(plan);
   }
 
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    require_launching_thread(exec, to_string(op));
     if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
       if (plan.launches == 2) return run_split_twice(own_workspace);
     }
+    if (plan.launches != 1) refuse_plan_without_kernel(plan);
     run_split(own_workspace);
   }
 
@@ -209,62 +233,57 @@ struct RowsCall {
 
   /// vector_lanes and team_registers only.
   void run_in_registers() const {
-    switch (plan.packs_per_thread) {
-      case 1:
-        return run_with_packs<1>();
-      case 2:
-        return run_with_packs<2>();
-      case 3:
-        return run_with_packs<3>();
-      case 4:
-        return run_with_packs<4>();
-      case 5:
-        return run_with_packs<5>();
-      case 6:
-        return run_with_packs<6>();
-      case 10:
-        return run_with_packs<10>();
-      default:
-        return run_with_packs<8>();
+    const auto run_one_of = [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return (... || run_if_packs<pack_counts[i]>());
+    };
+    if (!run_one_of(std::make_index_sequence<pack_counts.size()>{})) refuse_plan_without_kernel(plan);
+  }
+
+  /// Runs a kernel of K packs a thread, if that is what the plan has and there is one.
+  template <int K>
+  bool run_if_packs() const {
+    if constexpr (has_register_kernel(backend, K, op, Source::form, types.x_bytes, types.y_bytes)) {
+      if (plan.packs_per_thread == K) {
+        run_with_packs<K>();
+        return true;
+      }
     }
+    return false;
   }
 
   template <int K>
   void run_with_packs() const {
-    constexpr int x_bytes = element_bytes<Source>;
-    constexpr int y_bytes = element_bytes<Sink>;
-    if constexpr (is_packs_per_thread(backend, K, op) ||
-                  is_exact_packs(backend, K, op, Source::form, x_bytes, y_bytes)) {
-      using Storage = typename Registers<K>::type;
-      if constexpr (has_few_rows_kernel(backend, K, op, Source::form, x_bytes, y_bytes)) {
-        using Kernel = FewRows<op, V, Storage, Math, Source, Sink>;
-        if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, sink, cols, math});
-      }
-      if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Storage>) {
-        constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
-        if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Storage>();
-      }
-      // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
-      // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
-      // the registers of a kernel do not depend on its team.)
-      constexpr bool has_rims_and_label = has_rims && is_cross_entropy(op);
-      if constexpr (backend == Backend::cuda && is_masked(op)) {
-        constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
-        constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
-        if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
-          if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
-        }
-      } else if constexpr (backend == Backend::cuda && is_wide(V, K * row_tensors(op)) &&
-                           (Source::form == RowForm::any || sizeof(A) == 8 || has_rims_and_label)) {
-        constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
-        if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
-      }
-      if constexpr (is_light(backend, K, op, Source::form, x_bytes, y_bytes)) {
-        constexpr int residency = 2;
-        if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Storage, residency>();
-      }
-      run_in_team<max_threads_per_team, Storage>();
+    constexpr int x_bytes = types.x_bytes;
+    constexpr int y_bytes = types.y_bytes;
+    using Storage         = typename Registers<K>::type;
+    if constexpr (has_few_rows_kernel(backend, K, op, Source::form, x_bytes, y_bytes)) {
+      using Kernel = FewRows<op, V, Storage, Math, Source, Sink>;
+      if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, sink, cols, math});
     }
+    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Storage>) {
+      constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
+      if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Storage>();
+    }
+    // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
+    // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
+    // the registers of a kernel do not depend on its team.)
+    constexpr bool has_rims_and_label = has_rims && is_cross_entropy(op);
+    if constexpr (backend == Backend::cuda && is_masked(op)) {
+      constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
+      constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
+      if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
+        if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
+      }
+    } else if constexpr (backend == Backend::cuda && is_wide(V, K * row_tensors(op)) &&
+                         (Source::form == RowForm::any || sizeof(A) == 8 || has_rims_and_label)) {
+      constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
+      if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
+    }
+    if constexpr (is_light(backend, K, op, Source::form, x_bytes, y_bytes)) {
+      constexpr int residency = 2;
+      if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Storage, residency>();
+    }
+    run_in_team<max_threads_per_team, Storage>();
   }
 
   template <int max_threads, class Storage, int residency = least_residency(backend)>
@@ -307,6 +326,8 @@ struct RowsCall {
                             StagedGradients<op, V, Math, typename Sink::value_type>{
                                 source.y.data, source.dy.data, sink.data, rows, math, columns, source.y.line_policy()});
       }
+    } else {
+      refuse_plan_without_kernel(plan);
     }
   }
 
@@ -328,8 +349,8 @@ struct RowsCall {
   }
 
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    const auto workspace = workspace_of<WorkspaceUse::mailboxes>(own_workspace);
-    const auto start     = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
+    const Lease<WorkspaceUse::mailboxes> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    const auto start = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
       using Storage = typename decltype(storage)::type;
       constexpr int max_threads =
           overlaps ? most_threads_when_holding(backend, op, Source::form) : most_threads_when_looping(op);
@@ -349,10 +370,10 @@ struct RowsCall {
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    using Storage        = typename Registers<max_packs_per_thread(backend)>::type;
-    using State          = typename Math::State;
-    const auto workspace = workspace_of<WorkspaceUse::states>(own_workspace);
-    auto* const states   = reinterpret_cast<State*>(workspace.data());
+    using Storage = typename Registers<max_packs_per_thread(backend)>::type;
+    using State   = typename Math::State;
+    const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    auto* const states = reinterpret_cast<State*>(workspace.data());
     const RowShares shares{cols, plan.teams_per_row, share()};
     constexpr int max_threads = is_masked(op) ? max_threads_when_wide : max_threads_per_team;
     launch<max_threads>(exec, plan,
@@ -364,14 +385,6 @@ struct RowsCall {
                         WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
                                                                        static_cast<int>(plan.scratch_bytes), states});
   }
-
-  template <WorkspaceUse use>
-  WorkspaceView<ExecutionSpace> workspace_of(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    const std::size_t bytes = split_workspace_bytes<Math>(plan);
-    if (own_workspace == nullptr) return WorkspacePool<ExecutionSpace, use>::get(exec, bytes);
-    grow(exec, *own_workspace, bytes);
-    return *own_workspace;
-  }
 };
 
 /// One call on rows that lie side by side.
@@ -382,6 +395,9 @@ struct InnerCall {
   static constexpr int x_bytes               = sizeof(typename Source::value_type);
   static constexpr bool runs_on_host_vectors = backend == Backend::host && lanes_of<A> != 1;
 
+  static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
+  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A), false};
+
   const ExecutionSpace& exec;
   const RowPlan& plan;
   const RowLayout& layout;
@@ -390,6 +406,7 @@ struct InnerCall {
   Sink sink;
 
   void run() const {
+    require_kernel(plan, types);
     if constexpr (runs_on_host_vectors) {
       launch<max_threads_per_team>(
           exec, plan,

@@ -187,7 +187,7 @@ class PreparedMask {
 
   void reserve_workspace(const Exec& exec, const RowPlan& plan, WorkspaceView<Exec>& workspace) const {
     using Math = typename MaskedCall<Exec, X, Y, false>::Math;  // the same with single elements
-    if (plan.strategy == RowStrategy::split_row) grow(exec, workspace, split_workspace_bytes<Math>(plan));
+    reserve_split_workspace<Math>(exec, plan, workspace);
   }
 
  private:

@@ -150,6 +150,7 @@ template <class ExecutionSpace, class Y, class D>
 void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const Arguments& call) {
   const MaskSums& sums = call.sums;
   if (sums.results() == 0) return;
+  require_launching_thread(exec, "masked_softmax_backward");
   const auto ceil_div         = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t tiles    = sums.sums_columns ? 1 : ceil_div(sums.cols, threads * columns);
   const std::int64_t at_once  = sums.sums_columns ? threads : 1;  // reduced rows that a team adds at a time
@@ -157,8 +158,8 @@ void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const A
   const std::int64_t chunks   = std::clamp<std::int64_t>(ceil_div(teams, sums.kept * tiles), 1, most);
   const std::int64_t rows     = sums.rows();
   const std::int64_t partials = chunks > 1 ? chunks * sums.results() : 0;
-  const auto workspace        = WorkspacePool<ExecutionSpace, WorkspaceUse::sums>::get(
-             exec, static_cast<std::size_t>(std::max<std::int64_t>(1, 2 * rows + partials)) * sizeof(double));
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
+      exec, static_cast<std::size_t>(std::max<std::int64_t>(1, 2 * rows + partials)) * sizeof(double));
   auto* const dots   = reinterpret_cast<double*>(workspace.data());
   auto* const totals = dots + rows;
   auto* const parts  = totals + rows;

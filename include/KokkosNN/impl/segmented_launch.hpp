@@ -48,12 +48,11 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   using Workspace          = SegmentedWorkspace<typename Operation::State>;
   using Bounds             = Kokkos::LaunchBounds<>;
   const std::int64_t count = plan.chunks.count;
+  const bool has_parts     = count > 1;
+  const std::size_t bytes  = has_parts ? Workspace::bytes(count, plan.heads) : 0;
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::states> memory(exec, bytes);
   Workspace workspace{nullptr, nullptr, nullptr, plan.heads};
-  if (count > 1) {
-    const std::size_t bytes = Workspace::bytes(count, plan.heads);
-    const auto memory       = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, bytes);
-    workspace               = Workspace::in(memory.data(), count, plan.heads);
-  }
+  if (has_parts) workspace = Workspace::in(memory.data(), count, plan.heads);
   launch<Bounds>(exec, to_string(plan, "chunks", plan.team_size),
                  {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
                  ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.scratch_level,
@@ -120,15 +119,14 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   // On HIP as many for all kernels: what a fifth team would leave of the registers spills.
   constexpr int at_once_short = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), true);
   constexpr int at_once_long  = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), false);
+  const bool has_long         = plan.has_long_rows;
+  const std::int64_t capacity = has_long ? List::capacity_for(plan.chunks.elements * plan.heads, plan.warp_elements) : 0;
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes> counter(exec, has_long ? sizeof(std::int64_t) : 0);
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::states> memory(exec, has_long ? List::bytes(capacity) : 0);
   List list{};
-  if (plan.has_long_rows) {
-    const std::int64_t capacity = List::capacity_for(plan.chunks.elements * plan.heads, plan.warp_elements);
-    const auto counter = WorkspacePool<ExecutionSpace, WorkspaceUse::mailboxes>::get(exec, sizeof(std::int64_t));
-    const auto memory  = WorkspacePool<ExecutionSpace, WorkspaceUse::states>::get(exec, List::bytes(capacity));
-    list               = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
-  }
+  if (has_long) list = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
   launch_short_rows<at_once_short>(exec, plan, op, rows, list);
-  if (!plan.has_long_rows) return;
+  if (!has_long) return;
   using Bounds               = Kokkos::LaunchBounds<segment_team_size, at_once_long>;
   const std::int64_t at_once = std::int64_t(device_traits(exec).multiprocessors) * at_once_long;
   const Teams resident{std::min(at_once, list.capacity), plan.team_size, 0, 0};
@@ -173,6 +171,7 @@ template <class ExecutionSpace, class MakeOperation>
 void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type, const MakeOperation& operation,
                    const SegmentedArguments& arguments) {
   using Operation = decltype(operation(std::integral_constant<int, 0>{}));
+  require_launching_thread(exec, to_string(op));
   SegmentedProblem problem;
   problem.op                = op;
   problem.type              = type;

@@ -211,8 +211,8 @@ class ShardedCrossEntropyCall {
     prepare_together(m_function, m_comm, [&] { return prepare(); });
     const bool is_mean    = m_options.reduction == Reduction::mean;
     const bool is_reduced = m_options.reduction != Reduction::none;
-    const LossWorkspace<A> sums(
-        WorkspacePool<Exec, WorkspaceUse::sums>::get(exec(), LossWorkspace<A>::bytes(is_reduced ? rows() : 0)).data());
+    const WorkspaceLease<Exec, WorkspaceUse::sums> memory(exec(), LossWorkspace<A>::bytes(is_reduced ? rows() : 0));
+    const LossWorkspace<A> sums(memory.data());
     start_sums(sums);
     const Tensor loss = is_reduced ? values_of_rows(sums.row_losses) : m_tensors.loss;
     if (rows() > 0) exchange(loss);

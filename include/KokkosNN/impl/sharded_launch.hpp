@@ -33,6 +33,9 @@ constexpr int most_threads_online(RowOperator op, RowForm form) {
 template <RowOperator op, int V, class Storage, class Exec, class Math, class Source, class Sink>
 void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Math& math,
                    const Source& source, const Sink& sink) {
+  constexpr Backend backend = backend_of<Exec>();
+  require_kernel(
+      plan, {backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(typename Math::accumulator), false});
   launch<most_threads_online(op, Source::form)>(
       exec, plan,
       RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, source, sink, math, layout.rows, layout.cols));
@@ -68,6 +71,7 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout,
 template <class Exec, class F>
 void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, const F& f) {
   if (n == 0) return;
+  require_launching_thread(exec, label);
   const Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>> policy(exec, 0, n);
   Kokkos::parallel_for(
       label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), f);

@@ -2,6 +2,8 @@
 #ifndef KOKKOSNN_IMPL_KERNELS_FIRST_INDEX_HPP
 #define KOKKOSNN_IMPL_KERNELS_FIRST_INDEX_HPP
 
+#include <KokkosNN/impl/device_traits.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
@@ -25,6 +27,7 @@ struct LowerToIndex {
 /// The least i in [0, n) for which holds(i), else n. Waits for `exec`.
 template <class ExecutionSpace, class Predicate>
 std::int64_t first_index(const ExecutionSpace& exec, const std::string& label, std::int64_t n, const Predicate& holds) {
+  require_launching_thread(exec, label);
   using Range         = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
   using OnHost        = Kokkos::View<std::int64_t, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   std::int64_t result = n;

@@ -286,12 +286,9 @@ struct LossSums {
   static void sum(const ExecutionSpace& exec, const char* function, const char* what, const Term& term, std::int64_t n,
                   double* parts, const Result& result) {
     const std::int64_t teams = teams_for(n);
-    int* done = nullptr;
-    if (teams > 1) {
-      using Pool = WorkspacePool<ExecutionSpace, WorkspaceUse::mailboxes>;
-      done       = reinterpret_cast<int*>(Pool::get(exec, sizeof(std::int64_t)).data());
-    }
-    using Bounds = Kokkos::LaunchBounds<max_threads_per_team, 1>;
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes> counter(exec, teams > 1 ? sizeof(std::int64_t) : 0);
+    int* const done = reinterpret_cast<int*>(counter.data());
+    using Bounds    = Kokkos::LaunchBounds<max_threads_per_team, 1>;
     const Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams), team_size, 1);
     // As the rows' kernels: nothing waits for a copy of the functor.
     Kokkos::parallel_for(std::string("KokkosNN::") + function + '[' + what + ']',

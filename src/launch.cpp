@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/compiled_kernels.hpp>
+#include <KokkosNN/impl/device_traits.hpp>
+
+#include <stdexcept>
+#include <string>
+
+namespace KokkosNN::Impl {
+namespace {
+
+/// A function's name, or a kernel's label, at the head of a message.
+std::string head_of(std::string_view call) {
+  return (call.starts_with("KokkosNN::") ? "" : "KokkosNN::") + std::string(call) + ": ";
+}
+
+}  // namespace
+
+void refuse_launching_thread(std::string_view call) {
+  throw std::invalid_argument(head_of(call) +
+                              "Kokkos::Threads runs kernels for the host thread alone that initialised "
+                              "Kokkos, and this is another one");
+}
+
+void refuse_plan_without_kernel(const RowPlan& plan) {
+  throw std::logic_error(head_of(to_string(plan)) + "no kernel is compiled for this plan");
+}
+
+}  // namespace KokkosNN::Impl
