@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Every, CudaGraph,
                          ::testing::Values(RowStrategy::automatic, RowStrategy::vector_lanes, RowStrategy::team_scratch,
                                            RowStrategy::team_registers, RowStrategy::team_online,
                                            RowStrategy::split_row, RowStrategy::inner_lanes),
-                         [](const auto& info) { return std::string(KokkosNN::to_string(info.param)); });
+                         [](const auto& test) { return std::string(KokkosNN::to_string(test.param)); });
 
 TEST_P(CudaGraph, ACapturedPlanGivesTheRightResultForNewInputAtEveryLaunch) {
   const Stream stream;

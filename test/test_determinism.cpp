@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Every, RunToRun,
                          ::testing::Values(RowStrategy::automatic, RowStrategy::vector_lanes, RowStrategy::team_scratch,
                                            RowStrategy::team_registers, RowStrategy::team_online,
                                            RowStrategy::split_row, RowStrategy::inner_lanes),
-                         [](const auto& info) { return std::string(KokkosNN::to_string(info.param)); });
+                         [](const auto& test) { return std::string(KokkosNN::to_string(test.param)); });
 
 template <RowOperator Op>
 void runs_agree(RowStrategy strategy, std::int64_t rows, std::int64_t cols) {

@@ -53,7 +53,7 @@ bool is_kokkos_own(const std::string& label) { return label.rfind("Kokkos::", 0)
 class KokkosBehaviour : public ::testing::TestWithParam<RowStrategy> {};
 
 INSTANTIATE_TEST_SUITE_P(Every, KokkosBehaviour, ::testing::ValuesIn(all_strategies),
-                         [](const auto& info) { return std::string(KokkosNN::to_string(info.param)); });
+                         [](const auto& test) { return std::string(KokkosNN::to_string(test.param)); });
 
 TEST_P(KokkosBehaviour, EveryLabelStartsWithKokkosNN) {
   const ThreeCalls calls(GetParam());

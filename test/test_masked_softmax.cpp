@@ -163,7 +163,7 @@ TYPED_TEST(MaskedSoftmax, ASoftcapBoundsTheLogits) {
 TYPED_TEST(MaskedSoftmax, ASinkJoinsTheSumOfItsHead) {
   for (const double size : {0.0, 2.0, 60.0, -60.0}) {
     const MaskData<float, 1> sinks(right({3}),
-                                   [&](const Index& i) { return static_cast<float>(size * (1 - 0.4 * i[0])); });
+                                   [&](const Index& i) { return static_cast<float>(size * (1 - 0.4 * double(i[0]))); });
     const std::vector<double> values{sinks({0}), sinks({1}), sinks({2})};
     this->check(masks(), {.sinks = values}, {.scale = 0.25, .sinks = sinks.view()});
     this->check(CausalMask{}, {[](const At& at) { return at.key <= at.query; }, nullptr, values},
@@ -383,7 +383,7 @@ TYPED_TEST(MaskedSoftmax, ARowWithoutAnAllowedColumnIsNaNOrZeroAndNeverUniform) 
 TYPED_TEST(MaskedSoftmax, ASoftcapDoesNotOverflowHoweverLargeTheLogits) {
   for (const double size : {87.0, 89.0, 710.0, 1e4}) {
     MaskedTrial<TypeParam> trial({1, 1, 4, 40});
-    for (std::int64_t i = 0; i < 160; ++i) trial.x().host()[i] = TypeParam((i % 3 - 1.0) * size);
+    for (std::int64_t i = 0; i < 160; ++i) trial.x().host()[i] = TypeParam(double(i % 3 - 1) * size);
     trial.x().host()[7]  = TypeParam(infinity);  // +softcap
     trial.x().host()[50] = TypeParam(-infinity);
     trial.x().upload();

@@ -88,7 +88,7 @@ TEST(SegmentedPlans, TakeRowsFlatUnlessTheyAreVeryShortOrLong) {
 
 TEST(SegmentedPlans, AskForRowsAsFarAheadAsTeamsRunAtTheSameTimeOrTheCacheHasRoom) {
   EXPECT_EQ(plan_on_h200(1 << 20, 10, 4).rows_ahead, 132 * 5 * 128);
-  EXPECT_EQ(plan_on_h200(1 << 20, 100, 4).rows_ahead, std::int64_t(0.1 * h200().cache / (100 * 4)));
+  EXPECT_EQ(plan_on_h200(1 << 20, 100, 4).rows_ahead, std::int64_t(0.1 * double(h200().cache) / (100 * 4)));
   EXPECT_EQ(plan_on_h200(1 << 20, 101, 4).rows_ahead, 0);
   KokkosNN::DeviceTraits older = h200();
   older.prefetches             = false;
@@ -370,7 +370,7 @@ TYPED_TEST(Segmented, NeighboursFarApartInValueMatch) {
       expect_changed_match<TypeParam>(lengths, "rows at different heights",
                                       [&](std::int64_t row, TypeParam* x, std::int64_t length) {
                                         for (std::int64_t i = 0; i < length; ++i)
-                                          x[i] = static_cast<TypeParam>(float(x[i]) + distance * (row % 3 - 1));
+                                          x[i] = static_cast<TypeParam>(float(x[i]) + distance * float(row % 3 - 1));
                                       },
                                       {.scale = scale});
       expect_changed_match<TypeParam>(lengths, "all rows far from 0",

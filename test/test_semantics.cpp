@@ -99,9 +99,9 @@ class Semantics : public ::testing::TestWithParam<std::tuple<RowStrategy, Masked
 INSTANTIATE_TEST_SUITE_P(Every, Semantics,
                          ::testing::Combine(::testing::ValuesIn(all_strategies),
                                             ::testing::Values(MaskedRowPolicy::nan, MaskedRowPolicy::zero)),
-                         [](const auto& info) {
-                           return std::string(KokkosNN::to_string(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) == MaskedRowPolicy::nan ? "_nan" : "_zero");
+                         [](const auto& test) {
+                           return std::string(KokkosNN::to_string(std::get<0>(test.param))) +
+                                  (std::get<1>(test.param) == MaskedRowPolicy::nan ? "_nan" : "_zero");
                          });
 
 TEST_P(Semantics, SoftmaxOfSpecialRowsFollowsTheTable) { check<RowOperator::softmax, float>(1); }

@@ -50,7 +50,7 @@ class SoftmaxStrategies : public ::testing::TestWithParam<RowStrategy> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Every, SoftmaxStrategies, ::testing::ValuesIn(all_strategies),
-                         [](const auto& info) { return std::string(KokkosNN::to_string(info.param)); });
+                         [](const auto& test) { return std::string(KokkosNN::to_string(test.param)); });
 
 template <RowOperator Op, class T>
 void serves_its_widths(RowStrategy strategy, const std::vector<std::int64_t>& candidates) {
@@ -457,7 +457,9 @@ TEST(VectorLanes, ManyShortRowsMatchInPlaceAndHoldWhatIsNoNumber) {
     const bool is_number = r != 3 && r != 5 && r != rows - 1;
     for (std::int64_t c = 0; c < cols; ++c) {
       ASSERT_EQ(std::isnan(of_y(r, c)), !is_number) << r << ", " << c;
-      if (is_number) ASSERT_EQ(of_x(r, c), of_y(r, c)) << r << ", " << c;
+      if (is_number) {
+        ASSERT_EQ(of_x(r, c), of_y(r, c)) << r << ", " << c;
+      }
     }
   }
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+#ifdef KOKKOSNN_HAS_MPI
+#include <KokkosNN/mpi.hpp>
+#endif
+
+#include <cstdint>
+
+// A call of each family, mostly of types whose kernels are compiled here, in a file as users write them.
+
+using namespace Kokkos;
+using namespace KokkosNN;
+
+using Exec = DefaultExecutionSpace;
+template <class T>
+using Values = View<T*, LayoutRight, Exec>;
+template <class T>
+using Rows = View<T**, LayoutRight, Exec>;
+template <class T>
+using Columns = View<T**, LayoutLeft, Exec>;
+template <class T>
+using Strided = View<T**, LayoutStride, Exec>;
+template <class T>
+using Scores = View<T****, LayoutRight, Exec>;
+
+void views(const Exec& exec) {
+  softmax(Rows<const double>(), Rows<float>(), {.axis = 0});
+  log_softmax(exec, Columns<half_t>(), Strided<bhalf_t>());
+  logsumexp(Rows<half_t>(), Values<double>());
+  const SoftmaxPlan plan(exec, Rows<bhalf_t>(), Rows<double>());
+  plan.run();
+}
+
+void gradients(const Exec& exec) {
+  softmax_backward(Rows<bhalf_t>(), Rows<float>(), Rows<half_t>(), {.axis = 0});
+  log_softmax_backward(exec, Columns<double>(), Strided<float>(), Columns<float>());
+  logsumexp_backward(Rows<half_t>(), Values<double>(), Values<double>(), Rows<float>());
+}
+
+void masked(const Exec& exec) {
+  const auto mask = masks(SlidingWindow{.left = 3}, RowLengths{Values<std::int32_t>()},
+                          BooleanMask{Rows<std::uint8_t>()}, AdditiveBias{Rows<float>()}, Alibi{Values<float>()});
+  masked_softmax(Scores<double>(), CausalMask{}, Scores<float>());
+  masked_softmax(exec, Scores<const half_t>(), mask, Scores<bhalf_t>(), {.softcap = 30, .sinks = Values<float>()});
+  masked_softmax_backward(Scores<half_t>(), Scores<half_t>(), Scores<float>(), mask, Scores<bhalf_t>(),
+                          {.softcap = 30});
+  masked_softmax_bias_backward(Scores<half_t>(), Scores<float>(), mask, Rows<float>());
+  masked_softmax_sinks_backward(Scores<half_t>(), Scores<float>(), mask, Values<float>());
+}
+
+/// README's, as they stand there.
+void readme(const Scores<float>& x, const Scores<float>& y, const Scores<float>& dy, const Scores<float>& dx,
+            const Values<int>& lengths, const Scores<float>& bias, const Values<float>& sinks,
+            const Scores<float>& dbias, const Values<float>& dsinks) {
+  masked_softmax(x, CausalMask{}, y, {.scale = 0.125});
+  masked_softmax(x, masks(RowLengths{lengths}, AdditiveBias{bias}), y, {.softcap = 30, .sinks = sinks});
+  masked_softmax_backward(x, y, dy, CausalMask{}, dx, {.scale = 0.125});
+  const auto mask = masks(RowLengths{lengths}, AdditiveBias{bias});
+  masked_softmax_bias_backward(y, dy, mask, dbias);
+  masked_softmax_sinks_backward(y, dy, mask, dsinks);
+}
+
+void cross_entropies(const Exec& exec) {
+  cross_entropy(Rows<half_t>(), Values<std::uint8_t>(), View<float, Exec>(), {.label_smoothing = 0.1});
+  cross_entropy_backward(Rows<float>(), Values<std::int64_t>(), Values<float>(), View<float, Exec>(), Rows<half_t>());
+  cross_entropy_with_gradient(exec, Columns<bhalf_t>(), Values<int>(), Values<float>(), Columns<float>(),
+                              {.reduction = Reduction::none}, Values<float>(), Values<float>());
+}
+
+void segmented(const Exec& exec) {
+  segmented_softmax(Values<double>(), Values<int>(), Values<float>());
+  segmented_log_softmax(exec, Values<float>(), Values<std::uint16_t>(), Values<half_t>());
+  segmented_logsumexp(Values<bhalf_t>(), Values<std::int64_t>(), Values<float>());
+  segmented_softmax_backward(Values<half_t>(), Values<half_t>(), Values<std::uint64_t>(), Values<half_t>());
+}
+
+struct Load {
+  using value_type = double;
+  Rows<const double> x;
+
+  template <int N>
+  KOKKOS_FUNCTION Pack<double, N> load(std::int64_t row, std::int64_t col) const {
+    Pack<double, N> pack;
+    for (int i = 0; i < N; ++i) pack[i] = x(row, col + i);
+    return pack;
+  }
+};
+
+struct Store {
+  using value_type = float;
+  Rows<float> y;
+  Values<float> lse;
+
+  template <int N>
+  KOKKOS_FUNCTION void store(const Pack<double, N>& values, std::int64_t row, std::int64_t col) const {
+    for (int i = 0; i < N; ++i) y(row, col + i) = static_cast<float>(values[i]);
+  }
+  KOKKOS_FUNCTION void store(double value, std::int64_t row) const { lse(row) = static_cast<float>(value); }
+};
+
+void fused(const Exec& exec) {
+  fused_softmax(exec, 3, 40, Load{}, Store{});
+  fused_log_softmax(exec, 3, 40, Load{}, Store{});
+  fused_logsumexp(exec, 3, 40, Load{}, Store{});
+}
+
+struct InTeam {
+  Values<double> x;
+  Values<half_t> y;
+  Values<double> lse;
+  Values<MaxSumExp<float>> state;
+
+  KOKKOS_FUNCTION void operator()(const TeamPolicy<Exec>::member_type& team) const {
+    team_softmax(team, x, y);
+    team_log_softmax(team, x, y, {.scale = 0.5});
+    lse(0) = team_logsumexp(team, x);
+    thread_softmax(team, x, y);
+    thread_log_softmax(team, x, y);
+    lse(1) = thread_logsumexp(team, x);
+    MaxSumExp<float> all;
+    parallel_reduce(
+        TeamThreadRange(team, 3), [&](int i, MaxSumExp<float>& part) { part = merge(part, state(i)); },
+        MaxSumExpReducer(all));
+    lse(2) = static_cast<double>(all.lse());
+  }
+};
+
+void in_team(const Exec& exec) { parallel_for(TeamPolicy<Exec>(exec, 3, 1), InTeam{}); }
+
+#ifdef KOKKOSNN_HAS_MPI
+void over_ranks(const mpi::Communicator<Exec>& comm) {
+  mpi::softmax(comm, Rows<double>(), Rows<float>(), {.axis = 0});
+  mpi::logsumexp(comm, Columns<half_t>(), Values<float>());
+  mpi::log_softmax_backward(comm, Rows<bhalf_t>(), Rows<float>(), Rows<half_t>());
+  mpi::cross_entropy_with_gradient(comm, Rows<float>(), comm.classes(40), Values<std::uint8_t>(), View<float, Exec>(),
+                                   Rows<half_t>(), {.label_smoothing = 0.1});
+}
+#endif
