@@ -190,7 +190,7 @@ KOKKOS_INLINE_FUNCTION decltype(auto) of_head(const Operation& op, [[maybe_unuse
 /// An entry of the list: a part of a row, or all of it.
 struct LongPart {
   std::int64_t row;
-  std::int64_t head;
+  std::int64_t head;  ///< where the operation is told of heads
   std::int64_t begin;
   std::int64_t end;
   std::int64_t first;  ///< entry of the row's first part
@@ -221,6 +221,7 @@ struct LongRowList {
 
   /// Puts a row on the list, in parts of whole tiles. Offsets that make rows overlap could ask for more room than there
   /// is.
+  template <bool has_heads>
   KOKKOS_INLINE_FUNCTION void add(const FoundRow& row, std::int64_t tile) const {
     const std::int64_t begin = row.begin;
     const std::int64_t end   = row.end;
@@ -231,7 +232,13 @@ struct LongRowList {
     const std::int64_t last  = within(first + count);
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t from = begin + (i - first) * part;
-      parts[i]                = {row.row, row.head, from, from + part < end ? from + part : end, first, count};
+      LongPart& entry         = parts[i];
+      if constexpr (has_heads) entry.head = row.head;  // one word less, or kernels without heads spill
+      entry.row   = row.row;
+      entry.begin = from;
+      entry.end   = from + part < end ? from + part : end;
+      entry.first = first;
+      entry.parts = count;
     }
   }
 };
@@ -316,7 +323,7 @@ struct ShortRows {
     if (row.end < row.begin) row.end = row.begin;
     const bool is_long = row.end - row.begin > warp_takes;
     if (count_lanes(is_long) > 0 && is_long && rank == 0) {  // the vote, as nvcc spills less
-      list.add(row, Operation::lane_elements * segment_team_size);
+      list.template add<!Operation::has_neighbours>(row, Operation::lane_elements * segment_team_size);
     }
     const int count    = is_long ? 0 : static_cast<int>(row.end - row.begin);
     const bool is_held = count <= Operation::lane_elements * row_lanes;
