@@ -23,8 +23,8 @@
 //            memory outside the Views is touched. An empty row writes nothing. Elements in no row are not written.
 // Views      all values of rank 1, or all of rank 2, which have as many heads; any strides (0 in inputs too), any
 //            alignment; double, float, half_t and bhalf_t. 64-bit offsets.
-// Heads      any number, in as many kernels as one head takes. A GPU's kernels know LayoutLeft, which makes of each head
-//            what rank 1 is, and four heads of LayoutRight; other numbers and strides take up to some tenths longer.
+// Heads      any number, in as many kernels as one head takes. A GPU has kernels for LayoutLeft, where each head is what
+//            rank 1 is, and for four heads in LayoutRight; all others go by strides that they read from memory.
 // In place   the output may be an input (the same View twice); any other overlap is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one to three kernels, fences nothing and, after the first call
 //            of its kind and size on `exec`, allocates nothing.
