@@ -12,6 +12,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 // What functions on ragged rows say of wrong arguments, and how they behave as a part of a Kokkos program.
@@ -54,6 +55,75 @@ TEST(SegmentedErrors, NameTheFunctionAndTheExtentsThatDiffer) {
                    {"KokkosNN::segmented_log_softmax_backward: ", "dx must have 10 elements as y, but has 11"});
 }
 
+using Heads = Kokkos::View<float**, Kokkos::LayoutRight, Memory>;
+
+TEST(SegmentedErrors, NameTheHeadsThatDiffer) {
+  const Heads x("x", 10, 4), y("y", 10, 3), dx("dx", 10, 4), lse("lse", 2, 3), short_lse("lse", 1, 4);
+  const auto offsets = offsets_of({4, 6});
+
+  expect_complaint([&] { KokkosNN::segmented_softmax(x, offsets, y); },
+                   {"KokkosNN::segmented_softmax: ", "y must have 4 heads as the values have, but has 3"});
+  expect_complaint([&] { KokkosNN::segmented_logsumexp(x, offsets, lse); },
+                   {"KokkosNN::segmented_logsumexp: ", "lse must have 4 heads as the values have, but has 3"});
+  expect_complaint([&] { KokkosNN::segmented_logsumexp(x, offsets, short_lse); },
+                   {"lse must have 2 elements as there are rows, but has 1"});
+  expect_complaint([&] { KokkosNN::segmented_softmax_backward(x, y, offsets, dx); },
+                   {"KokkosNN::segmented_softmax_backward: ", "dy must have 4 heads"});
+  expect_complaint([&] { KokkosNN::segmented_log_softmax_backward(x, x, offsets, y); }, {"dx must have 4 heads"});
+}
+
+TEST(SegmentedErrors, AnOutputWhoseHeadsShareMemoryIsRefusedAndNothingIsWritten) {
+  Buffer<float> x(40), y(40);
+  for (std::int64_t i = 0; i < x.count(); ++i) x.host()[i] = 0.5f;
+  x.upload();
+  const auto offsets = offsets_of({4, 6});
+  const auto view    = [](Buffer<float>& b, std::int64_t element, std::int64_t head) {
+    return strided_view<2>(b.device(), Placement{{10, 4}, {element, head}, 0});
+  };
+
+  for (const auto& strides : {std::pair{1, 0}, std::pair{0, 1}, std::pair{1, 1}, std::pair{2, 1}}) {
+    const auto shared = view(y, strides.first, strides.second);
+    expect_complaint([&] { KokkosNN::segmented_softmax(view(x, 4, 1), offsets, shared); },
+                     {"KokkosNN::segmented_softmax: ", "share memory", "extents (10, 4)"});
+  }
+  expect_complaint(
+      [&] {
+        KokkosNN::segmented_softmax(view(x, 4, 1), offsets,
+                                    strided_view<2>(x.device(), Placement{{10, 4}, {1, 10}, 0}));
+      },
+      {"values", "y", "overlap"});
+
+  y.download();
+  EXPECT_TRUE(y.untouched());
+  EXPECT_EQ(complaint_of([&] { KokkosNN::segmented_softmax(view(x, 1, 1), offsets, view(y, 4, 1)); }), "");
+  Kokkos::fence();
+}
+
+TEST(SegmentedErrors, BadOffsetsOfSeveralHeadsThatNobodyCheckedTouchNoOtherMemory) {
+  const std::int64_t n = 20000;
+  for (const std::vector<std::int64_t>& strides :
+       {std::vector<std::int64_t>{4, 1}, {1, n}, {1, n + 3}, {9, 2}, {5, 1}}) {
+    const Placement place{{n, 4}, strides, 0};
+    Buffer<float> x(place.span()), y(place.span()), lse(6 * 4);
+    for (const std::vector<std::int64_t>& drawn : {std::vector<std::int64_t>{0, 9000, 30, 15000, 10, 20000, 19999},
+                                                   {-5, 100, 1000000000000, 7, -1, 60000, 90000},
+                                                   {20000, 16000, 12000, 9000, 6000, 3000, 0},
+                                                   {100000, 0, 100000, 0, 100000, 0, 100000}}) {
+      const auto offsets = raw_offsets(drawn);
+      const auto in = strided_view<2>(x.device(), place), out = strided_view<2>(y.device(), place);
+      KokkosNN::segmented_softmax(in, offsets, out);
+      KokkosNN::segmented_softmax_backward(in, in, offsets, out);
+      KokkosNN::segmented_logsumexp(in, offsets, strided_view<2>(lse.device(), right({6, 4})));
+      Kokkos::fence();
+      y.download();
+      lse.download();
+
+      EXPECT_TRUE(gaps_intact(y, place));
+      EXPECT_TRUE(lse.guards_intact());
+    }
+  }
+}
+
 TEST(SegmentedErrors, OffsetsNeedAnElement) {
   const Vector x("x", 10), y("y", 10);
 
@@ -89,7 +159,8 @@ TEST(SegmentedErrors, OverlapOtherThanInPlaceIsRefusedAndNothingIsWritten) {
       },
       {"row_offsets", "overlap"});
   const Kokkos::View<float*, Kokkos::LayoutStride, Memory> one(memory.data(), Kokkos::LayoutStride(10, 0));
-  expect_complaint([&] { KokkosNN::segmented_softmax(part(20, 30), offsets, one); }, {"share memory", "stride 0"});
+  expect_complaint([&] { KokkosNN::segmented_softmax(part(20, 30), offsets, one); },
+                   {"KokkosNN::segmented_softmax: ", "share memory", "strides (0)"});
 
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), memory);
   for (std::size_t i = 0; i < host.extent(0); ++i) EXPECT_EQ(host(i), 7.0f) << i;

@@ -14,19 +14,24 @@
 
 // The softmax family on ragged rows: row r is the elements row_offsets(r) to row_offsets(r + 1) - 1 of one vector, as
 // in a matrix in compressed-row storage: the edges of a graph by target, a batch of sequences of different lengths.
-// What holds for all functions here:
+// Values of rank 2 are (elements, heads), as in a graph attention layer: each head has values of its own in the same rows,
+// and one call does them all. What holds for all functions here:
 //
 // Offsets    rows + 1 of any integral type, ascending, the first at least 0, the last at most the number of values;
 //            read on the device only. With options.check_offsets they are looked at first, which waits for `exec`;
 //            otherwise, where they do not ascend or leave the values, the content of the output is undefined, but no
 //            memory outside the Views is touched. An empty row writes nothing. Elements in no row are not written.
-// Views      rank 1, any stride (0 in inputs too), any alignment; double, float, half_t and bhalf_t. 64-bit offsets.
+// Views      all values of rank 1, or all of rank 2, which have as many heads; any strides (0 in inputs too), any
+//            alignment; double, float, half_t and bhalf_t. 64-bit offsets.
+// Heads      any number, in as many kernels as one head takes. A GPU has kernels for LayoutLeft, where each head is what
+//            rank 1 is, and for four heads in LayoutRight; all others go by strides that they read from memory.
 // In place   the output may be an input (the same View twice); any other overlap is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one to three kernels, fences nothing and, after the first call
 //            of its kind and size on `exec`, allocates nothing.
 // Balance    short rows are dealt to lanes, longer ones to warps and teams, very long ones in parts to many teams: one
 //            row of 10^6 among rows of 10 costs what its elements cost. Equal calls give equal bits, on a host for any
-//            number of threads.
+//            number of threads; one head of rank 2 those of rank 1 of the same strides. A row's last bits may depend on
+//            how many heads there are and on the layout.
 // Arithmetic and values (NaN, infinities, masked elements) as in softmax.hpp and gradients.hpp.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents
 //            that do not fit, scale zero, not finite or beyond 2^+-100, overlap; with check_offsets, the first bad row.
@@ -48,12 +53,12 @@ struct SegmentedOptions {
 /// Softmax of ragged rows: y_i = exp(scale (x_i - max_j x_j)) / sum_k exp(scale (x_k - max_j x_j)), j and k of i's row.
 ///
 /// \param exec         execution-space instance; the call is asynchronous on it
-/// \param values       x, the elements of all rows, one row after the other
+/// \param values       x, the elements of all rows, one row after the other; or (elements, heads)
 /// \param row_offsets  rows + 1 integers: where each row begins in values, and where the last one ends
-/// \param y            output, as many elements as values; may be values
+/// \param y            output, of the extents of values; may be values
 /// \param options      scale, masked rows, check_offsets; see SegmentedOptions
 ///
-/// See the head of this file for offsets, ordering, values and errors. Reads n + rows, writes n elements.
+/// See the head of this file for offsets, heads, ordering, values and errors. Reads n + rows, writes n elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
 void segmented_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
                        const SegmentedOptions& options = {}) {
@@ -90,9 +95,9 @@ void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, 
 /// Logarithm (natural) of the sum of exponentials of each ragged row: lse = scale max_j x_j + log(sum_k exp(...)).
 ///
 /// \param exec         execution-space instance; the call is asynchronous on it
-/// \param values       x, the elements of all rows
+/// \param values       x, the elements of all rows; or (elements, heads)
 /// \param row_offsets  rows + 1 integers, as for segmented_softmax
-/// \param lse          output, an element a row
+/// \param lse          output, an element a row; or (rows, heads)
 /// \param options      as for segmented_softmax; a row of only -inf, or an empty one, gives -inf
 ///
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads n + 2 rows, writes rows elements.
@@ -115,9 +120,9 @@ void segmented_logsumexp(const XView& values, const OffsetsView& row_offsets, co
 ///
 /// \param exec         execution-space instance; the call is asynchronous on it
 /// \param y            segmented_softmax's result
-/// \param dy           gradient with respect to y, as many elements, of y's type
+/// \param dy           gradient with respect to y, of its extents and type
 /// \param row_offsets  as in the forward call
-/// \param dx           output, as many elements, of y's type; may be y or dy
+/// \param dx           output, of y's extents and type; may be y or dy
 /// \param options      as in the forward call
 ///
 /// Accuracy and values as softmax_backward's. Reads 2 n + rows, writes n elements.

@@ -1,7 +1,7 @@
-// expect: KokkosNN::segmented_softmax: values, row_offsets and y must have rank 1
+// expect: KokkosNN::segmented_softmax: values and y must both have rank 1, or 2 where there are heads
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 
-void wrong(Kokkos::View<float**> x, Kokkos::View<int*> offsets, Kokkos::View<float**> y) {
+void wrong(Kokkos::View<float***> x, Kokkos::View<int*> offsets, Kokkos::View<float***> y) {
   KokkosNN::segmented_softmax(x, offsets, y);
 }

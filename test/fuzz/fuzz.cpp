@@ -9,6 +9,7 @@
 #include "../support/cross_entropy.hpp"
 #include "../support/gradient.hpp"
 #include "../support/masked.hpp"
+#include "../support/heads.hpp"
 #include "../support/segmented.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -251,9 +252,25 @@ Lengths draw_lengths(Draw& draw) {
   return lengths;
 }
 
+HeadLayout draw_output_layout(Draw& draw) { return output_layouts[draw.below(std::size(output_layouts))]; }
+HeadLayout draw_input_layout(Draw& draw) { return draw.below(6) == 0 ? HeadLayout::one_head : draw_output_layout(draw); }
+std::int64_t draw_heads(Draw& draw) { return draw.of({1, 2, 3, 4, 4, 4, 5, 8, 17}); }
+
+std::string name_of(RowOperator op, const Lengths& lengths, std::int64_t heads) {
+  return "segmented_" + std::string(to_string(op)) + ", " + std::to_string(lengths.size()) + " rows of " +
+         std::to_string(heads) + " heads";
+}
+
 template <RowOperator Op, class T>
 void segmented_gradient(Draw& draw) {
   const Lengths lengths = draw_lengths(draw);
+  if (draw.yes()) {
+    const std::int64_t heads = draw_heads(draw);
+    const HeadLayout y = draw_output_layout(draw), dy = draw_output_layout(draw), dx = draw_output_layout(draw);
+    HeadsGradientTrial<Op, T> trial(lengths, heads, y, draw.yes() ? y : dy, draw.yes() ? y : dx,
+                                    draw.of({1.0, 0.125, -1.0}));
+    return expect_right(name_of(Op, lengths, heads), false, [&] { return trial.run_correct(); });
+  }
   SegmentedGradientTrial<Op, T> trial(lengths, draw.of({1.0, 0.125, -1.0}), static_cast<int>(draw.below(4)));
   expect_right("segmented_" + std::string(to_string(Op)) + ", " + std::to_string(lengths.size()) + " rows", false,
                [&] { return trial.run_correct(); });
@@ -297,6 +314,12 @@ template <RowOperator Op, class T>
 void segmented(Draw& draw) {
   const Lengths lengths = draw_lengths(draw);
   const SegmentedOptions options{.scale = draw.scale(), .masked_row = draw.masked_row(), .check_offsets = draw.yes()};
+  if (draw.yes()) {
+    const std::int64_t heads = draw_heads(draw);
+    const HeadLayout y = draw_output_layout(draw), x = draw_input_layout(draw);
+    HeadsTrial<Op, T> trial(lengths, heads, draw.yes() ? y : x, y, draw.recipe(), draw.below(5));
+    return expect_right(name_of(Op, lengths, heads), false, [&] { return trial.run_correct(options); });
+  }
   SegmentedTrial<Op, T> trial(lengths, draw.recipe(), static_cast<int>(draw.below(4)), static_cast<int>(draw.below(4)),
                               draw.below(5), draw.below(5));
   expect_right("segmented_" + std::string(to_string(Op)) + ", " + std::to_string(lengths.size()) + " rows", false,

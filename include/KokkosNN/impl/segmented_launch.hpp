@@ -147,19 +147,23 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   const auto neighbours      = operation(std::integral_constant<int, 1>{});
   const auto anywhere        = operation(std::integral_constant<int, 0>{});
   const auto launch_anywhere = [&](bool are_heads_inner) {
-    launch_segmented_on_gpu(exec, plan, anywhere, Heads<0>{offsets, n, rows, heads, are_heads_inner}, anywhere);
+    launch_segmented_on_gpu(
+        exec, plan, anywhere,
+        Heads<0>{offsets, n, rows * heads, Divisor(are_heads_inner ? heads : rows), are_heads_inner}, anywhere);
   };
   switch (arrangement_of(plan.op, arguments.tensors)) {
     case HeadArrangement::one:
       return launch_segmented_on_gpu(exec, plan, neighbours, OneHead{offsets, n, rows}, neighbours);
     case HeadArrangement::apart: {
       const std::int64_t shares = (rows + plan.rows_of_warp - 1) / plan.rows_of_warp;
-      const HeadsApart apart{offsets, (heads - 1) * x.stride[1] + n, rows, heads, n, x.stride[1], shares};
+      const HeadsApart apart{offsets,        (heads - 1) * x.stride[1] + n, Divisor(rows), heads, n, x.stride[1],
+                             Divisor(shares)};
       return launch_segmented_on_gpu(exec, plan, neighbours, apart, neighbours);
     }
     case HeadArrangement::side_by_side:
       return launch_segmented_on_gpu(exec, plan, operation(std::integral_constant<int, heads_side_by_side>{}),
-                                     Heads<heads_side_by_side>{offsets, n, rows, heads, true}, anywhere);
+                                     Heads<heads_side_by_side>{offsets, n, rows * heads, Divisor(heads), true},
+                                     anywhere);
     case HeadArrangement::rows_of_heads:
       return launch_anywhere(true);
     case HeadArrangement::heads_of_rows:

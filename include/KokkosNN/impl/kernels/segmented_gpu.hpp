@@ -93,25 +93,25 @@ struct HeadsApart {
 
   RowOffsets offsets;
   std::int64_t elements;  ///< of the vector
-  std::int64_t rows;      ///< of a head
+  Divisor rows;           ///< of a head
   std::int64_t heads;
   std::int64_t head_elements;
   std::int64_t head_stride;
-  std::int64_t shares;  ///< of a head
+  Divisor shares;  ///< of a head
 
-  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows * heads; }
+  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows.value * heads; }
 
   template <bool are_dense>
   KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
-    const std::int64_t head = number / rows;
-    const auto of_row       = offsets.of_row<are_dense>(number - head * rows, has_row);
+    const std::int64_t head = rows.quotient(number);
+    const auto of_row       = offsets.of_row<are_dense>(number - head * rows.value, has_row);
     return {head * head_stride + offset_inside(of_row.first, head_elements),
             head * head_stride + offset_inside(of_row.second, head_elements), number, 0};
   }
 
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t number, int wanted) const {
-    const std::int64_t row = number % rows;
-    if (row + wanted > rows) return;
+    const std::int64_t row = number - rows.quotient(number) * rows.value;
+    if (row + wanted > rows.value) return;
     prefetch_bytes(static_cast<const char*>(offsets.data) + row * offsets.bytes, wanted * offsets.bytes);
   }
 
@@ -121,10 +121,10 @@ struct HeadsApart {
   };
 
   KOKKOS_INLINE_FUNCTION Share share(std::int64_t number, int most) const {
-    const std::int64_t head = number / shares;
-    const std::int64_t row  = (number - head * shares) * most;
-    const std::int64_t left = head < heads ? rows - row : 0;
-    return {{head * rows + row, left < most ? static_cast<int>(left) : most}, number, head};
+    const std::int64_t head = shares.quotient(number);
+    const std::int64_t row  = (number - head * shares.value) * most;
+    const std::int64_t left = head < heads ? rows.value - row : 0;
+    return {{head * rows.value + row, left < most ? static_cast<int>(left) : most}, number, head};
   }
   KOKKOS_INLINE_FUNCTION Share share_behind(const Share& done, std::int64_t by, int most) const {
     return share(done.number + by, most);
@@ -133,7 +133,7 @@ struct HeadsApart {
     return {{share.first + taken, share.rows - taken}, share.number, share.head};
   }
   KOKKOS_INLINE_FUNCTION std::int64_t offset(const Share& share, int k) const {
-    return share.head * head_stride + offset_inside(offsets[share.first - share.head * rows + k], head_elements);
+    return share.head * head_stride + offset_inside(offsets[share.first - share.head * rows.value + k], head_elements);
   }
 };
 
@@ -145,11 +145,11 @@ struct Heads {
 
   RowOffsets offsets;
   std::int64_t elements;  ///< of a head
-  std::int64_t rows;      ///< of a head
-  std::int64_t heads;
-  bool are_heads_inner;  ///< the rows of all heads come before the next row
+  std::int64_t all_rows;  ///< of all heads
+  Divisor inner;          ///< heads, or rows of a head
+  bool are_heads_inner;   ///< the rows of all heads come before the next row
 
-  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows * heads; }
+  KOKKOS_INLINE_FUNCTION std::int64_t count() const { return all_rows; }
 
   template <bool are_dense>
   KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
@@ -169,10 +169,8 @@ struct Heads {
       const auto row = static_cast<std::int64_t>(static_cast<std::uint64_t>(number) / known);
       return {row, number - row * known};
     }
-    if (heads == 1) return {number, 0};
-    const std::int64_t inner = are_heads_inner ? heads : rows;
-    const std::int64_t outer = number / inner;
-    const std::int64_t rest  = number - outer * inner;
+    const std::int64_t outer = inner.quotient(number);
+    const std::int64_t rest  = number - outer * inner.value;
     return {are_heads_inner ? outer : rest, are_heads_inner ? rest : outer};
   }
 };
@@ -190,7 +188,7 @@ KOKKOS_INLINE_FUNCTION decltype(auto) of_head(const Operation& op, [[maybe_unuse
 /// An entry of the list: a part of a row, or all of it.
 struct LongPart {
   std::int64_t row;
-  std::int64_t head;
+  std::int64_t head;  ///< where the operation is told of heads
   std::int64_t begin;
   std::int64_t end;
   std::int64_t first;  ///< entry of the row's first part
@@ -221,6 +219,7 @@ struct LongRowList {
 
   /// Puts a row on the list, in parts of whole tiles. Offsets that make rows overlap could ask for more room than there
   /// is.
+  template <bool has_heads>
   KOKKOS_INLINE_FUNCTION void add(const FoundRow& row, std::int64_t tile) const {
     const std::int64_t begin = row.begin;
     const std::int64_t end   = row.end;
@@ -231,7 +230,13 @@ struct LongRowList {
     const std::int64_t last  = within(first + count);
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t from = begin + (i - first) * part;
-      parts[i]                = {row.row, row.head, from, from + part < end ? from + part : end, first, count};
+      LongPart& entry         = parts[i];
+      if constexpr (has_heads) entry.head = row.head;  // one word less, or kernels without heads spill
+      entry.row   = row.row;
+      entry.begin = from;
+      entry.end   = from + part < end ? from + part : end;
+      entry.first = first;
+      entry.parts = count;
     }
   }
 };
@@ -316,7 +321,7 @@ struct ShortRows {
     if (row.end < row.begin) row.end = row.begin;
     const bool is_long = row.end - row.begin > warp_takes;
     if (count_lanes(is_long) > 0 && is_long && rank == 0) {  // the vote, as nvcc spills less
-      list.add(row, Operation::lane_elements * segment_team_size);
+      list.template add<!Operation::has_neighbours>(row, Operation::lane_elements * segment_team_size);
     }
     const int count    = is_long ? 0 : static_cast<int>(row.end - row.begin);
     const bool is_held = count <= Operation::lane_elements * row_lanes;

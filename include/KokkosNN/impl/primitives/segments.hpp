@@ -83,6 +83,21 @@ KOKKOS_INLINE_FUNCTION constexpr int next_share(int elements) {
   return elements % 3 == 0 ? elements / 3 * 4 : elements / 2 * 3;
 }
 
+/// Divides numbers of up to 2^53, none negative, without the subroutine that a 64-bit division is on a GPU.
+struct Divisor {
+  std::int64_t value = 1;
+  double inverse     = 1;
+
+  Divisor() = default;
+  explicit Divisor(std::int64_t divisor) : value(divisor), inverse(1.0 / static_cast<double>(divisor)) {}
+
+  KOKKOS_INLINE_FUNCTION std::int64_t quotient(std::int64_t number) const {
+    const auto near         = static_cast<std::int64_t>(static_cast<double>(number) * inverse);
+    const std::int64_t rest = number - near * value;
+    return near + (rest < 0 ? -1 : (rest >= value ? 1 : 0));
+  }
+};
+
 /// A View of values, erased: those of one head, and how far the next head's are from them.
 template <class T>
 struct Values {

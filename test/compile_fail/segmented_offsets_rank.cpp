@@ -1,0 +1,7 @@
+// expect: KokkosNN::segmented_softmax: row_offsets must have rank 1
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/KokkosNN.hpp>
+
+void wrong(Kokkos::View<float**> x, Kokkos::View<int**> offsets, Kokkos::View<float**> y) {
+  KokkosNN::segmented_softmax(x, offsets, y);
+}
