@@ -256,6 +256,56 @@ TEST(CrossEntropyLabels, OfUnsignedTypesAreNotTakenForNegativeOnes) {
   EXPECT_TRUE(trial.correct());
 }
 
+TEST(CrossEntropyLabels, BeyondTheRangeOfSignedNumbersAreNeitherIgnoredNorClasses) {
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
+  for_each_cross_entropy([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    for (const std::int64_t ignored : {std::int64_t(-100), std::int64_t(-1), lowest, lowest + 1, std::int64_t(7)}) {
+      for (const RowStrategy strategy : loss_strategies_of(Op)) {
+        for (const Reduction reduction : {Reduction::none, Reduction::mean}) {
+          LossTrial<Op, float, std::uint64_t> trial(
+              8, 50, {.ignore_index = ignored, .reduction = reduction, .plan = {.strategy = strategy}});
+          for (int row = 0; row < 8; ++row) trial.label(row) = row * 5;
+          trial.label(2) = static_cast<std::uint64_t>(ignored);  // of another value, if that is negative
+          trial.label(4) = std::uint64_t(1) << 63;
+          trial.label(5) = ~std::uint64_t(0);
+          trial.label(6) = 7;
+          trial.upload();
+
+          EXPECT_TRUE(trial.run_correct())
+              << KokkosNN::to_string(Op) << ", ignoring " << ignored << ", " << KokkosNN::to_string(strategy);
+          if (Op == RowOperator::cross_entropy_backward || reduction != Reduction::none) continue;
+          EXPECT_EQ(trial.loss().host()[2] == 0, ignored == 7) << trial.loss().host()[2];
+          EXPECT_TRUE(std::isnan(trial.loss().host()[5])) << trial.loss().host()[5];
+        }
+      }
+    }
+  });
+}
+
+template <class LabelType>
+void refuses_minus_100() {
+  LossTrial<RowOperator::cross_entropy, float, LabelType> trial(4, 50, {.check_labels = true});
+  trial.label(3) = 1;
+  trial.label(2) = static_cast<LabelType>(-100);
+  trial.upload();
+  try {
+    trial.call();
+    ADD_FAILURE() << "nothing was thrown for labels of " << sizeof(LabelType) << " bytes";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_EQ(std::string(e.what()), "KokkosNN::cross_entropy: the label of row 2 is " +
+                                         std::to_string(static_cast<LabelType>(-100)) +
+                                         ", neither one of the 50 classes, 0 to 49, nor ignore_index -100");
+  }
+}
+
+TEST(CrossEntropyLabels, OfUnsignedTypesThatHaveTheBitsOfTheIgnoredIndexAreRefusedWithTheirValue) {
+  refuses_minus_100<std::uint8_t>();
+  refuses_minus_100<std::uint16_t>();
+  refuses_minus_100<std::uint32_t>();
+  refuses_minus_100<std::uint64_t>();
+}
+
 TEST(CrossEntropyLabels, OutOfRangeGiveNanForTheirRowsAndReadNothing) {
   for_each_cross_entropy([](auto op) {
     constexpr RowOperator Op = decltype(op)::value;

@@ -107,7 +107,7 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
   require_apart(function, "row_offsets", tensors.offsets, output, tensors.y, false);
 }
 
-void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin, std::int64_t end,
+void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin, const std::string& end,
                        std::int64_t elements) {
   fail(function, "row_offsets must ascend from 0 or more to ", elements, ", the number of values, at most; row ", row,
        " has the offsets ", begin, " and ", end);

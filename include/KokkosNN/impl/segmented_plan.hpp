@@ -187,8 +187,8 @@ struct SegmentedTensors {
 void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors, double scale);
 
 /// Throws the std::invalid_argument that says what is wrong with a row's offsets.
-[[noreturn]] void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin, std::int64_t end,
-                                    std::int64_t elements);
+[[noreturn]] void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin,
+                                    const std::string& end, std::int64_t elements);
 
 }  // namespace KokkosNN::Impl
 

@@ -14,6 +14,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 // The cross entropies' part of the primitives: labels, what all rows share, the state of a row, and what becomes of it.
@@ -126,14 +127,24 @@ KOKKOS_INLINE_FUNCTION State opened(const LossMailbox<A>& mailbox, const typenam
 /// One integer a row, of any integral type: erased, as a kernel loads one of them only.
 template <class Map>
 struct RowLabels {
-  const void* data = nullptr;
-  int bytes        = 8;
-  bool is_signed   = true;
+  const void* data       = nullptr;
+  int bytes              = 8;
+  bool is_signed         = true;
+  bool may_ignore_lowest = false;  ///< the index that is ignored is the lowest number of 64 bits
   Map map;
 
+  /// A label; what has no sign and is beyond such numbers as one that is neither a class nor ignored.
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
+    const std::int64_t label = bits(row);
+    if (is_signed || bytes < 8 || label >= 0) return label;
+    constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+    return may_ignore_lowest ? lowest + 1 : lowest;
+  }
+
+  /// The same, but what is beyond those numbers as the one with its bits.
+  KOKKOS_INLINE_FUNCTION std::int64_t bits(std::int64_t row) const {
     const std::int64_t i = map(opaque(row));  // or a loop over rows would carry a pointer for each width, and spill
-    if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];  // beyond its range: negative, as no class is
+    if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];
     if (bytes == 4) return is_signed ? at<std::int32_t>(i) : at<std::uint32_t>(i);
     if (bytes == 2) return is_signed ? at<std::int16_t>(i) : at<std::uint16_t>(i);
     return is_signed ? at<std::int8_t>(i) : at<std::uint8_t>(i);
