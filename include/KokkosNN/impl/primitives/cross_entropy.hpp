@@ -350,17 +350,19 @@ requires(is_cross_entropy(op)) struct Finish<op> {
   };
 };
 
-/// The loss of a row that has a class, from the row's total and the class's logit.
+/// The loss of a row that has a class, from the row's total and the class's logit: NaN where the log-sum-exp is +inf.
 template <class Math, class A = typename Math::accumulator>
-KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight,
-                                  A lse) {
+KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight, A lse) {
+  if (total.reference == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
   const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
-  A value = math.kept * weight * -row(math, label_logit);
+  // Halves, as in log_softmax: a weight may be as small as a scale.
+  const A half = at_most(row.half_difference(label_logit) - A(0.5) * row.log_sum, A(0));
+  A value      = 2 * (math.kept * weight * -half);
   if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
   if constexpr (Math::is_extended) {
     using Linear = typename Math::State::Linear;
     if (math.spread != A(0)) {
-      const Linear of_all = Linear(math.total_weight()) * (Linear(row.reference) + Linear(row.log_sum));
+      const Linear of_all = Linear(math.total_weight()) * (2 * Linear(row.half_reference) + Linear(row.log_sum));
       value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
     }
   }

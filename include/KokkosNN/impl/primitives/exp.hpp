@@ -27,7 +27,8 @@ enum class SumFor { quotient, logarithm };
 
 /// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
 /// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
-/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two.
+/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two. Exponentials of
+/// `log_of_least` and `log_of_most` are normal numbers; the inverse of the second one is not.
 template <class A>
 struct Exp2Constants;
 
@@ -44,6 +45,8 @@ struct Exp2Constants<float> {
   static constexpr int fast_terms      = 4;
   static constexpr float fast_series[] = {0x1.62df7ap-1f, 0x1.ebf0fep-3f, 0x1.cab22ep-5f, 0x1.40bf8ap-7f};  // 2^-18
   static constexpr float fast_limit    = 2048;  // without a low word the error is at most 2^-14 then
+  static constexpr float log_of_least  = -87.0f;
+  static constexpr float log_of_most   = 87.5f;
 };
 
 template <>
@@ -61,6 +64,8 @@ struct Exp2Constants<double> {
   static constexpr int fast_terms       = 4;
   static constexpr double fast_series[] = {0x1.62df7ap-1, 0x1.ebf0fep-3, 0x1.cab22ep-5, 0x1.40bf8ap-7};
   static constexpr double fast_limit    = 70368744177664.0;
+  static constexpr double log_of_least  = -708.0;
+  static constexpr double log_of_most   = 708.5;
 };
 
 /// What 2^t = 2^(n + i/entries) 2^f, n and i integers and |f| <= 1/2/entries, needs of a type besides a table of the
@@ -224,6 +229,13 @@ KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
   return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
 }
 
+/// A finite logit from its product with the scale; the farthest one where the quotient is none.
+template <class A>
+KOKKOS_INLINE_FUNCTION A unscaled(A product, A scale) {
+  constexpr A farthest = Kokkos::Experimental::finite_max_v<A>;
+  return at_most(at_least(product / scale, -farthest), farthest);
+}
+
 /// A reference in all lanes of a vector T.
 template <class T, class A>
 KOKKOS_FORCEINLINE_FUNCTION ExpReference<T> splat_reference(const ExpReference<A>& r) {
@@ -260,13 +272,13 @@ struct ScaledExp {
   static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
   static constexpr A below_limit = limit - A(1);  ///< where `at` finds the integer that `reference_of` made
 
-  A scale;       ///< for log_softmax and the log-sum-exp
-  A scale_low;   ///< what rounding the scale lost
-  A scale2;      ///< scale * log2(e), high word
-  A scale2_low;  ///< low word
-  A inverse;     ///< of scale2
+  A twice_scale;  ///< for log_softmax, to which halves of logits have a difference that is a number
+  A scale_low;    ///< what rounding the scale lost
+  A scale2;       ///< scale * log2(e), high word
+  A scale2_low;   ///< low word
+  A inverse;      ///< of scale2
 
-  explicit ScaledExp(double s) : scale(A(s)), scale_low(A(s - static_cast<double>(scale))) {
+  explicit ScaledExp(double s) : twice_scale(2 * A(s)), scale_low(A(s - static_cast<double>(A(s)))) {
     constexpr double log2_e_high = 0x1.71547652b82fep+0;
     constexpr double log2_e_low  = 0x1.777d0ffda0d24p-56;
     const double product         = s * log2_e_high;
@@ -275,6 +287,8 @@ struct ScaledExp {
     scale2_low                   = static_cast<A>(product - static_cast<double>(scale2) + rest);
     inverse                      = static_cast<A>(1 / product);
   }
+
+  KOKKOS_INLINE_FUNCTION A scale() const { return A(0.5) * twice_scale; }
 
   /// R for values up to max: the power of two at or below its exponential; infinities stay.
   template <class T>
@@ -433,8 +447,8 @@ struct ScaledExp {
   KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
     const Reference r = at(R);
     if (r.base == R) return A(0);
-    const A product = scale * R;
-    const A rest    = fused_multiply_add(scale, R, -product) + scale_low * R;
+    const A product = scale() * R;
+    const A rest    = fused_multiply_add(scale(), R, -product) + scale_low * R;
     return fused_multiply_add(r.exponent, log_of_2<A>, -product) + (r.exponent * log_of_2_low<A> - rest);
   }
 
