@@ -474,6 +474,62 @@ TEST(CrossEntropyValues, FollowIeeeArithmeticOnEveryStrategy) {
   }
 }
 
+TYPED_TEST(CrossEntropy, OfARowWithPlusInfinityHasThatAsLogSumExpUnlessANaNIsThereToo) {
+  using T = TypeParam;
+  for_each_cross_entropy([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    if constexpr (Op != RowOperator::cross_entropy_backward) {
+      for (const RowStrategy strategy : loss_strategies_of(Op)) {
+        for (const double smoothing : {0.0, 0.1}) {
+          for (const std::int64_t cols : {2, 5, 29, 60, 1000, 20000}) {
+            const bool is_short = strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
+            if (is_short && cols > 100) continue;
+            LossTrial<Op, T> trial(
+                4, cols, {.reduction = Reduction::none, .label_smoothing = smoothing, .plan = {.strategy = strategy}});
+            T* const x      = trial.logits().host();
+            x[0]            = T(inf);  // the label's
+            x[2 * cols - 1] = T(inf);  // another class's, or with two classes the label's
+            x[2 * cols]     = T(inf);
+            x[3 * cols - 1] = T(nan);
+            trial.label(3)  = 1;
+            trial.upload();
+
+            EXPECT_TRUE(trial.run_correct()) << KokkosNN::to_string(Op) << " " << KokkosNN::to_string(strategy) << ", "
+                                             << cols << " classes, smoothing " << smoothing;
+            for (int row = 0; row < 3; ++row) {
+              EXPECT_TRUE(std::isnan(trial.loss().host()[row]));
+              EXPECT_TRUE(row == 2 ? std::isnan(trial.lse().host()[row]) : trial.lse().host()[row] == inf)
+                  << trial.lse().host()[row] << " of row " << row << ", " << cols << " classes";
+              for (std::int64_t c = 0; Op != RowOperator::cross_entropy && c < cols; ++c) {
+                ASSERT_TRUE(std::isnan(static_cast<double>(trial.dlogits().host()[row * cols + c]))) << c;
+              }
+            }
+            EXPECT_TRUE(std::isfinite(trial.loss().host()[3]));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CrossEntropyValues, OfASmallWeightAreFiniteWhereDifferencesOfLogitsAreNot) {
+  for_each_cross_entropy([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    if constexpr (Op != RowOperator::cross_entropy_backward) {
+      LossTrial<Op, float> trial(1, 20, {.reduction = Reduction::none}, true);
+      std::fill_n(trial.logits().host(), 20, 3e38f);
+      trial.logits().host()[5]  = -3e38f;
+      trial.weights().host()[5] = 0.25f;
+      trial.label(0)            = 5;
+      trial.upload();
+
+      trial.run();
+
+      EXPECT_FLOAT_EQ(trial.loss().host()[0], 1.5e38f);
+    }
+  });
+}
+
 TEST(CrossEntropyValues, UnderASoftCapDoNotOverflowAndMaskedLogitsStayMasked) {
   for (const RowStrategy strategy : loss_strategies_of(RowOperator::cross_entropy_with_gradient)) {
     // |x / cap| up to far more than 88, where exp ends, and infinite.

@@ -191,6 +191,7 @@ template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
 struct CrossEntropyMath : RowMath<A, exp_accuracy> {
   using Base                        = RowMath<A, exp_accuracy>;
   static constexpr bool is_extended = extended;
+  static constexpr bool has_lse     = true;  ///< beside what else is made of a sum
   using State                       = std::conditional_t<
       op == RowOperator::cross_entropy_backward, RowScalars<A>,
       std::conditional_t<extended, LossState<A, typename Base::wide_sum>, RowState<A, typename Base::wide_sum>>>;
@@ -383,6 +384,7 @@ struct LogitGradient {
     const typename Finish<RowOperator::softmax>::template Row<Math, A> softmax(math, own_reference, total);
     reference = softmax.reference;
     factor    = softmax.factor * by;
+    if (total.reference == Kokkos::Experimental::infinity_v<A>) factor = Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
   /// From a row's log-sum-exp: relative to the power of two below its exponential.

@@ -22,8 +22,9 @@ enum class ExpAccuracy { full, fast };
 
 /// What a sum of exponentials is for: to divide by, or for its logarithm alone (or what is as undemanding). To that a
 /// GPU's own 2^f, within 2.5 units of 2^-24 (all floats up to 1/2, on an H200), adds 1.5e-7, and a row takes a third
-/// fewer operations.
-enum class SumFor { quotient, logarithm };
+/// fewer operations. `log_sum_exp`: likewise, and where +inf is among the exponents the sum is a number unless a NaN
+/// is, too.
+enum class SumFor { quotient, logarithm, log_sum_exp };
 
 /// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
 /// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
@@ -222,6 +223,29 @@ struct ExpReference {
   BitsOf<A> shift;  ///< 2^-exponent's exponent bits
 };
 
+/// Whether the sum of a row with +inf is a number, if none of its elements is NaN: a log-sum-exp then is +inf.
+template <SumFor use, class Math>
+inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
+  requires Math::has_lse;
+};
+
+/// Whether such a row's exponentials are taken relative to +inf. The difference of that and +inf would be NaN, as that
+/// of NaN is: instead of the differences there are `zero_of_number`, relative to 0.
+template <SumFor use, class Math, class A>
+KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
+  if constexpr (finds_infinity<use, Math>) {
+    return r.base == Kokkos::Experimental::infinity_v<A>;
+  } else {
+    return false;
+  }
+}
+
+/// 0; NaN of NaN.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T zero_of_number(T x) {
+  return x == x ? splat<T>(ScalarOf<T>(0)) : x;
+}
+
 /// A reference that exponentials can be taken relative to: 0 in place of -inf.
 template <class T>
 KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
@@ -347,7 +371,7 @@ struct ScaledExp {
   template <SumFor use, class T>
   KOKKOS_FORCEINLINE_FUNCTION T term_of_difference(T d, const ExpReference<T>& r) const {
     if constexpr (has_lookup<T>) return by_table<use>(d, r);
-    if constexpr (use == SumFor::logarithm && accuracy == ExpAccuracy::full && std::is_same_v<T, float>) {
+    if constexpr (use != SumFor::quotient && accuracy == ExpAccuracy::full && std::is_same_v<T, float>) {
       KOKKOS_IF_ON_DEVICE((const auto t = reduced(d, r); return exp2_native(t.fraction) * t.power;))
     }
     return of_difference(d, r);
@@ -506,7 +530,7 @@ struct ScaledExp {
     const T power   = Kokkos::bit_cast<T>(look_up(exp2_table<A>.power_bits(), n) + (n << Table::point));
     const T f       = fraction(d, shifted - magic);
     const T series  = exp2_series<accuracy, Exp2Series<A, Table::entries>>(f);
-    if constexpr (accuracy == ExpAccuracy::fast || use == SumFor::logarithm)
+    if constexpr (accuracy == ExpAccuracy::fast || use != SumFor::quotient)
       return fused_multiply_add(power, f * series, power);
     const T rest = Kokkos::bit_cast<T>(look_up(exp2_table<A>.rest_bits(), n));
     return fused_multiply_add(power, fused_multiply_add(f, series, rest), power);

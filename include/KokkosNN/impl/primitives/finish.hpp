@@ -222,7 +222,7 @@ struct Finish<RowOperator::log_softmax> {
   };
 };
 
-/// lse = scale reference + log(sum), one value a row
+/// lse = scale reference + log(sum), one value a row. With a reference of +inf that is +inf, or NaN if the sum is.
 template <>
 struct Finish<RowOperator::logsumexp> {
   static constexpr bool keeps_exponentials = false;
@@ -239,7 +239,9 @@ struct Finish<RowOperator::logsumexp> {
 
 /// What an operator's sum of exponentials is for.
 template <RowOperator op>
-inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient : SumFor::logarithm;
+inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient
+                                  : op == RowOperator::logsumexp ? SumFor::log_sum_exp
+                                                                 : SumFor::logarithm;
 
 }  // namespace KokkosNN::Impl
 

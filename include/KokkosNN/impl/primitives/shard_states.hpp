@@ -49,7 +49,7 @@ KOKKOS_INLINE_FUNCTION W wide_sum_of(double sum) {
 template <class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Math& math, const RowState<A, W>& state) {
   const double sum = static_cast<double>(state.sum);
-  if (state.reference == -Kokkos::Experimental::infinity_v<A>) return {-Kokkos::Experimental::infinity_v<double>, sum};
+  if (!Kokkos::isfinite(state.reference)) return {static_cast<double>(state.reference), sum};
   const auto log = logarithm_of(math.exp, math.exp.at(state.reference));
   return {log.high, Kokkos::fma(sum, log.low, sum)};
 }
