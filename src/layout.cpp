@@ -583,7 +583,7 @@ CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
   return layout;
 }
 
-void complain_of_label(const char* function, std::int64_t row, std::int64_t label, std::int64_t classes,
+void complain_of_label(const char* function, std::int64_t row, const std::string& label, std::int64_t classes,
                        std::int64_t ignore_index) {
   (Complaint(function) << "the label of row " << row << " is " << label << ", neither one of the " << classes
                        << " classes, 0 to " << classes - 1 << ", nor ignore_index " << ignore_index)

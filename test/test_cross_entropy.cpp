@@ -256,6 +256,56 @@ TEST(CrossEntropyLabels, OfUnsignedTypesAreNotTakenForNegativeOnes) {
   EXPECT_TRUE(trial.correct());
 }
 
+TEST(CrossEntropyLabels, BeyondTheRangeOfSignedNumbersAreNeitherIgnoredNorClasses) {
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
+  for_each_cross_entropy([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    for (const std::int64_t ignored : {std::int64_t(-100), std::int64_t(-1), lowest, lowest + 1, std::int64_t(7)}) {
+      for (const RowStrategy strategy : loss_strategies_of(Op)) {
+        for (const Reduction reduction : {Reduction::none, Reduction::mean}) {
+          LossTrial<Op, float, std::uint64_t> trial(
+              8, 50, {.ignore_index = ignored, .reduction = reduction, .plan = {.strategy = strategy}});
+          for (int row = 0; row < 8; ++row) trial.label(row) = row * 5;
+          trial.label(2) = static_cast<std::uint64_t>(ignored);  // of another value, if that is negative
+          trial.label(4) = std::uint64_t(1) << 63;
+          trial.label(5) = ~std::uint64_t(0);
+          trial.label(6) = 7;
+          trial.upload();
+
+          EXPECT_TRUE(trial.run_correct())
+              << KokkosNN::to_string(Op) << ", ignoring " << ignored << ", " << KokkosNN::to_string(strategy);
+          if (Op == RowOperator::cross_entropy_backward || reduction != Reduction::none) continue;
+          EXPECT_EQ(trial.loss().host()[2] == 0, ignored == 7) << trial.loss().host()[2];
+          EXPECT_TRUE(std::isnan(trial.loss().host()[5])) << trial.loss().host()[5];
+        }
+      }
+    }
+  });
+}
+
+template <class LabelType>
+void refuses_minus_100() {
+  LossTrial<RowOperator::cross_entropy, float, LabelType> trial(4, 50, {.check_labels = true});
+  trial.label(3) = 1;
+  trial.label(2) = static_cast<LabelType>(-100);
+  trial.upload();
+  try {
+    trial.call();
+    ADD_FAILURE() << "nothing was thrown for labels of " << sizeof(LabelType) << " bytes";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_EQ(std::string(e.what()), "KokkosNN::cross_entropy: the label of row 2 is " +
+                                         std::to_string(static_cast<LabelType>(-100)) +
+                                         ", neither one of the 50 classes, 0 to 49, nor ignore_index -100");
+  }
+}
+
+TEST(CrossEntropyLabels, OfUnsignedTypesThatHaveTheBitsOfTheIgnoredIndexAreRefusedWithTheirValue) {
+  refuses_minus_100<std::uint8_t>();
+  refuses_minus_100<std::uint16_t>();
+  refuses_minus_100<std::uint32_t>();
+  refuses_minus_100<std::uint64_t>();
+}
+
 TEST(CrossEntropyLabels, OutOfRangeGiveNanForTheirRowsAndReadNothing) {
   for_each_cross_entropy([](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
@@ -422,6 +472,62 @@ TEST(CrossEntropyValues, FollowIeeeArithmeticOnEveryStrategy) {
       }
     }
   }
+}
+
+TYPED_TEST(CrossEntropy, OfARowWithPlusInfinityHasThatAsLogSumExpUnlessANaNIsThereToo) {
+  using T = TypeParam;
+  for_each_cross_entropy([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    if constexpr (Op != RowOperator::cross_entropy_backward) {
+      for (const RowStrategy strategy : loss_strategies_of(Op)) {
+        for (const double smoothing : {0.0, 0.1}) {
+          for (const std::int64_t cols : {2, 5, 29, 60, 1000, 20000}) {
+            const bool is_short = strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
+            if (is_short && cols > 100) continue;
+            LossTrial<Op, T> trial(
+                4, cols, {.reduction = Reduction::none, .label_smoothing = smoothing, .plan = {.strategy = strategy}});
+            T* const x      = trial.logits().host();
+            x[0]            = T(inf);  // the label's
+            x[2 * cols - 1] = T(inf);  // another class's, or with two classes the label's
+            x[2 * cols]     = T(inf);
+            x[3 * cols - 1] = T(nan);
+            trial.label(3)  = 1;
+            trial.upload();
+
+            EXPECT_TRUE(trial.run_correct()) << KokkosNN::to_string(Op) << " " << KokkosNN::to_string(strategy) << ", "
+                                             << cols << " classes, smoothing " << smoothing;
+            for (int row = 0; row < 3; ++row) {
+              EXPECT_TRUE(std::isnan(trial.loss().host()[row]));
+              EXPECT_TRUE(row == 2 ? std::isnan(trial.lse().host()[row]) : trial.lse().host()[row] == inf)
+                  << trial.lse().host()[row] << " of row " << row << ", " << cols << " classes";
+              for (std::int64_t c = 0; Op != RowOperator::cross_entropy && c < cols; ++c) {
+                ASSERT_TRUE(std::isnan(static_cast<double>(trial.dlogits().host()[row * cols + c]))) << c;
+              }
+            }
+            EXPECT_TRUE(std::isfinite(trial.loss().host()[3]));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CrossEntropyValues, OfASmallWeightAreFiniteWhereDifferencesOfLogitsAreNot) {
+  for_each_cross_entropy([](auto op) {
+    constexpr RowOperator Op = decltype(op)::value;
+    if constexpr (Op != RowOperator::cross_entropy_backward) {
+      LossTrial<Op, float> trial(1, 20, {.reduction = Reduction::none}, true);
+      std::fill_n(trial.logits().host(), 20, 3e38f);
+      trial.logits().host()[5]  = -3e38f;
+      trial.weights().host()[5] = 0.25f;
+      trial.label(0)            = 5;
+      trial.upload();
+
+      trial.run();
+
+      EXPECT_FLOAT_EQ(trial.loss().host()[0], 1.5e38f);
+    }
+  });
 }
 
 TEST(CrossEntropyValues, UnderASoftCapDoNotOverflowAndMaskedLogitsStayMasked) {

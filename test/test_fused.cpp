@@ -195,6 +195,41 @@ TEST(Fused, ALogSumExpOfASumMatches) {
   }
 }
 
+TEST(Fused, ALogSumExpOfARowWithPlusInfinityIsThatUnlessThereIsANaN) {
+  for (const std::int64_t cols : fused_widths()) {
+    if (cols < 2) continue;
+    Input<float> x(3, cols, Recipe::uniform);
+    x.host.data()[cols / 2] = x.host.data()[2 * cols - 1] = std::numeric_limits<float>::infinity();
+    x.host.data()[cols]                                   = std::numeric_limits<float>::quiet_NaN();
+    Kokkos::deep_copy(x.device, x.host);
+    const Kokkos::View<float*, Memory> lse("lse", 3);
+
+    KokkosNN::fused_logsumexp(Exec(), 3, cols, LoadMatrix<float>{x.device}, StoreLse<float>{lse});
+
+    const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), lse);
+    EXPECT_EQ(result(0), std::numeric_limits<float>::infinity()) << cols << " columns";
+    EXPECT_TRUE(std::isnan(result(1))) << cols << " columns";
+    EXPECT_TRUE(std::isfinite(result(2))) << cols << " columns";
+  }
+}
+
+TEST(Fused, ALogSoftmaxWithASmallScaleIsFiniteWhereDifferencesOfLogitsAreNot) {
+  for (const std::int64_t cols : fused_widths()) {
+    Input<float> x(2, cols, Recipe::uniform);
+    for (std::int64_t i = 0; i < 2 * cols; ++i) x.host.data()[i] = i % 3 == 0 ? 3e38f : -3e38f;
+    Kokkos::deep_copy(x.device, x.host);
+    const Matrix<float> y("y", 2, cols);
+
+    KokkosNN::fused_log_softmax(Exec(), 2, cols, LoadMatrix<float>{x.device}, StoreMatrix<float>{y}, {.scale = 0.125});
+
+    const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y);
+    const auto place  = right({2, cols});
+    const Errors errors =
+        compare<RowOperator::log_softmax>(x.host.data(), place, result.data(), place, 1, {.scale = 0.125});
+    EXPECT_LE(errors.max_ulp, promised_log_ulp<float>) << errors.worst << "; " << cols << " columns";
+  }
+}
+
 TEST(Fused, EveryStrategyButInnerLanesServesFunctorsOnItsPath) {
   for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
                                      RowStrategy::team_online, RowStrategy::split_row}) {

@@ -505,6 +505,30 @@ TEST(GradientValues, OfALogSumExpFollowTheMaskedRowsPolicy) {
   }
 }
 
+TEST(GradientValues, OfALogSumExpOverASmallScaleAreRightWhereItsQuotientIsNoNumber) {
+  const float most = std::numeric_limits<float>::max();
+  for (const RowStrategy strategy : strategies_of(RowOperator::logsumexp_backward)) {
+    for (const double scale : {1.0 / 3, 0.3, -0.7, 0x1p-10}) {
+      GradientTrial<RowOperator::logsumexp_backward, float> trial(5, 20, scale);
+      float* const x = trial.x().host();
+      for (int i = 0; i < 2 * 20; ++i) x[i] = scale > 0 ? most : -most;
+      for (int i = 0; i < 2 * 20; i += 3) x[i] = -x[i];
+      // Some ulp above scale x, and far above it.
+      trial.lse().host()[0] = static_cast<float>(std::abs(scale) * most) * (1 + 0x1p-20f);
+      trial.lse().host()[1] = most;
+      // No quotient that leaves the range, but one that is rounded by far more than exponents.
+      for (int i = 0; i < 3 * 20; ++i) x[2 * 20 + i] = x[i % 20] / static_cast<float>(3 + i / 20);
+      for (int row = 2; row < 5; ++row) {
+        trial.lse().host()[row] = static_cast<float>(std::abs(scale * x[20 * row])) * (1 + 0x1p-20f);
+      }
+      trial.upload();
+
+      EXPECT_TRUE(trial.run_correct({.plan = {.strategy = strategy}})) << to_string(strategy) << ", scale " << scale;
+      for (int i = 0; i < 5 * 20; ++i) EXPECT_EQ(trial.dx().host()[i], 0) << i;
+    }
+  }
+}
+
 TEST(GradientValues, OfALogSoftmaxFarAbove0AreNotFinite) {
   const auto dx = results_of(RowOperator::log_softmax_backward, {200, -1}, {1, 1}, RowStrategy::automatic, 3);
 

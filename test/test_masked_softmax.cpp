@@ -419,6 +419,26 @@ TYPED_TEST(MaskedSoftmax, ASinkThatIsNotFiniteFollowsTheRulesOfAnElement) {
                                 {.sinks = sinks.view()}));
 }
 
+TYPED_TEST(MaskedSoftmax, ASinkThatNoScaledLogitReachesTakesOrLeavesAllWeight) {
+  const auto most = static_cast<double>(largest<TypeParam>());
+  const std::vector<double> values{2e38, -2e38, 0};  // with a scale of 2^-10 beyond all logits of float
+  const MaskData<float, 1> sinks(right({3}), [&](const Index& i) { return static_cast<float>(values[i[0]]); });
+  for (const RowStrategy strategy : row_strategies) {
+    for (const double scale : {0x1p-10, -0x1p-10}) {
+      MaskedTrial<TypeParam> trial({2, 3, 7, 40});
+      for (std::int64_t i = 0; i < trial.x().count(); ++i) {
+        const std::int64_t row = i / 40;
+        if (row % 7 == 1) trial.x().host()[i] = TypeParam(i % 2 == 0 ? most : -most);
+        if (row % 7 == 2) trial.x().host()[i] = TypeParam(scale > 0 ? -infinity : infinity);
+      }
+      trial.x().upload();
+
+      EXPECT_TRUE(trial.run_correct(masks(), {.sinks = values}, on(strategy, {.scale = scale, .sinks = sinks.view()})))
+          << to_string(strategy) << ", scale " << scale;
+    }
+  }
+}
+
 TYPED_TEST(MaskedSoftmax, ResultsDoNotDependOnTheBatchIfTheyMustNot) {
   const std::int64_t cols = 1000;
   const StrategyMasks<TypeParam> mask(cols);

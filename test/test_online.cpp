@@ -113,13 +113,24 @@ TYPED_TEST(Online, ANaNStaysWhateverComesBeforeAndAfter) {
   EXPECT_TRUE(std::isnan(TestFixture::of({-TestFixture::infinity, TestFixture::nan, -TestFixture::infinity}).lse()));
 }
 
-TYPED_TEST(Online, PlusInfinityGivesNaN) {
+TYPED_TEST(Online, PlusInfinityIsTheLogSumExpWhateverComesBeforeAndAfterButANaN) {
+  const TypeParam inf = TestFixture::infinity, nan = TestFixture::nan;
+  const auto state = TestFixture::of({inf});
   for (const auto& other : TestFixture::samples()) {
-    const auto state = TestFixture::of({TestFixture::infinity});
+    EXPECT_EQ(merge(state, other).lse(), inf);
+    EXPECT_EQ(merge(other, state).lse(), inf);
+    EXPECT_EQ(merge(merge(state, other), merge(other, state)).lse(), inf);
+    EXPECT_TRUE(equal(merge(state, other), merge(other, state)));
+  }
+  EXPECT_EQ(TestFixture::of({-inf, inf, TypeParam(3), inf}).lse(), inf);
+  for (const auto& values : {std::vector<TypeParam>{inf, nan}, {nan, inf}, {inf, 1, nan, inf}, {-inf, nan, 1, inf}}) {
+    KokkosNN::MaxSumExp<TypeParam> first, second;
+    for (const TypeParam value : values) first.push(value);
+    second.push(inf);
 
-    EXPECT_TRUE(std::isnan(merge(state, other).lse()));
-    EXPECT_TRUE(std::isnan(merge(other, state).lse()));
-    EXPECT_TRUE(std::isnan(merge(state, state).lse()));
+    EXPECT_TRUE(std::isnan(first.lse()));
+    EXPECT_TRUE(std::isnan(merge(first, second).lse()));
+    EXPECT_TRUE(std::isnan(merge(second, first).lse()));
   }
 }
 
@@ -183,6 +194,18 @@ TYPED_TEST(Online, TheReducerFoldsARangePolicy) {
 
   const Reference::Row<TypeParam> row{host.data(), 1000};
   EXPECT_LE(ulp_error<TypeParam>(state.lse(), Reference::logsumexp(row, 1), Reference::magnitude_of_max(row, 1)), 100);
+}
+
+TYPED_TEST(Online, TheReducerOfValuesWithPlusInfinityHasItAsLogSumExp) {
+  std::vector<TypeParam> host(1000);
+  const auto values = values_on_device(host);
+  for (const int at : {17, 600}) Kokkos::deep_copy(Kokkos::subview(values, at), TestFixture::infinity);
+  KokkosNN::MaxSumExp<TypeParam> state;
+
+  Kokkos::parallel_reduce("range", Kokkos::RangePolicy<Exec>(0, 1000), PushValue<TypeParam>{values},
+                          KokkosNN::MaxSumExpReducer<TypeParam>(state));
+
+  EXPECT_EQ(state.lse(), TestFixture::infinity);
 }
 
 TYPED_TEST(Online, TheReducerOfAnEmptyRangeIsTheIdentity) {

@@ -442,6 +442,43 @@ TYPED_TEST(Segmented, NaNsAndInfinitiesStayInTheirRow) {
   }
 }
 
+TYPED_TEST(Segmented, ALogSumExpOfARowWithPlusInfinityIsThatUnlessANaNIsAnywhereInTheRow) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::int64_t length : {2, 3, 31, 700, 9000, 50000}) {
+    SegmentedTrial<RowOperator::logsumexp, TypeParam> trial(Lengths(6, length));
+    TypeParam* const x = trial.x().host();
+    for (std::int64_t row = 0; row < 6; ++row) {
+      TypeParam* const own = x + row * length;
+      if (row == 2) std::fill_n(own, length, static_cast<TypeParam>(-inf));
+      own[row % 2 == 0 ? 0 : length - 1] = static_cast<TypeParam>(inf);
+      if (row > 2) own[row % 2 == 0 ? length - 1 : 0] = static_cast<TypeParam>(nan);
+      if (row == 5) own[length / 2] = static_cast<TypeParam>(inf);
+    }
+    trial.x().upload();
+
+    EXPECT_TRUE(trial.run_correct()) << length;
+    for (int row = 0; row < 6; ++row) {
+      const double lse = static_cast<double>(trial.y().host()[row]);
+      EXPECT_TRUE(row > 2 ? std::isnan(lse) : lse == inf) << lse << " of row " << row << ", " << length;
+    }
+  }
+}
+
+TYPED_TEST(Segmented, ASmallScaleKeepsResultsFiniteWhereDifferencesOfLogitsAreNot) {
+  const auto most = static_cast<double>(largest<TypeParam>());
+  for (const double scale : {0.125, -0.25, 0.3, 0x1p-100}) {
+    for (const std::int64_t length : {40, 3000, 50000}) {
+      expect_changed_match<TypeParam>(length == 40 ? random_lengths(900, 0, length) : equal_lengths(4, length), "ends",
+                                      [&](std::int64_t row, TypeParam* x, std::int64_t n) {
+                                        for (std::int64_t i = row % 2; i < n; i += 3) {
+                                          x[i] = static_cast<TypeParam>(i % 2 == 0 ? most : -most);
+                                        }
+                                      },
+                                      {.scale = scale});
+    }
+  }
+}
+
 // --- reproducible bits ---
 
 TYPED_TEST(Segmented, EqualCallsGiveEqualBits) {

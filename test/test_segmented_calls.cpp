@@ -180,7 +180,7 @@ TEST(SegmentedErrors, CheckedOffsetsNameTheFirstBadRow) {
         KokkosNN::segmented_softmax_backward(x, x, raw_offsets<std::uint64_t>({0, 4, ~std::uint64_t(0)}), y,
                                              {.check_offsets = true});
       },
-      {"KokkosNN::segmented_softmax_backward: ", "row 1"});
+      {"KokkosNN::segmented_softmax_backward: ", "row 1 has the offsets 4 and 18446744073709551615"});
   EXPECT_EQ(complaint_of([&] {
               KokkosNN::segmented_softmax(x, raw_offsets<int>({2, 2, 9}), y, {.check_offsets = true});
             }),

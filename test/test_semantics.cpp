@@ -127,6 +127,96 @@ TEST_P(Semantics, SpecialRowsIn16BitFollowTheTable) {
   check<RowOperator::log_softmax, BHalf>(-0.5);
 }
 
+/// Rows of zeros, but for +inf in columns of their own and, in those that are meant to be NaN, a NaN far from it.
+struct InfiniteRows {
+  static constexpr std::int64_t rows = 8;
+
+  static bool has_nan(std::int64_t row) { return row % 4 == 2 || row % 4 == 3; }
+
+  template <class T>
+  static void write(T* x, const Placement& place, double sign) {
+    const std::int64_t cols   = place.extents[strategy_axis];
+    const std::int64_t stride = place.strides[strategy_axis];
+    for_each_index(place.without(strategy_axis), place.without(strategy_axis),
+                   [&](std::int64_t offset, auto, auto row) {
+                     const auto at            = [&](std::int64_t col) -> T& { return x[offset + col * stride]; };
+                     const std::int64_t place = row % 4 == 0 ? 0 : (row % 4 == 1 ? cols - 1 : row * 7 % cols);
+                     const bool is_masked     = row % 8 >= 4;
+                     for (std::int64_t col = 0; col < cols; ++col) at(col) = T(is_masked ? -sign * infinity : 0);
+                     at(place) = T(sign * infinity);
+                     if (has_nan(row))
+                       at(row % 4 == 2 ? cols - 1 - place : (place + cols / 2) % cols) = T(not_a_number);
+                   });
+  }
+};
+
+template <class T>
+void check_infinite_rows(RowStrategy strategy) {
+  for (const double scale : {1.0, -0.5}) {
+    for (const std::int64_t cols : {2, 3, 16, 33, 100, 1000, 4097, 40000}) {
+      constexpr RowOperator op = RowOperator::logsumexp;
+      if (!can_serve<op, T>(strategy, InfiniteRows::rows, cols)) continue;
+      auto trial = strategy_trial<op, T>(strategy, InfiniteRows::rows, cols);
+      InfiniteRows::write(trial.x().host(), trial.x_place(), scale);
+      trial.x().upload();
+
+      trial.run(forced(strategy, {.scale = scale}));
+
+      for (std::int64_t row = 0; row < trial.y().count(); ++row) {
+        const double lse = static_cast<double>(trial.y().host()[row]);
+        ASSERT_TRUE(InfiniteRows::has_nan(row) ? std::isnan(lse) : lse == infinity)
+            << lse << " of row " << row << ", " << cols << " columns of " << Format<T>::name << ", scale " << scale;
+      }
+    }
+  }
+}
+
+TEST_P(Semantics, ALogSumExpOfARowWithPlusInfinityIsThatUnlessANaNIsAnywhereInTheRow) {
+  const RowStrategy strategy = std::get<0>(GetParam());
+  for_each_type(Elements{}, [&](auto tag) { check_infinite_rows<typename decltype(tag)::type>(strategy); });
+}
+
+/// Rows of both ends of T's range and of numbers between them.
+template <class T>
+void write_ends(T* x, const Placement& place) {
+  const auto most = static_cast<double>(largest<T>());
+  for_each_index(place, place, [&](std::int64_t offset, auto, std::int64_t i) {
+    const double values[] = {-most, most, most / 2, -most / 3, 0.0, most, 1.0};
+    x[offset]             = static_cast<T>(values[(i + i / 7) % 7]);
+  });
+}
+
+template <RowOperator Op, class T>
+void check_ends(const SoftmaxOptions& options) {
+  const RowStrategy strategy = options.plan.strategy;
+  for (const std::int64_t cols : {2, 3, 16, 33, 100, 1000, 4097}) {
+    if (!can_serve<Op, T>(strategy, 7, cols)) continue;
+    auto trial = strategy_trial<Op, T>(strategy, 7, cols);
+    write_ends(trial.x().host(), trial.x_place());
+    trial.x().upload();
+
+    EXPECT_TRUE(trial.run_correct(options))
+        << KokkosNN::to_string(Op) << ", " << cols << " columns of " << Format<T>::name << ", scale " << options.scale;
+    if (Op != RowOperator::log_softmax) continue;
+    for (std::int64_t i = 0; i < trial.y().count(); ++i) {
+      ASSERT_TRUE(std::isfinite(static_cast<double>(trial.y().host()[i]))) << i << ", " << cols << " columns";
+    }
+  }
+}
+
+TEST_P(Semantics, ASmallScaleKeepsResultsFiniteWhereDifferencesOfLogitsAreNot) {
+  const auto [strategy, policy] = GetParam();
+  for (const double scale : {0.125, -0.25, 0.3, -1.0 / 3, 1e-10, 0x1p-100}) {
+    const SoftmaxOptions options = forced(strategy, {.scale = scale, .masked_row = policy});
+    for_each_type(Elements{}, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      check_ends<RowOperator::log_softmax, T>(options);
+      check_ends<RowOperator::softmax, T>(options);
+      check_ends<RowOperator::logsumexp, T>(options);
+    });
+  }
+}
+
 // --- the reference itself, on rows that can be checked by hand ---
 
 std::vector<double> softmax_by_reference(const std::vector<double>& x, MaskedRowPolicy policy, double scale = 1) {
@@ -162,8 +252,10 @@ TEST(SemanticsReference, LogSumExpIsRightOnRowsThatCanBeCheckedByHand) {
   EXPECT_EQ(lse({-infinity, 5}), 5);
   EXPECT_EQ(lse({-infinity, -infinity}), -infinity);
   EXPECT_NEAR(lse({1000, 1000}), 1000 + std::log(2.0), 1e-12);
-  EXPECT_TRUE(std::isnan(lse({infinity, 1})));
+  EXPECT_EQ(lse({infinity, 1}), infinity);
+  EXPECT_EQ(lse({-infinity, 1, infinity}, -2), infinity);
   EXPECT_TRUE(std::isnan(lse({not_a_number, 1})));
+  EXPECT_TRUE(std::isnan(lse({infinity, not_a_number})));
 }
 
 // --- the documentation's table, spelt out: one row of four on the default plan ---
@@ -207,7 +299,15 @@ TEST(SemanticsTable, ANaNMakesTheWholeRowNaN) {
   EXPECT_TRUE(all_nan(softmax_of({-inf_f, nan_f, -inf_f, -inf_f}, MaskedRowPolicy::zero)));
 }
 
-TEST(SemanticsTable, APlusInfinityMakesTheWholeRowNaN) {
+TEST(SemanticsTable, APlusInfinityMakesTheWholeRowNaNButForItsLogSumExp) {
+  Kokkos::View<float[4], Memory> x("x");
+  Kokkos::View<float, Memory> lse("lse");
+  Kokkos::deep_copy(Kokkos::subview(x, 2), inf_f);
+  KokkosNN::logsumexp(Exec(), x, lse);
+  float value = 0;
+  Kokkos::deep_copy(value, lse);
+
+  EXPECT_EQ(value, inf_f);
   EXPECT_TRUE(all_nan(softmax_of({1, inf_f, 2, 3})));
   EXPECT_TRUE(all_nan(log_softmax_of({1, inf_f, 2, 3})));
 }

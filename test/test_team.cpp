@@ -184,7 +184,7 @@ void check_special_rows(MaskedRowPolicy policy, bool by_thread) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const int team_size : team_sizes()) {
     for (const std::int64_t cols : {1, 3, 40}) {
-      TeamCase problem(6, cols, {.masked_row = policy});
+      TeamCase problem(8, cols, {.masked_row = policy});
       float* x = problem.x.data();
       std::fill_n(x, cols, -infinity);
       x[cols + cols / 2]     = std::numeric_limits<float>::quiet_NaN();
@@ -192,10 +192,33 @@ void check_special_rows(MaskedRowPolicy policy, bool by_thread) {
       x[3 * cols]            = -infinity;
       x[5 * cols - 1]        = -infinity;
       std::fill_n(x + 5 * cols, cols, 0.0f);
+      x[6 * cols]     = infinity;
+      x[7 * cols - 1] = infinity;  // two of them
+      x[7 * cols]     = infinity;
+      x[8 * cols - 1] = std::numeric_limits<float>::quiet_NaN();
 
       run_rows<Kernel>(problem, by_thread ? team_size : 1, team_size, 1);
 
       problem.expect_matches(shape(cols, team_size, 1));
+    }
+  }
+}
+
+TEST(Team, AScaleActsOnTheDifferenceOfLogitsSoThatNeitherOverflows) {
+  const float most = std::numeric_limits<float>::max();
+  for (const double scale : {0.125, -0.25, 8.0}) {
+    for (const int team_size : team_sizes()) {
+      // A log-sum-exp of a large scale is infinite, all logits being at one end of the range.
+      TeamCase by_team(4, 40, {.scale = scale}), by_thread(4, 40, {.scale = scale});
+      for (TeamCase* problem : {&by_team, &by_thread}) {
+        for (int i = 0; i < 4 * 40; ++i) problem->x[i] = scale < 1 && i % 3 == 0 ? -most : most;
+      }
+
+      run_rows<RowByTeam>(by_team, 1, team_size, 1);
+      run_rows<RowByThread>(by_thread, team_size, team_size, 1);
+
+      by_team.expect_matches("team, scale " + std::to_string(scale));
+      by_thread.expect_matches("thread, scale " + std::to_string(scale));
     }
   }
 }

@@ -38,11 +38,12 @@
 // Labels     a row whose label is options.ignore_index gives loss 0 and gradient 0, whatever its logits are, also if
 //            that is a class. Any other label that is no class gives NaN in its row's loss and gradient and in a
 //            reduced loss, and is no row of a mean; nothing is read out of bounds. With options.check_labels it is an
-//            error instead.
+//            error instead. Labels are compared by value: none of an unsigned type is a negative ignore_index.
 // Values     of float and double as IEEE arithmetic evaluates the formulas: a NaN or +inf among a row's logits makes
-//            its loss and gradient NaN (under a soft cap +inf is the cap). A logit of -inf is masked: p = 0, also
-//            under a soft cap; its loss is infinite if it is the label's or if labels are smoothed. A row of nothing
-//            else gives NaN and an lse of -inf. Not for -ffast-math.
+//            its loss and gradient NaN (under a soft cap +inf is the cap); its lse is as logsumexp's, +inf if there is
+//            no NaN. A logit of -inf is masked: p = 0, also under a soft cap; its loss is infinite if it is the
+//            label's or if labels are smoothed. A row of nothing else gives NaN and an lse of -inf. Not for
+//            -ffast-math.
 // Arithmetic in double for double, else in float. The same call gives the same bits each time. A logit under a soft cap
 //            is as good as a number of the cap's size, so errors are up to 2 softcap times those that are named below.
 // Cost       each logit is read once, but twice in rows that no chip holds, and in the 16-bit rows of more than 4096

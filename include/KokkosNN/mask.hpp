@@ -56,8 +56,8 @@ struct SlidingWindow {
 /// Columns k < length take part; a length below 0 counts as 0, one beyond the columns as all of them.
 template <Concepts::View V>
 struct RowLengths {
-  V view;  ///< of 32-bit or 64-bit integers; one axis less than x: a length a row; or rank 1: a length for each index
-           ///< of x's first axis
+  V view;  ///< of signed 32-bit or 64-bit integers; one axis less than x: a length a row; or rank 1: a length for each
+           ///< index of x's first axis
 };
 template <Concepts::View V>
 RowLengths(const V&) -> RowLengths<V>;

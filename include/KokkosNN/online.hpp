@@ -14,7 +14,8 @@ namespace KokkosNN {
 ///
 /// States of parts merge to the state of the whole (`merge`), in any order: a commutative monoid whose identity is the
 /// default (-inf, 0). It is what blocks, teams and ranks exchange. -inf values add nothing and never make a NaN; a NaN
-/// value makes `sum` NaN and `max` keeps the largest number; a +inf value makes `sum` NaN.
+/// value makes `sum` NaN and `max` keeps the largest number. With +inf among the values `max` is +inf and `sum` how
+/// many of them there are, so that the log-sum-exp is +inf, but NaN if there is a NaN, too; such a row has no softmax.
 ///
 /// \tparam T  float or double
 /// Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
@@ -39,19 +40,21 @@ KOKKOS_FUNCTION MaxSumExp<T> merge(const MaxSumExp<T>& a, const MaxSumExp<T>& b)
   const bool a_is_high     = a.max >= b.max;
   const MaxSumExp<T>& high = a_is_high ? a : b;
   const MaxSumExp<T>& low  = a_is_high ? b : a;
-  // Nothing but -inf (and NaN, which sits in the sum) on the low side: -inf - -inf must not be computed.
-  const bool low_is_empty = low.max == -Kokkos::Experimental::infinity_v<T>;
-  const T factor          = low_is_empty ? T(1) : Kokkos::exp(low.max - high.max);
+  // A difference of infinities must not be computed: nothing but -inf (and NaN, which sits in the sum) on the low side,
+  // or +inf on both.
+  const bool low_stays = low.max == -Kokkos::Experimental::infinity_v<T> || low.max == high.max;
+  const T factor       = low_stays ? T(1) : Kokkos::exp(low.max - high.max);
   // One rounding, named: compilers fuse a product and a sum in one place and not in another.
   return {high.max, Kokkos::fma(low.sum, factor, high.sum)};
 }
 
 template <class T>
 KOKKOS_FUNCTION void MaxSumExp<T>::push(T value) {
-  // The part that holds one value: its sum is exp(0) = 1, but 0 for -inf and NaN for NaN and +inf.
-  const T infinity = Kokkos::Experimental::infinity_v<T>;
-  const T one      = value == -infinity ? T(0) : value - value + T(1);
-  *this            = merge(*this, MaxSumExp{value == value ? value : -infinity, one});
+  // The part that holds one value: its sum is exp(0) = 1, but 0 for -inf and NaN for NaN.
+  const T infinity     = Kokkos::Experimental::infinity_v<T>;
+  const bool is_number = value == value;
+  const T one          = value == -infinity ? T(0) : T(1);
+  *this                = merge(*this, MaxSumExp{is_number ? value : -infinity, is_number ? one : value});
 }
 
 /// Kokkos reducer of `MaxSumExp`, for `parallel_reduce` at any level. On HIP within a team only: over a range or a league

@@ -98,7 +98,8 @@ void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, 
 /// \param values       x, the elements of all rows; or (elements, heads)
 /// \param row_offsets  rows + 1 integers, as for segmented_softmax
 /// \param lse          output, an element a row; or (rows, heads)
-/// \param options      as for segmented_softmax; a row of only -inf, or an empty one, gives -inf
+/// \param options      as for segmented_softmax; a row of only -inf, or an empty one, gives -inf; one with +inf and no
+///                     NaN +inf
 ///
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads n + 2 rows, writes rows elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View LseView>

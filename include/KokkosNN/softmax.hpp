@@ -20,8 +20,10 @@
 // Arithmetic in the wider of the two types' accumulators, float for the 16-bit types; float results within 4 ulp of the
 //            exact value over the whole normal range (below it they may be flushed to zero), double within 4, 16-bit ones the
 //            correctly rounded value or its neighbour.
-// Values     a NaN anywhere in a row makes the whole row NaN, and so does a +inf (of scale * x); a -inf element is masked:
-//            0, or -inf in log_softmax; a row of nothing else follows options.masked_row. Not for -ffast-math.
+// Values     a NaN anywhere in a row makes the whole row NaN, and so does a +inf (of scale * x), but for logsumexp,
+//            which is +inf of a row with +inf and no NaN; a -inf element is masked: 0, or -inf in log_softmax; a row of
+//            nothing else follows options.masked_row. The scale acts on differences of logits, none of which overflows
+//            if its product with the scale does not. Not for -ffast-math.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
 //            differ, axis out of range, scale zero, not finite or beyond 2^+-100, overlap, a forced plan that cannot serve.
 // Cost       each element is read once and written once, but for team_online and parts of rows that fit no chip: read twice.
@@ -74,6 +76,7 @@ void log_softmax(const XView& x, const YView& y, const SoftmaxOptions& options =
 /// \param lse      output, x's extents without the axis (rank 0 for a rank-1 x)
 /// \param options  as for softmax; masked_row does not matter: a row of only -inf, or of no element, gives -inf
 ///
+/// A row with +inf (of scale x) gives +inf, as in PyTorch, SciPy and JAX; one with NaN gives NaN, whatever else it has.
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads MN, writes M elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView>
 void logsumexp(const Exec& exec, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {

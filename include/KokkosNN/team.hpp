@@ -44,41 +44,66 @@ struct OneThread {
   KOKKOS_FUNCTION void barrier() const {}
 };
 
+/// A scale in two factors: halves of logits, all of one sign with the scale, have a difference that is a number.
+template <class A>
+struct NestedScale {
+  A half;   // 1/2 with the scale's sign
+  A twice;  // twice the scale without it
+
+  KOKKOS_FUNCTION explicit NestedScale(double scale)
+      : half(A(scale < 0 ? -0.5 : 0.5)), twice(A(2 * (scale < 0 ? -scale : scale))) {}
+};
+
 template <class A>
 struct NestedRowState {
-  A max;      // largest scaled logit, 0 where there is none
-  A sum;      // of exp(logit - max)
+  A half_max;  // of the largest logit, 0 where there is none
+  A sum;       // of exp(scale (logit - max))
   bool empty;  // only -inf in the row
 };
 
-/// Largest scaled logit, then the sum of exponentials: two reads, no exponential more than needed.
-template <class Group, class Row, class A>
-KOKKOS_FUNCTION NestedRowState<A> reduce_row(const Group& group, const Row& x, A scale) {
+/// Largest logit, then the sum of exponentials: two reads, no exponential more than needed. `finds_infinity`: the sum
+/// of a row with +inf is a number, unless there is a NaN, too.
+template <bool finds_infinity = false, class Group, class Row, class A>
+KOKKOS_FUNCTION NestedRowState<A> reduce_row(const Group& group, const Row& x, const NestedScale<A>& scale) {
   const auto cols         = static_cast<std::int64_t>(x.extent(0));
   const A infinity        = Kokkos::Experimental::infinity_v<A>;
   A max                   = -infinity;
   Kokkos::parallel_reduce(
       group.range(cols),
       [&](std::int64_t i, A& m) {
-        const A v = scale * A(x(i));
+        const A v = scale.half * A(x(i));
         m         = v > m ? v : m;
       },
       Kokkos::Max<A>(max));
   if (!(max > -infinity)) max = 0;
 
   A sum = 0;
-  Kokkos::parallel_reduce(
-      group.range(cols), [&](std::int64_t i, A& s) { s += Kokkos::exp(scale * A(x(i)) - max); }, Kokkos::Sum<A>(sum));
+  if (finds_infinity && max == infinity) {
+    Kokkos::parallel_reduce(
+        group.range(cols),
+        [&](std::int64_t i, A& s) {
+          const A v = A(x(i));
+          s += v == v ? A(1) : v;
+        },
+        Kokkos::Sum<A>(sum));
+  } else {
+    Kokkos::parallel_reduce(
+        group.range(cols), [&](std::int64_t i, A& s) { s += Kokkos::exp(scale.twice * (scale.half * A(x(i)) - max)); },
+        Kokkos::Sum<A>(sum));
+  }
   return {max, sum, sum == A(0)};
 }
 
-/// y_i = finish(scale x_i - max)
+/// y_i = finish(scale (x_i - max))
 template <class Group, class XRow, class YRow, class A, class Finish>
-KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y, A scale, A max, const Finish& finish) {
+KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y, const NestedScale<A>& scale,
+                               A half_max, const Finish& finish) {
   using Y = typename YRow::value_type;
   group.barrier();
   const auto cols = static_cast<std::int64_t>(x.extent(0));
-  Kokkos::parallel_for(group.range(cols), [&](std::int64_t i) { y(i) = Y(finish(scale * A(x(i)) - max)); });
+  Kokkos::parallel_for(group.range(cols), [&](std::int64_t i) {
+    y(i) = Y(finish(scale.twice * (scale.half * A(x(i)) - half_max)));
+  });
   group.barrier();
 }
 
@@ -93,29 +118,31 @@ KOKKOS_FUNCTION A empty_value(MaskedRowPolicy policy) {
 
 template <class Group, class XRow, class YRow>
 KOKKOS_FUNCTION void softmax_row(const Group& group, const XRow& x, const YRow& y, const TeamSoftmaxOptions& options) {
-  using A          = row_accumulator_t<XRow, YRow>;
-  const A scale    = A(options.scale);
+  using A = row_accumulator_t<XRow, YRow>;
+  const NestedScale<A> scale(options.scale);
   const auto state = reduce_row(group, x, scale);
   const A inverse  = state.empty ? empty_value<A>(options.masked_row) : A(1) / state.sum;
-  write_row(group, x, y, scale, state.max, [=](A v) { return Kokkos::exp(v) * inverse; });
+  write_row(group, x, y, scale, state.half_max, [=](A v) { return Kokkos::exp(v) * inverse; });
 }
 
 template <class Group, class XRow, class YRow>
 KOKKOS_FUNCTION void log_softmax_row(const Group& group, const XRow& x, const YRow& y,
                                      const TeamSoftmaxOptions& options) {
-  using A          = row_accumulator_t<XRow, YRow>;
-  const A scale    = A(options.scale);
+  using A = row_accumulator_t<XRow, YRow>;
+  const NestedScale<A> scale(options.scale);
   const auto state = reduce_row(group, x, scale);
   const A log_sum  = state.empty ? empty_value<A>(options.masked_row) : Kokkos::log(state.sum);
-  write_row(group, x, y, scale, state.max, [=](A v) { return v - log_sum; });
+  write_row(group, x, y, scale, state.half_max, [=](A v) { return v - log_sum; });
 }
 
 template <class Group, class XRow>
 KOKKOS_FUNCTION accumulator_t<typename XRow::non_const_value_type> logsumexp_row(const Group& group, const XRow& x,
                                                                                const TeamSoftmaxOptions& options) {
-  using A          = accumulator_t<typename XRow::non_const_value_type>;
-  const auto state = reduce_row(group, x, A(options.scale));
-  return state.empty ? -Kokkos::Experimental::infinity_v<A> : state.max + Kokkos::log(state.sum);
+  using A = accumulator_t<typename XRow::non_const_value_type>;
+  const NestedScale<A> scale(options.scale);
+  const auto state = reduce_row<true>(group, x, scale);
+  if (state.empty) return -Kokkos::Experimental::infinity_v<A>;
+  return scale.twice * state.half_max + Kokkos::log(state.sum);
 }
 
 }  // namespace Impl

@@ -140,7 +140,7 @@ HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors) 
   return are_heads_nearer ? HeadArrangement::rows_of_heads : HeadArrangement::heads_of_rows;
 }
 
-void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin, std::int64_t end,
+void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin, const std::string& end,
                        std::int64_t elements) {
   fail(function, "row_offsets must ascend from 0 or more to ", elements, ", the number of values, at most; row ", row,
        " has the offsets ", begin, " and ", end);

@@ -125,14 +125,15 @@ std::string text_of(const Placement& place) {
   return text + "]";
 }
 
-/// Puts a few NaN, infinities, zeros and extreme numbers into a tensor, at times into a whole row.
+/// Puts a few NaN, infinities, zeros and extreme numbers into a tensor, at times into a whole row. `headroom`: powers
+/// of two between the largest of them and the end of T's range.
 template <class T>
-void add_specials(Draw& draw, T* data, const Placement& place, int axis) {
+void add_specials(Draw& draw, T* data, const Placement& place, int axis, int headroom) {
   using A          = KokkosNN::accumulator_t<T>;
   const A infinity = std::numeric_limits<A>::infinity();
   const int digits = Format<T>::digits, min_exponent = Format<T>::min_exponent;
   const A smallest = std::ldexp(A(1), min_exponent - digits + 1);
-  const A large    = std::ldexp(2 - std::ldexp(A(1), 1 - digits), 1 - min_exponent - 11);
+  const A large    = std::ldexp(2 - std::ldexp(A(1), 1 - digits), 1 - min_exponent - headroom);
   if (place.count() == 0) return;
   for (std::int64_t n = draw.of({0, 0, 0, 1, 2, 5}); n > 0; --n) {
     const A value = draw.of(
@@ -165,7 +166,7 @@ void forward(Draw& draw) {
   // An axis of no elements has no largest one: refused for that reason too.
   const bool is_forced = !(options.plan == KokkosNN::PlanRequest{});
   Trial<Op, T, T, Rank> trial(x, y, draw.yes() ? axis : axis - Rank, draw.recipe());
-  add_specials(draw, trial.x().host(), x, axis);
+  add_specials(draw, trial.x().host(), x, axis, 0);
   trial.x().upload();
   expect_right(std::string(to_string(Op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis), is_forced,
                [&] { return trial.run_correct(options); });
@@ -194,7 +195,7 @@ void masked(Draw& draw) {
   const auto extents = draw.extents(4);
   const Placement x = draw.placement(extents), y = draw.placement(extents);
   MaskedTrial<T> trial(x, y, draw.of({Recipe::uniform, Recipe::wide, Recipe::all_equal}));
-  add_specials(draw, trial.x().host(), x, 3);
+  add_specials(draw, trial.x().host(), x, 3, 11);  // a bias is added to scaled numbers
   trial.x().upload();
   MaskedSoftmaxOptions options;
   options.scale          = draw.of({1.0, 0.125, 2.5});

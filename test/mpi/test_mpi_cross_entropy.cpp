@@ -171,6 +171,53 @@ TYPED_TEST(MpiCrossEntropy, LabelsThatAreNoClassGiveNanOrAnErrorOnAllRanks) {
       std::invalid_argument);
 }
 
+TEST(MpiCrossEntropyLabels, BeyondTheRangeOfSignedNumbersAreNeitherIgnoredNorClasses) {
+  const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD);
+  const Batch<float> batch(4, 40, Split::uneven);
+  const Kokkos::View<std::uint64_t*, Memory> labels("labels", 4);
+  Kokkos::deep_copy(labels, 7);
+  Kokkos::deep_copy(Kokkos::subview(labels, 1), ~std::uint64_t(99));  // the bits of -100
+  const Vector<float> loss("loss", 4), lse("lse", 4);
+  const Matrix<float> dx("dx", 4, batch.logits.end() - batch.logits.begin());
+  const auto classes = comm.classes(batch.logits.end() - batch.logits.begin());
+
+  KokkosNN::mpi::cross_entropy_with_gradient(comm, batch.logits.shard, classes, labels, loss, dx,
+                                             {.reduction = Reduction::none}, lse);
+
+  const auto losses   = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss);
+  const auto gradient = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), dx);
+  for (int row = 0; row < 4; ++row) {
+    EXPECT_EQ(std::isnan(losses(row)), row == 1) << losses(row);
+    for (std::size_t c = 0; c < dx.extent(1); ++c) EXPECT_EQ(std::isnan(gradient(row, c)), row == 1) << c;
+  }
+  EXPECT_THROW(KokkosNN::mpi::cross_entropy(comm, batch.logits.shard, classes, labels, loss,
+                                            {.reduction = Reduction::none, .check_labels = true}),
+               std::invalid_argument);
+}
+
+TYPED_TEST(MpiCrossEntropy, ALogSumExpWithPlusInfinityIsThatUnlessAnyRankHasANaN) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD);
+  for (const Split split : all_splits) {
+    Batch<TypeParam> batch(4, 40, split);
+    for (int row = 0; row < 3; ++row) batch.logits.host(row, row == 1 ? 39 : 0) = static_cast<TypeParam>(infinity);
+    batch.logits.host(2, 39) = static_cast<TypeParam>(std::nan(""));
+    batch.logits.upload();
+    compare(comm, batch, {.reduction = Reduction::none});
+    compare(comm, batch, {.reduction = Reduction::none, .label_smoothing = 0.1});
+    using A = KokkosNN::accumulator_t<TypeParam>;
+    const Vector<A> loss("loss", 4), lse("lse", 4);
+    KokkosNN::mpi::cross_entropy(comm, batch.logits.shard, comm.classes(batch.logits.end() - batch.logits.begin()),
+                                 batch.labels, loss, {.reduction = Reduction::none}, lse);
+    const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), lse);
+    const auto losses = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), loss);
+    for (int row = 0; row < 3; ++row) {
+      EXPECT_TRUE(row < 2 ? result(row) == infinity : std::isnan(result(row))) << result(row) << " of row " << row;
+      EXPECT_TRUE(std::isnan(losses(row))) << losses(row);
+    }
+  }
+}
+
 TYPED_TEST(MpiCrossEntropy, NanAndInfinitiesMatterWhicheverRankHasThem) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD);

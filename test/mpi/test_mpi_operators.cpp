@@ -125,6 +125,47 @@ TYPED_TEST(MpiOperators, ForwardTakesNanInfinitiesAndMaskedRowsFromWhicheverRank
   }
 }
 
+TYPED_TEST(MpiOperators, ALogSumExpWithPlusInfinityIsThatUnlessAnyRankHasANaN) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const bool deterministic : {false, true}) {
+    const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD, {.deterministic = deterministic});
+    for (const Split split : all_splits) {
+      Spread<TypeParam> x(4, 64, split);
+      x.fill(Recipe::uniform);
+      for (int row = 0; row < 4; ++row) x.host(row, row % 2 == 0 ? 0 : 63) = static_cast<TypeParam>(infinity);
+      x.host(1, 1)  = static_cast<TypeParam>(infinity);
+      x.host(2, 63) = x.host(3, 2) = static_cast<TypeParam>(std::nan(""));
+      x.upload();
+      expect_forward(comm, x);
+      const Vector<KokkosNN::accumulator_t<TypeParam>> lse("lse", 4);
+      KokkosNN::mpi::logsumexp(comm, x.shard, lse);
+      const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), lse);
+      for (int row = 0; row < 4; ++row) {
+        EXPECT_TRUE(row < 2 ? result(row) == infinity : std::isnan(result(row))) << result(row) << " of row " << row;
+      }
+    }
+  }
+}
+
+TYPED_TEST(MpiOperators, ASmallScaleKeepsResultsFiniteWhereDifferencesOfLogitsAreNot) {
+  const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD);
+  const auto most = static_cast<double>(largest<TypeParam>());
+  for (const double scale : {0.125, -0.25, 0x1p-100, 1.0 / 3}) {
+    if (scale == 1.0 / 3 && std::is_same_v<TypeParam, double>) continue;  // such doubles are no 53 bits times a scale
+    for (const Split split : all_splits) {
+      Spread<TypeParam> x(5, 64, split);
+      x.fill(Recipe::uniform);
+      for (int row = 0; row < 5; ++row) {
+        for (int col = row; col < 64; col += 5) {
+          x.host(row, col) = static_cast<TypeParam>(col % 2 == 0 ? most : -most);
+        }
+      }
+      x.upload();
+      expect_forward(comm, x, {.scale = scale});
+    }
+  }
+}
+
 TYPED_TEST(MpiOperators, ViewsMayDifferInLayoutRankAndAxisAndBeInPlace) {
   using T = TypeParam;
   const Communicator<Exec> comm(Exec(), MPI_COMM_WORLD, {.block_rows = 4});

@@ -46,10 +46,10 @@ std::vector<Real> capped_logits(const Row<X>& row, Real cap) {
 inline Measured lse_of(const std::vector<Real>& z) {
   Real max = -infinity, sum = 0;
   for (const Real value : z) {
-    if (std::isnan(value) || value == infinity) return {nan, 0};
+    if (std::isnan(value)) return {nan, 0};
     max = std::max(max, value);
   }
-  if (max == -infinity) return {-infinity, 0};
+  if (std::isinf(max)) return {max, 0};
   for (const Real value : z) sum += std::exp(value - max);
   return {max + std::log(sum), std::max<Real>(1, std::fabs(max))};
 }
@@ -71,9 +71,9 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
   const Real e = options.label_smoothing, spread = e / row.cols, w = weight(label), cap = options.softcap;
   result.weight = w;
 
-  // Of a row without a maximum everything is NaN.
-  const Real own  = result.lse.value == -infinity ? nan : result.lse.value;
-  const Real lse  = std::isnan(given_lse) ? own : given_lse;
+  // Of a row without a finite maximum everything is NaN.
+  const Real told = std::isnan(given_lse) ? result.lse.value : given_lse;
+  const Real lse  = std::isinf(told) ? nan : told;
   Real all        = 0;
   Real of_classes = 0;
   Real sizes      = 0;

@@ -15,8 +15,8 @@
 //     log_softmax_i = z_i - max z - log(sum_j exp(z_j - max z))
 //     logsumexp     = max z + log(sum_j exp(z_j - max z))
 //
-// A NaN or a +inf among the z makes everything NaN; a row of only -inf (or of nothing) is masked and follows the
-// policy.
+// A NaN among the z makes everything NaN, and so does a +inf, but for the logsumexp, which is +inf then; a row of only
+// -inf (or of nothing) is masked and follows the policy.
 
 namespace KokkosNNTest::Reference {
 
@@ -38,6 +38,7 @@ struct Row {
 /// The largest logit of a row, and whether there is one to speak of.
 struct RowMax {
   Real x        = nan;    ///< the x with the largest z
+  bool has_nan  = false;  ///< among the z
   bool poisoned = false;  ///< a NaN or a +inf among the z
   bool masked   = true;   ///< only -inf among the z
 };
@@ -47,6 +48,7 @@ RowMax find_max(const Row<T>& row, Real scale) {
   RowMax max;
   for (std::int64_t i = 0; i < row.cols; ++i) {
     const Real z = scale * row[i];
+    if (std::isnan(z)) max.has_nan = true;
     if (std::isnan(z) || z == infinity) max.poisoned = true;
     if (z == -infinity) continue;
     if (max.masked || z > scale * max.x) max.x = row[i];
@@ -96,7 +98,7 @@ void log_softmax(const Row<T>& row, Real scale, KokkosNN::MaskedRowPolicy policy
 template <class T>
 Real logsumexp(const Row<T>& row, Real scale) {
   const RowMax max = find_max(row, scale);
-  if (max.poisoned) return nan;
+  if (max.poisoned) return max.has_nan ? nan : infinity;
   if (max.masked) return -infinity;
   return scale * max.x + std::log(sum_of_exp(row, max, scale));
 }

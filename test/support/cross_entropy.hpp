@@ -188,12 +188,18 @@ class LossTrial {
     if (m_weighted) weights.assign(m_weights.host(), m_weights.host() + m_cols);
     for_each_row([&](std::int64_t row, const Reference::Row<X>& x, std::int64_t dlogits_offset) {
       const auto told  = tells_lse ? static_cast<Reference::Real>(m_lse.host()[row]) : Reference::nan;
-      const auto label = static_cast<std::int64_t>(m_host_labels(row));
+      const auto label = value_of(m_host_labels(row));
       f(row, Reference::cross_entropy(x, label, options, weights, told), dlogits_offset);
     });
   }
 
  private:
+  /// A label, or in the place of one beyond 63 bits a number that is no class and not ignored.
+  std::int64_t value_of(LabelType label) const {
+    if (std::in_range<std::int64_t>(label)) return static_cast<std::int64_t>(label);
+    return options.ignore_index == -1 ? -2 : -1;
+  }
+
   template <class LossView, class WeightsView>
   void call_with(const Exec& exec, const LossView& loss, const WeightsView& weights, bool in_place) const {
     if constexpr (Op == RowOperator::cross_entropy) {
@@ -267,7 +273,7 @@ class LossTrial {
                                     : options.reduction == Reduction::none ? m_loss.host()[row]
                                                                            : m_loss.host()[0];
       const Reference::Real by    = options.gradient_scale != 1 && is_backward ? dloss * options.gradient_scale : dloss;
-      const bool is_ignored       = static_cast<std::int64_t>(m_host_labels(row)) == options.ignore_index;
+      const bool is_ignored       = value_of(m_host_labels(row)) == options.ignore_index;
       for (std::int64_t c = 0; c < m_cols; ++c) {
         const long double value = exact(results[offsets[row] + c * along]);
         const auto& [dz, size]  = expected.gradient[c];

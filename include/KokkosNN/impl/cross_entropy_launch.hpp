@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 // The cross entropies' way from a plan to launches: their sources, sinks and storages, in the kernels of the forward
@@ -90,8 +91,9 @@ struct CrossEntropyCall {
 
  private:
   template <class Map>
-  static RowLabels<Map> labels_of(const CrossEntropyLayout& layout, const Pointers& data) {
-    return {data.labels, data.label_bytes, data.labels_are_signed, layout.map(CrossEntropyLayout::labels)};
+  static RowLabels<Map> labels_of(const CrossEntropyLayout& layout, const Pointers& data, std::int64_t ignore_index) {
+    return {data.labels, data.label_bytes, data.labels_are_signed,
+            ignore_index == std::numeric_limits<std::int64_t>::min(), layout.map(CrossEntropyLayout::labels)};
   }
 
   template <bool extended>
@@ -113,7 +115,7 @@ struct CrossEntropyCall {
       return OptionalScalars<std::remove_pointer_t<decltype(values)>, Map>{values, layout.map(tensor)};
     };
     const Source source{{data.logits, layout.col_stride[Layout::logits], layout.map(Layout::logits)},
-                        labels_of<Map>(layout, data),
+                        labels_of<Map>(layout, data, math.ignore_index),
                         of(data.lse_in, Layout::lse),
                         of(data.dloss, Layout::loss)};
     Sink sink;
@@ -134,8 +136,11 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpa
                                                               const Pointers& data) {
   std::int64_t label     = 0;
   const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
-      exec, to_string(op), layout.rows, {labels_of<RowMap>(layout, data), options.ignore_index, layout.shard}, label);
-  if (row >= 0) complain_of_label(to_string(op), row, label, layout.shard.classes, options.ignore_index);
+      exec, to_string(op), layout.rows,
+      {labels_of<RowMap>(layout, data, options.ignore_index), options.ignore_index, layout.shard}, label);
+  if (row < 0) return;
+  complain_of_label(to_string(op), row, decimal(label, data.labels_are_signed), layout.shard.classes,
+                    options.ignore_index);
 }
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
@@ -158,8 +163,10 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   if (has_sums) workspace = LossWorkspace<A>(memory.data());
   if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.shard.classes, workspace);
   if (is_mean) {
-    Sums::of_rows(exec, function, {{labels_of<RowMap>(layout, data)}, data.weights, options.ignore_index, layout.shard},
-                  layout.rows, workspace);
+    Sums::of_rows(
+        exec, function,
+        {labels_of<RowMap>(layout, data, options.ignore_index), data.weights, options.ignore_index, layout.shard},
+        layout.rows, workspace);
   }
   if (is_reduced) data.loss = workspace.row_losses;
 

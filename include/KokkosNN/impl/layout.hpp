@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 // From a View of any rank, layout and axis to rows: validation and normalisation, on the host, without a template.
@@ -176,8 +177,13 @@ KOKKOSNN_EXPORT Tensor without_axis(const Tensor& t, int axis);
 
 KOKKOSNN_EXPORT std::int64_t element_count(const Tensor& t);
 
+/// An integer of 64 bits, with or without a sign.
+inline std::string decimal(std::int64_t bits, bool is_signed) {
+  return is_signed ? std::to_string(bits) : std::to_string(static_cast<std::uint64_t>(bits));
+}
+
 /// Throws std::invalid_argument for a label that is out of range.
-[[noreturn]] KOKKOSNN_EXPORT void complain_of_label(const char* function, std::int64_t row, std::int64_t label,
+[[noreturn]] KOKKOSNN_EXPORT void complain_of_label(const char* function, std::int64_t row, const std::string& label,
                                                     std::int64_t classes, std::int64_t ignore_index);
 
 /// The axes of tensors of the same extents, without the reduced one, in the order in which rows are numbered: slowest

@@ -262,7 +262,7 @@ void OffsetsCheck<ExecutionSpace>::run(const ExecutionSpace& exec, const char* f
       KOKKOS_LAMBDA(const std::int64_t i) { found(i) = offsets[bad + i]; });
   exec.fence("KokkosNN::check_row_offsets");
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
-  raise_bad_offsets(function, bad, host(0), host(1), elements);
+  raise_bad_offsets(function, bad, decimal(host(0), offsets.is_signed), decimal(host(1), offsets.is_signed), elements);
 }
 
 }  // namespace KokkosNN::Impl

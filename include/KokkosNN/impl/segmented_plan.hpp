@@ -208,8 +208,8 @@ KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, co
                                         double scale);
 
 /// Throws the std::invalid_argument that says what is wrong with a row's offsets.
-[[noreturn]] KOKKOSNN_EXPORT void raise_bad_offsets(const char* function, std::int64_t row, std::int64_t begin,
-                                                    std::int64_t end, std::int64_t elements);
+[[noreturn]] KOKKOSNN_EXPORT void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin,
+                                                    const std::string& end, std::int64_t elements);
 
 }  // namespace KokkosNN::Impl
 

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -256,7 +257,8 @@ class ShardedCrossEntropyCall {
   }
 
   Labels labels_of(const Tensor& labels, const RowMap& map) const {
-    return {labels.data, m_data.label_bytes, m_data.labels_are_signed, map};
+    return {labels.data, m_data.label_bytes, m_data.labels_are_signed,
+            m_options.ignore_index == std::numeric_limits<std::int64_t>::min(), map};
   }
 
   void start_sums(const LossWorkspace<A>& sums) {

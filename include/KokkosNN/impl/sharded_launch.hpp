@@ -107,7 +107,15 @@ struct UnpackPairs {
   const ShardPair* pairs;
   State* states;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t row) const { states[row] = FromPair<State>::state(math, pairs[row]); }
+  KOKKOS_FUNCTION void operator()(std::int64_t row) const {
+    State state = FromPair<State>::state(math, pairs[row]);
+    if constexpr (requires { state.reference; }) {
+      // Of a row with +inf only the log-sum-exp is one.
+      using A = decltype(state.reference);
+      if (state.reference == Kokkos::Experimental::infinity_v<A>) state.sum = {Kokkos::Experimental::quiet_NaN_v<A>};
+    }
+    states[row] = state;
+  }
 };
 
 /// The states of whole rows as log-sum-exps.

@@ -130,11 +130,14 @@ struct HostLogits {
     const A reference   = math.exp.reference_of(max);
     const auto at       = math.exp.at(finite_reference(reference));
     const A* const from = loaded(row, piece, held, math);
-    if (next.logits == nullptr) return {reference, sums_of(from, held, piece.count, math, at, next.ahead).total()};
+    const auto state_of = [&](const HostSums<Math>& sums) -> typename Math::State {
+      return {reference, is_infinite<sum_for<op>, Math>(at) ? one_of_numbers(from, piece.count) : sums.total()};
+    };
+    if (next.logits == nullptr) return state_of(sums_of(from, held, piece.count, math, at, next.ahead));
     T next_max;
     const auto sums = sums_of(from, held, piece.count, math, at, next.logits, next.count, next_max);
     next.max        = fold_lanes(next_max, JoinMaxima{});
-    return {reference, sums.total()};
+    return state_of(sums);
   }
 
   template <class Row, class SinkRow, class FinishRow, class Writer>
@@ -180,6 +183,16 @@ struct HostLogits {
   }
 
  private:
+  using W = typename Math::wide_sum;
+
+  /// The sum of logits with +inf, where that is a number unless one of them is not.
+  static W one_of_numbers(const A* logits, int count) {
+    for (int i = 0; i < count; ++i) {
+      if (logits[i] != logits[i]) return W{logits[i]};
+    }
+    return W{A(1)};
+  }
+
   /// beside(i, k, n) for each vector, at i, of which n lanes count, k being 0 to 3.
   template <class Beside>
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_beside(const A* from, A* held, int count, const Math& math,

@@ -155,6 +155,12 @@ struct WideColumn {
   }
   KOKKOS_INLINE_FUNCTION void apply_sign(A sign) { Impl::apply_sign(pack, sign); }
 
+  /// Of one row.
+  KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(int v) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) pack[k][v] = zero_of_number(pack[k][v]);
+  }
+
   template <int pass>
   KOKKOS_INLINE_FUNCTION Pack<A, V>& get(int k) {
     return pack[k];
@@ -181,6 +187,15 @@ struct PackedColumn {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       for (int w = 0; w < V / 2; ++w) tile.word[k][w] = opaque(tile.word[k][w]) ^ signs_of_word;
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(int v) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      Pack<A, V> pack = get<1>(k);
+      pack[v]         = zero_of_number(pack[v]);
+      hold(k, narrowed<T>(pack, [](A x) { return x; }));
     }
   }
 
@@ -344,7 +359,23 @@ struct InnerLanes {
   KOKKOS_INLINE_FUNCTION Pack<W, V> sum_of_exponentials(Column& column, const Pack<A, V>& references) const {
     ExpReference<A> reference[V];
     for (int v = 0; v < V; ++v) reference[v] = math.exp.at(finite_reference(references[v]));
+    find_infinities(column, reference);
     return exponentials < Finisher::keeps_exponentials && !is_packed > (column, reference);
+  }
+
+  /// What `is_infinite` asks for.
+  KOKKOS_INLINE_FUNCTION void find_infinities([[maybe_unused]] Column& column,
+                                              [[maybe_unused]] ExpReference<A> (&reference)[V]) const {
+    if constexpr (finds_infinity<sum_for<op>, Math>) {
+      bool any = false;
+      for (int v = 0; v < V; ++v) any |= is_infinite<sum_for<op>, Math>(reference[v]);
+      if (!any) return;
+      for (int v = 0; v < V; ++v) {
+        if (!is_infinite<sum_for<op>, Math>(reference[v])) continue;
+        column.make_zeros_of_numbers(v);
+        reference[v].base = A(0);
+      }
+    }
   }
 
   KOKKOS_INLINE_FUNCTION A exponential(A x, const ExpReference<A>& reference) const {
@@ -378,6 +409,7 @@ struct InnerLanes {
     const Pack<A, V> max = max_of(column);
     ExpReference<A> reference[V];
     for (int v = 0; v < V; ++v) reference[v] = running[v].raise(math, max[v]);
+    find_infinities(column, reference);
     const Pack<W, V> total = exponentials<false>(column, reference);
     for (int v = 0; v < V; ++v) running[v].add(total[v]);
   }

@@ -58,7 +58,8 @@ struct AnyLabels {
   KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const { return {labels, first, step}; }
 };
 
-/// f(the labels, as Strided if they can be)
+/// f(the labels, as Strided if they can be). It is to ask for classes only, which no negative number is, whatever it
+/// stands for.
 template <class F>
 void with_labels(const Labels& labels, const F& f) {
   const bool has_stride = labels.map.n <= 1;
@@ -229,7 +230,7 @@ struct OneLabel {
   std::int64_t wanted;
   std::int64_t* label;
 
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t) const { *label = labels(wanted); }
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t) const { *label = labels.bits(wanted); }
 };
 
 /// Memory of a call that sums: zero or more of each.
@@ -272,7 +273,7 @@ struct LossSums {
                       const LossWorkspace<A>& workspace);
   static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
                         const LossWorkspace<A>& workspace, A* loss);
-  /// The row with the first label out of range, -1 if there is none, and that label. Waits for `exec`.
+  /// The row with the first label out of range, -1 if there is none, and the bits of that label. Waits for `exec`.
   static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
                                      const IsBadLabel& search, std::int64_t& label);
 

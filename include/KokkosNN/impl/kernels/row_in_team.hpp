@@ -87,7 +87,7 @@ struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
     const auto joined = math.exp.refer(join.max(rim.larger(tile.max(used))));
     PackSums<Math, V> sums;
     tile.template add_exponentials<leaves_if<keep>, sum_for<op>>(math, joined.at, sums, used);
-    rim.template add_exponential<keep>(math, joined.at, sums);
+    rim.template add_exponential<keep, sum_for<op>>(math, joined.at, sums);
     constexpr int terms = K * V + 1;  // with the rim
     return {joined.R, join.template sum<terms>(sums)};
   }
@@ -139,11 +139,11 @@ struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
     } else {
       const A base = opaque(at_warp.base);  // keeps nvcc from unpacking all packs ahead of both branches
       tile.template for_packs<1, A>([&](Pack<A, V>& pack) {
-        subtract(pack, base);
+        is_infinite<sum_for<op>, Math>(at_warp) ? make_zeros_of_numbers(pack) : subtract(pack, base);
         add_exponentials<true>(math, pack, at_warp, sums);
       });
     }
-    rim.template add_exponential<false>(math, at_warp, sums);
+    rim.template add_exponential<false, sum_for<op>>(math, at_warp, sums);
     return {of_warp.R, sums.all_lanes()};
   }
 
@@ -253,14 +253,21 @@ struct ScratchStorage {
   template <class Math>
   KOKKOS_INLINE_FUNCTION auto sum(const Span& span, const Math& math, const ExpReference<A>& reference) {
     constexpr bool keep = Finish<op>::keeps_exponentials;
+    ExpReference<A> at  = reference;
+    if (is_infinite<sum_for<op>, Math>(reference)) {
+      at.base = A(0);
+      for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+        for_own_packs<true, true>(t, span, [](Pack<A, V>& pack, int) { make_zeros_of_numbers(pack); });
+      }
+    }
     PackSums<Math, V> sums;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       for_own_packs<true, keep>(t, span, [&](Pack<A, V>& pack, int) {
-        if (keep && reference.base != A(0)) subtract(pack, reference.base);
-        add_exponentials<keep>(math, pack, reference, sums);
+        if (keep && at.base != A(0)) subtract(pack, at.base);
+        add_exponentials<keep>(math, pack, at, sums);
       });
     }
-    rim.template add_exponential<keep>(math, reference, sums);
+    rim.template add_exponential<keep, sum_for<op>>(math, reference, sums);
     return sums.all_lanes();
   }
 
@@ -319,13 +326,21 @@ struct PackedScratchStorage {
       for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
       max = max_ignoring_nan(max, tile.template max<A>());
     }
-    const auto of_warp = math.exp.refer(reduce_lanes(max, 1, lanes, MaxJoin{}));
-    const auto& at     = of_warp.at;
+    const auto of_warp  = math.exp.refer(reduce_lanes(max, 1, lanes, MaxJoin{}));
+    auto at            = of_warp.at;
+    if (is_infinite<sum_for<op>, Math>(of_warp.at)) {
+      at.base = A(0);
+      for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+        Tile tile = kept(t, span);
+        tile.make_zeros_of_numbers();
+        for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
+      }
+    }
     PackSums<Math, V> sums;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       kept(t, span).template for_packs<0, A>([&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
     }
-    rim.template add_exponential<false>(math, at, sums);
+    rim.template add_exponential<false, sum_for<op>>(math, of_warp.at, sums);
     return {of_warp.R, sums.all_lanes()};
   }
 

@@ -80,7 +80,14 @@ struct StagedRows {
     constexpr A none = -Kokkos::Experimental::infinity_v<A>;
     A max            = none;
     for_staged(cols, [&](int c, auto n) { max = max_ignoring_nan(max, largest(staged_elements(row + c, n, none))); });
-    const auto reference = math.exp.refer(max);
+    auto reference = math.exp.refer(max);
+    if (is_infinite<sum_for<op>, Math>(reference.at)) {
+      reference.at.base = A(0);
+      for_staged(cols, [&](int c, auto n) {
+        const auto zeros = [](A x) { return zero_of_number(x); };
+        leave_staged(row + c, narrowed<T>(staged_elements(row + c, n, none), zeros), n);
+      });
+    }
     PackSums<Math, staged_at_once> sums;
     for_staged(cols, [&](int c, auto n) {
       auto pack = staged_elements(row + c, n, none);

@@ -14,6 +14,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 // The cross entropies' part of the primitives: labels, what all rows share, the state of a row, and what becomes of it.
@@ -126,14 +127,24 @@ KOKKOS_INLINE_FUNCTION State opened(const LossMailbox<A>& mailbox, const typenam
 /// One integer a row, of any integral type: erased, as a kernel loads one of them only.
 template <class Map>
 struct RowLabels {
-  const void* data = nullptr;
-  int bytes        = 8;
-  bool is_signed   = true;
+  const void* data       = nullptr;
+  int bytes              = 8;
+  bool is_signed         = true;
+  bool may_ignore_lowest = false;  ///< the index that is ignored is the lowest number of 64 bits
   Map map;
 
+  /// A label; what has no sign and is beyond such numbers as one that is neither a class nor ignored.
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
+    const std::int64_t label = bits(row);
+    if (is_signed || bytes < 8 || label >= 0) return label;
+    constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+    return may_ignore_lowest ? lowest + 1 : lowest;
+  }
+
+  /// The same, but what is beyond those numbers as the one with its bits.
+  KOKKOS_INLINE_FUNCTION std::int64_t bits(std::int64_t row) const {
     const std::int64_t i = map(opaque(row));  // or a loop over rows would carry a pointer for each width, and spill
-    if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];  // beyond its range: negative, as no class is
+    if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];
     if (bytes == 4) return is_signed ? at<std::int32_t>(i) : at<std::uint32_t>(i);
     if (bytes == 2) return is_signed ? at<std::int16_t>(i) : at<std::uint16_t>(i);
     return is_signed ? at<std::int8_t>(i) : at<std::uint8_t>(i);
@@ -180,6 +191,7 @@ template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
 struct CrossEntropyMath : RowMath<A, exp_accuracy> {
   using Base                        = RowMath<A, exp_accuracy>;
   static constexpr bool is_extended = extended;
+  static constexpr bool has_lse     = true;  ///< beside what else is made of a sum
   using State                       = std::conditional_t<
       op == RowOperator::cross_entropy_backward, RowScalars<A>,
       std::conditional_t<extended, LossState<A, typename Base::wide_sum>, RowState<A, typename Base::wide_sum>>>;
@@ -339,17 +351,19 @@ requires(is_cross_entropy(op)) struct Finish<op> {
   };
 };
 
-/// The loss of a row that has a class, from the row's total and the class's logit.
+/// The loss of a row that has a class, from the row's total and the class's logit: NaN where the log-sum-exp is +inf.
 template <class Math, class A = typename Math::accumulator>
-KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight,
-                                  A lse) {
+KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight, A lse) {
+  if (total.reference == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
   const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
-  A value = math.kept * weight * -row(math, label_logit);
+  // Halves, as in log_softmax: a weight may be as small as a scale.
+  const A half = at_most(row.half_difference(label_logit) - A(0.5) * row.log_sum, A(0));
+  A value      = 2 * (math.kept * weight * -half);
   if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
   if constexpr (Math::is_extended) {
     using Linear = typename Math::State::Linear;
     if (math.spread != A(0)) {
-      const Linear of_all = Linear(math.total_weight()) * (Linear(row.reference) + Linear(row.log_sum));
+      const Linear of_all = Linear(math.total_weight()) * (2 * Linear(row.half_reference) + Linear(row.log_sum));
       value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
     }
   }
@@ -370,6 +384,7 @@ struct LogitGradient {
     const typename Finish<RowOperator::softmax>::template Row<Math, A> softmax(math, own_reference, total);
     reference = softmax.reference;
     factor    = softmax.factor * by;
+    if (total.reference == Kokkos::Experimental::infinity_v<A>) factor = Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
   /// From a row's log-sum-exp: relative to the power of two below its exponential.

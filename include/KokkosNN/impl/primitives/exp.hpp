@@ -22,12 +22,14 @@ enum class ExpAccuracy { full, fast };
 
 /// What a sum of exponentials is for: to divide by, or for its logarithm alone (or what is as undemanding). To that a
 /// GPU's own 2^f, within 2.5 units of 2^-24 (all floats up to 1/2, on an H200), adds 1.5e-7, and a row takes a third
-/// fewer operations.
-enum class SumFor { quotient, logarithm };
+/// fewer operations. `log_sum_exp`: likewise, and where +inf is among the exponents the sum is a number unless a NaN
+/// is, too.
+enum class SumFor { quotient, logarithm, log_sum_exp };
 
 /// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
 /// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
-/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two.
+/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two. Exponentials of
+/// `log_of_least` and `log_of_most` are normal numbers; the inverse of the second one is not.
 template <class A>
 struct Exp2Constants;
 
@@ -44,6 +46,8 @@ struct Exp2Constants<float> {
   static constexpr int fast_terms      = 4;
   static constexpr float fast_series[] = {0x1.62df7ap-1f, 0x1.ebf0fep-3f, 0x1.cab22ep-5f, 0x1.40bf8ap-7f};  // 2^-18
   static constexpr float fast_limit    = 2048;  // without a low word the error is at most 2^-14 then
+  static constexpr float log_of_least  = -87.0f;
+  static constexpr float log_of_most   = 87.5f;
 };
 
 template <>
@@ -61,6 +65,8 @@ struct Exp2Constants<double> {
   static constexpr int fast_terms       = 4;
   static constexpr double fast_series[] = {0x1.62df7ap-1, 0x1.ebf0fep-3, 0x1.cab22ep-5, 0x1.40bf8ap-7};
   static constexpr double fast_limit    = 70368744177664.0;
+  static constexpr double log_of_least  = -708.0;
+  static constexpr double log_of_most   = 708.5;
 };
 
 /// What 2^t = 2^(n + i/entries) 2^f, n and i integers and |f| <= 1/2/entries, needs of a type besides a table of the
@@ -217,11 +223,41 @@ struct ExpReference {
   BitsOf<A> shift;  ///< 2^-exponent's exponent bits
 };
 
+/// Whether the sum of a row with +inf is a number, if none of its elements is NaN: a log-sum-exp then is +inf.
+template <SumFor use, class Math>
+inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
+  requires Math::has_lse;
+};
+
+/// Whether such a row's exponentials are taken relative to +inf. The difference of that and +inf would be NaN, as that
+/// of NaN is: instead of the differences there are `zero_of_number`, relative to 0.
+template <SumFor use, class Math, class A>
+KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
+  if constexpr (finds_infinity<use, Math>) {
+    return r.base == Kokkos::Experimental::infinity_v<A>;
+  } else {
+    return false;
+  }
+}
+
+/// 0; NaN of NaN.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T zero_of_number(T x) {
+  return x == x ? splat<T>(ScalarOf<T>(0)) : x;
+}
+
 /// A reference that exponentials can be taken relative to: 0 in place of -inf.
 template <class T>
 KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
   using A = ScalarOf<T>;
   return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
+}
+
+/// A finite logit from its product with the scale; the farthest one where the quotient is none.
+template <class A>
+KOKKOS_INLINE_FUNCTION A unscaled(A product, A scale) {
+  constexpr A farthest = Kokkos::Experimental::finite_max_v<A>;
+  return at_most(at_least(product / scale, -farthest), farthest);
 }
 
 /// A reference in all lanes of a vector T.
@@ -260,13 +296,13 @@ struct ScaledExp {
   static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
   static constexpr A below_limit = limit - A(1);  ///< where `at` finds the integer that `reference_of` made
 
-  A scale;       ///< for log_softmax and the log-sum-exp
-  A scale_low;   ///< what rounding the scale lost
-  A scale2;      ///< scale * log2(e), high word
-  A scale2_low;  ///< low word
-  A inverse;     ///< of scale2
+  A twice_scale;  ///< for log_softmax, to which halves of logits have a difference that is a number
+  A scale_low;    ///< what rounding the scale lost
+  A scale2;       ///< scale * log2(e), high word
+  A scale2_low;   ///< low word
+  A inverse;      ///< of scale2
 
-  explicit ScaledExp(double s) : scale(A(s)), scale_low(A(s - static_cast<double>(scale))) {
+  explicit ScaledExp(double s) : twice_scale(2 * A(s)), scale_low(A(s - static_cast<double>(A(s)))) {
     constexpr double log2_e_high = 0x1.71547652b82fep+0;
     constexpr double log2_e_low  = 0x1.777d0ffda0d24p-56;
     const double product         = s * log2_e_high;
@@ -275,6 +311,8 @@ struct ScaledExp {
     scale2_low                   = static_cast<A>(product - static_cast<double>(scale2) + rest);
     inverse                      = static_cast<A>(1 / product);
   }
+
+  KOKKOS_INLINE_FUNCTION A scale() const { return A(0.5) * twice_scale; }
 
   /// R for values up to max: the power of two at or below its exponential; infinities stay.
   template <class T>
@@ -333,7 +371,7 @@ struct ScaledExp {
   template <SumFor use, class T>
   KOKKOS_FORCEINLINE_FUNCTION T term_of_difference(T d, const ExpReference<T>& r) const {
     if constexpr (has_lookup<T>) return by_table<use>(d, r);
-    if constexpr (use == SumFor::logarithm && accuracy == ExpAccuracy::full && std::is_same_v<T, float>) {
+    if constexpr (use != SumFor::quotient && accuracy == ExpAccuracy::full && std::is_same_v<T, float>) {
       KOKKOS_IF_ON_DEVICE((const auto t = reduced(d, r); return exp2_native(t.fraction) * t.power;))
     }
     return of_difference(d, r);
@@ -433,8 +471,8 @@ struct ScaledExp {
   KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
     const Reference r = at(R);
     if (r.base == R) return A(0);
-    const A product = scale * R;
-    const A rest    = fused_multiply_add(scale, R, -product) + scale_low * R;
+    const A product = scale() * R;
+    const A rest    = fused_multiply_add(scale(), R, -product) + scale_low * R;
     return fused_multiply_add(r.exponent, log_of_2<A>, -product) + (r.exponent * log_of_2_low<A> - rest);
   }
 
@@ -492,7 +530,7 @@ struct ScaledExp {
     const T power   = Kokkos::bit_cast<T>(look_up(exp2_table<A>.power_bits(), n) + (n << Table::point));
     const T f       = fraction(d, shifted - magic);
     const T series  = exp2_series<accuracy, Exp2Series<A, Table::entries>>(f);
-    if constexpr (accuracy == ExpAccuracy::fast || use == SumFor::logarithm)
+    if constexpr (accuracy == ExpAccuracy::fast || use != SumFor::quotient)
       return fused_multiply_add(power, f * series, power);
     const T rest = Kokkos::bit_cast<T>(look_up(exp2_table<A>.rest_bits(), n));
     return fused_multiply_add(power, fused_multiply_add(f, series, rest), power);

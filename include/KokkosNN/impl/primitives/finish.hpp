@@ -183,7 +183,8 @@ KOKKOS_INLINE_FUNCTION auto with_rounded_factor(const FinishRow& finish) {
 template <>
 struct Finish<RowOperator::masked_softmax> : Finish<RowOperator::softmax> {};
 
-/// y = scale (x - reference) - log(sum); never above 0, whatever the roundings
+/// y = scale (x - reference) - log(sum); never above 0, whatever the roundings. Of halves of x and the reference, as
+/// the difference of finite ones may leave A's range although its product with a small scale does not.
 template <>
 struct Finish<RowOperator::log_softmax> {
   static constexpr bool keeps_exponentials = false;
@@ -191,23 +192,28 @@ struct Finish<RowOperator::log_softmax> {
 
   template <class Math, class A>
   struct Row {
-    A reference;
+    A half_reference;
     A log_sum;  ///< of the exponentials relative to the reference
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const typename Math::State& total) : Row(math, total) {}
     KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
-        : reference(finite_reference(total.reference)) {
+        : half_reference(A(0.5) * finite_reference(total.reference)) {
       const A sum = static_cast<A>(total.sum);
-      log_sum     = sum == A(0) ? math.masked_value : Kokkos::log(sum) + math.exp.logarithm_less(reference);
+      log_sum     = sum == A(0) ? math.masked_value
+                                : Kokkos::log(sum) + math.exp.logarithm_less(finite_reference(total.reference));
     }
     /// What elements need of the row, for whom to tell, and as it was told.
-    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {reference, log_sum}; }
-    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : reference(words.high), log_sum(words.low) {}
+    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {half_reference, log_sum}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : half_reference(words.high), log_sum(words.low) {}
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
-      return at_most(splat<T>(math.exp.scale) * (x - splat<T>(reference)) - splat<T>(log_sum),
-                     splat<T>(ScalarOf<T>(0)));
+      return at_most(splat<T>(math.exp.twice_scale) * half_difference(x) - splat<T>(log_sum), splat<T>(ScalarOf<T>(0)));
+    }
+    /// (x - reference) / 2 by one instruction, where there is one for a * b + c.
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T half_difference(T x) const {
+      return x * splat<T>(ScalarOf<T>(0.5)) - splat<T>(half_reference);
     }
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
@@ -216,7 +222,7 @@ struct Finish<RowOperator::log_softmax> {
   };
 };
 
-/// lse = scale reference + log(sum), one value a row
+/// lse = scale reference + log(sum), one value a row. With a reference of +inf that is +inf, or NaN if the sum is.
 template <>
 struct Finish<RowOperator::logsumexp> {
   static constexpr bool keeps_exponentials = false;
@@ -227,13 +233,15 @@ struct Finish<RowOperator::logsumexp> {
     const A sum = static_cast<A>(total.sum);
     if (sum == A(0)) return -Kokkos::Experimental::infinity_v<A>;
     const A reference = finite_reference(total.reference);
-    return fused_multiply_add(math.exp.scale, reference, Kokkos::log(sum) + math.exp.logarithm_less(reference));
+    return fused_multiply_add(math.exp.scale(), reference, Kokkos::log(sum) + math.exp.logarithm_less(reference));
   }
 };
 
 /// What an operator's sum of exponentials is for.
 template <RowOperator op>
-inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient : SumFor::logarithm;
+inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient
+                                  : op == RowOperator::logsumexp ? SumFor::log_sum_exp
+                                                                 : SumFor::logarithm;
 
 }  // namespace KokkosNN::Impl
 

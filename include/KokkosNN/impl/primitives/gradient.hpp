@@ -223,12 +223,13 @@ struct Finish<RowOperator::logsumexp_backward> {
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& row) {
       const bool is_finite = Kokkos::isfinite(row.lse);
-      reference            = math.exp.at(is_finite ? math.exp.reference_of(row.lse / math.exp.scale) : A(0));
-      // One of the first two terms is 0; the other is so near that the difference is all but exact.
-      const A base = fused_multiply_add(math.exp.scale, reference.base,
+      reference            = math.exp.at(is_finite ? math.exp.reference_of(unscaled(row.lse, math.exp.scale())) : A(0));
+      // One of the first two terms is 0; the other is so near that the difference is all but exact. Where neighbouring
+      // logits are far apart it may be large, and must not make an infinity to be multiplied by 0.
+      const A base = fused_multiply_add(math.exp.scale(), reference.base,
                                         fused_multiply_add(reference.exponent, log_of_2<A>, -row.lse));
       const A rest = base + (math.exp.scale_low * reference.base + reference.exponent * log_of_2_low<A>);
-      factor       = is_finite ? math.scale * row.dlse * Kokkos::exp(rest)
+      factor       = is_finite ? math.scale * row.dlse * Kokkos::exp(at_most(rest, Exp2Constants<A>::log_of_most))
                                : (row.lse < A(0) ? math.masked_value : Kokkos::Experimental::quiet_NaN_v<A>);
     }
     template <class T>

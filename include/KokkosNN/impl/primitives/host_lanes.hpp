@@ -166,7 +166,7 @@ class RunningLanes {
     if (m_is_power) {
       for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(x[i], at);
     } else {
-      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(x[i] - at.base, at);
+      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(difference<use>(x[i]), at);
     }
     add(((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7])));
   }
@@ -210,6 +210,13 @@ class RunningLanes {
   LaneState<Math> m_state;
   T m_highest;             // logit that is not far above the reference
   bool m_is_power = true;  // all references are, and nothing is to be subtracted
+
+  template <SumFor use>
+  KOKKOS_FORCEINLINE_FUNCTION T difference(const T& x) const {
+    const T d = x - m_state.at.base;
+    if constexpr (!finds_infinity<use, Math>) return d;
+    return m_state.at.base == splat<T>(Kokkos::Experimental::infinity_v<A>) ? zero_of_number(x) : d;
+  }
 
   KOKKOS_FORCEINLINE_FUNCTION static T largest(const T& a, const T& b) { return max_ignoring_nan(a, b); }
 

@@ -109,12 +109,14 @@ KOKKOS_INLINE_FUNCTION typename Math::State state_of_sink(const Math& math, A si
   if (!(sink < Kokkos::Experimental::infinity_v<A>)) {
     return {-Kokkos::Experimental::infinity_v<A>, W{Kokkos::Experimental::quiet_NaN_v<A>}};
   }
-  const A reference = math.exp.reference_of(sink / math.exp.scale);
+  const A reference = math.exp.reference_of(unscaled(sink, math.exp.scale()));
   const auto at     = math.exp.at(reference);
-  // One of the two subtractions is of 0; the other leaves less than one.
-  const A rest = fused_multiply_add(-math.exp.scale, at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
+  // One of the two subtractions is of 0; the other leaves less than one, unless no x reaches as far as the sink does:
+  // its weight beside one that almost does is as far from 1 as numbers go.
+  const A rest = fused_multiply_add(-math.exp.scale(), at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
                  at.exponent * log_of_2_low<A>;
-  return {reference, W{Kokkos::exp(rest)}};
+  using C = Exp2Constants<A>;
+  return {reference, W{Kokkos::exp(at_most(at_least(rest, C::log_of_least), C::log_of_most))}};
 }
 
 /// Whether a thread that holds packs has registers for what lies beside some of them: not as LLVM allots them on HIP.

@@ -25,13 +25,15 @@ namespace KokkosNN::Impl {
 
 using ShardPair = MaxSumExp<double>;
 
-/// The logarithm of what exponentials are relative to, in two words.
+/// The logarithm of what exponentials are relative to, in two words; in one where neighbouring logits have a difference
+/// that is large, so that the second one would be of no use, and no small number.
 template <class Exp, class A>
 KOKKOS_INLINE_FUNCTION TwoWords<double> logarithm_of(const Exp& exp, const ExpReference<A>& r) {
-  const double scale = static_cast<double>(exp.scale) + static_cast<double>(exp.scale_low);
+  const double scale = static_cast<double>(exp.scale()) + static_cast<double>(exp.scale_low);
   const double base = r.base, exponent = r.exponent;  // one of them is 0
   const double high = Kokkos::fma(scale, base, exponent * log_of_2_high);
-  const double low  = Kokkos::fma(scale, base, Kokkos::fma(exponent, log_of_2_high, -high));
+  if (Kokkos::abs(high) >= 0x1p50) return {high, 0};
+  const double low = Kokkos::fma(scale, base, Kokkos::fma(exponent, log_of_2_high, -high));
   return {high, low + exponent * log_of_2_rest};
 }
 
@@ -47,7 +49,7 @@ KOKKOS_INLINE_FUNCTION W wide_sum_of(double sum) {
 template <class Math, class A, class W>
 KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Math& math, const RowState<A, W>& state) {
   const double sum = static_cast<double>(state.sum);
-  if (state.reference == -Kokkos::Experimental::infinity_v<A>) return {-Kokkos::Experimental::infinity_v<double>, sum};
+  if (!Kokkos::isfinite(state.reference)) return {static_cast<double>(state.reference), sum};
   const auto log = logarithm_of(math.exp, math.exp.at(state.reference));
   return {log.high, Kokkos::fma(sum, log.low, sum)};
 }
@@ -65,10 +67,9 @@ template <class A, class W>
 struct FromPair<RowState<A, W>> {
   template <class Math>
   KOKKOS_INLINE_FUNCTION static RowState<A, W> state(const Math& math, const ShardPair& pair) {
-    const A nothing = -Kokkos::Experimental::infinity_v<A>;
-    if (pair.max == -Kokkos::Experimental::infinity_v<double>) return {nothing, wide_sum_of<W>(pair.sum)};
-    const double scale = static_cast<double>(math.exp.scale) + static_cast<double>(math.exp.scale_low);
-    const A reference  = math.exp.reference_of(static_cast<A>(pair.max / scale));
+    if (!Kokkos::isfinite(pair.max)) return {static_cast<A>(pair.max), wide_sum_of<W>(pair.sum)};
+    const double scale = static_cast<double>(math.exp.scale()) + static_cast<double>(math.exp.scale_low);
+    const A reference  = math.exp.reference_of(static_cast<A>(unscaled(pair.max, scale)));
     const auto log     = logarithm_of(math.exp, math.exp.at(reference));
     return {reference, wide_sum_of<W>(pair.sum * Kokkos::exp((pair.max - log.high) - log.low))};
   }

@@ -69,6 +69,11 @@ KOKKOS_INLINE_FUNCTION void subtract(Pack<A, V>& pack, A value) {
   for (int v = 0; v < V; ++v) pack[v] -= value;
 }
 
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) pack[v] = zero_of_number(pack[v]);
+}
+
 /// maxima = the larger of maxima and pack, lane by lane.
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION void raise_maxima(Pack<A, V>& maxima, const Pack<A, V>& pack) {
@@ -347,7 +352,7 @@ struct RimElement {
   template <class Observer>
   KOKKOS_INLINE_FUNCTION void show(const RowPart&, Observer&) const {}
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max; }
-  template <bool keep, class Math, class Sums>
+  template <bool keep, SumFor use, class Math, class Sums>
   KOKKOS_INLINE_FUNCTION void add_exponential(const Math&, const ExpReference<A>&, Sums&) {}
   template <class SinkRow, class F>
   KOKKOS_INLINE_FUNCTION void store(const SinkRow&, const RowPart&, const F&) const {}
@@ -371,9 +376,10 @@ struct RimElement<A, true> {
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max_ignoring_nan(max, value); }
 
   /// `keep` leaves the exponential in its place.
-  template <bool keep, class Math, class Sums>
+  template <bool keep, SumFor use, class Math, class Sums>
   KOKKOS_INLINE_FUNCTION void add_exponential(const Math& math, const ExpReference<A>& reference, Sums& sums) {
-    const A e = math.exp(value, reference);
+    const A d = is_infinite<use, Math>(reference) ? zero_of_number(value) : value - reference.base;
+    const A e = math.exp.of_difference(d, reference);
     if constexpr (keep) value = e;
     sums.add(0, e);
   }
@@ -580,6 +586,15 @@ struct PackedTile {
     }
   }
 
+  KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers() {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      Pack<float, V> pack;
+      unpack<0>(pack, k);
+      word[k] = words_of(narrowed<T>(pack, [](float x) { return zero_of_number(x); }));
+    }
+  }
+
   /// f(pack in the accumulator type A), one after the other.
   template <int pass, class A, class F>
   KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
@@ -694,18 +709,32 @@ struct Tile {
     for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
   }
 
-  /// Adds exp(pack - reference).
+  KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers() {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) Impl::make_zeros_of_numbers(pack[k]);
+  }
+
+  /// Adds exp(pack - reference). Relative to +inf no logits are left (`finds_infinity`): nobody needs them then.
   template <Leaves leaves, SumFor use, class Math, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums, const Used& used = {}) {
     // Hardly ever, so not in the loop below.
-    if (leaves != Leaves::logits && reference.base != A(0)) subtract(reference.base);
+    constexpr bool changes = leaves != Leaves::logits || finds_infinity<use, Math>;
+    ExpReference<A> at     = reference;
+    if (changes && reference.base != A(0)) {
+      if (is_infinite<use, Math>(reference)) {
+        make_zeros_of_numbers();
+        at.base = A(0);
+      } else if constexpr (leaves != Leaves::logits) {
+        subtract(reference.base);
+      }
+    }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
       if (!used(k)) continue;
-      auto parts = exponentials<leaves, use>(math, pack[k], reference);
+      auto parts = exponentials<leaves, use>(math, pack[k], at);
       if (k + 1 < K && used(k + 1)) {
-        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], reference);
+        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], at);
         for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
       }
       sums.add(parts);
@@ -803,7 +832,7 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
   if (part.has_rim) {
     const auto reference = running.raise(math, rim.larger(running.reference));
     PackSums<Math, V> sums;
-    rim.template add_exponential<false>(math, reference, sums);
+    rim.template add_exponential<false, use>(math, reference, sums);
     running.add(sums.all_lanes());
   }
   return running.state();
