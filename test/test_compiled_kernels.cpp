@@ -82,7 +82,8 @@ void for_each_plan_like(RowPlan plan, const F& f) {
 /// Whether what differs between two plans that have kernels are not only these, but also the sizes that they need.
 bool need_other_sizes(const RowPlan& plan, const RowPlan& good) {
   const bool holds_less = on_gpu && plan.packs_per_thread < good.packs_per_thread;
-  return holds_less || plan.form != good.form || plan.few_rows != good.few_rows || plan.launches != good.launches;
+  return holds_less || plan.staged != good.staged || plan.form != good.form || plan.few_rows != good.few_rows ||
+         plan.launches != good.launches;
 }
 
 /// Launches a plan, which must write y, correctly, if it has a kernel, and else be refused with y untouched.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 // Memory that a call keeps something in between its kernels. It belongs to the call, as two threads may be on one
@@ -69,14 +70,14 @@ class WorkspacePool {
       if (idle->key == key && (best == m_idle.end() || suits_better(idle->memory, best->memory, bytes))) best = idle;
     }
     if (best == m_idle.end()) return {};
-    Workspace memory = best->memory;
+    Workspace memory = std::move(best->memory);
     m_idle.erase(best);
     return memory;
   }
 
-  void give_back(std::uintptr_t key, const Workspace& memory) {
+  void give_back(std::uintptr_t key, Workspace&& memory) {
     const std::lock_guard lock(m_mutex);
-    m_idle.push_back({key, memory});
+    m_idle.push_back({key, std::move(memory)});
   }
 
   /// Held by a call whose plan has a workspace of its own.
@@ -130,7 +131,7 @@ class WorkspaceLease {
   /// A call that fails between its kernels may leave mailboxes that are not empty, so its workspace is freed.
   ~WorkspaceLease() {
     const bool is_pooled = m_memory.data() != nullptr && !m_owner.owns_lock();
-    if (is_pooled && std::uncaught_exceptions() == m_exceptions) Pool::get().give_back(m_key, m_memory);
+    if (is_pooled && std::uncaught_exceptions() == m_exceptions) Pool::get().give_back(m_key, std::move(m_memory));
   }
   WorkspaceLease(const WorkspaceLease&)            = delete;
   WorkspaceLease& operator=(const WorkspaceLease&) = delete;
