@@ -18,7 +18,7 @@ function(kokkosnn_gate)
       "masked_softmax row_forms large team"
       "masked_gradients online softmax_shapes segmented"
       "semantics softmax_strategies softmax_types softmax_views segmented_calls"
-      "planner tuning broadcast_gradients")
+      "planner tuning broadcast_gradients segmented_heads")
   set_target_properties(kokkosnn_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(group IN LISTS groups)
     string(REPLACE " " "_" id ${group})

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -254,7 +255,9 @@ Lengths draw_lengths(Draw& draw) {
 }
 
 HeadLayout draw_output_layout(Draw& draw) { return output_layouts[draw.below(std::size(output_layouts))]; }
-HeadLayout draw_input_layout(Draw& draw) { return draw.below(6) == 0 ? HeadLayout::one_head : draw_output_layout(draw); }
+HeadLayout draw_input_layout(Draw& draw) {
+  return draw.below(6) == 0 ? HeadLayout::one_head : draw_output_layout(draw);
+}
 std::int64_t draw_heads(Draw& draw) { return draw.of({1, 2, 3, 4, 4, 4, 5, 8, 17}); }
 
 std::string name_of(RowOperator op, const Lengths& lengths, std::int64_t heads) {
