@@ -193,9 +193,9 @@ struct PackedColumn {
   KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(int v) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      Pack<A, V> pack = get<1>(k);
-      pack[v]         = zero_of_number(pack[v]);
-      hold(k, narrowed<T>(pack, [](A x) { return x; }));
+      const A x            = get<1>(k)[v];
+      std::uint32_t& words = tile.word[k][v / 2];
+      if (x == x) words &= v % 2 == 0 ? 0xffff0000u : 0x0000ffffu;
     }
   }
 
@@ -363,7 +363,8 @@ struct InnerLanes {
     return exponentials < Finisher::keeps_exponentials && !is_packed > (column, reference);
   }
 
-  /// What `is_infinite` asks for.
+  /// What `is_infinite` asks for, of rows side by side: zeros, whose exponentials are 1, in the place of numbers. (A
+  /// sum of its own beside those of other rows would be spilled.)
   KOKKOS_INLINE_FUNCTION void find_infinities([[maybe_unused]] Column& column,
                                               [[maybe_unused]] ExpReference<A> (&reference)[V]) const {
     if constexpr (finds_infinity<sum_for<op>, Math>) {

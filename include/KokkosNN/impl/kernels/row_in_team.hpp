@@ -253,19 +253,20 @@ struct ScratchStorage {
   template <class Math>
   KOKKOS_INLINE_FUNCTION auto sum(const Span& span, const Math& math, const ExpReference<A>& reference) {
     constexpr bool keep = Finish<op>::keeps_exponentials;
-    ExpReference<A> at  = reference;
-    if (is_infinite<sum_for<op>, Math>(reference)) {
-      at.base = A(0);
-      for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
-        for_own_packs<true, true>(t, span, [](Pack<A, V>& pack, int) { make_zeros_of_numbers(pack); });
-      }
-    }
     PackSums<Math, V> sums;
-    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
-      for_own_packs<true, keep>(t, span, [&](Pack<A, V>& pack, int) {
-        if (keep && at.base != A(0)) subtract(pack, at.base);
-        add_exponentials<keep>(math, pack, at, sums);
-      });
+    if (is_infinite<sum_for<op>, Math>(reference)) {
+      bool any_nan = false;
+      for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+        for_own_packs<true, false>(t, span, [&](const Pack<A, V>& pack, int) { any_nan |= has_nan(pack); });
+      }
+      sums.add(0, one_or_nan<A>(any_nan));
+    } else {
+      for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+        for_own_packs<true, keep>(t, span, [&](Pack<A, V>& pack, int) {
+          if (keep && reference.base != A(0)) subtract(pack, reference.base);
+          add_exponentials<keep>(math, pack, reference, sums);
+        });
+      }
     }
     rim.template add_exponential<keep, sum_for<op>>(math, reference, sums);
     return sums.all_lanes();
@@ -326,21 +327,20 @@ struct PackedScratchStorage {
       for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
       max = max_ignoring_nan(max, tile.template max<A>());
     }
-    const auto of_warp  = math.exp.refer(reduce_lanes(max, 1, lanes, MaxJoin{}));
-    auto at            = of_warp.at;
-    if (is_infinite<sum_for<op>, Math>(of_warp.at)) {
-      at.base = A(0);
+    const auto of_warp = math.exp.refer(reduce_lanes(max, 1, lanes, MaxJoin{}));
+    const auto& at     = of_warp.at;
+    PackSums<Math, V> sums;
+    if (is_infinite<sum_for<op>, Math>(at)) {
+      bool any_nan = false;
+      for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) any_nan |= kept(t, span).template has_nan<A>();
+      sums.add(0, one_or_nan<A>(any_nan));
+    } else {
       for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
-        Tile tile = kept(t, span);
-        tile.make_zeros_of_numbers();
-        for_own_places(t, span, [&](int k, int place) { packs[place / V] = tile.word[k]; });
+        kept(t, span).template for_packs<0, A>(
+            [&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
       }
     }
-    PackSums<Math, V> sums;
-    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
-      kept(t, span).template for_packs<0, A>([&](Pack<A, V>& pack) { add_exponentials<false>(math, pack, at, sums); });
-    }
-    rim.template add_exponential<false, sum_for<op>>(math, of_warp.at, sums);
+    rim.template add_exponential<false, sum_for<op>>(math, at, sums);
     return {of_warp.R, sums.all_lanes()};
   }
 

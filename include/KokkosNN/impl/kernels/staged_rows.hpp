@@ -80,25 +80,15 @@ struct StagedRows {
     constexpr A none = -Kokkos::Experimental::infinity_v<A>;
     A max            = none;
     for_staged(cols, [&](int c, auto n) { max = max_ignoring_nan(max, largest(staged_elements(row + c, n, none))); });
-    auto reference = math.exp.refer(max);
-    if (is_infinite<sum_for<op>, Math>(reference.at)) {
-      reference.at.base = A(0);
-      for_staged(cols, [&](int c, auto n) {
-        const auto zeros = [](A x) { return zero_of_number(x); };
-        leave_staged(row + c, narrowed<T>(staged_elements(row + c, n, none), zeros), n);
-      });
-    }
+    const auto reference = math.exp.refer(max);
     PackSums<Math, staged_at_once> sums;
-    for_staged(cols, [&](int c, auto n) {
-      auto pack = staged_elements(row + c, n, none);
-      if constexpr (keeps) {
-        if (reference.at.base != A(0)) subtract(pack, reference.at.base);
-        add_exponentials<true>(math, pack, reference.at, sums);
-        leave_staged(row + c, pack, n);
-      } else {
-        sums.add(exponentials<Leaves::logits, sum_for<op>>(math, pack, reference.at));
-      }
-    });
+    if (is_infinite<sum_for<op>, Math>(reference.at)) {
+      bool any_nan = false;
+      for_staged(cols, [&](int c, auto n) { any_nan |= has_nan(staged_elements(row + c, n, none)); });
+      sums.add(0, one_or_nan<A>(any_nan));
+    } else {
+      add_staged(row, reference.at, sums);
+    }
     const State all{reference.R, sums.all_lanes()};
     if constexpr (writes_rows) {
       const auto finish = finish_short_row<typename Finisher::template Row<Math, A>>(math, all);
@@ -109,6 +99,21 @@ struct StagedRows {
     } else {
       sink.store(Finisher::value(math, all), number);
     }
+  }
+
+  /// Adds a row's exponentials; they stay in its place where they are kept.
+  KOKKOS_INLINE_FUNCTION void add_staged(T* row, const ExpReference<A>& reference,
+                                         PackSums<Math, staged_at_once>& sums) const {
+    for_staged(cols, [&](int c, auto n) {
+      auto pack = staged_elements(row + c, n, -Kokkos::Experimental::infinity_v<A>);
+      if constexpr (keeps) {
+        if (reference.base != A(0)) subtract(pack, reference.base);
+        add_exponentials<true>(math, pack, reference, sums);
+        leave_staged(row + c, pack, n);
+      } else {
+        sums.add(exponentials<Leaves::logits, sum_for<op>>(math, pack, reference));
+      }
+    });
   }
 };
 

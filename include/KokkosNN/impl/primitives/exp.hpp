@@ -230,7 +230,8 @@ inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
 };
 
 /// Whether such a row's exponentials are taken relative to +inf. The difference of that and +inf would be NaN, as that
-/// of NaN is: instead of the differences there are `zero_of_number`, relative to 0.
+/// of NaN is: instead of a sum of exponentials there is `one_or_nan`, or instead of the differences `zero_of_number`,
+/// whichever takes a kernel fewer registers.
 template <SumFor use, class Math, class A>
 KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
   if constexpr (finds_infinity<use, Math>) {
@@ -240,7 +241,13 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference
   }
 }
 
-/// 0; NaN of NaN.
+/// The sum of a part of such a row.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION A one_or_nan(bool has_nan) {
+  return has_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(1);
+}
+
+/// 0, whose exponential is 1; NaN of NaN.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T zero_of_number(T x) {
   return x == x ? splat<T>(ScalarOf<T>(0)) : x;

@@ -74,6 +74,13 @@ KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(Pack<A, V>& pack) {
   for (int v = 0; v < V; ++v) pack[v] = zero_of_number(pack[v]);
 }
 
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION bool has_nan(const Pack<A, V>& pack) {
+  bool any = false;
+  for (int v = 0; v < V; ++v) any |= pack[v] != pack[v];
+  return any;
+}
+
 /// maxima = the larger of maxima and pack, lane by lane.
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION void raise_maxima(Pack<A, V>& maxima, const Pack<A, V>& pack) {
@@ -586,13 +593,11 @@ struct PackedTile {
     }
   }
 
-  KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers() {
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) {
-      Pack<float, V> pack;
-      unpack<0>(pack, k);
-      word[k] = words_of(narrowed<T>(pack, [](float x) { return zero_of_number(x); }));
-    }
+  template <class A>
+  KOKKOS_INLINE_FUNCTION bool has_nan() const {
+    bool any = false;
+    for_packs<0, A>([&](const Pack<A, V>& pack) { any |= Impl::has_nan(pack); });
+    return any;
   }
 
   /// f(pack in the accumulator type A), one after the other.
@@ -709,32 +714,30 @@ struct Tile {
     for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
   }
 
-  KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers() {
+  KOKKOS_INLINE_FUNCTION bool has_nan() const {
+    bool any = false;
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) Impl::make_zeros_of_numbers(pack[k]);
+    for (int k = 0; k < K; ++k) any |= Impl::has_nan(pack[k]);
+    return any;
   }
 
-  /// Adds exp(pack - reference). Relative to +inf no logits are left (`finds_infinity`): nobody needs them then.
+  /// Adds exp(pack - reference).
   template <Leaves leaves, SumFor use, class Math, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
                                                PackSums<Math, V>& sums, const Used& used = {}) {
     // Hardly ever, so not in the loop below.
-    constexpr bool changes = leaves != Leaves::logits || finds_infinity<use, Math>;
-    ExpReference<A> at     = reference;
-    if (changes && reference.base != A(0)) {
-      if (is_infinite<use, Math>(reference)) {
-        make_zeros_of_numbers();
-        at.base = A(0);
-      } else if constexpr (leaves != Leaves::logits) {
-        subtract(reference.base);
-      }
+    constexpr bool subtracts = leaves != Leaves::logits;
+    constexpr bool looks     = subtracts || finds_infinity<use, Math>;
+    if (looks && reference.base != A(0)) {
+      if (is_infinite<use, Math>(reference)) return sums.add(0, one_or_nan<A>(has_nan()));
+      if constexpr (subtracts) subtract(reference.base);
     }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
       if (!used(k)) continue;
-      auto parts = exponentials<leaves, use>(math, pack[k], at);
+      auto parts = exponentials<leaves, use>(math, pack[k], reference);
       if (k + 1 < K && used(k + 1)) {
-        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], at);
+        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], reference);
         for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
       }
       sums.add(parts);
