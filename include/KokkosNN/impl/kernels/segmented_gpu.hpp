@@ -53,7 +53,7 @@ struct OneHead {
 
   KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows; }
 
-  /// The row of a number; without its end, and nothing else to be relied on, unless there is one.
+  /// The row of a number; an empty one, that of no number, where there is none.
   template <bool are_dense>
   KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
     const auto of_row = offsets.of_row<are_dense>(number, has_row);
@@ -316,7 +316,7 @@ struct ShortRows {
     constexpr int warp_takes = warp_tiles * Operation::lane_elements * native_lanes();
     const int rank           = lane & (row_lanes - 1);
     const bool has_row       = number < last;  // asked of the index, as branches here cost registers
-    FoundRow row             = rows.template find<Operation::known_stride != 0>(number, last);
+    FoundRow row             = rows.template find<Operation::known_stride != 0>(has_row ? number : last, has_row);
     ask(row.begin);
     if (row.end < row.begin) row.end = row.begin;
     const bool is_long = row.end - row.begin > warp_takes;
