@@ -485,7 +485,7 @@ TYPED_TEST(CrossEntropy, OfARowWithPlusInfinityHasThatAsLogSumExpUnlessANaNIsThe
             const bool is_short = strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
             if (is_short && cols > 100) continue;
             // A GPU's team scratch does not hold the longest rows.
-            const bool is_on_host = device_traits(Kokkos::DefaultExecutionSpace()).backend == Backend::host;
+            const bool is_on_host = KokkosNN::device_traits(Kokkos::DefaultExecutionSpace()).backend == Backend::host;
             if (strategy == RowStrategy::team_scratch && cols > 4000 && !is_on_host) continue;
             LossTrial<Op, T> trial(
                 4, cols, {.reduction = Reduction::none, .label_smoothing = smoothing, .plan = {.strategy = strategy}});
