@@ -4,27 +4,15 @@
 #
 # With KokkosNN_GATE_FULL all of the library's kernels are optimised for gfx90a too; without, those of floats.
 
+include(${CMAKE_CURRENT_LIST_DIR}/join_files.cmake)
+
 function(kokkosnn_gate)
   # Nobody looks at the tests' and benchmarks' own kernels, and nothing runs.
   foreach(target kokkosnn_tests kokkosnn_perf kokkosnn_perf_results kokkosnn_tune kokkosnn_peers)
     target_compile_options(${target} PRIVATE -Xarch_device -O0)
   endforeach()
 
-  # Files that define no name twice share a translation unit: most of their time is that of the headers.
-  set_target_properties(kokkosnn_perf kokkosnn_perf_results kokkosnn_tune PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-  set(groups
-      "accuracy cross_entropy cross_entropy_calls cuda determinism errors"
-      "gradients gradient_calls fused fusion_examples kokkos_behaviour"
-      "masked_softmax row_forms large team"
-      "masked_gradients online softmax_shapes segmented"
-      "semantics softmax_strategies softmax_types softmax_views segmented_calls"
-      "planner tuning broadcast_gradients segmented_heads")
-  set_target_properties(kokkosnn_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  foreach(group IN LISTS groups)
-    string(REPLACE " " "_" id ${group})
-    string(REGEX REPLACE "([^ ]+) ?" "${PROJECT_SOURCE_DIR}/test/test_\\1.cpp;" files ${group})
-    set_source_files_properties(${files} TARGET_DIRECTORY kokkosnn_tests PROPERTIES UNITY_GROUP ${id})
-  endforeach()
+  kokkosnn_join_files()
 
   if(NOT KokkosNN_GATE_FULL)
     set(others ${KokkosNN_SOURCES})

@@ -72,8 +72,10 @@ packages() {
   use_compiler_cache
 }
 
-# Objects of equal sources, wherever they lie, are compiled once. KOKKOSNN_CCACHE=0 switches it off.
+# Objects of equal sources, wherever they lie, are compiled once. KOKKOSNN_CCACHE=0 switches it off. Not for GPUs, whose
+# compilers Kokkos or hipcc launch.
 use_compiler_cache() {
+  case $preset in cuda | hip | dev-registers) return 0 ;; esac
   [ "${KOKKOSNN_CCACHE:-1}" != 0 ] && command -v ccache > /dev/null || return 0
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER:-ccache}
   export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
