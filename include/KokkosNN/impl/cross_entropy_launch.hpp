@@ -165,7 +165,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   if (is_mean) {
     Sums::of_rows(
         exec, function,
-        {labels_of<RowMap>(layout, data, options.ignore_index), data.weights, options.ignore_index, layout.shard},
+        {{labels_of<RowMap>(layout, data, options.ignore_index)}, data.weights, options.ignore_index, layout.shard},
         layout.rows, workspace);
   }
   if (is_reduced) data.loss = workspace.row_losses;
