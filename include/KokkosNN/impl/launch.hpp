@@ -184,6 +184,11 @@ struct RowsCall {
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_kernel(plan, types);
     if (plan.form != Source::form) refuse_plan_without_kernel(plan);
+    run_unasked(own_workspace);
+  }
+
+  /// Takes the plan to be one that has a kernel: the tests run on a host what only GPUs plan.
+  void run_unasked(WorkspaceView<ExecutionSpace>* own_workspace) const {
     if (plan.strategy == RowStrategy::split_row) return run_on_split_rows(own_workspace);
     if (plan.staged) return run_staged();
     if constexpr (runs_in_pieces) {
