@@ -80,7 +80,8 @@ struct Job {
     call(exec);
     exec.fence();
     // Not initialised, as that is a kernel on the default instance, which Kokkos::Threads has for one thread.
-    const auto host = Kokkos::create_mirror(Kokkos::view_alloc(Kokkos::HostSpace(), Kokkos::WithoutInitializing), result);
+    const auto host =
+        Kokkos::create_mirror(Kokkos::view_alloc(Kokkos::HostSpace(), Kokkos::WithoutInitializing), result);
     Kokkos::deep_copy(exec, host, result);
     exec.fence();
     return {host.data(), host.data() + host.size()};
