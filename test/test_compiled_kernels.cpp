@@ -39,8 +39,8 @@ constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::ve
 constexpr std::array every_form{RowForm::any, RowForm::shifted, RowForm::aligned};
 constexpr std::array every_backend{Backend::host, Backend::cuda, Backend::hip};
 
-/// Whether the launcher's list has each number of packs that some kernel is compiled for. Not at compile time: clang takes
-/// no loop of so many steps there.
+/// The launcher's list has each number of packs that some kernel is compiled for. Not asserted at compile time, as
+/// clang takes no loop of so many steps there.
 bool launcher_looks_for_all_packs() {
   for (const Backend backend : every_backend) {
     for (const RowOperator op : every_operator) {

@@ -21,7 +21,7 @@ inline constexpr bool is_half = std::is_same_v<T, half_t> || std::is_same_v<T, b
 
 }  // namespace Impl
 
-/// The concepts have a namespace of their own: a file with `using namespace KokkosNN` and `using namespace Kokkos` means
+/// The concepts have their own namespace: a file with `using namespace KokkosNN` and `using namespace Kokkos` means
 /// Kokkos::View by `View`.
 namespace Concepts {
 

@@ -27,7 +27,7 @@ struct KernelTypes {
   bool can_be_staged;  ///< see `has_staged_types`
 };
 
-/// Whether rows in registers have a kernel of k packs a thread.
+/// Rows in registers have a kernel of k packs a thread.
 constexpr bool has_register_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   return is_packs_per_thread(backend, k, op) || is_exact_packs(backend, k, op, form, x_bytes, y_bytes);
 }
@@ -35,7 +35,7 @@ constexpr bool has_register_kernel(const RowPlan& plan, const KernelTypes& types
   return has_register_kernel(types.backend, plan.packs_per_thread, types.op, plan.form, types.x_bytes, types.y_bytes);
 }
 
-/// Whether an operator has a kernel that takes short rows through team scratch; all that it moves is of one type then.
+/// An operator has a kernel that takes short rows through team scratch; all that it moves is of one type then.
 constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, ElementType dy) {
   if (op == RowOperator::logsumexp) return true;  // it writes no rows
   if (x != y) return false;
@@ -43,13 +43,13 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
   return is_forward(op) || (sums_rows && dy == y);
 }
 
-/// Whether rows of such a form have kernels.
+/// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::any;
   return form != RowForm::shifted || !is_masked(types.op);
 }
 
-/// Whether inner_lanes has a kernel of these packs. A host's takes blocks of any width.
+/// The strategy inner_lanes has a kernel of these packs. A host's takes blocks of any width.
 constexpr bool has_inner_kernel(const RowPlan& plan, const KernelTypes& types) {
   if (is_masked(types.op) || is_cross_entropy(types.op) || plan.form != RowForm::any) return false;
   if (types.backend == Backend::host) return true;
@@ -67,7 +67,7 @@ constexpr bool has_inner_kernel(const RowPlan& plan, const KernelTypes& types) {
   return has(true) || has(false);
 }
 
-/// Whether a plan's kernel is among those that are compiled for such rows. The planner returns no other plan, and the
+/// A plan has one of the kernels that are compiled for such rows. The planner returns no other plan, and the
 /// launcher throws for one.
 constexpr bool has_kernel(const RowPlan& plan, const KernelTypes& types) {
   const bool in_registers = plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers;

@@ -198,7 +198,7 @@ enum class HeadArrangement {
   heads_of_rows   ///< any strides
 };
 
-/// Side by side there are kernels for so many heads. Microseconds on one H200, f32, of one call on 2^20 rows of all heads
+/// Heads side by side that there are kernels for. Microseconds on one H200, f32, of one call on 2^20 rows of all heads
 /// together of rank 1, of LayoutRight and of LayoutLeft: softmax of rows of 32 in the mean 92, 105, 95, of 10 in the
 /// mean 51, 50, 56, of 32 each 90, 83, 93, 300000 of 100 in the mean 85, 96, 89, 10^6 of 10 with a long one 46, 53, 50;
 /// softmax_backward 126, 119, 134; 59, 60, 65; 115, 113, 121; 111, 167, 111; 60, 70, 65 (2026-11-26). Rank 1 takes rows

@@ -363,7 +363,7 @@ struct InnerLanes {
     return exponentials < Finisher::keeps_exponentials && !is_packed > (column, reference);
   }
 
-  /// What `is_infinite` asks for, of rows side by side: zeros, whose exponentials are 1, in the place of numbers. (A
+  /// Rows side by side for which `is_infinite` asks: zeros, whose exponentials are 1, in the place of numbers. (A
   /// sum of its own beside those of other rows would be spilled.)
   KOKKOS_INLINE_FUNCTION void find_infinities([[maybe_unused]] Column& column,
                                               [[maybe_unused]] ExpReference<A> (&reference)[V]) const {

@@ -19,7 +19,7 @@
 //   JoinLongRows   joins the states of each long row, in the order of its chunks
 //   WriteLongRows  reads the parts of long rows again, and writes them
 //
-// What is done with rows and parts of rows is the Operation's: SegmentedForward or SegmentedBackward. A team does the
+// The Operation, SegmentedForward or SegmentedBackward, does rows and parts of rows. A team does the
 // rows of all heads, one head after the other, while the chunk's values are in its cache.
 
 namespace KokkosNN::Impl {
