@@ -91,9 +91,9 @@ configure_file(include/KokkosNN/version.hpp.in include/KokkosNN/version.hpp @ONL
 file(GLOB_RECURSE KokkosNN_HEADERS CONFIGURE_DEPENDS include/KokkosNN/*.hpp)
 # Of KokkosNN::mpi alone, and installed with it.
 set(KokkosNN_MPI_HEADERS ${KokkosNN_HEADERS})
-list(FILTER KokkosNN_MPI_HEADERS INCLUDE REGEX "/(mpi|communicator|pair_exchange|row_blocks|shard_states|sharded_[a-z]+)\\.hpp$")
+list(FILTER KokkosNN_MPI_HEADERS INCLUDE REGEX "/(mpi\\.hpp|mpi/.*)$")
 list(REMOVE_ITEM KokkosNN_HEADERS ${KokkosNN_MPI_HEADERS})
-file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/instantiate/*.cpp)
+file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/plan/policy/*.cpp src/instantiate/*.cpp)
 
 add_library(KokkosNN ${KokkosNN_SOURCES})
 add_library(KokkosNN::KokkosNN ALIAS KokkosNN)

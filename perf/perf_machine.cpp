@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine.hpp"
 
-#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/version.hpp>
 
 #include <algorithm>

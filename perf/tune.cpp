@@ -6,7 +6,7 @@
 #include "problem.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
-#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/traits.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/compiled_kernels.hpp>
-#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/traits.hpp>
 
 #include <stdexcept>
 #include <string>

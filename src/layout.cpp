@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/layout.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
 
-#include "complaint.hpp"
+#include "argument_error.hpp"
 
 #include <algorithm>
 #include <cmath>

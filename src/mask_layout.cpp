@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/mask_layout.hpp>
+#include <KokkosNN/impl/call/mask_layout.hpp>
 
-#include "complaint.hpp"
+#include "argument_error.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include "support/strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
-#include <KokkosNN/impl/primitives/rows.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
 
 #include <gtest/gtest.h>
 

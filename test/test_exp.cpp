@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/primitives/finish.hpp>
-#include <KokkosNN/impl/primitives/vector.hpp>
-#include <KokkosNN/impl/primitives/vector_memory.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/host/vector.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 

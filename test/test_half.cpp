@@ -3,7 +3,7 @@
 #include "support/ulp.hpp"
 
 #include <KokkosNN/half.hpp>
-#include <KokkosNN/impl/primitives/vector_memory.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -2,8 +2,8 @@
 #include "support/check.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
-#include <KokkosNN/impl/gradient_launch.hpp>
-#include <KokkosNN/impl/launch.hpp>
+#include <KokkosNN/impl/call/gradient_launch.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
 
 #include <gtest/gtest.h>
 

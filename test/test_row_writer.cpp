@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
 
-#include <KokkosNN/impl/primitives/row_writer.hpp>
+#include <KokkosNN/impl/host/row_writer.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "support/heads.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
-#include <KokkosNN/impl/segmented_plan.hpp>
+#include <KokkosNN/impl/call/segmented_plan.hpp>
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "support/devices.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
-#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/traits.hpp>
 
 #include <gtest/gtest.h>
 

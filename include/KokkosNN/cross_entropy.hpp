@@ -3,7 +3,7 @@
 #define KOKKOSNN_CROSS_ENTROPY_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/cross_entropy_call.hpp>
+#include <KokkosNN/impl/call/cross_entropy_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 

@@ -3,7 +3,7 @@
 #define KOKKOSNN_GRADIENTS_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/gradient_call.hpp>
+#include <KokkosNN/impl/call/gradient_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 

@@ -3,7 +3,7 @@
 #define KOKKOSNN_MASKED_SOFTMAX_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/masked_call.hpp>
+#include <KokkosNN/impl/call/masked_call.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>

@@ -5,8 +5,8 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/gradients.hpp>
-#include <KokkosNN/impl/communicator.hpp>
-#include <KokkosNN/impl/sharded_call.hpp>
+#include <KokkosNN/impl/mpi/communicator.hpp>
+#include <KokkosNN/impl/mpi/call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/softmax.hpp>
 

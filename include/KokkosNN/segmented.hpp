@@ -3,7 +3,7 @@
 #define KOKKOSNN_SEGMENTED_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/segmented_call.hpp>
+#include <KokkosNN/impl/call/segmented_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 

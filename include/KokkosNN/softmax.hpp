@@ -3,7 +3,7 @@
 #define KOKKOSNN_SOFTMAX_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call.hpp>
+#include <KokkosNN/impl/call/call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 

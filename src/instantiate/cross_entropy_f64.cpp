@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/cross_entropy_instantiations.hpp>
+#include <KokkosNN/impl/call/cross_entropy_instantiations.hpp>
 
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_LOSS_SUMS(template struct, double)

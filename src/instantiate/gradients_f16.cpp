@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/gradient_instantiations.hpp>
+#include <KokkosNN/impl/call/gradient_instantiations.hpp>
 
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_GRADIENT_CALLS(template struct, half_t)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/masked_instantiations.hpp>
+#include <KokkosNN/impl/call/masked_instantiations.hpp>
 
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_MASKED_CALLS(template struct, double)

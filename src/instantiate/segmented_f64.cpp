@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/segmented_instantiations.hpp>
+#include <KokkosNN/impl/call/segmented_instantiations.hpp>
 
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_SEGMENTED_CALLS(template struct, double)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/sharded_instantiations.hpp>
+#include <KokkosNN/impl/mpi/instantiations.hpp>
 
 namespace KokkosNN::Impl {
 KOKKOSNN_IMPL_SHARDED_CALLS(template struct, double)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/pair_exchange.hpp>
+#include <KokkosNN/impl/mpi/pair_exchange.hpp>
 
-#include "../complaint.hpp"
+#include "../argument_error.hpp"
 
 #include <mpi.h>
 #if defined(OPEN_MPI)

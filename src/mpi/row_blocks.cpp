@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/row_blocks.hpp>
+#include <KokkosNN/impl/mpi/row_blocks.hpp>
 
-#include "../complaint.hpp"
+#include "../argument_error.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -2,12 +2,12 @@
 #include <KokkosNN/plan.hpp>
 
 #include <KokkosNN/impl/compiled_kernels.hpp>
-#include <KokkosNN/impl/device_traits.hpp>
-#include <KokkosNN/impl/primitives/exp.hpp>
-#include <KokkosNN/impl/primitives/lanes.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/tuning.hpp>
 
-#include "policy.hpp"
+#include "policy/policy.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/segmented_plan.hpp>
+#include <KokkosNN/impl/call/segmented_plan.hpp>
 
-#include "../complaint.hpp"
+#include "../argument_error.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -3,10 +3,9 @@
 #define KOKKOSNN_IMPL_COMPILED_KERNELS_HPP
 
 #include <KokkosNN/export.hpp>
-#include <KokkosNN/impl/device_traits.hpp>
+#include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/plan.hpp>
 
-#include <algorithm>
 #include <array>
 
 // Which kernels there are: what the planner may plan, and what the launcher compiles.

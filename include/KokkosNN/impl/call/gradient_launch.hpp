@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/gpu/gradient_inner_lanes.hpp>
+#include <KokkosNN/impl/gpu/placement/pairs.hpp>
+#include <KokkosNN/impl/host/inner.hpp>
+#include <KokkosNN/impl/host/pairs.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+// The gradients' way from a plan to a launch: their sources and storages, in the kernels of the forward operators.
+
+namespace KokkosNN::Impl {
+
+template <RowOperator op, class Source, class A, int V, Backend backend>
+requires(row_tensors(op) == 2) struct Storages<op, Source, A, V, backend> {
+  using Y = typename decltype(Source::y)::value_type;
+  using D = typename decltype(Source::dy)::value_type;
+  static constexpr bool has_rims = Source::form == RowForm::shifted;
+  template <int K>
+  using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K, has_rims>>;
+  using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2, has_rims>;
+  using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
+  template <class Math, bool>
+  using OnHost = HostPairs<V, Math, Source>;
+};
+
+/// There is nothing to keep; the planner never asks for team scratch.
+template <class Source, class A, int V, Backend backend>
+struct Storages<RowOperator::logsumexp_backward, Source, A, V, backend> {
+  using X = typename decltype(Source::x)::value_type;
+  template <int K>
+  using Registers                    = std::type_identity<ElementwiseStorage<X, A, V, K>>;
+  static constexpr int looping_packs = packs_when_looping(backend, V, RowOperator::logsumexp_backward, Source::form);
+  using Online                       = ElementwiseStorage<X, A, V, looping_packs>;
+  template <class Math, bool>
+  using OnHost = HostElements<V, Math, Source>;
+};
+
+/// The accumulator of a gradient that reads X and D and writes Y.
+template <class X, class D, class Y>
+using gradient_accumulator_t = common_accumulator_t<common_accumulator_t<X, D>, Y>;
+
+/// Bytes of the widest element of a gradient's rows, input side.
+template <class X, class D>
+constexpr int gradient_input_bytes(RowOperator op) {
+  return static_cast<int>(row_tensors(op) == 2 ? std::max(sizeof(X), sizeof(D)) : sizeof(X));
+}
+
+/// What a gradient's kernels work on, as pointers: x is what the forward call left (y; of logsumexp x), dy its gradient
+/// (of logsumexp lse and dlse).
+template <class X, class D, class Y>
+struct GradientPointers {
+  const X* x;
+  const D* dy;
+  const D* lse;  ///< of logsumexp only
+  Y* dx;
+};
+
+/// One gradient on Views, erased to pointers and strides so that a kernel is compiled once for its element types.
+template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
+struct GradientCall {
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = gradient_accumulator_t<X, D, Y>;
+  static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A));
+  using Math                       = GradientMath<op, A, exp_accuracy_for<Y>>;
+
+  /// Not inline, as ViewCall's.
+  static void run(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout,
+                  const SoftmaxOptions& options, const GradientPointers<X, D, Y>& data,
+                  WorkspaceView<ExecutionSpace>* own_workspace);
+
+ private:
+  template <RowForm form>
+  static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
+                       const GradientPointers<X, D, Y>& data, WorkspaceView<ExecutionSpace>* own_workspace) {
+    const auto source = source_of<form>(plan, layout, data);
+    const auto sink   = rows_of<form>(data.dx, layout, GradientLayout::dx);
+    RowsCall<ExecutionSpace, op, Math, std::decay_t<decltype(source)>, std::decay_t<decltype(sink)>, V>{
+        exec, plan, math, source, sink, layout.rows, layout.cols}
+        .run(own_workspace);
+  }
+
+  template <RowForm form>
+  static auto source_of(const RowPlan& plan, const GradientLayout& layout, const GradientPointers<X, D, Y>& data) {
+    const auto x = rows_of<form>(data.x, layout, GradientLayout::x).evicted(plan.eviction);
+    if constexpr (op == RowOperator::logsumexp_backward) {
+      return ScalarRows<MemoryRows<const X, form>, D, A>{x, data.lse, data.dy, layout.map(GradientLayout::lse),
+                                                         layout.map(GradientLayout::dy)};
+    } else {
+      return PairRows<MemoryRows<const X, form>, MemoryRows<const D, form>>{
+          x, rows_of<form>(data.dy, layout, GradientLayout::dy).evicted(plan.eviction)};
+    }
+  }
+
+  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
+                        const GradientPointers<X, D, Y>& data) {
+    require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A), false});
+    constexpr int inner_V    = gradient_inner_pack_size(backend, V);
+    constexpr int K          = gradient_inner_packs(backend, inner_V);
+    const std::int64_t inner = layout.inner();
+    const auto source        = inner_source_of(plan, layout, data);
+    const auto sink          = inner_rows_of(data.dx, layout, GradientLayout::dx);
+    using Source             = std::decay_t<decltype(source)>;
+    using Sink               = std::decay_t<decltype(sink)>;
+    if constexpr (backend == Backend::host && lanes_of<A> > 1) {
+      return launch<max_threads_per_team>(exec, plan,
+                                          HostGradientInner<op, Math, Source, Sink>{
+                                              source, sink, math, inner_shape(plan, layout.rows, inner, layout.cols)});
+    }
+    launch<max_threads_when_wide>(exec, plan,
+                                  GradientInnerLanes<op, inner_V, K, Math, Source, Sink>{
+                                      source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,
+                                      plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+  }
+
+  static auto inner_source_of(const RowPlan& plan, const GradientLayout& layout,
+                              const GradientPointers<X, D, Y>& data) {
+    const auto x = inner_rows_of(data.x, layout, GradientLayout::x, plan.eviction);
+    if constexpr (op == RowOperator::logsumexp_backward) {
+      return InnerScalars<X, D>{x, data.lse, data.dy, layout.map(GradientLayout::lse), layout.map(GradientLayout::dy)};
+    } else {
+      return InnerPairs<X, D>{x, inner_rows_of(data.dy, layout, GradientLayout::dy, plan.eviction)};
+    }
+  }
+
+  template <class T>
+  static InnerRows<T> inner_rows_of(T* data, const GradientLayout& layout, int tensor,
+                                    Eviction eviction = Eviction::normal) {
+    const int last = layout.n > 0 ? layout.n - 1 : 0;
+    return {data, layout.col_stride[tensor], layout.stride[tensor][last], layout.outer_map(tensor),
+            LinePolicy(eviction)};
+  }
+
+  template <RowForm form, class T>
+  static MemoryRows<T, form> rows_of(T* data, const GradientLayout& layout, int tensor) {
+    return {data, layout.col_stride[tensor], layout.map(tensor)};
+  }
+};
+
+template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
+void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, const RowPlan& plan,
+                                                    const GradientLayout& layout, const SoftmaxOptions& options,
+                                                    const GradientPointers<X, D, Y>& data,
+                                                    WorkspaceView<ExecutionSpace>* own_workspace) {
+  const Math math(options.scale, options.masked_row);
+  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, data);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    run_rows<form()>(exec, plan, layout, math, data, own_workspace);
+  });
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_LAUNCH_HPP
+
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/compiled_kernels.hpp>
+#include <KokkosNN/impl/gpu/few_rows.hpp>
+#include <KokkosNN/impl/gpu/inner_lanes.hpp>
+#include <KokkosNN/impl/gpu/row_in_lanes.hpp>
+#include <KokkosNN/impl/gpu/row_in_team.hpp>
+#include <KokkosNN/impl/gpu/split_row.hpp>
+#include <KokkosNN/impl/gpu/split_twice.hpp>
+#include <KokkosNN/impl/gpu/staged_rows.hpp>
+#include <KokkosNN/impl/host/inner.hpp>
+#include <KokkosNN/impl/host/rows.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+// From a plan to a launch: picks the kernel that the plan names. No threshold lives here.
+
+namespace KokkosNN::Impl {
+
+/// Teams of one kernel launch.
+struct Teams {
+  std::int64_t league_size;
+  int team_size;
+  int scratch_level;
+  std::size_t scratch_bytes;
+};
+
+/// Launches a kernel functor, compiled for `Bounds`, a Kokkos::LaunchBounds.
+template <class Bounds, class ExecutionSpace, class Kernel>
+void launch(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
+  require_launching_thread(exec, label);
+  Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
+  constexpr std::size_t alignment = 16;  // the kernels ask for aligned scratch
+  if (teams.scratch_bytes > 0) {
+    policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(teams.scratch_bytes + alignment));
+  }
+  // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
+  Kokkos::parallel_for(label,
+                       Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
+                       kernel);
+}
+
+/// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
+template <int max_threads, class ExecutionSpace, int residency = least_residency(backend_of<ExecutionSpace>()),
+          class Kernel>
+void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kernel) {
+  launch<Kokkos::LaunchBounds<max_threads, residency>>(
+      exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
+}
+
+/// f(std::integral_constant<RowForm, form>) for the form of a plan; `with_rims` if there are kernels for rows with
+/// rims.
+template <Backend backend, bool with_rims, class F>
+void with_form(RowForm form, const F& f) {
+  if constexpr (backend != Backend::host) {
+    if (form == RowForm::aligned) return f(std::integral_constant<RowForm, RowForm::aligned>{});
+    if constexpr (with_rims) {
+      if (form == RowForm::shifted) return f(std::integral_constant<RowForm, RowForm::shifted>{});
+    }
+  }
+  f(std::integral_constant<RowForm, RowForm::any>{});
+}
+
+/// f(std::type_identity<Map>) for the map that kernels find rows of X of a form by, if these lie along so many axes.
+template <Backend backend, RowOperator op, class X, RowForm form, class F>
+void with_map(int axes, const F& f) {
+  if constexpr (has_kernels_at_one_stride(backend, op, sizeof(X), form)) {
+    if (axes <= 1) return f(std::type_identity<RowStride>{});
+  }
+  f(std::type_identity<MapOf<form>>{});
+}
+
+/// The workspace of a split_row plan.
+template <class Math>
+std::size_t split_workspace_bytes(const RowPlan& plan) {
+  if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Math::State);
+  return split_row_workspace_bytes<typename Math::State>(plan.league_size);
+}
+
+/// Makes room for it in a plan that keeps one.
+template <class Math, class ExecutionSpace>
+void reserve_split_workspace(const ExecutionSpace& exec, const RowPlan& plan, WorkspaceView<ExecutionSpace>& own) {
+  if (plan.strategy != RowStrategy::split_row) return;
+  const std::size_t bytes = split_workspace_bytes<Math>(plan);
+  if (plan.launches == 2) {
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::states>(exec, bytes, &own);
+  } else {
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes>(exec, bytes, &own);
+  }
+}
+
+/// Where an operator keeps rows.
+template <RowOperator op, class Source, class A, int V, Backend backend>
+struct Storages {
+  static constexpr bool has_rims = Source::form == RowForm::shifted;
+
+  /// K packs a thread, in registers.
+  template <int K>
+  struct Registers {
+    using type = RegisterStorage<op, A, V, K, has_rims>;
+  };
+  template <int K>
+  requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
+    using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
+  };
+  using T = typename Source::value_type;
+  using Scratch =
+      std::conditional_t<keeps_packed_in_scratch(backend, sizeof(T), op),
+                         PackedScratchStorage<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_rims>,
+                         ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>>;
+  using Online = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form), backend == Backend::cuda>;
+  /// On a host with vectors.
+  template <class Math, bool keeps>
+  using OnHost = HostLogits<op, V, Math, keeps>;
+};
+
+/// Whether an operator's rows can be worked on in pieces, on a host.
+template <class Kept, class Math>
+concept HasHostStorage = requires {
+  typename Kept::template OnHost<Math, false>;
+};
+
+/// Bytes of an element of rows; 0 where they have none, as those of a log-sum-exp.
+template <class Rows>
+inline constexpr int element_bytes = 0;
+template <class Rows>
+requires requires { typename Rows::value_type; }
+inline constexpr int element_bytes<Rows> = sizeof(typename Rows::value_type);
+
+/// Whether short rows that begin between packs have a kernel that takes them through team scratch.
+template <class Source, class Sink>
+inline constexpr bool has_staged_kernel = false;
+template <class T>
+inline constexpr bool has_staged_kernel<MemoryRows<const T, RowForm::shifted, RowStride>,
+                                        MemoryRows<T, RowForm::shifted, RowStride>> = true;
+template <class X, class Y>
+inline constexpr bool has_staged_kernel<MemoryRows<const X, RowForm::shifted, RowStride>, MemoryScalars<Y, RowStride>> =
+    true;
+template <class T, class Map>
+inline constexpr bool
+    has_staged_kernel<PairRows<MemoryRows<const T, RowForm::shifted, Map>, MemoryRows<const T, RowForm::shifted, Map>>,
+                      MemoryRows<T, RowForm::shifted, Map>> = true;
+
+/// One call on rows that a Source gives and a Sink takes.
+template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
+struct RowsCall {
+  using A                          = typename Math::accumulator;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  static constexpr bool has_rims   = Source::form == RowForm::shifted;
+  using Kept                       = Storages<op, Source, A, V, backend>;
+  static constexpr KernelTypes types{
+      backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(A), has_staged_kernel<Source, Sink>};
+  template <int K>
+  using Registers = typename Kept::template Registers<K>;
+  template <WorkspaceUse use>
+  using Lease = WorkspaceLease<ExecutionSpace, use>;
+
+  const ExecutionSpace& exec;
+  const RowPlan& plan;
+  Math math;
+  Source source;
+  Sink sink;
+  std::int64_t rows;
+  std::int64_t cols;
+
+  /// Whether all strategies but split_row are the host's kernel.
+  static constexpr bool runs_in_pieces =
+      backend == Backend::host && lanes_of<A> > 1 && !has_rims && HasHostStorage<Kept, Math>;
+
+  void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    require_kernel(plan, types);
+    if (plan.form != Source::form) refuse_plan_without_kernel(plan);
+    run_unasked(own_workspace);
+  }
+
+  /// Takes the plan to be one that has a kernel: the tests run on a host what only GPUs plan.
+  void run_unasked(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    if (plan.strategy == RowStrategy::split_row) return run_on_split_rows(own_workspace);
+    if (plan.staged) return run_staged();
+    if constexpr (runs_in_pieces) {
+      plan.strategy == RowStrategy::team_online ? run_in_pieces<false>() : run_in_pieces<true>();
+    } else {
+      run_in_teams();
+    }
+  }
+
+ private:
+  void run_in_teams() const {
+    switch (plan.strategy) {
+      case RowStrategy::vector_lanes:
+      case RowStrategy::team_registers:
+        return run_in_registers();
+      case RowStrategy::team_scratch:
+        if constexpr (!is_elementwise(op)) return run_in_team<max_threads_per_team, typename Kept::Scratch>();
+        break;
+      case RowStrategy::team_online:
+        return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
+      case RowStrategy::automatic:
+      case RowStrategy::split_row:
+      case RowStrategy::inner_lanes:
+        break;
+    }
+    refuse_plan_without_kernel(plan);
+  }
+
+  void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    require_launching_thread(exec, to_string(op));
+    if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
+      if (plan.launches == 2) return run_split_twice(own_workspace);
+    }
+    if (plan.launches != 1) refuse_plan_without_kernel(plan);
+    run_split(own_workspace);
+  }
+
+  template <bool keeps>
+  void run_in_pieces() const {
+    using Storage = typename Kept::template OnHost<Math, keeps>;
+    launch<max_threads_per_team>(
+        exec, plan,
+        HostRows<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.rows_per_team, plan.streams,
+                                                     plan.batch_invariant, plan.scratch_level,
+                                                     static_cast<int>(plan.scratch_bytes)});
+  }
+
+  /// vector_lanes and team_registers only.
+  void run_in_registers() const {
+    const auto run_one_of = [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return (... || run_if_packs<pack_counts[i]>());
+    };
+    if (!run_one_of(std::make_index_sequence<pack_counts.size()>{})) refuse_plan_without_kernel(plan);
+  }
+
+  /// Runs a kernel of K packs a thread, if that is what the plan has and there is one.
+  template <int K>
+  bool run_if_packs() const {
+    if constexpr (has_register_kernel(backend, K, op, Source::form, types.x_bytes, types.y_bytes)) {
+      if (plan.packs_per_thread == K) {
+        run_with_packs<K>();
+        return true;
+      }
+    }
+    return false;
+  }
+
+  template <int K>
+  void run_with_packs() const {
+    constexpr int x_bytes = types.x_bytes;
+    constexpr int y_bytes = types.y_bytes;
+    using Storage         = typename Registers<K>::type;
+    if constexpr (has_few_rows_kernel(backend, K, op, Source::form, x_bytes, y_bytes)) {
+      using Kernel = FewRows<op, V, Storage, Math, Source, Sink>;
+      if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, sink, cols, math});
+    }
+    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Storage>) {
+      constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
+      if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Storage>();
+    }
+    // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
+    // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
+    // the registers of a kernel do not depend on its team.)
+    constexpr bool has_rims_and_label = has_rims && is_cross_entropy(op);
+    if constexpr (backend == Backend::cuda && is_masked(op)) {
+      constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
+      constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
+      if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
+        if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
+      }
+    } else if constexpr (backend == Backend::cuda && is_wide(V, K * row_tensors(op)) &&
+                         (Source::form == RowForm::any || sizeof(A) == 8 || has_rims_and_label)) {
+      constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
+      if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
+    }
+    if constexpr (is_light(backend, K, op, Source::form, x_bytes, y_bytes)) {
+      constexpr int residency = 2;
+      if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Storage, residency>();
+    }
+    run_in_team<max_threads_per_team, Storage>();
+  }
+
+  template <int max_threads, class Storage, int residency = least_residency(backend)>
+  void run_in_team() const {
+    Source reader               = source;
+    const int prefetching_teams = look_ahead(reader);
+    launch<max_threads, ExecutionSpace, residency>(
+        exec, plan,
+        RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, reader, sink, math, rows, cols, prefetching_teams));
+  }
+
+  /// Whether row_in_lanes serves the plan: its teams have one turn each. Not with batch invariance: it rounds otherwise
+  /// than row_in_team, which has the rows that are not aligned.
+  bool is_one_turn_in_lanes(int max_threads) const {
+    return plan.strategy == RowStrategy::vector_lanes && !plan.batch_invariant && plan.team_size <= max_threads &&
+           plan.league_size * plan.rows_per_team >= rows;
+  }
+
+  template <int max_threads, class Storage>
+  void run_in_lanes() const {
+    Source reader               = source;
+    const int prefetching_teams = look_ahead(reader);
+    launch<max_threads>(
+        exec, plan,
+        RowInLanes<op, V, Storage, Math, Source, Sink>{reader, sink, rows, math, static_cast<int>(cols), plan.lanes,
+                                                       std::countr_zero(unsigned(plan.lanes)), prefetching_teams});
+  }
+
+  void run_staged() const {
+    if constexpr (backend == Backend::cuda && has_staged_kernel<Source, Sink>) {
+      constexpr int max_threads = max_threads_when_wide;
+      const int columns         = static_cast<int>(cols);
+      if constexpr (is_forward(op)) {
+        Source reader               = source;
+        const int prefetching_teams = look_ahead(reader);
+        launch<max_threads>(
+            exec, plan, StagedRows<op, V, Math, Source, Sink>{reader, sink, rows, math, columns, prefetching_teams});
+      } else {
+        launch<max_threads>(exec, plan,
+                            StagedGradients<op, V, Math, typename Sink::value_type>{
+                                source.y.data, source.dy.data, sink.data, rows, math, columns, source.y.line_policy()});
+      }
+    } else {
+      refuse_plan_without_kernel(plan);
+    }
+  }
+
+  /// Makes a source look ahead as planned, if it can. Returns how many teams do.
+  int look_ahead([[maybe_unused]] Source& reader) const {
+    if constexpr (requires { reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols); }) {
+      if (plan.rows_ahead > 0 && reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols)) {
+        const std::int64_t teams = (rows - plan.rows_ahead) / plan.rows_per_team;  // what all of them ask for exists
+        return static_cast<int>(std::clamp<std::int64_t>(teams, 0, std::numeric_limits<int>::max()));
+      }
+    }
+    return 0;
+  }
+
+  /// Elements of a team's part of a row: whole packs.
+  std::int64_t share() const {
+    const std::int64_t packs = std::max<std::int64_t>(1, has_rims ? cols / V : (cols + V - 1) / V);
+    return (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
+  }
+
+  void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    const Lease<WorkspaceUse::mailboxes> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    const auto start = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
+      using Storage = typename decltype(storage)::type;
+      constexpr int max_threads =
+          overlaps ? most_threads_when_holding(backend, op, Source::form) : most_threads_when_looping(op);
+      launch<max_threads>(exec, plan,
+                          SplitRow<op, V, overlaps, Storage, Math, Source, Sink>{
+                              source, sink, math, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
+                              static_cast<int>(plan.scratch_bytes), workspace.data()});
+    };
+    if (share() <= std::int64_t(most_packs(backend, op)) * V * plan.team_size) {
+      using Held              = Registers<most_packs(backend, op)>;
+      constexpr bool is_held  = !std::is_same_v<typename Held::type, typename Kept::Online>;
+      constexpr bool overlaps = is_held && overlaps_rows(backend, op, Source::form);
+      start(std::bool_constant<overlaps>{}, Held{});
+    } else {
+      start(std::false_type{}, std::type_identity<typename Kept::Online>{});
+    }
+  }
+
+  void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    using Storage = typename Registers<max_packs_per_thread(backend)>::type;
+    using State   = typename Math::State;
+    const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    auto* const states = reinterpret_cast<State*>(workspace.data());
+    const RowShares shares{cols, plan.teams_per_row, share()};
+    constexpr int max_threads = is_masked(op) ? max_threads_when_wide : max_threads_per_team;
+    launch<max_threads>(exec, plan,
+                        ReduceParts<V, Storage, Math, Source>{source, math, shares, plan.scratch_level,
+                                                              static_cast<int>(plan.scratch_bytes), states});
+    RowPlan second = plan;
+    if (Finish<op>::one_value_a_row) second.league_size = rows;
+    launch<max_threads>(exec, second,
+                        WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
+                                                                       static_cast<int>(plan.scratch_bytes), states});
+  }
+};
+
+/// One call on rows that lie side by side.
+template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int y_bytes>
+struct InnerCall {
+  using A                                    = typename Math::accumulator;
+  static constexpr Backend backend           = backend_of<ExecutionSpace>();
+  static constexpr int x_bytes               = sizeof(typename Source::value_type);
+  static constexpr bool runs_on_host_vectors = backend == Backend::host && lanes_of<A> != 1;
+
+  static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
+  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A), false};
+
+  const ExecutionSpace& exec;
+  const RowPlan& plan;
+  const RowLayout& layout;
+  Math math;
+  Source source;
+  Sink sink;
+
+  void run() const {
+    require_kernel(plan, types);
+    if constexpr (runs_on_host_vectors) {
+      launch<max_threads_per_team>(
+          exec, plan,
+          HostInner<op, Math, Source, Sink>{source, sink, math,
+                                            inner_shape(plan, layout.rows, layout.inner(), layout.cols)});
+    } else {
+      run_on_lanes();
+    }
+  }
+
+ private:
+  template <bool keeps>
+  static constexpr int pack = inner_pack_size(backend, x_bytes, y_bytes, sizeof(A), keeps);
+  template <bool keeps>
+  static constexpr int packs = inner_packs(backend, pack<keeps>, x_bytes, sizeof(A), keeps);
+
+  void run_on_lanes() const {
+    constexpr int fewer = packs<true> / 2;
+    if (keeps_by(packs<true>)) return run_with<true, packs<true>>();
+    if constexpr (has_fewer_inner_packs(backend, x_bytes, pack<true>)) {
+      if (keeps_by(fewer)) return run_with<true, fewer>();
+    }
+    run_with<false, packs<false>>();
+  }
+
+  /// Whether a thread has k packs, and a team all columns in them.
+  bool keeps_by(int k) const {
+    return plan.packs_per_thread == k && plan.team_size / plan.lanes * std::int64_t(k) >= layout.cols;
+  }
+
+  template <bool keeps, int K>
+  void run_with() const {
+    constexpr int V          = pack<keeps>;
+    constexpr bool is_packed = keeps_packed_inner(backend, x_bytes, sizeof(A), V, K, keeps);
+    launch<max_threads_per_team>(exec, plan,
+                                 InnerLanes<op, V, K, keeps, is_packed, Math, Source, Sink>{
+                                     source, sink, math, layout.rows / layout.inner(), layout.inner(), layout.cols,
+                                     plan.lanes, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+  }
+};
+
+/// One call on Views, erased to pointers and strides so that a kernel is compiled once for a pair of element types.
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+struct ViewCall {
+  static constexpr bool is_lse     = op == RowOperator::logsumexp;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = common_accumulator_t<X, Y>;
+  static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
+  static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
+  using Math                       = RowMath<A, exp_accuracy_for<Y>>;
+
+  /// Not inline, so that a file which finds it in the library compiles no kernel.
+  static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
+                  const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace);
+
+ private:
+  template <RowForm form, class Map>
+  static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
+                        const X* in, Y* out) {
+    using Source = MemoryRows<const X, form, Map>;
+    using Sink   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
+    const Source source = Source{in, layout.x_col_stride, layout.x_map()}.evicted(plan.eviction);
+    const Sink sink     = [&] {
+      if constexpr (is_lse) {
+        return Sink{out, layout.y_map()};
+      } else {
+        return Sink{out, layout.y_col_stride, layout.y_map()};
+      }
+    }();
+    return RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{exec, plan,        math,       source,
+                                                               sink, layout.rows, layout.cols};
+  }
+
+  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
+                        const X* in, Y* out) {
+    const int last = layout.n > 0 ? layout.n - 1 : 0;
+    using Source   = InnerRows<const X>;
+    const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map(),
+                        LinePolicy(plan.eviction)};
+    const auto run_with = [&](const auto& sink) {
+      using Sink = std::remove_cvref_t<decltype(sink)>;
+      InnerCall<ExecutionSpace, op, Math, Source, Sink, y_bytes>{exec, plan, layout, math, source, sink}.run();
+    };
+    if constexpr (is_lse) {
+      run_with(MemoryScalars<Y>{out, layout.y_map()});
+    } else {
+      run_with(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
+    }
+  }
+};
+
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
+                                             const SoftmaxOptions& options, const void* x, void* y,
+                                             WorkspaceView<ExecutionSpace>* own_workspace) {
+  const Math math(options.scale, options.masked_row);
+  const X* in = static_cast<const X*>(x);
+  Y* out      = static_cast<Y*>(y);
+  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    with_map<backend, op, X, form()>(layout.n, [&]<class Map>(std::type_identity<Map>) {
+      rows_call<form(), Map>(exec, plan, layout, math, in, out).run(own_workspace);
+    });
+  });
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_LAUNCH_HPP

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_MASK_LAYOUT_HPP
+#define KOKKOSNN_IMPL_CALL_MASK_LAYOUT_HPP
+
+#include <KokkosNN/export.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <cstdint>
+
+// A mask, erased, and what it is for the rows of a call: validation and normalisation, on the host, without a template.
+
+namespace KokkosNN::Impl {
+
+/// A View that a mask may have.
+struct MaskTensor : Tensor {
+  bool is_given    = false;
+  ElementType type = ElementType::other;  ///< of floating-point elements
+};
+
+/// All parts of a mask and of the options that concern single rows or elements.
+struct MaskTensors {
+  bool is_causal             = false;
+  std::int64_t causal_offset = 0;
+  bool has_window            = false;
+  std::int64_t left          = 0;
+  std::int64_t right         = 0;
+  std::int64_t window_offset = 0;
+  std::int64_t alibi_offset  = 0;
+  MaskTensor keep;  ///< of bytes
+  MaskTensor bias;
+  MaskTensor lengths;  ///< of 4 or 8 bytes
+  MaskTensor slopes;
+  MaskTensor sinks;
+  double softcap = 0;
+
+  /// Whether single elements are looked at, or changed by more than a scale.
+  bool has_element_mask() const { return keep.is_given || changes_logits(); }
+  bool changes_logits() const { return bias.is_given || slopes.is_given || softcap != 0; }
+};
+
+/// A mask's Views by the rows of a call: where a row finds its part of them.
+struct MaskLayout {
+  bool has_diagonals = false;
+  std::int64_t low   = 0;  ///< query q may see columns q + low
+  std::int64_t high  = 0;  ///< to q + high
+  RowMap query;            ///< row -> its number on the axis of the queries
+  RowMap keep;             ///< row -> offset in elements, here and below
+  RowMap bias;
+  RowMap lengths;
+  RowMap slopes;
+  RowMap sinks;
+  RowMap x;  ///< of a gradient
+  std::int64_t keep_col_stride = 0;
+  std::int64_t bias_col_stride = 0;
+  std::int64_t x_col_stride    = 0;
+};
+
+/// Rows as two numbers, (kept, reduced), for a sum over the latter: where each finds its part of a tensor.
+struct SplitMap {
+  RowMap kept;
+  RowMap reduced;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t k, std::int64_t r) const { return kept(k) + reduced(r); }
+};
+
+/// A sum of logits' gradients over some of their axes, to a tensor that broadcasts to them.
+struct MaskSums {
+  std::int64_t kept    = 1;  ///< rows of the result
+  std::int64_t reduced = 1;  ///< rows that are added to each
+  std::int64_t cols    = 0;
+  bool sums_columns    = false;
+  bool has_diagonals   = false;
+  std::int64_t low     = 0;
+  std::int64_t high    = 0;
+  SplitMap y;
+  SplitMap dy;
+  SplitMap row;  ///< its number, x's last axis but one fastest
+  SplitMap query;
+  SplitMap keep;
+  SplitMap lengths;
+  RowMap result;
+  std::int64_t y_col_stride      = 0;
+  std::int64_t dy_col_stride     = 0;
+  std::int64_t keep_col_stride   = 0;
+  std::int64_t result_col_stride = 0;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t rows() const { return kept * reduced; }
+  std::int64_t results() const { return sums_columns ? kept : kept * cols; }
+};
+
+/// Checks a masked call and describes it as rows; the last axis is reduced. Throws std::invalid_argument as `normalise`
+/// does, and for a mask whose extents do not broadcast to x's, for windows that are negative, for a softcap that is
+/// negative or not finite, and for masks that overlap y.
+KOKKOSNN_EXPORT RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y,
+                                           const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout);
+
+/// The same for the gradient; x is looked at if there is a softcap.
+KOKKOSNN_EXPORT GradientLayout normalise_masked_gradient(const char* function, const Tensor& x,
+                                                         const GradientTensors& tensors, const MaskTensors& mask,
+                                                         const SoftmaxOptions& options, MaskLayout& layout);
+
+/// The sum of the logits' gradients to the shape of a bias, or, `to_heads`, to a value a head. `whole` is the same sum
+/// with every row kept, for what is known of rows.
+KOKKOSNN_EXPORT MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy,
+                                             const MaskTensors& mask, const MaskTensor& result, bool to_heads,
+                                             MaskSums& whole);
+
+/// Throws std::invalid_argument unless sinks are accessible and of x's type or of float.
+KOKKOSNN_EXPORT void require_sinks(const char* function, bool are_accessible, ElementType type, ElementType x_type);
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_MASK_LAYOUT_HPP

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_MASKED_GRADIENT_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_MASKED_GRADIENT_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/gradient_launch.hpp>
+#include <KokkosNN/impl/call/mask_layout.hpp>
+#include <KokkosNN/impl/call/masked_launch.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/gpu/mask_sums.hpp>
+#include <KokkosNN/impl/inputs/masked_pairs.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/options.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+// The gradients of a masked softmax on their way to a launch: with respect to x in softmax_backward's kernels, with
+// respect to a bias and to sinks in kernels of their own.
+
+namespace KokkosNN::Impl {
+
+/// The gradient with respect to x; X is also y's type.
+template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mask>
+struct MaskedGradientCall {
+  static constexpr RowOperator op  = RowOperator::masked_softmax_backward;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = gradient_accumulator_t<X, D, Dx>;
+  static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Dx), sizeof(A));
+  using Math                       = GradientMath<op, A, exp_accuracy_for<Dx>>;
+  using Elements                   = std::conditional_t<has_element_mask, GradientElements<X, A>, NoGradientElements>;
+
+  /// What a call is made of, and where it finds it.
+  struct Arguments {
+    const RowPlan& plan;
+    const GradientLayout& rows;
+    const MaskLayout& layout;
+    const MaskTensors& mask;
+    const SoftmaxOptions& options;
+    const X* x;
+    const X* y;
+    const D* dy;
+    Dx* dx;
+  };
+
+  /// Not inline, as ViewCall's.
+  static void run(const ExecutionSpace& exec, const Arguments& call, WorkspaceView<ExecutionSpace>* own_workspace);
+
+ private:
+  template <RowForm form, class T>
+  static MemoryRows<T, form> rows_of(T* data, const Arguments& call, int tensor) {
+    return {data, call.rows.col_stride[tensor], call.rows.map(tensor)};
+  }
+
+  template <RowForm form>
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call,
+                       WorkspaceView<ExecutionSpace>* own_workspace) {
+    using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
+    using Sink   = MemoryRows<Dx, form>;
+    const Source source{rows_of<form>(call.y, call, GradientLayout::x),
+                        rows_of<form>(call.dy, call, GradientLayout::dy),
+                        range_of(call.mask, call.layout, call.rows.cols), elements_of(call)};
+    const Math math(call.options.scale, call.options.masked_row);
+    RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{
+        exec, call.plan, math, source, rows_of<form>(call.dx, call, GradientLayout::dx), call.rows.rows, call.rows.cols}
+        .run(own_workspace);
+  }
+
+  static Elements elements_of(const Arguments& call) {
+    Elements elements;
+    if constexpr (has_element_mask) {
+      const double softcap = call.mask.softcap;
+      elements.keep        = kept_bytes(call.mask);
+      elements.keep_stride = call.layout.keep_col_stride;
+      elements.keep_place  = call.layout.keep;
+      elements.x           = softcap != 0 ? call.x : nullptr;
+      elements.x_stride    = call.layout.x_col_stride;
+      elements.x_place     = call.layout.x;
+      elements.inner_scale = softcap != 0 ? static_cast<A>(call.options.scale / softcap) : A(1);
+    }
+    return elements;
+  }
+};
+
+template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mask>
+void MaskedGradientCall<ExecutionSpace, X, D, Dx, has_element_mask>::run(const ExecutionSpace& exec,
+                                                                         const Arguments& call,
+                                                                         WorkspaceView<ExecutionSpace>* own_workspace) {
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, own_workspace); });
+}
+
+/// The sum of the logits' gradients to a bias' shape or to one value a head; the result holds Y or float.
+template <class ExecutionSpace, class Y, class D>
+struct MaskSumsCall {
+  static constexpr bool on_gpu = backend_of<ExecutionSpace>() != Backend::host;
+  static constexpr int threads = on_gpu ? 128 : 1;
+  static constexpr int columns = on_gpu ? 4 : 64;  ///< sums that a thread has at a time
+  /// Teams that there should be, if rows allow; the same on every machine, as the order of the sums follows from it.
+  static constexpr std::int64_t teams = 1024;
+
+  struct Arguments {
+    const MaskSums& sums;
+    const MaskSums& whole;
+    const MaskTensors& mask;
+    const Y* y;
+    const D* dy;
+    void* result;
+    bool result_is_float;
+    double sign;
+  };
+
+  /// Not inline, as ViewCall's.
+  static void run(const ExecutionSpace& exec, const Arguments& call);
+
+ private:
+  using Terms = MaskTerms<Y, D>;
+
+  static Terms terms_of(const Arguments& call, const MaskSums& at) {
+    return {call.y,
+            call.dy,
+            kept_bytes(call.mask),
+            call.mask.lengths.is_given ? call.mask.lengths.data : nullptr,
+            call.mask.lengths.element_bytes == 8,
+            at};
+  }
+
+  template <class Kernel>
+  static void launch_teams(const char* label, const ExecutionSpace& exec, std::int64_t units, const Kernel& kernel) {
+    using Bounds = Kokkos::LaunchBounds<threads, least_residency(backend_of<ExecutionSpace>())>;
+    using Policy = Kokkos::TeamPolicy<ExecutionSpace, Bounds>;
+    Policy policy(exec, static_cast<int>(std::min<std::int64_t>(units, INT_MAX)), threads, 1);
+    if (TeamSum<threads>::scratch_bytes > 0) {
+      policy.set_scratch_size(0, Kokkos::PerTeam(TeamSum<threads>::scratch_bytes));
+    }
+    Kokkos::parallel_for(label, light(policy), kernel);
+  }
+
+  /// As in `launch`: the functor travels with the launch.
+  template <class Policy>
+  static auto light(const Policy& policy) {
+    return Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight);
+  }
+};
+
+template <class ExecutionSpace, class Y, class D>
+void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const Arguments& call) {
+  const MaskSums& sums = call.sums;
+  if (sums.results() == 0) return;
+  require_launching_thread(exec, "masked_softmax_backward");
+  const auto ceil_div         = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t tiles    = sums.sums_columns ? 1 : ceil_div(sums.cols, threads * columns);
+  const std::int64_t at_once  = sums.sums_columns ? threads : 1;  // reduced rows that a team adds at a time
+  const std::int64_t most     = std::max<std::int64_t>(1, ceil_div(sums.reduced, at_once));
+  const std::int64_t chunks   = std::clamp<std::int64_t>(ceil_div(teams, sums.kept * tiles), 1, most);
+  const std::int64_t rows     = sums.rows();
+  const std::int64_t partials = chunks > 1 ? chunks * sums.results() : 0;
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
+      exec, static_cast<std::size_t>(std::max<std::int64_t>(1, 2 * rows + partials)) * sizeof(double));
+  auto* const dots   = reinterpret_cast<double*>(workspace.data());
+  auto* const totals = dots + rows;
+  auto* const parts  = totals + rows;
+
+  const SumResult<Y> result{call.result, call.result_is_float, call.sign};
+  if (rows > 0) {
+    launch_teams("KokkosNN::masked_softmax_backward[rows]", exec, rows,
+                 SumRows<threads, Terms>{terms_of(call, call.whole), dots, totals});
+  }
+  launch_teams("KokkosNN::masked_softmax_backward[sums]", exec, sums.kept * tiles * chunks,
+               SumChunks<threads, columns, Terms, Y>{terms_of(call, sums), dots, totals, result, parts, chunks, tiles});
+  if (chunks > 1) {
+    using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_for("KokkosNN::masked_softmax_backward[chunks]", light(Policy(exec, 0, sums.results())),
+                         JoinChunks<Y>{sums, parts, chunks, result});
+  }
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_MASKED_GRADIENT_LAUNCH_HPP

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/mask_layout.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/inputs/masked.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/options.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// A masked softmax's way from a plan to a launch: its rows, in the kernels of softmax. Whatever a mask is made of, it
+// is data here; kernels are compiled for two kinds of masks, with and without what looks at single elements.
+
+namespace KokkosNN::Impl {
+
+/// Bytes of an element of x as the kernels hold it: logits that were changed stay in the accumulator type.
+template <class X, class Y, bool has_element_mask>
+constexpr int masked_x_bytes() {
+  return has_element_mask ? sizeof(common_accumulator_t<X, Y>) : sizeof(X);
+}
+
+/// The half of a mask that rules out columns by their numbers.
+inline ColumnRange range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
+  ColumnRange range;
+  range.cols               = cols;
+  range.has_diagonals      = layout.has_diagonals;
+  range.low                = layout.low;
+  range.high               = layout.high;
+  range.query              = layout.query;
+  range.lengths            = mask.lengths.is_given ? mask.lengths.data : nullptr;
+  range.has_64_bit_lengths = mask.lengths.element_bytes == 8;
+  range.length             = layout.lengths;
+  return range;
+}
+
+inline const std::uint8_t* kept_bytes(const MaskTensors& mask) {
+  return mask.keep.is_given ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
+}
+
+/// One masked call on Views, erased.
+template <class ExecutionSpace, class X, class Y, bool has_element_mask>
+struct MaskedCall {
+  static constexpr RowOperator op  = RowOperator::masked_softmax;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = common_accumulator_t<X, Y>;
+  static constexpr int V           = pack_size(backend, masked_x_bytes<X, Y, has_element_mask>(), sizeof(Y), sizeof(A));
+  using Math                       = RowMath<A, exp_accuracy_for<Y>>;
+  using Elements                   = std::conditional_t<has_element_mask, ElementMask<X, A>, NoElementMask>;
+
+  /// What a call is made of, and where it finds it.
+  struct Arguments {
+    const RowPlan& plan;
+    const RowLayout& rows;
+    const MaskLayout& layout;
+    const MaskTensors& mask;
+    const SoftmaxOptions& options;
+    const X* x;
+    Y* y;
+  };
+
+  /// Not inline, as ViewCall's.
+  static void run(const ExecutionSpace& exec, const Arguments& call, WorkspaceView<ExecutionSpace>* own_workspace);
+
+ private:
+  template <RowForm form>
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call,
+                       WorkspaceView<ExecutionSpace>* own_workspace) {
+    const RowLayout& rows = call.rows;
+    using Source          = MaskedRows<const X, form, A, Elements>;
+    using Sink            = MemoryRows<Y, form>;
+    const Source source{{call.x, rows.x_col_stride, rows.x_map()},
+                        range_of(call.mask, call.layout, rows.cols),
+                        sinks_of(call),
+                        elements_of(call)};
+    const Sink sink{call.y, rows.y_col_stride, rows.y_map()};
+    const Math math(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
+    RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{exec, call.plan, math, source, sink, rows.rows, rows.cols}.run(
+        own_workspace);
+  }
+
+  static bool folds_scale(const Arguments& call) { return has_element_mask && call.mask.changes_logits(); }
+
+  static TypedPointer<X> pointer_to(const MaskTensor& t) {
+    return t.is_given ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
+  }
+
+  static RowSinks<X> sinks_of(const Arguments& call) { return {pointer_to(call.mask.sinks), call.layout.sinks}; }
+
+  static Elements elements_of(const Arguments& call) {
+    Elements elements;
+    if constexpr (has_element_mask) {
+      const MaskTensors& mask  = call.mask;
+      const MaskLayout& layout = call.layout;
+      const double scale       = call.options.scale;
+      elements.folds_scale     = folds_scale(call);
+      elements.scale           = static_cast<A>(scale);
+      elements.softcap         = static_cast<A>(mask.softcap);
+      elements.inner_scale     = mask.softcap != 0 ? static_cast<A>(scale / mask.softcap) : A(1);
+      elements.bias            = pointer_to(mask.bias);
+      elements.bias_stride     = layout.bias_col_stride;
+      elements.bias_place      = layout.bias;
+      elements.keep            = kept_bytes(mask);
+      elements.keep_stride     = layout.keep_col_stride;
+      elements.keep_place      = layout.keep;
+      elements.slopes          = pointer_to(mask.slopes);
+      elements.slope_place     = layout.slopes;
+      elements.query           = layout.query;
+      elements.alibi_offset    = mask.alibi_offset;
+    }
+    return elements;
+  }
+};
+
+template <class ExecutionSpace, class X, class Y, bool has_element_mask>
+void MaskedCall<ExecutionSpace, X, Y, has_element_mask>::run(const ExecutionSpace& exec, const Arguments& call,
+                                                             WorkspaceView<ExecutionSpace>* own_workspace) {
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, own_workspace); });
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP

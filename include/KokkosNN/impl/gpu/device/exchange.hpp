@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_EXCHANGE_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_EXCHANGE_HPP
+
+#include <KokkosNN/impl/gpu/device/warp.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Hardware threads that work on one row, and the reductions among them. The kernels launch with vector length 1, so
+// that a Kokkos thread is a hardware thread and neighbouring team ranks are the lanes of a warp (CUDA), a wavefront
+// (HIP), or, on a host, each its own "warp" of one lane.
+
+namespace KokkosNN::Impl {
+/// A sum relative to `from` as one relative to `to`; nothing but -inf, and NaN, has no reference and stays.
+template <class Math, class W, class A>
+KOKKOS_INLINE_FUNCTION W rescaled(const Math& math, W sum, A from, A to) {
+  return from == -Kokkos::Experimental::infinity_v<A> ? sum : sum * math.exp.rescaling(from, to);
+}
+
+/// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result. `repeated`: all lanes of
+/// the warp call, and every `lanes` of them have the same states.
+template <bool repeated = false, class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowState<A, W> merge_lanes(const Math& math, const RowState<A, W>& mine, int lanes) {
+  constexpr bool at_once = repeated && has_warp_max && std::is_same_v<A, float>;
+  const A reference      = reduce_lanes(mine.reference, 1, at_once ? native_lanes() : lanes, MaxJoin{});
+  return {reference, reduce_lanes(rescaled(math, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
+}
+
+/// Whether the threads of a row have to agree on a state at all.
+template <class State>
+inline constexpr bool is_joined = true;
+
+/// The lanes' states joined where all have one reference, and perhaps the sum already.
+template <bool is_summed = false, class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Math&, const RowState<A, W>& mine, int lanes) {
+  return {mine.reference, is_summed ? mine.sum : reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
+}
+
+/// Whether a Storage's `reduce` gives every thread its warp's sum.
+template <class Storage>
+inline constexpr bool sums_warps = requires {
+  requires Storage::sums_warps;
+};
+
+/// Two states joined; bitwise commutative.
+template <class Math, class State = typename Math::State>
+KOKKOS_INLINE_FUNCTION State merge_two(const Math& math, const State& a, const State& b) {
+  const auto reference = a.reference > b.reference ? a.reference : b.reference;
+  return {reference, rescaled(math, a.sum, a.reference, reference) + rescaled(math, b.sum, b.reference, reference)};
+}
+
+/// Of a power of two; Kokkos::countr_zero is a search on a GPU.
+KOKKOS_INLINE_FUNCTION int log2_of(int power) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return __ffs(power) - 1;
+#else
+  return Kokkos::countr_zero(static_cast<unsigned>(power));
+#endif
+}
+
+/// The smallest power of two that is at least n > 0.
+KOKKOS_INLINE_FUNCTION int power_at_least(int n) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return n == 1 ? 1 : 1 << (32 - __clz(n - 1));
+#else
+  return static_cast<int>(Kokkos::bit_ceil(static_cast<unsigned>(n)));
+#endif
+}
+
+/// The threads of a team that share a row: `size` of them, this one being number `rank` of group number `index`.
+struct RowGroup {
+  int rank;
+  int size;
+  int index;
+
+  /// One thread by itself.
+  KOKKOS_INLINE_FUNCTION static constexpr RowGroup alone() { return {0, 1, 0}; }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION static RowGroup of(const Member& team, int size) {
+    const int thread = team.team_rank();
+    if (size == team.team_size()) return {thread, size, 0};
+    if (size == 1) return {0, 1, thread};
+    // Smaller groups are powers of two; an integer division costs a GPU as much as the reductions do.
+    return {thread & (size - 1), size, thread >> log2_of(size)};
+  }
+
+  /// Lanes of the group that can shuffle with this one.
+  KOKKOS_INLINE_FUNCTION int lanes() const { return size < native_lanes() ? size : native_lanes(); }
+  /// Warps that the group spans; more than one only if the group is the team.
+  KOKKOS_INLINE_FUNCTION int warps() const {
+    return static_cast<int>((unsigned(size) + native_lanes() - 1) / native_lanes());
+  }
+};
+
+/// A team's scratch of so many bytes. A GPU has it at level 0 only; told so at compile time, Kokkos' bookkeeping
+/// vanishes.
+template <class Member>
+KOKKOS_INLINE_FUNCTION void* team_scratch(const Member& team, [[maybe_unused]] int level, int bytes) {
+  constexpr int alignment = 16;
+  if (bytes == 0) return nullptr;
+  KOKKOS_IF_ON_DEVICE((return team.team_scratch(0).get_shmem_aligned(bytes, alignment);))
+  KOKKOS_IF_ON_HOST((return team.team_scratch(level).get_shmem_aligned(bytes, alignment);))
+}
+
+/// Pairs of team scratch that `exchange` needs on a host for a group of `threads` threads: two rounds, so that one
+/// barrier a row is enough (a thread can't write round i + 2 before all have read round i).
+KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs([[maybe_unused]] int threads) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return 0;  // a kernel of a GPU has them at an address that the compiler knows; Kokkos' bookkeeping takes a while
+#else
+  return threads > 1 ? 2 * threads : 0;
+#endif
+}
+
+/// Where a round's pairs are, one a warp.
+template <class State>
+KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[maybe_unused]] int warps, int round) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  constexpr int most_warps = max_threads_per_team / native_lanes();
+  __shared__ alignas(16) char storage[2 * most_warps * sizeof(State)];
+  return reinterpret_cast<State*>(storage) + (round & 1) * most_warps;
+#else
+  return pairs + (round & 1) * warps;
+#endif
+}
+
+/// Joins the warps' (max, sum) with one barrier; every thread of the team gets the result, or `for_first_warp` those of
+/// the first warp do, and the others need not wait for it. `round` alternates between calls.
+template <bool for_first_warp = false, class Math, class Member, class State = typename Math::State>
+KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, const RowGroup& group, State* pairs,
+                                      int round, const State& mine) {
+  const int warps = group.warps();
+  if (warps == 1) return mine;
+  State* const slots = exchange_slots(pairs, warps, round);
+  if (group.rank % native_lanes() == 0) slots[group.rank / native_lanes()] = mine;
+  team.team_barrier();
+  if (for_first_warp && group.rank >= native_lanes()) return mine;
+
+  State all;
+  if constexpr (native_lanes() > 1) {
+    // Every so many lanes have all slots among them, and need no more shuffles than there are slots to join.
+    const int lanes = power_at_least(warps);
+    const int slot  = group.rank & (lanes - 1);
+    if (slot < warps) all = slots[slot];
+    all = merge_lanes<true>(math, all, lanes);
+  } else {
+    for (int w = 0; w < warps; ++w) all = merge_two(math, all, slots[w]);
+  }
+  return all;
+}
+
+/// The first thread's state for every thread of the team, with one barrier; in turn with `exchange`.
+template <class Member, class State>
+KOKKOS_INLINE_FUNCTION State told_by_first(const Member& team, const RowGroup& group, State* pairs, int round,
+                                           const State& mine) {
+  const int warps = group.warps();
+  if (warps == 1) return mine;
+  State* const slots = exchange_slots(pairs, warps, round);
+  if (group.rank == 0) *slots = mine;
+  team.team_barrier();
+  return *slots;
+}
+
+/// A sum in some unit as two words, of which the sums over a warp's lanes overflow nowhere.
+struct alignas(8) CountedUnits {
+  static constexpr int low_bits = 24;
+
+  std::uint32_t low  = 0;
+  std::uint32_t high = 0;
+
+  CountedUnits() = default;
+  KOKKOS_INLINE_FUNCTION explicit CountedUnits(std::uint64_t units)
+      : low(static_cast<std::uint32_t>(units) & ((1u << low_bits) - 1)),
+        high(static_cast<std::uint32_t>(units >> low_bits)) {}
+
+  KOKKOS_INLINE_FUNCTION std::uint64_t sum_of_lanes() const {
+    return (std::uint64_t(warp_sum(high)) << low_bits) + warp_sum(low);
+  }
+};
+
+/// A team's barrier behind which all know whether every thread said yes.
+KOKKOS_INLINE_FUNCTION bool barrier_and_all(bool yes) {
+#if defined(__CUDA_ARCH__)
+  return __syncthreads_and(yes);
+#else
+  return yes;  // not called
+#endif
+}
+
+/// What the lanes of one warp that share a row agree on: the maximum, and then the sum of exponentials relative to it.
+struct JoinOfLanes {
+  int lanes;
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A max(A mine) const {
+    return reduce_lanes(mine, 1, lanes, MaxJoin{});
+  }
+  /// Of at most so many terms a lane.
+  template <int terms, class Sums>
+  KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
+    return sums.template sum_of_warp<terms>(lanes);
+  }
+};
+
+/// The same of a GPU's whole team, by a barrier each: all are relative to the row's maximum then instead of their
+/// warp's, and bringing warps to a common reference takes a lone team longer than a barrier. For one row a team, as the
+/// next one would overwrite what is told.
+template <class Member>
+struct JoinOfTeam {
+  const Member& team;
+  int rank;
+  int warps;
+
+  static constexpr int lanes = native_lanes();
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A max(A mine) const {
+    A* const slots = tell(reduce_lanes(mine, 1, lanes, MaxJoin{}), max_round);
+    team.team_barrier();
+    return reduce_lanes(heard(slots, -Kokkos::Experimental::infinity_v<A>), 1, lanes, MaxJoin{});
+  }
+
+  template <int terms, class Sums>
+  KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
+    using W = typename Sums::W;
+    if constexpr (Sums::template counts_units<terms>) {
+      auto* const slots      = tell(CountedUnits(sums.units_of_warp()), sum_round);
+      const bool are_numbers = barrier_and_all(sums.is_number());
+      return sums.sum_of_units(heard(slots, CountedUnits{}).sum_of_lanes(), are_numbers);
+    } else {
+      W* const slots = tell(sums.template sum_of_warp<terms>(lanes), sum_round);
+      team.team_barrier();
+      return reduce_lanes(heard(slots, W{}), 1, lanes, SumJoin{});
+    }
+  }
+
+ private:
+  /// Sums of the maximum's type have slots of their own: other warps may still read the maxima.
+  static constexpr int max_round = 0;
+  static constexpr int sum_round = 1;
+
+  KOKKOS_INLINE_FUNCTION int lane() const { return rank & (lanes - 1); }
+
+  /// Leaves a warp's value where the team can read it behind a barrier.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T* tell(const T& value, int round) const {
+    T* const slots = exchange_slots<T>(nullptr, warps, round);
+    if (lane() == 0) slots[rank / lanes] = value;
+    return slots;
+  }
+  /// A warp's value for each lane, `nothing` for those beyond.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T heard(const T* slots, const T& nothing) const {
+    return lane() < warps ? slots[lane()] : nothing;
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_EXCHANGE_HPP

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_FLAT_ROWS_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_FLAT_ROWS_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Short rows that lie one after the other, as one stretch of memory: a GPU's warp takes a window of it, whole rows, and
+// a lane so many neighbouring elements, wherever rows begin and end. What a window is, how it comes from memory and
+// goes back, and the sums of its rows.
+//
+// Elements are counted by their place in the window, which begins at the 16-byte boundary at or before its first row. A
+// place where a row begins is a head.
+
+namespace KokkosNN::Impl {
+
+/// The places that belong to the rows of a window.
+struct FlatWindow {
+  int begin;  ///< less than a pack
+  int end;
+
+  KOKKOS_INLINE_FUNCTION bool has(int place) const { return begin <= place && place < end; }
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool has_pack(int place) const {
+    return begin <= place && place + V <= end;
+  }
+};
+
+/// A window and this lane's row of it; lanes beyond the window's rows have none, and begin and end where it does.
+struct FlatRow {
+  std::int64_t first;  ///< element at place 0; where the window begins behind that, not an element of its rows
+  FlatWindow window;
+  int rows;  ///< of the window
+  int lane;
+  int begin;
+  int end;
+
+  KOKKOS_INLINE_FUNCTION bool is_empty() const { return begin == end; }
+};
+
+/// 16 bytes of elements of any type.
+using FlatWords = Pack<std::uint32_t, 4>;
+
+/// A sum of exponentials relative to one reference, as wide as results need.
+template <class Math>
+using FlatPart = std::conditional_t<Math::accuracy == ExpAccuracy::full, TwoWords<typename Math::accumulator>,
+                                    typename Math::accumulator>;
+
+/// sum + value, without the additions of zeros that a sum of two words would take.
+template <class A>
+KOKKOS_INLINE_FUNCTION A added(A sum, A value) {
+  return sum + value;
+}
+template <class A>
+KOKKOS_INLINE_FUNCTION TwoWords<A> added(const TwoWords<A>& sum, A value) {
+  const A s    = sum.high + value;
+  const A back = s - sum.high;
+  return {s, sum.low + ((sum.high - (s - back)) + (value - back))};
+}
+
+template <class W, class A>
+KOKKOS_INLINE_FUNCTION W wide_of(A sum) {
+  return W(sum);
+}
+template <class W, class A>
+KOKKOS_INLINE_FUNCTION W wide_of(const TwoWords<A>& sum) {
+  return W(sum.high) + W(sum.low);
+}
+
+/// A window's elements in a warp's shared memory: the Q quads of neighbouring ones that are a lane's together, in room
+/// for as many accumulators. Lanes are so far apart that packs of 16 bytes, a lane one, meet no bank twice. What was
+/// loaded lies at the end of a lane's room and what is stored at its begin, so that either may be of 16 bits while a
+/// lane goes through its room from begin to end.
+template <class A, int Q>
+struct FlatTile {
+  static_assert(Q % 2 == 0);
+  static constexpr int elements = 4 * Q;  ///< of a lane
+  static constexpr int stride   = int(sizeof(A)) * elements + 16;
+
+  char* memory;
+
+  /// Where in a lane's room lies what was loaded, of type T.
+  template <class T>
+  static constexpr int loaded = int(sizeof(A) - sizeof(T)) * elements;
+
+  KOKKOS_INLINE_FUNCTION static int lane_of(int place) { return int(unsigned(place) / elements); }
+  KOKKOS_INLINE_FUNCTION char* own(int lane) const { return memory + lane * stride; }
+  /// The element at a place, of a T that begins at byte `from` of a lane's room.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T& at(int place, int from) const {
+    const int lane = lane_of(place);
+    return *reinterpret_cast<T*>(own(lane) + from + (place - lane * elements) * int(sizeof(T)));
+  }
+};
+
+/// The most quads of a lane: its heads are one word.
+inline constexpr int most_flat_quads = 8;
+
+/// What a warp has in shared memory for a window. `runs` are sums behind each quad of a lane, from the last head in the
+/// lane on, or all of it.
+template <class A, class Part>
+struct alignas(16) FlatShared {
+  static constexpr int lanes    = native_lanes();
+  static constexpr int elements = FlatTile<A, most_flat_quads>::elements * lanes;
+
+  alignas(16) char tile[lanes * FlatTile<A, most_flat_quads>::stride];
+  Part runs[most_flat_quads][lanes];
+  TwoWords<A> words[lanes + 2];  ///< a row's finish; the first one of elements before all rows
+  std::uint32_t heads[lanes];
+};
+
+/// Starts to copy the first `bytes` of 16 from memory to shared memory, and zeros behind them. GPUs before Ampere have
+/// copied when this returns.
+template <class T>
+KOKKOS_INLINE_FUNCTION void copy_ahead(void* to, const T* from, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+#else
+  Pack<T, 16 / sizeof(T)> pack;
+  for (int v = 0; v < 16 / int(sizeof(T)); ++v) pack[v] = v * int(sizeof(T)) < bytes ? from[v] : T(0);
+  *static_cast<FlatWords*>(to) = Kokkos::bit_cast<FlatWords>(pack);
+#endif
+}
+
+/// Waits for what this lane has started to copy.
+KOKKOS_INLINE_FUNCTION void await_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/// Pack number k lanes + lane of a window, in the order of memory, that begins at byte `from` of a lane's room. The
+/// compiler knows how far one k is from the next where a number of lanes has the packs of a k.
+template <class T, class A, int Q>
+KOKKOS_INLINE_FUNCTION char* pack_of_window(const FlatTile<A, Q>& tile, int from, int lane, int k) {
+  constexpr int V     = 16 / sizeof(T);
+  constexpr int packs = tile.elements / V;
+  if constexpr (native_lanes() % packs == 0) {
+    return reinterpret_cast<char*>(&tile.template at<T>(V * lane, from)) + k * (native_lanes() / packs * tile.stride);
+  } else {
+    return reinterpret_cast<char*>(&tile.template at<T>(V * (k * native_lanes() + lane), from));
+  }
+}
+
+/// Starts to copy a window's elements, which begin at `from`, aligned to 16 bytes; zeros behind them. Elements in front
+/// of them that share a pack come along, if they are elements at all, which place 0 is unless `first` is negative.
+template <class T, class A, int Q>
+KOKKOS_INLINE_FUNCTION void fetch_flat(const FlatTile<A, Q>& tile, const T* from, const FlatRow& row) {
+  constexpr int V    = 16 / sizeof(T);
+  const T* const own = from + V * row.lane;
+  const int left     = (row.window.end - V * row.lane) * int(sizeof(T));
+  KOKKOSNN_IMPL_UNROLL
+  for (int k = 0; k < tile.elements / V; ++k) {
+    const int bytes = left - 16 * native_lanes() * k;
+    if (k > 0 || row.first >= 0 || row.lane > 0) {
+      copy_ahead(pack_of_window<T>(tile, tile.template loaded<T>, row.lane, k), own + k * native_lanes() * V,
+                 bytes < 0 ? 0 : (bytes > 16 ? 16 : bytes));
+    }
+  }
+  if (row.first < 0 && row.lane < V) {
+    tile.template at<T>(row.lane, tile.template loaded<T>) = row.window.has(row.lane) ? from[row.lane] : T(0);
+  }
+}
+
+/// A window that was started to copy is there behind this, with zeros in front of it.
+template <class T, class A, int Q>
+KOKKOS_INLINE_FUNCTION void await_fetched(const FlatTile<A, Q>& tile, const FlatRow& row) {
+  await_copies();
+  sync_lanes();
+  if (row.lane < row.window.begin) tile.template at<T>(row.lane, tile.template loaded<T>) = T(0);
+  sync_lanes();
+}
+
+/// Stores a window's elements, and no others, from `to` on, which may be aligned otherwise than what was loaded. Packs
+/// that are not all of the window's go by single elements.
+template <class T, class A, int Q>
+KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const FlatWindow& window, int lane,
+                                       LinePolicy lines) {
+  constexpr int V = 16 / sizeof(T);
+  if (moves_whole_packs<T, V>(to, 1)) {
+    T* const own = to + V * lane;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < tile.elements / V; ++k) {
+      const FlatWords words = *reinterpret_cast<const FlatWords*>(pack_of_window<T>(tile, 0, lane, k));
+      if (window.has_pack<V>(V * (k * native_lanes() + lane))) {
+        store_at_once(reinterpret_cast<FlatWords*>(own + k * native_lanes() * V), words, lines);
+      }
+    }
+    const int rim     = lane < V ? lane : (window.end & -V) + lane - V;
+    const bool is_rim = lane < V ? window.begin > 0 : lane < 2 * V;
+    if (is_rim && window.has(rim)) to[rim] = tile.template at<T>(rim, 0);
+  } else {
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int place = lane; place < window.end; place += native_lanes()) {
+      if (window.has(place)) to[place] = tile.template at<T>(place, 0);
+    }
+  }
+}
+
+/// f(a lane's pack of what was loaded, in the accumulator type; its number), one after the other: not unrolled, as a
+/// kernel that does not fit into a GPU's nearest cache of instructions waits for them.
+template <class T, class A, int Q, class F>
+KOKKOS_INLINE_FUNCTION void for_loaded(const FlatTile<A, Q>& tile, int lane, const F& f) {
+  constexpr int V         = 16 / sizeof(T);
+  const char* const first = tile.own(lane) + tile.template loaded<T>;
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (int p = 0; p < tile.elements / V; ++p) {
+    Pack<A, V> pack;
+    if constexpr (sizeof(T) == 2) {
+      PackedTile<T, V, 1> packed;
+      packed.word[0] = *reinterpret_cast<const FlatWords*>(first + 16 * p);
+      packed.template unpack<0>(pack, 0);
+    } else {
+      pack = *reinterpret_cast<const Pack<A, V>*>(first + 16 * p);
+    }
+    f(pack, p);
+  }
+}
+
+/// Of a lane's heads, a bit an element.
+KOKKOS_INLINE_FUNCTION bool has_head(std::uint32_t heads, int element) { return (heads >> element & 1) != 0; }
+
+/// Marks where this lane's row begins. The lane behind the last row's marks the end of that.
+template <class A, int Q, class Shared>
+KOKKOS_INLINE_FUNCTION void mark_head(Shared& shared, const FlatTile<A, Q>& tile, const FlatRow& row) {
+  const int lane = tile.lane_of(row.begin);
+  if ((!row.is_empty() || row.lane == row.rows) && lane < native_lanes()) {
+    set_shared_bits(shared.heads[lane], 1u << (row.begin - lane * tile.elements));
+  }
+}
+
+/// The run behind a quad of exponentials.
+template <class Part, class A>
+KOKKOS_INLINE_FUNCTION Part run_behind(const Part& run, std::uint32_t heads, const A* quad) {
+  A sum = quad[0];
+  for (int v = 1; v < 4; ++v) sum = quad[v] + (has_head(heads, v) ? A(0) : sum);
+  return (heads & 15) != 0 ? Part{sum} : added(run, sum);
+}
+
+/// The sum of this lane's row, which is not empty, of what all lanes have left: `exponential(quad, v)` of the elements
+/// of its last quad, and the runs before.
+template <class Part, class A, int Q, class Shared, class F>
+KOKKOS_INLINE_FUNCTION Part sum_of_row(const Shared& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                       const F& exponential) {
+  const int end   = row.end - 1;
+  const int quad  = end & -4;
+  const int first = tile.lane_of(row.begin);
+  const int last  = tile.lane_of(end);
+  A tail          = A(0);
+  for (int v = 0; v < 4; ++v) {
+    const A e = exponential(quad, v);
+    tail += quad + v >= row.begin && quad + v <= end ? e : A(0);
+  }
+  Part sum{tail};
+  const int before = (quad - last * tile.elements) / 4;
+  if (before > 0 && row.begin < quad) sum = sum + shared.runs[before - 1][last];
+  const Part* const runs = shared.runs[Q - 1];
+  Part next              = runs[first];
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (int l = first; l < last; ++l) {
+    const Part run = next;
+    next           = runs[l + 1];  // while this one is added; there is one for each lane
+    sum            = sum + run;
+  }
+  return sum;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_FLAT_ROWS_HPP

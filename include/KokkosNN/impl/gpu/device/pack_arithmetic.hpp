@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_PACK_ARITHMETIC_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_PACK_ARITHMETIC_HPP
+
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+// Packs of numbers: loops that a GPU compiler unrolls into registers and a host compiler vectorises.
+
+namespace KokkosNN::Impl {
+
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION A largest(const Pack<A, V>& pack) {
+  if constexpr (V == 1) {
+    return pack[0];
+  } else {
+    Pack<A, V / 2> half;
+    for (int v = 0; v < V / 2; ++v) half[v] = max_ignoring_nan(pack[v], pack[v + V / 2]);
+    return largest(half);
+  }
+}
+
+/// The pack's halves added until `lanes` are left.
+template <int lanes, class A, int V>
+KOKKOS_INLINE_FUNCTION Pack<A, lanes> folded(const Pack<A, V>& pack) {
+  if constexpr (V == lanes) {
+    return pack;
+  } else {
+    Pack<A, V / 2> half;
+    for (int v = 0; v < V / 2; ++v) half[v] = pack[v] + pack[v + V / 2];
+    return folded<lanes>(half);
+  }
+}
+
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION Pack<A, V> filled(A value) {
+  Pack<A, V> pack;
+  for (int v = 0; v < V; ++v) pack[v] = value;
+  return pack;
+}
+
+/// Packs are handed over by reference: a copy of a host's pack goes through narrower moves than the loops around it,
+/// which stalls them.
+template <class A, class T, int V>
+KOKKOS_INLINE_FUNCTION void widen(Pack<A, V>& wide, const Pack<T, V>& raw) {
+  for (int v = 0; v < V; ++v) wide[v] = static_cast<A>(raw[v]);
+}
+
+/// Packs times the sign of the scale: one branch for all, as it hardly ever is negative. `opaque` keeps it from
+/// becoming a selection an element.
+template <class A, int V, int K>
+KOKKOS_INLINE_FUNCTION void apply_sign(Pack<A, V> (&pack)[K], A sign) {
+  if (sign > A(0)) return;
+  KOKKOSNN_IMPL_UNROLL
+  for (int k = 0; k < K; ++k) {
+    for (int v = 0; v < V; ++v) pack[k][v] = -opaque(pack[k][v]);
+  }
+}
+
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void subtract(Pack<A, V>& pack, A value) {
+  for (int v = 0; v < V; ++v) pack[v] -= value;
+}
+
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) pack[v] = zero_of_number(pack[v]);
+}
+
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION bool has_nan(const Pack<A, V>& pack) {
+  bool any = false;
+  for (int v = 0; v < V; ++v) any |= pack[v] != pack[v];
+  return any;
+}
+
+/// maxima = the larger of maxima and pack, lane by lane.
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void raise_maxima(Pack<A, V>& maxima, const Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) maxima[v] = max_ignoring_nan(maxima[v], pack[v]);
+}
+
+/// finish(value) for each element, in the sink's type.
+template <class T, class A, int V, class F>
+KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& finish) {
+  Pack<T, V> result;
+  for (int v = 0; v < V; ++v) result[v] = static_cast<T>(finish(pack[v]));
+  return result;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_PACK_ARITHMETIC_HPP

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_PAIR_TILE_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_PAIR_TILE_HPP
+
+#include <KokkosNN/impl/gpu/device/running_tiles.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/inputs/pairs.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Where the rows of a gradient come from, what a thread holds of them, and the sums it makes. Elements stay as they
+// were loaded until they are used: nothing is computed from them that would be worth keeping.
+
+namespace KokkosNN::Impl {
+
+/// A pack as it was loaded. A GPU's compilers would give each 16-bit element a register of its own, and keep it
+/// converted from the first time it is used to the last; so they are loaded and kept in words, and what is shown again
+/// is, as far as compilers know, another number: xor a zero that comes at run time. (16384 elements of 16 bits: 124
+/// bytes spilled without, none with it.)
+template <class T, int V>
+class HeldPack {
+  static constexpr bool in_words = native_lanes() > 1 && sizeof(T) == 2 && V > 1;
+  using Held                     = std::conditional_t<in_words, Pack<std::uint32_t, (V + 1) / 2>, Pack<T, V>>;
+
+ public:
+  /// From memory, where a GPU's must be aligned. A host's compiler would copy a pack as a whole in narrower moves than
+  /// those that read it then, which stalls them.
+  KOKKOS_INLINE_FUNCTION void load(const T* from, [[maybe_unused]] LinePolicy policy) {
+    KOKKOS_IF_ON_DEVICE((m_held = load_at_once(reinterpret_cast<const Held*>(from), policy);))
+    KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
+  }
+  KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
+  /// Makes 0 of the elements that a mask does not allow.
+  KOKKOS_INLINE_FUNCTION void keep_where(const bool (&allows)[V]) {
+    if constexpr (in_words) {
+      for (int w = 0; w < V / 2; ++w) {
+        if (!allows[2 * w]) m_held[w] &= 0xffff0000u;
+        if (!allows[2 * w + 1]) m_held[w] &= 0x0000ffffu;
+      }
+    } else {
+      for (int v = 0; v < V; ++v) {
+        if (!allows[v]) m_held[v] = T(0);
+      }
+    }
+  }
+  KOKKOS_INLINE_FUNCTION void hold(const Pack<T, V>& pack) { m_held = Kokkos::bit_cast<Held>(pack); }
+
+  /// f(the pack), where it was used before.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void show_again([[maybe_unused]] std::uint32_t zero, const F& f) const {
+    if constexpr (in_words) {
+      Held words;
+      for (int i = 0; i < Held::size; ++i) words[i] = m_held[i] ^ zero;
+      f(Kokkos::bit_cast<Pack<T, V>>(words));
+    } else {
+      f(m_held);
+    }
+  }
+
+  /// f(the pack)
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void show(const F& f) const {
+    if constexpr (in_words) {
+      f(Kokkos::bit_cast<Pack<T, V>>(m_held));
+    } else {
+      f(m_held);
+    }
+  }
+
+ private:
+  Held m_held;
+};
+
+/// K packs as they were loaded.
+template <class T, int V, int K>
+struct HeldTile {
+  HeldPack<T, V> pack[K];
+
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+    KOKKOS_IF_ON_DEVICE((load_on_device(stretch, walk, window);))
+    KOKKOS_IF_ON_HOST((load_on_host(stretch, walk, window);))
+  }
+
+ private:
+  /// One decision for the tile instead of one a pack, where rows allow: almost always.
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load_on_device(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+    if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        pack[k].clear();
+        if (walk.place(k) < window.end) pack[k].load(stretch.base + walk.place(k), stretch.policy);
+      }
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) pack[k].hold(stretch.template load_pack<V>(walk.place(k), window, T(0)));
+    }
+  }
+
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load_on_host(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+    for (int k = 0; k < K; ++k) {
+      const int c = walk.place(k);
+      if (stretch.whole_packs && window.template has_pack<V>(c)) {
+        pack[k].load(stretch.base + c, stretch.policy);
+      } else {
+        pack[k].hold(stretch.template load_pack<V>(c, window, T(0)));
+      }
+    }
+  }
+};
+
+/// Lanes of sums of numbers of either sign. In `full` no rounding is lost: a sum starts so far above its terms that
+/// what an addition rounds off comes from one subtraction (Dekker's fast two-sum), products being rounded only there. A
+/// host adds floats in double instead, where their products are exact.
+template <class Math, int lanes>
+struct TermSums {
+  using A                         = typename Math::accumulator;
+  using W                         = typename Math::wide_sum;
+  static constexpr bool is_full   = Math::accuracy == ExpAccuracy::full;
+  static constexpr bool in_double = is_full && std::is_same_v<A, float> && native_lanes() == 1;
+  static constexpr bool two_words = is_full && !in_double;
+  using Term                      = std::conditional_t<in_double, double, A>;
+  static constexpr int most_terms = 32;  // a lane
+
+  Pack<Term, lanes> start = filled<Term, lanes>(Term(0));
+  Pack<Term, lanes> sum   = filled<Term, lanes>(Term(0));
+  Pack<Term, lanes> low   = filled<Term, lanes>(Term(0));  // stays 0 without two words
+
+  /// Of one term a lane.
+  TermSums() = default;
+  /// Of terms up to `largest`. Next to an overflow roundings are lost.
+  KOKKOS_INLINE_FUNCTION explicit TermSums(const Pack<Term, lanes>& largest) {
+    constexpr Term limit = Kokkos::Experimental::finite_max_v<Term> / (4 * most_terms);
+    for (int l = 0; l < lanes; ++l) {
+      start[l] = largest[l] < limit ? 2 * most_terms * largest[l] : Term(0);
+      sum[l]   = start[l];
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void add(int l, Term term) {
+    const Term s = sum[l] + term;
+    if constexpr (two_words) low[l] += term - (s - sum[l]);
+    sum[l] = s;
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_product(int l, Term a, Term b) {
+    const Term s = fused_multiply_add(a, b, sum[l]);
+    if constexpr (two_words) low[l] += fused_multiply_add(a, b, -(s - sum[l]));
+    sum[l] = s;
+  }
+
+  /// Next to an infinite sum the second word is NaN, which the sum itself is not.
+  KOKKOS_INLINE_FUNCTION W lane(int l) const { return W{sum[l] - start[l]} + (low[l] == low[l] ? W{low[l]} : W{}); }
+
+  KOKKOS_INLINE_FUNCTION W all_lanes() const {
+    Pack<W, lanes> all;
+    for (int l = 0; l < lanes; ++l) all[l] = lane(l);
+    return folded<1>(all)[0];
+  }
+};
+
+/// Adds a pack of products a b, or of terms b alone. Where no two words are kept, some terms at a time: loops that
+/// a host's compiler vectorises.
+template <int lanes, class Math, class A, class B, int V>
+KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Math, lanes>& sums, const Pack<A, V>& a, const Pack<B, V>& b) {
+  using Wide = typename Math::accumulator;
+  using Term = typename TermSums<Math, lanes>::Term;
+  if constexpr (TermSums<Math, lanes>::two_words) {
+    for (int v = 0; v < V; ++v) {
+      if constexpr (Math::sums_products) {
+        sums.add_product(v % lanes, static_cast<Wide>(a[v]), static_cast<Wide>(b[v]));
+      } else {
+        sums.add(v % lanes, static_cast<Wide>(b[v]));
+      }
+    }
+  } else {
+    Pack<Term, V> terms;
+    for (int v = 0; v < V; ++v) terms[v] = static_cast<Term>(static_cast<Wide>(b[v]));
+    if constexpr (Math::sums_products) {
+      for (int v = 0; v < V; ++v) terms[v] *= static_cast<Term>(static_cast<Wide>(a[v]));
+    }
+    const auto parts = folded<lanes>(terms);
+    for (int l = 0; l < lanes; ++l) sums.add(l, parts[l]);
+  }
+}
+
+/// Raises each lane's largest term, without its sign.
+template <class Math, int lanes, class Term, class A, class B, int V>
+KOKKOS_INLINE_FUNCTION void raise_largest(Pack<Term, lanes>& largest, const Pack<A, V>& a, const Pack<B, V>& b) {
+  for (int v = 0; v < V; ++v) {
+    Term term = static_cast<Term>(b[v]);
+    if constexpr (Math::sums_products) term *= static_cast<Term>(a[v]);
+    largest[v % lanes] = max_ignoring_nan(largest[v % lanes], Kokkos::abs(term));
+  }
+}
+
+/// The sums of K pairs of packs; for_packs(f) calls f(y, dy) for each.
+template <class Math, int lanes, class ForPacks>
+KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_packs(const ForPacks& for_packs) {
+  using Sums = TermSums<Math, lanes>;
+  using Term = typename Sums::Term;
+  Sums sums;
+  if constexpr (Sums::two_words) {
+    auto largest = filled<Term, lanes>(Term(0));
+    for_packs([&](const auto& y, const auto& dy) { raise_largest<Math>(largest, y, dy); });
+    sums = Sums(largest);
+  }
+  for_packs([&](const auto& y, const auto& dy) { add_pack(sums, y, dy); });
+  return sums;
+}
+
+/// The same of packs that are held; y only where the terms need it.
+template <class Math, int lanes, class Y, class D, int V, int K>
+KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K], const HeldPack<D, V> (&dy)[K]) {
+  static_assert(!TermSums<Math, lanes>::two_words || K * V / lanes <= TermSums<Math, lanes>::most_terms);
+  return sums_of_packs<Math, lanes>([&](const auto& f) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      dy[k].show([&](const Pack<D, V>& gradient) {
+        if constexpr (Math::sums_products) {
+          y[k].show([&](const Pack<Y, V>& value) { f(value, gradient); });
+        } else {
+          f(gradient, gradient);
+        }
+      });
+    }
+  });
+}
+
+/// K packs of y and of dy.
+template <class Y, class D, int V, int K>
+struct PairTile {
+  HeldTile<Y, V, K> y;
+  HeldTile<D, V, K> dy;
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackWalk& walk, const Window& window) {
+    y.load(row.y.template from<V>(start), walk, window);
+    dy.load(row.dy.template from<V>(start), walk, window);
+    if constexpr (requires { row.mask(y.pack[0], dy.pack[0], start, 0); }) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) row.mask(y.pack[k], dy.pack[k], start, walk.place(k));
+    }
+  }
+
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::wide_sum sum() const {
+    return sums_of_held<Math, sum_lanes_of<V>>(y.pack, dy.pack).all_lanes();
+  }
+
+  /// `row` is what was loaded, from column `start` on.
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const Row& row, const SinkRow& sink, std::int64_t start, const PackWalk& walk,
+                                    const Window& window, const Math& math, const FinishRow& finish) const {
+    using A = typename Math::accumulator;
+    using T = typename SinkRow::value_type;
+    store_tile<V, K>(sink.template from<V>(start), walk, window, [&](int k) {
+      Pack<A, V> wide;
+      y.pack[k].show_again(math.zero, [&](const Pack<Y, V>& value) {
+        dy.pack[k].show_again(math.zero, [&](const Pack<D, V>& gradient) {
+          for (int v = 0; v < V; ++v) wide[v] = finish(math, static_cast<A>(value[v]), static_cast<A>(gradient[v]));
+        });
+      });
+      if constexpr (requires { row.chain(wide, start, 0); }) row.chain(wide, start, walk.place(k));
+      return narrowed<T>(wide, [](A value) { return value; });
+    });
+  }
+};
+
+/// This thread's element of y's and of dy's rims.
+template <class Y, class D, bool exists>
+struct RimPair {
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&) {}
+  /// `sum` and the term of this element.
+  template <class Math, class W>
+  KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
+    return sum;
+  }
+  template <class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow&, const RowPart&, const Math&, const FinishRow&) const {}
+};
+
+template <class Y, class D>
+struct RimPair<Y, D, true> {
+  Y y;
+  D dy;
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part) {
+    y  = part.has_rim ? row.y.load_one(part.rim) : Y(0);
+    dy = part.has_rim ? row.dy.load_one(part.rim) : D(0);
+  }
+
+  template <class Math, class W>
+  KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
+    using A = typename Math::accumulator;
+    TermSums<Math, 1> term;
+    if constexpr (Math::sums_products) {
+      term.add_product(0, static_cast<A>(y), static_cast<A>(dy));
+    } else {
+      term.add(0, static_cast<A>(dy));
+    }
+    return sum + W(term.all_lanes());
+  }
+
+  template <class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    using A = typename Math::accumulator;
+    using T = typename SinkRow::value_type;
+    if (part.has_rim) sink.store_one(static_cast<T>(finish(math, static_cast<A>(y), static_cast<A>(dy))), part.rim);
+  }
+};
+
+/// A row's sum over many tiles: wider than float, as there may be very many.
+template <class Math>
+using RunningTerms = typename RunningSum<Math>::Sum;
+
+/// The sum of a part, loaded tile by tile; y only where the terms need it.
+template <class Y, class D, int V, int K, class Row, class Math>
+KOKKOS_INLINE_FUNCTION typename Math::State sum_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
+                                                      const Math&) {
+  const Span& span       = part.packs;
+  const int tile_size    = K * walk.step;
+  RimPair<Y, D, Row::has_rims> rim;
+  rim.load(row, part);
+  RunningTerms<Math> sum = rim.template added_to<Math>(RunningTerms<Math>{});
+  for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
+    PairTile<Y, D, V, K> tile;
+    const std::int64_t start = span.start(t, tile_size);
+    const Window window      = span.window(t, tile_size);
+    if constexpr (Math::sums_products) {
+      tile.load(row, start, walk, window);
+    } else {
+      tile.dy.load(row.dy.template from<V>(start), walk, window);
+    }
+    sum = sum + RunningTerms<Math>(tile.template sum<Math>());
+  }
+  return {static_cast<typename Math::wide_sum>(sum)};
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_PAIR_TILE_HPP

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_TILE_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_TILE_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/pack_arithmetic.hpp>
+#include <KokkosNN/impl/gpu/device/row_part.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/reductions/exp_sum.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// The part of a row that a thread holds at a time, and the sums it makes of it. Loops over a pack are written so that a
+// GPU compiler unrolls them into registers and a host compiler vectorises them.
+
+namespace KokkosNN::Impl {
+/// n modulo d, d < 2^16, by divisions of 32 bits: those of 64 are subroutines on a GPU.
+KOKKOS_INLINE_FUNCTION std::uint32_t remainder(std::uint64_t n, std::uint32_t d) {
+  const auto low  = static_cast<std::uint32_t>(n);
+  const auto high = static_cast<std::uint32_t>(n >> 32);
+  if ((d & (d - 1)) == 0) return low & (d - 1);
+  if (high == 0) return low % d;
+  const std::uint32_t two_to_32 = (0xffffffffu % d + 1) % d;
+  return (high % d * two_to_32 + low % d) % d;
+}
+
+/// The packs of a tile that belong to a thread: at place `first`, then every `step`.
+struct PackWalk {
+  int first;
+  int step;
+  int ahead;  // from here to the last of the lanes that run in step with this one
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION static PackWalk of(int rank, int size) {
+    const int lanes = size < native_lanes() ? size : native_lanes();
+    return {rank * V, size * V, (lanes - 1 - (rank & (lanes - 1))) * V};
+  }
+  KOKKOS_INLINE_FUNCTION int place(int k) const { return anew(first + k * step); }
+  /// Whether this thread has the element at a place, which may be in any tile.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool has(std::int64_t place) const {
+    return remainder(static_cast<std::uint64_t>(place) / V, static_cast<std::uint32_t>(step / V)) * V ==
+           static_cast<std::uint32_t>(first);
+  }
+  /// Whether all K packs of this thread, and of those in step with it, lie in the window: a branch that no warp splits.
+  template <int K>
+  KOKKOS_INLINE_FUNCTION bool fills(const Window& window) const {
+    return place(K - 1) + ahead < window.end;
+  }
+};
+
+/// Which of a thread's packs to compute: all, what a row lacks of them being -inf.
+struct AllPacks {
+  KOKKOS_INLINE_FUNCTION constexpr bool operator()(int) const { return true; }
+};
+
+/// Of a masked row those of which its warp has any: of most rows it lacks many.
+struct PacksInUse {
+  int step;
+  int end;  ///< from the warp's first place on
+
+  KOKKOS_INLINE_FUNCTION PacksInUse(const PackWalk& walk, const Window& window, int warp)
+      : step(walk.step), end(window.end - (walk.first + walk.ahead - warp)) {}
+  KOKKOS_INLINE_FUNCTION bool operator()(int k) const { return k * step < end; }
+};
+
+template <int V, class Row>
+KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackWalk& walk, const Window& window, int lanes) {
+  if constexpr (GivesItsPacks<Row, V> && native_lanes() > 1) {
+    return PacksInUse(walk, window, (lanes - 1) * V);
+  } else {
+    return AllPacks{};
+  }
+}
+
+/// observer(pack, its first column, how many of its elements lie in the row) for a tile that starts at column `start`.
+template <int V, int K, class Tile, class Observer>
+KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackWalk& walk, const Window& window,
+                                      Observer& observer) {
+  if constexpr (!std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int place = walk.place(k);
+      if (place < window.end) observer(tile.pack[k], start + place, window.end - place);
+    }
+  }
+}
+
+/// Loads K packs: inner(k, place) where all lie in the row, whole(k, place) where each lies in the row or outside of
+/// it, part(k, place) otherwise. One decision for the tile instead of one a pack, where rows allow: almost always.
+template <int V, int K, class Stretch, class Inner, class Whole, class Part>
+KOKKOS_INLINE_FUNCTION void load_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                      const Inner& inner, const Whole& whole, const Part& part) {
+  const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
+  if (is_whole && walk.template fills<K>(window)) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) inner(k, walk.place(k));
+  } else if (is_whole) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) whole(k, walk.place(k));
+  } else {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) part(k, walk.place(k));
+  }
+}
+
+/// Stores K packs, `result(k)` being the k-th.
+template <int V, int K, class Stretch, class Result>
+KOKKOS_INLINE_FUNCTION void store_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                       const Result& result) {
+  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      if (walk.place(k) < window.end) stretch.store_whole_pack(result(k), walk.place(k));
+    }
+  } else {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) stretch.template store_pack<V>(result(k), walk.place(k), window);
+  }
+}
+
+/// K packs as they lie in memory; loading is apart from computing so that all loads are in flight together.
+template <class T, int V, int K>
+struct RawTile {
+  Pack<T, V> pack[K];
+
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window, T pad) {
+    load_tile<V, K>(
+        stretch, walk, window,  //
+        [&](int k, int place) { pack[k] = stretch.template load_inner_pack<V>(place); },
+        [&](int k, int place) { pack[k] = stretch.template load_whole_pack<V>(place, window, pad); },
+        [&](int k, int place) { pack[k] = stretch.template load_pack<V>(place, window, pad); });
+  }
+};
+
+/// Whether T is what is left of a float without its lower 16 bits.
+template <class T>
+inline constexpr bool is_upper_half_of_float = std::is_same_v<T, bhalf_t>;
+
+/// The sign bits of a word of two 16-bit elements.
+inline constexpr std::uint32_t signs_of_word = 0x80008000u;
+
+/// Whether one instruction has the larger ones of two words' 16-bit elements; a NaN is never the larger one.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+inline constexpr bool has_max_of_words = true;
+#else
+inline constexpr bool has_max_of_words = false;
+#endif
+
+template <class T>
+KOKKOS_INLINE_FUNCTION std::uint32_t max_of_words([[maybe_unused]] std::uint32_t a, [[maybe_unused]] std::uint32_t b) {
+  std::uint32_t larger = a;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (is_upper_half_of_float<T>) {
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  } else {
+    asm("max.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+  }
+#endif
+  return larger;  // elsewhere not called
+}
+
+/// K packs of a 16-bit type, two elements a word, times the sign of the scale.
+template <class T, int V, int K>
+struct PackedTile {
+  Pack<std::uint32_t, V / 2> word[K];
+
+  template <class Stretch, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                   const Math& math) {
+    const T pad = math.template pad<T>();
+    load_tile<V, K>(
+        stretch, walk, window,  //
+        [&](int k, int place) { word[k] = stretch.template load_inner_words<V>(place); },
+        [&](int k, int place) {
+          word[k] = words_of(filled<T, V>(pad));
+          if (place < window.end) word[k] = stretch.template load_inner_words<V>(place);
+        },
+        [&](int k, int place) { word[k] = words_of(stretch.template load_pack<V>(place, window, pad)); });
+    if constexpr (masks_words<Stretch>) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) stretch.template mask_words<V>(word[k], walk.place(k), pad);
+    }
+    if (math.sign < 0) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        for (int w = 0; w < V / 2; ++w) word[k][w] ^= signs_of_word;
+      }
+    }
+  }
+
+  /// The largest element, by two at a time where there is an instruction for that.
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A max() const {
+    if constexpr (has_max_of_words) {
+      auto maxima = word[0];
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 1; k < K; ++k) {
+        for (int w = 0; w < V / 2; ++w) maxima[w] = max_of_words<T>(maxima[w], word[k][w]);
+      }
+      for (int w = 1; w < V / 2; ++w) maxima[0] = max_of_words<T>(maxima[0], maxima[w]);
+      const A larger = Kokkos::fmax(element<0, 0, A>(maxima[0]), element<0, 1, A>(maxima[0]));
+      return Kokkos::fmax(larger, -Kokkos::Experimental::infinity_v<A>);  // where all are NaN
+    } else {
+      Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
+      for_packs<0, A>([&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
+      return largest(maxima);
+    }
+  }
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION bool has_nan() const {
+    bool any = false;
+    for_packs<0, A>([&](const Pack<A, V>& pack) { any |= Impl::has_nan(pack); });
+    return any;
+  }
+
+  /// f(pack in the accumulator type A), one after the other.
+  template <int pass, class A, class F>
+  KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      Pack<A, V> pack;
+      unpack<pass>(pack, k);
+      f(pack);
+    }
+  }
+
+  /// Stores value(x) of each element in the accumulator type A.
+  template <int pass, class A, class Stretch, class F>
+  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                    const F& value) const {
+    store_tile<V, K>(stretch, walk, window, [&](int k) {
+      Pack<A, V> pack;
+      unpack<pass>(pack, k);
+      return narrowed<typename Stretch::value_type>(pack, value);
+    });
+  }
+
+  /// The k-th pack in the accumulator type. Compilers must not see that it is the same in each pass over the tile, or
+  /// they would keep it.
+  template <int pass, class A>
+  KOKKOS_INLINE_FUNCTION void unpack(Pack<A, V>& wide, int k) const {
+    for (int v = 0; v < V; v += 2) {
+      wide[v]     = element<pass, 0, A>(word[k][v / 2]);
+      wide[v + 1] = element<pass, 1, A>(word[k][v / 2]);
+    }
+  }
+
+ private:
+  template <int pass, int number, class A>
+  KOKKOS_INLINE_FUNCTION static A element(std::uint32_t w) {
+#if defined(__CUDA_ARCH__)
+    // Two of its bytes over two zero bytes, by one instruction.
+    constexpr unsigned bytes = number == 0 ? 0x1044u : 0x3244u;
+    if constexpr (is_upper_half_of_float<T>) {
+      return Kokkos::bit_cast<float>(__byte_perm(w, 0u, bytes + unknown_zero<pass>()));
+    }
+#endif
+    const std::uint32_t bits = (w ^ unknown_zero<pass>()) >> (16 * number);
+    return static_cast<A>(Kokkos::bit_cast<T>(static_cast<std::uint16_t>(bits)));
+  }
+};
+
+/// K packs in the accumulator type.
+template <class A, int V, int K>
+struct Tile {
+  Pack<A, V> pack[K];
+
+  template <class T>
+  KOKKOS_INLINE_FUNCTION void widen(const RawTile<T, V, K>& raw, A sign) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) Impl::widen(pack[k], raw.pack[k]);
+    apply_sign(pack, sign);
+  }
+
+  template <class Stretch, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                   const Math& math) {
+    using T                  = typename Stretch::value_type;
+    constexpr bool in_words  = native_lanes() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
+    constexpr bool is_masked = in_words && masks_words<Stretch>;
+    if constexpr (in_words) {
+      PackedTile<T, V, K> packed;
+      packed.load(stretch, walk, window, math);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) packed.template unpack<0>(pack[k], k);
+    } else {
+      RawTile<T, V, K> raw;
+      raw.load(stretch, walk, window, math.template pad<T>());
+      widen(raw, math.sign);
+    }
+    if constexpr (!is_masked) adjust_packs(stretch, walk);
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) make_logits(math, pack[k]);
+  }
+
+  /// Makes logits of what was loaded, where rows ask for it: of all packs at once where they can.
+  template <class Stretch>
+  KOKKOS_INLINE_FUNCTION void adjust_packs(const Stretch& stretch, const PackWalk& walk) {
+    if constexpr (requires { stretch.adjust_tile(pack, walk); }) {
+      if (stretch.adjust_tile(pack, walk)) return;
+    }
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
+  }
+
+  template <class Used = AllPacks>
+  KOKKOS_INLINE_FUNCTION A max(const Used& used = {}) const {
+    constexpr A none = -Kokkos::Experimental::infinity_v<A>;
+    if constexpr (has_max_of_words && std::is_same_v<Used, AllPacks>) {
+      // The fmax of such GPUs ignores NaN on either side: only the last one need be told from it. Short rows show that.
+      Pack<A, V> m = pack[0];
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 1; k < K; ++k) raise_maxima(m, pack[k]);
+      return Kokkos::fmax(largest(m), none);
+    } else {
+      Pack<A, V> m = filled<A, V>(none);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        if (used(k)) raise_maxima(m, pack[k]);
+      }
+      return largest(m);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void subtract(A value) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
+  }
+
+  KOKKOS_INLINE_FUNCTION bool has_nan() const {
+    bool any = false;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) any |= Impl::has_nan(pack[k]);
+    return any;
+  }
+
+  /// Adds exp(pack - reference).
+  template <Leaves leaves, SumFor use, class Math, class Used = AllPacks>
+  KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
+                                               PackSums<Math, V>& sums, const Used& used = {}) {
+    // Hardly ever, so not in the loop below.
+    constexpr bool subtracts = leaves != Leaves::logits;
+    constexpr bool looks     = subtracts || finds_infinity<use, Math>;
+    if (looks && reference.base != A(0)) {
+      if (is_infinite<use, Math>(reference)) return sums.add(0, one_or_nan<A>(has_nan()));
+      if constexpr (subtracts) subtract(reference.base);
+    }
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; k += 2) {
+      if (!used(k)) continue;
+      auto parts = exponentials<leaves, use>(math, pack[k], reference);
+      if (k + 1 < K && used(k + 1)) {
+        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], reference);
+        for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
+      }
+      sums.add(parts);
+    }
+  }
+
+  /// Stores what a row's finish makes of the kept values.
+  template <class Stretch, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void store_kept(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                         const Math& math, const FinishRow& finish) {
+    store(stretch, walk, window, [&](A kept) { return finish(math, kept); });
+  }
+
+  template <class Stretch, class F>
+  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
+                                    const F& finish) const {
+    using T = typename Stretch::value_type;
+    store_tile<V, K>(stretch, walk, window, [&](int k) { return narrowed<T>(pack[k], finish); });
+  }
+
+  /// Stores value(x, its column) of a tile that starts at column `start`.
+  template <class Stretch, class F>
+  KOKKOS_INLINE_FUNCTION void store_columns(const Stretch& stretch, std::int64_t start, const PackWalk& walk,
+                                            const Window& window, const F& value) const {
+    using T = typename Stretch::value_type;
+    store_tile<V, K>(stretch, walk, window, [&](int k) {
+      Pack<T, V> result;
+      for (int v = 0; v < V; ++v) result[v] = static_cast<T>(value(pack[k][v], start + walk.place(k) + v));
+      return result;
+    });
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_TILE_HPP

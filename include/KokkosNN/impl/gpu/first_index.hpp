@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP
+#define KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP
+
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+// What the checks of labels and offsets search for. Not by Kokkos::parallel_reduce: on HIP it may return a wrong value
+// if that has at most 16 bytes (Kokkos issue 9511, open in 5.0.2), and a check that overlooks something is none.
+
+namespace KokkosNN::Impl {
+
+template <class Predicate>
+struct LowerToIndex {
+  Predicate holds;
+  std::int64_t* first;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (holds(i)) Kokkos::atomic_min(first, i);
+  }
+};
+
+/// The least i in [0, n) for which holds(i), else n. Waits for `exec`.
+template <class ExecutionSpace, class Predicate>
+std::int64_t first_index(const ExecutionSpace& exec, const std::string& label, std::int64_t n, const Predicate& holds) {
+  require_launching_thread(exec, label);
+  using Range         = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  using OnHost        = Kokkos::View<std::int64_t, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  std::int64_t result = n;
+  const Kokkos::View<std::int64_t, ExecutionSpace> first(
+      Kokkos::view_alloc(exec, Kokkos::WithoutInitializing, "KokkosNN::first_index"));
+  Kokkos::deep_copy(exec, first, OnHost(&result));
+  Kokkos::parallel_for(label, Range(exec, 0, n), LowerToIndex<Predicate>{holds, first.data()});
+  Kokkos::deep_copy(exec, OnHost(&result), first);
+  exec.fence(label);
+  return result;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP

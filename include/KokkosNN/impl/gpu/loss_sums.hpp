@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_LOSS_SUMS_HPP
+#define KOKKOSNN_IMPL_GPU_LOSS_SUMS_HPP
+
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/first_index.hpp>
+#include <KokkosNN/impl/operators/cross_entropy.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+// What a cross entropy needs besides its rows: the sum of their losses, what a mean divides by, the weight of all
+// classes, and whether labels are in range. Sums are in double, in an order that only their number of terms sets, so
+// that they are the same bits every time: an atomic counts teams, none adds.
+
+namespace KokkosNN::Impl {
+
+/// Terms of a sum that lie at one stride. A thread walks through every so many-th of them.
+template <class T>
+struct Strided {
+  const T* data;
+  std::int64_t stride = 1;
+
+  struct Walk {
+    const T* at;
+    std::int64_t step;
+
+    KOKKOS_INLINE_FUNCTION T load() const { return *at; }
+    KOKKOS_INLINE_FUNCTION void next() { at += step; }
+  };
+
+  KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const {
+    return {data + first * stride, step * stride};
+  }
+};
+
+/// Labels of any type along any axes. Most have one type and one stride: looking for that at each label takes a thread
+/// longer than the labels.
+struct AnyLabels {
+  Labels labels;
+
+  struct Walk {
+    const Labels& labels;
+    std::int64_t at;
+    int step;
+
+    KOKKOS_INLINE_FUNCTION std::int64_t load() const { return labels(at); }
+    KOKKOS_INLINE_FUNCTION void next() { at += step; }
+  };
+
+  KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const { return {labels, first, step}; }
+};
+
+/// f(the labels, as Strided if they can be). It is to ask for classes only, which no negative number is, whatever it
+/// stands for.
+template <class F>
+void with_labels(const Labels& labels, const F& f) {
+  const bool has_stride = labels.map.n <= 1;
+  if (has_stride && labels.bytes == 8) {
+    f(Strided<std::int64_t>{static_cast<const std::int64_t*>(labels.data), labels.map.stride[0]});
+  } else if (has_stride && labels.bytes == 4 && labels.is_signed) {
+    f(Strided<std::int32_t>{static_cast<const std::int32_t*>(labels.data), labels.map.stride[0]});
+  } else {
+    f(AnyLabels{labels});
+  }
+}
+
+// The terms: `walk` leads to what is loaded of them, `value` is what that adds. `nothing` adds nothing.
+
+/// Numbers.
+template <class A>
+struct Numbers : Strided<A> {
+  static constexpr A nothing = 0;
+  KOKKOS_INLINE_FUNCTION static double value(A loaded) { return static_cast<double>(loaded); }
+};
+
+/// Whether a row counts in a mean, as 1 or 0.
+template <class LabelsOfRows>
+struct CountOfRow : LabelsOfRows {
+  static constexpr int nothing = -1;
+
+  std::int64_t ignore_index;
+  ClassShard shard;
+
+  KOKKOS_INLINE_FUNCTION int value(std::int64_t label) const {
+    return Label::of(label, ignore_index, shard).is_class ? 1 : 0;
+  }
+};
+
+/// The weight of a row in a mean, where classes have weights.
+template <class A>
+struct WeightOfRow : AnyLabels {
+  static constexpr int nothing = -1;
+
+  ClassWeights<A> weights;
+  std::int64_t ignore_index;
+  ClassShard shard;
+
+  KOKKOS_INLINE_FUNCTION double value(std::int64_t loaded) const {
+    const Label label = Label::of(loaded, ignore_index, shard);
+    return label.is_class ? static_cast<double>(weights(label.number)) : 0.0;
+  }
+};
+
+/// Terms that a thread loads before it adds them: on a GPU each takes its time to arrive from memory.
+inline constexpr int terms_at_a_time = 8;
+
+/// Sums terms in one order: each team of so many threads those of its share, and the team that is done last the teams'
+/// sums. As little code as there can be: what a launch like this one takes is the time that its instructions take to
+/// arrive, one line of a cache after the other.
+template <class Term, class Result, int team_size>
+struct SumInOrder {
+  Term term;
+  Result result;
+  std::int64_t n;
+  std::int64_t share;
+  double* parts;  ///< one a team
+  int* done;      ///< how many teams are; zero between calls. None: there is one team
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const int rank           = team.team_rank();
+    const std::int64_t begin = team.league_rank() * share;
+    const std::int64_t end   = begin + share < n ? begin + share : n;
+    double mine              = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t first = begin; first < end; first += most_at_a_time) mine += sum_at_a_time(rank, first, end);
+    double sum = sum_of_team(team, 0, mine);
+    if (done != nullptr) {
+      if (!is_last(team, sum)) return;
+      Kokkos::memory_fence();  // what this team loads next was stored before the others said that they are done
+      mine = 0;
+      for (int i = rank; i < team.league_size(); i += team_size) mine += parts[i];
+      sum = sum_of_team(team, 1, mine);
+    }
+    if (rank == 0) result(sum);
+  }
+
+ private:
+  static constexpr int most_at_a_time = terms_at_a_time * team_size;
+
+  /// A thread's, of those from `first` on that a team takes at a time.
+  KOKKOS_INLINE_FUNCTION auto sum_at_a_time(int rank, std::int64_t first, std::int64_t end) const {
+    const std::int64_t behind = end - first - rank;
+    const int left            = behind < most_at_a_time ? static_cast<int>(behind) : most_at_a_time;
+    auto walk                 = term.walk(first + rank, team_size);
+    decltype(walk.load()) loaded[terms_at_a_time];
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < terms_at_a_time; ++k) {
+      loaded[k] = Term::nothing;
+      if (k * team_size < left) loaded[k] = walk.load();
+      walk.next();
+    }
+    decltype(term.value(loaded[0])) sum = 0;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < terms_at_a_time; ++k) sum += term.value(loaded[k]);
+    return sum;
+  }
+
+  /// For the threads of the first warp.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION static double sum_of_team(const Member& team, int round, double mine) {
+    using Sum            = RowSum<double, double>;
+    constexpr int nobody = 0;  // in the place of what sums of exponentials need to be joined
+    const RowGroup group{team.team_rank(), team_size, 0};
+    const Sum warp = merge_warp(nobody, Sum{mine}, group.lanes());
+    return exchange<true>(nobody, team, group, static_cast<Sum*>(nullptr), round, warp).sum;
+  }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION bool is_last(const Member& team, double sum) const {
+    int last = 0;
+    Kokkos::single(
+        Kokkos::PerTeam(team),
+        [&](int& of_team) {
+          parts[team.league_rank()] = sum;
+          Kokkos::memory_fence();
+          of_team = Kokkos::atomic_fetch_add(done, 1) == team.league_size() - 1 ? 1 : 0;
+          if (of_team != 0) *done = 0;
+        },
+        last);
+    return last != 0;
+  }
+};
+
+/// Where a sum goes, or a mean.
+template <class A>
+struct SumOrMean {
+  A* value;
+  const double* divisor = nullptr;
+
+  KOKKOS_INLINE_FUNCTION void operator()(double sum) const {
+    *value = static_cast<A>(divisor == nullptr ? sum : sum / *divisor);
+  }
+};
+
+/// A mean's divisor: for the loss, and what rows multiply their gradients by.
+template <class A>
+struct DivisorResult {
+  double* divisor;
+  A* inverse;
+
+  KOKKOS_INLINE_FUNCTION void operator()(double sum) const {
+    *divisor = sum;
+    *inverse = static_cast<A>(1 / sum);
+  }
+};
+
+/// Whether a row's label is neither ignored nor a class.
+struct IsBadLabel {
+  Labels labels;
+  std::int64_t ignore_index;
+  ClassShard shard;
+
+  KOKKOS_INLINE_FUNCTION bool operator()(std::int64_t row) const {
+    const Label label = Label::of(labels(row), ignore_index, shard);
+    return !label.is_ignored && !label.is_class;
+  }
+};
+
+struct OneLabel {
+  Labels labels;
+  std::int64_t wanted;
+  std::int64_t* label;
+
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t) const { *label = labels.bits(wanted); }
+};
+
+/// Memory of a call that sums: zero or more of each.
+template <class A>
+struct LossWorkspace {
+  static constexpr int max_parts = 256;  ///< 10^6 rows of 64 f32: 176 us, with 1024 198
+
+  double* divisor      = nullptr;
+  A* inverse_divisor   = nullptr;
+  A* weight_of_classes = nullptr;
+  double* parts        = nullptr;
+  A* row_losses        = nullptr;
+
+  LossWorkspace() = default;
+
+  static std::size_t bytes(std::int64_t row_losses) {
+    return (3 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
+  }
+  explicit LossWorkspace(char* memory)
+      : divisor(reinterpret_cast<double*>(memory)),
+        inverse_divisor(reinterpret_cast<A*>(memory + sizeof(double))),
+        weight_of_classes(reinterpret_cast<A*>(memory + 2 * sizeof(double))),
+        parts(reinterpret_cast<double*>(memory + 3 * sizeof(double))),
+        row_losses(reinterpret_cast<A*>(memory + (3 + max_parts) * sizeof(double))) {}
+};
+
+/// The sums of rows whose values are of type A.
+template <class ExecutionSpace, class A>
+struct LossSums {
+  static constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
+  static constexpr int team_size = on_host ? 1 : max_threads_per_team;
+  static constexpr std::int64_t terms_of_team = on_host ? 4096 : 4 * team_size;
+  /// Up to so many terms are one team's, as it waits for no other.
+  static constexpr std::int64_t terms_alone = on_host ? terms_of_team : 32 * team_size;
+
+  /// Not inline, as ViewCall's.
+  static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,
+                         std::int64_t classes, const LossWorkspace<A>& workspace);
+  static void of_rows(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& weight, std::int64_t rows,
+                      const LossWorkspace<A>& workspace);
+  static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
+                        const LossWorkspace<A>& workspace, A* loss);
+  /// The row with the first label out of range, -1 if there is none, and the bits of that label. Waits for `exec`.
+  static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                                     const IsBadLabel& search, std::int64_t& label);
+
+ private:
+  static std::int64_t teams_for(std::int64_t n) {
+    if (n <= terms_alone) return 1;
+    return std::clamp<std::int64_t>((n + terms_of_team - 1) / terms_of_team, 1, LossWorkspace<A>::max_parts);
+  }
+
+  template <class Term, class Result>
+  static void sum(const ExecutionSpace& exec, const char* function, const char* what, const Term& term, std::int64_t n,
+                  double* parts, const Result& result) {
+    const std::int64_t teams = teams_for(n);
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes> counter(exec, teams > 1 ? sizeof(std::int64_t) : 0);
+    int* const done = reinterpret_cast<int*>(counter.data());
+    using Bounds    = Kokkos::LaunchBounds<max_threads_per_team, 1>;
+    const Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams), team_size, 1);
+    // As the rows' kernels: nothing waits for a copy of the functor.
+    Kokkos::parallel_for(std::string("KokkosNN::") + function + '[' + what + ']',
+                         Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
+                         SumInOrder<Term, Result, team_size>{term, result, n, (n + teams - 1) / teams, parts, done});
+  }
+};
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_classes(const ExecutionSpace& exec, const char* function,
+                                             const ClassWeights<A>& weights, std::int64_t classes,
+                                             const LossWorkspace<A>& workspace) {
+  sum(exec, function, "weight_of_classes", Numbers<A>{{weights.data, weights.stride}}, classes, workspace.parts,
+      SumOrMean<A>{workspace.weight_of_classes});
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_rows(const ExecutionSpace& exec, const char* function,
+                                          const WeightOfRow<A>& weight, std::int64_t rows,
+                                          const LossWorkspace<A>& workspace) {
+  const DivisorResult<A> result{workspace.divisor, workspace.inverse_divisor};
+  const auto sum_terms = [&](const auto& term) { sum(exec, function, "divisor", term, rows, workspace.parts, result); };
+  if (weight.weights.data != nullptr) return sum_terms(weight);
+  with_labels(weight.labels, [&]<class LabelsOfRows>(const LabelsOfRows& labels) {
+    sum_terms(CountOfRow<LabelsOfRows>{{labels}, weight.ignore_index, weight.shard});
+  });
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                                            bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
+  sum(exec, function, "loss", Numbers<A>{{workspace.row_losses}}, rows, workspace.parts,
+      SumOrMean<A>{loss, is_mean ? workspace.divisor : nullptr});
+}
+
+template <class ExecutionSpace, class A>
+std::int64_t LossSums<ExecutionSpace, A>::find_bad_label(const ExecutionSpace& exec, const char* function,
+                                                         std::int64_t rows, const IsBadLabel& search,
+                                                         std::int64_t& label) {
+  using Range              = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  const std::string check  = std::string("KokkosNN::") + function + "[check_labels]";
+  const std::int64_t first = first_index(exec, check, rows, search);
+  if (first >= rows) return -1;
+  const Kokkos::View<std::int64_t, ExecutionSpace> found("KokkosNN::label");
+  Kokkos::parallel_for(check, Range(exec, 0, 1), OneLabel{search.labels, first, found.data()});
+  exec.fence(check);
+  Kokkos::deep_copy(label, found);
+  return first;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_LOSS_SUMS_HPP

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_ELEMENTWISE_HPP
+#define KOKKOSNN_IMPL_GPU_PLACEMENT_ELEMENTWISE_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/pair_tile.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// A row of which nothing is kept.
+
+namespace KokkosNN::Impl {
+
+/// A row of which each element's result depends on it and the row's scalars alone: read once, written at once.
+template <class X, class A, int V, int K>
+struct ElementwiseStorage {
+  static constexpr bool has_own_reference = false;
+
+  PackWalk walk;
+
+  KOKKOS_INLINE_FUNCTION ElementwiseStorage(A*, const RowGroup& group)
+      : walk(PackWalk::of<V>(group.rank, group.size)) {}
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart&, const Math&, int) const {
+    return row.scalars;
+  }
+
+  template <class Row, class SinkRow, class Math, class FinishRow>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const FinishRow& finish) const {
+    using T             = typename SinkRow::value_type;
+    const Span& span    = part.packs;
+    const int tile_size = K * walk.step;
+    for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
+      const std::int64_t start = span.start(t, tile_size);
+      const Window window      = span.window(t, tile_size);
+      HeldTile<X, V, K> tile;
+      tile.load(row.x.template from<V>(start), walk, window);
+      store_tile<V, K>(sink.template from<V>(start), walk, window, [&](int k) {
+        Pack<T, V> result;
+        tile.pack[k].show([&](const Pack<X, V>& x) {
+          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(finish(math, static_cast<A>(x[v])));
+        });
+        return result;
+      });
+    }
+    if constexpr (Row::has_rims) {
+      if (part.has_rim) {
+        sink.store_one(static_cast<T>(finish(math, static_cast<A>(row.x.load_one(part.rim)))), part.rim);
+      }
+    }
+  }
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void prefetch(const Row&, const RowPart&) const {}
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_PLACEMENT_ELEMENTWISE_HPP

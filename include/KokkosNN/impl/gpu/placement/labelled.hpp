@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_LABELLED_HPP
+#define KOKKOSNN_IMPL_GPU_PLACEMENT_LABELLED_HPP
+
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/operators/cross_entropy.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// With this storage row_in_team and split_row are the kernels of the cross entropies: a storage of softmax or of
+// log-sum-exp, Held, whose threads know the row's label. The label's logit is read by itself, ahead of all writes, and
+// the thread that has its element writes, in the end, the loss, the log-sum-exp and the label's part of the gradient:
+// what is done for all elements needs to compare no column with the label. A row without a class in its label, or whose
+// class is not among the columns at hand, is its first element's.
+
+namespace KokkosNN::Impl {
+
+/// What a row's gradient is multiplied by.
+template <class A>
+struct RowFactors {
+  A weight  = 0;  ///< of the label
+  A dloss   = 1;
+  A inverse = 1;  ///< of a mean's divisor
+
+  template <bool has_dloss, class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const Math& math, const Label& label) {
+    weight = math.weights(label.number);
+    if constexpr (has_dloss) dloss = row.rows.dloss.load(row.number);
+    if (math.inverse_divisor != nullptr) inverse = *math.inverse_divisor;
+  }
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION A upstream(const Math& math) const {
+    return dloss * math.upstream * inverse;
+  }
+};
+
+/// What the thread that has a label's element keeps of its row until the end, besides the logit.
+template <class A>
+struct alignas(16) LabelNote {
+  std::int64_t label;
+  RowFactors<A> factors;
+};
+
+/// What one warp of a team finds out of a row for all of it.
+template <class A>
+struct alignas(16) LabelFacts : LabelNote<A> {
+  std::int64_t column;  ///< of the label, if the team has its element, else -1
+  A label_logit;        ///< where it has
+  bool is_class;
+  bool is_ignored;
+};
+
+template <RowOperator op, class Held, class Source, class A, int V>
+struct LabelledStorage : Held {
+  static constexpr bool extended          = Source::is_extended;
+  static constexpr bool writes_gradient   = op != RowOperator::cross_entropy;
+  static constexpr bool writes_loss       = op != RowOperator::cross_entropy_backward;
+  static constexpr bool has_own_reference = writes_gradient && Held::has_own_reference && !extended;
+
+  bool has_label  = false;  ///< this thread has its element
+  bool is_class   = false;
+  bool is_ignored = false;
+  A label_logit   = 0;  ///< where this thread has the label's element
+  RowFactors<A> factors;
+  const LabelFacts<A>* facts = nullptr;  ///< where a warp of the team has found out, and told it
+
+  using Held::Held, Held::walk;
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+    if constexpr (!writes_loss) {
+      return {row.rows.lse.load(row.number), A(0)};
+    } else if constexpr (extended) {
+      LinearSum<typename Math::State, A> linear{math.column_weights(), math.spread != A(0)};
+      auto state   = Held::reduce(row, part, math, lanes, linear);
+      state.linear = linear.sum;
+      return state;
+    } else {
+      return Held::reduce(row, part, math, lanes);
+    }
+  }
+
+  /// What `write` needs of the row besides its elements, asked for while the row's threads wait for each other.
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION void prepare_write(const Row& row, const RowPart& part, const Math& math) {
+    const Label label = math.label_of(row.label);
+    has_label         = has_column(part, label.column);
+    is_class          = label.is_class;
+    is_ignored        = label.is_ignored;
+    if (has_label) label_logit = logit_of(math, static_cast<A>(row.load_one(label.column)));
+    factors.template load<!writes_loss>(row, math, label);
+    if (has_label && keeps_note()) *warp_note() = {row.label, factors};
+  }
+
+  using Facts = LabelFacts<A>;
+  /// Floats with rims have no register for where the facts are: f32 4096 x 50257 takes 455 us, with them 457 (bf16 4096
+  /// x 128256: 590 us, with them 571; f32 2048 x 128256: 564 and 558).
+  static constexpr bool tells_facts = sizeof(typename Source::value_type) == 2 || Source::form != RowForm::shifted;
+
+  /// The same for a team that has a part of the row, by the threads of one warp, one of which `writes` it: the others
+  /// learn of it behind a barrier. The team may have the row's rims, too.
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION static void find_facts(const Row& row, const Span& all_packs, const Span& packs, bool has_rims,
+                                                const Math& math, bool writes, Facts& facts) {
+    const Label label  = math.label_of(row.label);
+    const bool is_ours = packs.has(label.column) || (has_rims && !all_packs.has(label.column));
+    Facts found{};
+    found.label      = row.label;
+    found.column     = is_ours ? label.column : -1;
+    found.is_class   = label.is_class;
+    found.is_ignored = label.is_ignored;
+    found.factors.template load<false>(row, math, label);
+    if (is_ours) found.label_logit = logit_of(math, static_cast<A>(row.load_one(label.column)));
+    if (writes) facts = found;
+  }
+
+  KOKKOS_INLINE_FUNCTION void take_facts(const RowPart& part, const Facts& found) {
+    facts      = &found;
+    has_label  = found.column >= 0 && has_column(part, found.column);
+    is_class   = found.is_class;
+    is_ignored = found.is_ignored;
+    factors    = found.factors;
+  }
+
+  template <class Row, class SinkRow, class Math, class Totals>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                    const Totals& totals) {
+    if constexpr (writes_gradient) {
+      if (is_class) {
+        write_row(row, sink, part, math, logit_gradient(math, totals, factors));
+      } else {
+        const A constant = is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+        Held::write_columns(row, sink, part, math, [&](A, std::int64_t) { return constant; });
+      }
+    }
+    if (has_label) {
+      const LabelNote<A> note = noted(row, math);
+      // Ahead of the label: nvcc spills 8 bytes of 8 packs of floats so, 24 in the other order.
+      if (facts != nullptr) label_logit = facts->label_logit;
+      const Label label = math.label_of(note.label);
+      if constexpr (writes_gradient) {
+        if (label.is_here) store_label(sink, math, totals.total, note.factors, label.column);
+      }
+      if constexpr (writes_loss) store_loss(row, sink, math, totals.total, note.factors.weight, label);
+    }
+  }
+
+ private:
+  /// A thread has no register for the note besides its elements. A GPU's warp has room for one in shared memory, the
+  /// others' are read again, and so are floats' (bf16 8192 x 32000: 0.95 of copy, read again 0.93; f32 4096 x 50257:
+  /// 0.71 and 0.73).
+  KOKKOS_INLINE_FUNCTION bool keeps_note() const {
+    return native_lanes() > 1 && sizeof(typename Source::value_type) == 2 && walk.step >= native_lanes() * V;
+  }
+
+  KOKKOS_INLINE_FUNCTION static LabelNote<A>* warp_note() { return warp_shared<LabelNote<A>, max_threads_per_team>(); }
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION LabelNote<A> noted(const Row& row, const Math& math) const {
+    if (facts != nullptr) return *facts;
+    if (keeps_note()) return *warp_note();
+    LabelNote<A> note{row.rows.labels(row.number), {}};
+    note.factors.template load<!writes_loss>(row, math, math.label_of(note.label));
+    return note;
+  }
+
+  /// Whether this thread has that column's element.
+  KOKKOS_INLINE_FUNCTION bool has_column(const RowPart& part, std::int64_t column) const {
+    const std::int64_t place = column - part.packs.begin;
+    if (place >= 0 && column < part.packs.end) return walk.template has<V>(place);
+    return part.has_rim && part.rim == column;
+  }
+
+  /// The label's element, over what the row's factor left there; from the logit, and so relative to the total alone.
+  template <class SinkRow, class Math>
+  KOKKOS_INLINE_FUNCTION void store_label(const SinkRow& sink, const Math& math, const typename Math::State& total,
+                                          const RowFactors<A>& of_row, std::int64_t column) const {
+    using T        = typename SinkRow::value_type;
+    const A target = of_row.upstream(math) * math.kept * of_row.weight;
+    const typename Finish<op>::template Row<Math, A> of_total(math, total);
+    const A value = logit_gradient(math, of_total, of_row).of_logit(math, label_logit, of_row.weight, target);
+    sink.store_one(static_cast<T>(value), column);
+  }
+
+  template <class Row, class SinkRow, class Math>
+  KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const SinkRow& sink, const Math& math,
+                                         const typename Math::State& total, A weight, const Label& label) const {
+    if constexpr (requires { sink.sink.store_state(math, total, label_logit, label, row.number); }) {
+      sink.sink.store_state(math, total, label_logit, label, row.number);
+    } else {
+      const A lse = Finish<RowOperator::logsumexp>::value(math, total);
+      sink.sink.lse.store(lse, row.number);
+      A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+      if (label.is_class) value = row_loss(math, total, label_logit, weight, lse);
+      sink.sink.loss.store(value, row.number);
+    }
+  }
+
+  /// All elements of the row, as if it had no label.
+  template <class Row, class SinkRow, class Math>
+  KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+                                        const LogitGradient<Math, A>& gradient) {
+    if constexpr (extended) {
+      const auto weights = math.column_weights();
+      Held::write_columns(row, sink, part, math, [&](A z, std::int64_t column) {
+        // The last pack may stick out of the row, but no weight does.
+        const bool has_weight = gradient.spread != A(0) && column < math.shard.columns;
+        return gradient.of_logit(math, z, has_weight ? weights(column) : A(0));
+      });
+    } else {
+      Held::write(row, sink, part, math, gradient);
+    }
+  }
+
+  template <class Math, class Totals>
+  KOKKOS_INLINE_FUNCTION static LogitGradient<Math, A> logit_gradient(const Math& math, const Totals& totals,
+                                                                      const RowFactors<A>& of_row) {
+    const A upstream = of_row.upstream(math);
+    if constexpr (writes_loss) {
+      const A lse = math.z_loss != A(0) ? Finish<RowOperator::logsumexp>::value(math, totals.total) : A(0);
+      return {math, totals.own_reference, totals.total, upstream * math.factor(of_row.weight, lse),
+              upstream * math.spread};
+    } else {
+      const A lse = totals.total.lse;
+      return {math, lse, upstream * math.factor(of_row.weight, lse), upstream * math.spread};
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_PLACEMENT_LABELLED_HPP

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_ROW_IN_LANES_HPP
+#define KOKKOSNN_IMPL_GPU_ROW_IN_LANES_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace KokkosNN::Impl {
+
+/// vector_lanes of a GPU: what row_in_team does for rows that a warp has alone or several of, but nothing that is there
+/// for others. All threads of a row are relative to one reference, nobody waits for another warp, and a team has one
+/// turn. In rows so short the instructions around the elements are as many as those for them.
+template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+struct RowInLanes {
+  using A        = typename Math::accumulator;
+  using State    = typename Math::State;
+  using Finisher = Finish<op>;
+
+  // Small, see `most_argument_bytes`.
+  Source source;
+  Sink sink;
+  std::int64_t rows;
+  Math math;
+  int cols;
+  int lanes;              // threads of a row, a power of two
+  int lane_bits;          // its logarithm
+  int prefetching_teams;  // the first ones, which ask for the rows of later ones
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const int thread         = team.team_rank();
+    const std::int64_t first = std::int64_t(team.league_rank()) * (team.team_size() >> lane_bits);
+    const std::int64_t mine  = first + (thread >> lane_bits);
+    // Lanes past the last row take part in shuffles, but touch no memory.
+    const bool is_row      = mine < rows;
+    const std::int64_t row = is_row ? mine : 0;
+    const RowGroup group{thread & (lanes - 1), lanes, 0};
+    const auto input  = source.row(row);
+    const auto output = output_row<Finisher>(sink, row);  // found ahead of the loads, while registers are free
+    const auto part   = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
+
+    Storage storage(nullptr, group);
+    const State all = storage.reduce(input, part, math, lanes);
+    prefetch_later_rows(team, source, first, prefetching_teams);
+    if (!is_row) return;
+
+    if constexpr (Finisher::one_value_a_row) {
+      if (group.rank == 0) sink.store(Finisher::value(math, all), output);
+    } else {
+      using FinishRow = typename Finisher::template Row<Math, A>;
+      storage.write(input, output, part, math, finish_short_row<FinishRow>(math, all));
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_ROW_IN_LANES_HPP

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP
+#define KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP
+
+#include <KokkosNN/impl/call/segmented_plan.hpp>
+#include <KokkosNN/impl/gpu/device/flat_rows.hpp>
+#include <KokkosNN/impl/gpu/device/pair_tile.hpp>
+#include <KokkosNN/impl/gpu/device/running_tiles.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/gpu/placement/pairs.hpp>
+#include <KokkosNN/impl/gpu/row_in_team.hpp>
+#include <KokkosNN/impl/inputs/segments.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// What the kernels for ragged rows do with a row or a part of one: the forward operators, and the gradients.
+//
+// On a GPU:
+//   share_row<n>   a whole row by threads that each hold n of its elements; join makes the row's state of theirs
+//   prefetch       asks for elements
+//   share_flat     many short rows, the forward operators on CUDA only
+//   reduce_shared  the state that a thread of a team finds of its share of some elements
+//   write_shared   those elements again, to the output
+// On a host, whose teams are one thread:
+//   do_row         a whole row
+//   reduce_part    the state of elements
+//   write_part     those elements again, to the output
+
+namespace KokkosNN::Impl {
+
+/// Packs of each tensor that a host's thread has at a time of a part of a long row.
+constexpr int packs_of_parts(int pack) { return packs_at_a_time(Backend::host, pack); }
+
+/// f(the share of a thread) for elements begin to end, a tile of so many a thread at a time.
+template <int threads, int known_stride, class F>
+KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t end, int thread_elements, int rank,
+                                             const F& f) {
+  const int tile = thread_elements * threads;
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (std::int64_t at = begin; at < end; at += tile) {
+    f(SharedElements<threads, known_stride>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
+  }
+}
+
+/// A host's thread does a row as row_in_team does: as `Storage` keeps it, by packs of V.
+template <int V, class Storage, RowOperator op, class Math, class Row, class SinkRow>
+KOKKOS_INLINE_FUNCTION void do_row_with(Storage& storage, const Math& math, const Row& input, const SinkRow& output,
+                                        std::int64_t cols) {
+  using FinishRow    = typename Finish<op>::template Row<Math, typename Math::accumulator>;
+  const RowPart part = RowPart::whole<V>(input, cols, 0);
+  const auto mine    = storage.reduce(input, part, math, 1);
+  storage.write(input, output, part, math, finish_row<FinishRow>(math, mine, mine));
+}
+
+/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. On a GPU it matters whether
+/// the compiler knows how far a row's elements are from each other, in all tensors; 0: it does not.
+template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, int stride_of_elements>
+struct SegmentedForward {
+  using Math     = MathOfRow;
+  using A        = typename Math::accumulator;
+  using State    = typename Math::State;
+  using Finisher = Finish<operation>;
+
+  static constexpr int tensors         = 1;
+  static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
+  static constexpr int lane_elements   = 4 * max_packs;
+  static constexpr int known_stride    = stride_of_elements;
+  static constexpr bool has_neighbours = known_stride == 1;
+
+  template <int threads>
+  using Shared = SharedElements<threads, known_stride>;
+
+  static constexpr bool one_value_a_row = Finisher::one_value_a_row;
+  static constexpr bool keep            = Finisher::keeps_exponentials;
+  static constexpr bool takes_flat =
+      has_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
+  using Flat             = FlatShared<A, FlatPart<Math>>;
+  using input_type       = X;
+  static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
+
+  Math math;
+  Values<const X> x;
+  Values<Y> y;
+
+  /// The same for the rows of one of several heads.
+  KOKKOS_INLINE_FUNCTION SegmentedForward of_head(std::int64_t head) const {
+    return {math, x.of_head(head), y.of_head(head)};
+  }
+
+  KOKKOS_INLINE_FUNCTION void store_value(const State& state, std::int64_t row) const {
+    y[row] = static_cast<Y>(Finisher::value(math, state));
+  }
+
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const { x.prefetch(begin, count); }
+
+  /// The result of a row that has no number, -1, goes nowhere.
+  template <int held, int threads, class Join>
+  KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t row, const Join& join) const {
+    constexpr int lanes = threads < native_lanes() ? threads : native_lanes();
+    constexpr int width = share_pack<held>;
+    constexpr int K     = held / width;
+    Tile<A, width, K> tile;
+    load(share, tile);
+    const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
+    PackSums<Math, width> sums;
+    tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(math, math.exp.at(finite_reference(reference)),
+                                                                        sums);
+    const State mine{reference, sums.all_lanes()};
+    const State all = join(math, mine);
+    if constexpr (one_value_a_row) {
+      if (row >= 0 && share.rank == 0) store_value(all, row);
+    } else {
+      const auto finish = finish_row<FinishRow>(math, mine, all);
+      share.template store<width, K>(y, [&](int k, int v) { return finish(math, tile.pack[k][v]); });
+    }
+  }
+
+  /// Rows that a warp takes flat; what the cache is told of results; what is asked for once the rows are there. False,
+  /// and nothing is written, where they need a reference each.
+  template <int Q, class Ask>
+  KOKKOS_INLINE_FUNCTION bool share_flat(Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                         std::int64_t number, [[maybe_unused]] LinePolicy lines, const Ask& ask) const {
+    shared.heads[row.lane] = 0;
+    fetch_flat(tile, x.data + row.first, row);
+    sync_lanes();
+    mark_head(shared, tile, row);
+    await_fetched<X>(tile, row);
+    ask();
+    const std::uint32_t heads = shared.heads[row.lane];
+    A reference               = A(0);
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (bool is_found = false; !add_runs(shared, tile, row.lane, heads, reference, is_found); is_found = true) {
+      sync_lanes();
+      fetch_flat(tile, x.data + row.first, row);  // anew, as exponentials may stand there
+      await_fetched<X>(tile, row);
+      if (!find_reference(tile, row, reference)) return false;
+    }
+    sync_lanes();
+    if constexpr (one_value_a_row) {
+      if (number >= 0) store_value(flat_state(shared, tile, row, reference), number);
+    } else {
+      const int place  = 1 + count_bits(lanes_that(!row.is_empty()) & lanes_before(row.lane));
+      const int before = sum_before(count_bits(heads), row.lane);
+      if (!row.is_empty()) shared.words[place] = flat_finish(shared, tile, row, reference).words();
+      sync_lanes();
+      finish_flat(tile, row.lane, heads, shared.words + before);
+      sync_lanes();
+      store_flat(tile, y.data + row.first, row.window, row.lane, lines);
+    }
+    return true;
+  }
+
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
+    RunningSum<Math> running;
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      Tile<A, 4, max_packs> tile;
+      load(share, tile);
+      const auto reference = running.raise(math, tile.max());
+      PackSums<Math, 4> sums;
+      tile.template add_exponentials<Leaves::logits, sum_for<operation>>(math, reference, sums);
+      running.add(sums.all_lanes());
+    });
+    return running.state();
+  }
+
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
+    if constexpr (!one_value_a_row) {
+      const auto finish = finish_row<FinishRow>(math, all, all);
+      for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+        Tile<A, 4, max_packs> tile;
+        load(share, tile);
+        share.template store<4, max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
+      });
+    }
+  }
+
+  /// Rows of so many elements as a pack of V / 4 or V / 2 has go in one of those: rows of a graph are short.
+  KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t row, A* scratch) const {
+    const std::int64_t cols = end - begin;
+    if (cols <= V / 4)
+      return do_row_in<RegisterStorage<operation, A, V / 4, 1, false>, V / 4>(begin, cols, row, scratch);
+    if (cols <= V / 2)
+      return do_row_in<RegisterStorage<operation, A, V / 2, 1, false>, V / 2>(begin, cols, row, scratch);
+    if (cols <= V) return do_row_in<RegisterStorage<operation, A, V, 1, false>, V>(begin, cols, row, scratch);
+    do_row_in<ScratchStorage<operation, A, V, 4, false>, V>(begin, cols, row, scratch);
+  }
+
+  KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
+    Parts parts(nullptr, RowGroup::alone());
+    const auto input = x.row(begin);
+    return parts.reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
+  }
+
+  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
+    if constexpr (!one_value_a_row) {
+      const auto finish = finish_row<FinishRow>(math, all, all);
+      const auto input  = x.row(begin);
+      const auto part = RowPart::whole<V>(input, end - begin, 0);
+      Parts(nullptr, RowGroup::alone()).write(input, y.row(begin), part, math, finish);
+    }
+  }
+
+ private:
+  using FinishRow =
+      typename std::conditional_t<one_value_a_row, Finish<RowOperator::softmax>, Finisher>::template Row<Math, A>;
+  using Parts = OnlineStorage<operation, A, V, packs_of_parts(V)>;
+
+  /// Logits of up to so many powers of two have exponentials that are far from leaving the range of a float, and from
+  /// being lost beside each other.
+  static constexpr A near = 30;
+
+  /// The exponential of elements that were not multiplied by the sign of the scale.
+  KOKKOS_INLINE_FUNCTION auto signed_exp() const {
+    auto exp = math.exp;
+    exp.scale2 *= math.sign;
+    exp.scale2_low *= math.sign;
+    return exp;
+  }
+
+  /// A reference for all elements of a window, if there is one. W, here and below: elements of 16 bytes.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION bool find_reference(const FlatTile<A, Q>& tile, const FlatRow& row, A& reference) const {
+    constexpr int W      = 16 / sizeof(X);
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    A most               = -infinity;
+    A least              = infinity;
+    for_loaded<X>(tile, row.lane, [&](const Pack<A, W>& pack, int p) {
+      for (int v = 0; v < W; ++v) {
+        if (!row.window.has(row.lane * tile.elements + W * p + v)) continue;
+        most  = larger_or_nan(most, math.sign * pack[v]);
+        least = -larger_or_nan(-least, -math.sign * pack[v]);
+      }
+    });
+    if (lanes_that(most != most) != 0) return false;
+    most      = reduce_lanes(most, 1, native_lanes(), MaxJoin{});
+    least     = -reduce_lanes(-least, 1, native_lanes(), MaxJoin{});
+    reference = math.exp.reference_of(most);
+    return (most - least) * math.exp.scale2 < 2 * near && math.exp.has_power(2 * most);
+  }
+
+  /// Leaves the sums of runs, and exponentials in place of logits where they are kept. False where the reference is not
+  /// known to suit all elements, and does not.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION bool add_runs(Flat& shared, const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
+                                       A reference, bool suits) const {
+    constexpr int W  = 16 / sizeof(X);
+    const A exponent = math.exp.at(reference).exponent;
+    const auto exp   = signed_exp();
+    FlatPart<Math> run{};
+    A largest = A(0);
+    for_loaded<X>(tile, lane, [&](const Pack<A, W>& pack, int p) {
+      Pack<A, W> e;
+      for (int v = 0; v < W; ++v) {
+        largest = larger_or_nan(largest, Kokkos::abs(pack[v]));
+        e[v]    = exp.of_near(pack[v], exponent);
+      }
+      for (int k = 0; k < W / 4; ++k) {
+        run                              = run_behind(run, heads, &e[4 * k]);
+        shared.runs[W / 4 * p + k][lane] = run;
+        heads >>= 4;
+        if constexpr (keep) {
+          *reinterpret_cast<Pack<A, 4>*>(tile.own(lane) + (W * p + 4 * k) * sizeof(A)) = {e[4 * k], e[4 * k + 1],
+                                                                                          e[4 * k + 2], e[4 * k + 3]};
+        }
+      }
+    });
+    return suits || lanes_that(!(largest < near * math.exp.inverse)) == 0;
+  }
+
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION FlatPart<Math> flat_sum(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                                 A reference) const {
+    [[maybe_unused]] const A exponent = math.exp.at(reference).exponent;
+    return sum_of_row<FlatPart<Math>>(shared, tile, row, [&](int quad, int v) {
+      if constexpr (keep) {
+        return (&tile.template at<A>(quad, 0))[v];
+      } else {
+        const X logit = (&tile.template at<X>(quad, tile.template loaded<X>))[v];
+        return signed_exp().of_near(static_cast<A>(logit), exponent);
+      }
+    });
+  }
+
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION State flat_state(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                          A reference) const {
+    if (row.is_empty()) return State{};
+    return math.exp.at_its_sum(reference, wide_of<typename Math::wide_sum>(flat_sum(shared, tile, row, reference)));
+  }
+
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION FinishRow flat_finish(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+                                               A reference) const {
+    if constexpr (keep) {
+      return FinishRow(math, math.exp.at(reference), split_sum<A>(flat_sum(shared, tile, row, reference)));
+    } else {
+      return FinishRow(math, reference, flat_state(shared, tile, row, reference));
+    }
+  }
+
+  /// Leaves the results of a lane's elements; `words` is what the row of the first one has left.
+  template <int Q>
+  KOKKOS_INLINE_FUNCTION void finish_flat(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
+                                          const TwoWords<A>* words) const {
+    using From      = std::conditional_t<keep, A, X>;
+    constexpr int W = 16 / sizeof(Y);
+    char* const own = tile.own(lane);
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int p = 0; p < tile.elements / W; ++p) {
+      const Pack<From, W> from =
+          *reinterpret_cast<const Pack<From, W>*>(own + tile.template loaded<From> + W * p * sizeof(From));
+      Pack<Y, W> result;
+      for (int v = 0; v < W; ++v) {
+        if (has_head(heads, v)) ++words;
+        const A value = static_cast<A>(from[v]);
+        result[v]     = static_cast<Y>(FinishRow(*words)(math, keep ? value : math.sign * value));
+      }
+      *reinterpret_cast<Pack<Y, W>*>(own + W * p * sizeof(Y)) = result;
+      heads >>= W;
+    }
+  }
+
+  /// The elements times the sign of the scale.
+  template <int threads, int width, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, width, K>& tile) const {
+    share.load(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
+    apply_sign(tile.pack, math.sign);
+  }
+
+  template <class Storage, int VRow>
+  KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, std::int64_t row, A* scratch) const {
+    Storage storage(scratch, RowGroup::alone());
+    const auto input = x.row(begin);
+    if constexpr (one_value_a_row) {
+      store_value(storage.reduce(input, RowPart::whole<VRow>(input, cols, 0), math, 1), row);
+    } else {
+      do_row_with<VRow, Storage, operation>(storage, math, input, y.row(begin), cols);
+    }
+  }
+};
+
+/// softmax_backward or log_softmax_backward of rows of y and dy, both of T.
+template <RowOperator operation, class MathOfRow, class T, Backend backend, int stride_of_elements>
+struct SegmentedBackward {
+  using Math     = MathOfRow;
+  using A        = typename Math::accumulator;
+  using State    = typename Math::State;
+  using Finisher = Finish<operation>;
+
+  static constexpr int tensors         = 2;
+  static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
+  static constexpr int lane_elements   = 4 * max_packs;
+  static constexpr int known_stride    = stride_of_elements;
+  static constexpr bool has_neighbours = known_stride == 1;
+
+  template <int threads>
+  using Shared = SharedElements<threads, known_stride>;
+
+  static constexpr bool one_value_a_row = false;
+  static constexpr bool takes_flat      = false;
+  static constexpr int V                = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
+
+  Math math;
+  Values<const T> y;
+  Values<const T> dy;
+  Values<T> dx;
+
+  KOKKOS_INLINE_FUNCTION SegmentedBackward of_head(std::int64_t head) const {
+    return {math, y.of_head(head), dy.of_head(head), dx.of_head(head)};
+  }
+
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
+    y.prefetch(begin, count);
+    dy.prefetch(begin, count);
+  }
+
+  template <int held, int threads, class Join>
+  KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t, const Join& join) const {
+    constexpr int width = share_pack<held>;
+    constexpr int K     = held / width;
+    Pack<A, width> value[K];
+    Pack<A, width> gradient[K];
+    load(share, value, gradient);
+    const State all   = join(math, State{sum_of(value, gradient)});
+    const auto finish = finish_row<FinishRow>(math, all, all);
+    share.template store<width, K>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+  }
+
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
+    RunningTerms<Math> running{};
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      Pack<A, 4> value[max_packs];
+      Pack<A, 4> gradient[max_packs];
+      load(share, value, gradient);
+      running = running + RunningTerms<Math>(sum_of(value, gradient));
+    });
+    return {static_cast<typename Math::wide_sum>(running)};
+  }
+
+  template <int threads>
+  KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
+    const auto finish = finish_row<FinishRow>(math, all, all);
+    for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
+      Pack<A, 4> value[max_packs];
+      Pack<A, 4> gradient[max_packs];
+      load(share, value, gradient);
+      share.template store<4, max_packs>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+    });
+  }
+
+  KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t, A* scratch) const {
+    const std::int64_t cols = end - begin;
+    if (cols <= V / 4) return do_row_in<PairRegisterStorage<T, T, A, V / 4, 1>, V / 4>(begin, cols, scratch);
+    if (cols <= V) return do_row_in<PairRegisterStorage<T, T, A, V, 1>, V>(begin, cols, scratch);
+    do_row_in<Parts, V>(begin, cols, scratch);
+  }
+
+  KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
+    const auto input = row(begin);
+    return Parts(nullptr, RowGroup::alone()).reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
+  }
+
+  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
+    const auto finish = finish_row<FinishRow>(math, all, all);
+    const auto input  = row(begin);
+    const auto part = RowPart::whole<V>(input, end - begin, 0);
+    Parts(nullptr, RowGroup::alone()).write(input, dx.row(begin), part, math, finish);
+  }
+
+ private:
+  using FinishRow = typename Finisher::template Row<Math, A>;
+  using Parts     = PairOnlineStorage<T, T, A, V, packs_of_parts(V)>;
+  using MemRows   = MemoryRows<const T, RowForm::any>;
+  using PairRow   = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::any>,
+                                                                    MemoryRow<const T, RowForm::any>>;
+
+  KOKKOS_INLINE_FUNCTION PairRow row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
+
+  template <int threads, int width, int K>
+  KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Pack<A, width> (&value)[K],
+                                   Pack<A, width> (&gradient)[K]) const {
+    share.load(y, value, A(0));
+    share.load(dy, gradient, A(0));
+  }
+
+  template <int width, int K>
+  KOKKOS_INLINE_FUNCTION static typename Math::wide_sum sum_of(const Pack<A, width> (&value)[K],
+                                                               const Pack<A, width> (&gradient)[K]) {
+    return sums_of_packs<Math, 1>([&](const auto& f) {
+             KOKKOSNN_IMPL_UNROLL
+             for (int k = 0; k < K; ++k) f(value[k], gradient[k]);
+           })
+        .all_lanes();
+  }
+
+  template <class Storage, int VRow>
+  KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, A* scratch) const {
+    Storage storage(scratch, RowGroup::alone());
+    do_row_with<VRow, Storage, operation>(storage, math, row(begin), dx.row(begin), cols);
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP

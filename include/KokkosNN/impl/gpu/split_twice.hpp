@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_SPLIT_TWICE_HPP
+#define KOKKOSNN_IMPL_GPU_SPLIT_TWICE_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/gpu/row_in_team.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// split_row by two kernels, where no team waits for another: the first leaves (max, sum) of every part of every row in
+// memory, the second joins a row's and reads the parts again, from the last-level cache where few rows are all there
+// is.
+
+namespace KokkosNN::Impl {
+
+/// Which part of which row a team has, and how large parts are.
+struct RowShares {
+  std::int64_t cols;
+  int parts;           // of a row
+  std::int64_t share;  // elements of a part: whole packs
+
+  template <int V, class Row>
+  KOKKOS_INLINE_FUNCTION RowPart part(const Row& row, int rank, int number) const {
+    return RowPart::share<V>(row, cols, rank, share * number, share);
+  }
+};
+
+/// (max, sum) of part number p of row r goes to states[r * parts + p].
+template <int V, class Storage, class Math, class Source>
+struct ReduceParts {
+  using State = typename Math::State;
+
+  Source source;
+  Math math;
+  RowShares shares;
+  int scratch_level;
+  int scratch_bytes;
+  State* states;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const RowGroup group{team.team_rank(), team.team_size(), 0};
+    auto* pairs      = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
+    const int row    = team.league_rank() / shares.parts;
+    const int number = team.league_rank() - row * shares.parts;
+
+    const auto input = source.row(row);
+    const auto part  = shares.template part<V>(input, group.rank, number);
+    Storage storage(nullptr, group);
+    const State mine  = storage.reduce(input, part, math, group.lanes());
+    const State whole =
+        exchange(math, team, group, pairs, 0, merge_warp<sums_warps<Storage>>(math, mine, group.lanes()));
+    if (group.rank == 0) states[team.league_rank()] = whole;
+  }
+};
+
+/// Teams go through the parts backwards: what was read last is the likeliest to be in a cache. Of an operator with one
+/// value a row there is one team a row.
+template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+struct WriteParts {
+  using A        = typename Math::accumulator;
+  using State    = typename Math::State;
+  using Finisher = Finish<op>;
+
+  Source source;
+  Sink sink;
+  Math math;
+  RowShares shares;
+  int scratch_level;
+  int scratch_bytes;
+  const State* states;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const RowGroup group{team.team_rank(), team.team_size(), 0};
+    auto* pairs       = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
+    const int index   = team.league_size() - 1 - team.league_rank();
+    const int row     = Finisher::one_value_a_row ? index : index / shares.parts;
+    const auto output = output_row<Finisher>(sink, row);
+    const State* own  = states + std::int64_t(row) * shares.parts;
+
+    if constexpr (Finisher::one_value_a_row) {
+      const State all = join_parts(team, group, own, pairs);
+      if (group.rank == 0) sink.store(Finisher::value(math, all), output);
+    } else {
+      const auto input = source.row(row);
+      const int number = index - row * shares.parts;
+      const auto part  = shares.template part<V>(input, group.rank, number);
+      Storage storage(nullptr, group);
+      storage.load(input, part, math);
+      const State all   = completed(math, input, join_parts(team, group, own, pairs));
+      using FinishRow   = typename Finisher::template Row<Math, A>;
+      const auto finish = with_rounded_factor(finish_row<FinishRow>(math, all, all));
+      storage.write_from_input(output, part, math, finish);
+      write_others<V>(input, output, shares.cols, std::int64_t(number) * group.size + group.rank,
+                      std::int64_t(shares.parts) * group.size, math, finish);
+    }
+  }
+
+ private:
+  /// In the same order in every team.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION State join_parts(const Member& team, const RowGroup& group, const State* own,
+                                          State* pairs) const {
+    State all;
+    for (int p = group.rank; p < shares.parts; p += group.size) all = merge_two(math, all, own[p]);
+    return exchange(math, team, group, pairs, 0, merge_lanes(math, all, group.lanes()));
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_SPLIT_TWICE_HPP

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_HOST_PAIRS_HPP
+#define KOKKOSNN_IMPL_HOST_PAIRS_HPP
+
+#include <KokkosNN/impl/gpu/placement/pairs.hpp>
+#include <KokkosNN/impl/host/row_writer.hpp>
+#include <KokkosNN/impl/host/rows.hpp>
+#include <KokkosNN/impl/host/sums.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+// The storages with which host_rows is the gradients' kernel on a host.
+
+namespace KokkosNN::Impl {
+
+/// What keeps nothing of a row: it is read again, from a cache, to write.
+template <class Math>
+struct HostRereading {
+  using A                                 = typename Math::accumulator;
+  static constexpr bool keeps_rows        = false;
+  static constexpr bool has_own_reference = false;
+  static constexpr bool holds_pieces      = false;
+
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION A load(const Row&, const Piece&, A*, const Math&) const {
+    return A(0);
+  }
+};
+
+/// The two loops over a row of y and dy, or over a piece of one.
+template <class Math>
+struct PairLoops {
+  using A                    = typename Math::accumulator;
+  static constexpr int lanes = lanes_of<A>;
+
+  static constexpr bool has_products = HostTerms<Math>::in_double && Math::sums_products;
+  /// Shorter rows have no use for what adds products faster and joins them slower.
+  static constexpr int least_by_products = 128;
+  static constexpr int least_to_align    = 8 * lanes;
+  /// What is streamed waits for memory, for which a Xeon does not ask early enough by itself: sums of products ask for
+  /// what they read next, others for y, of which they read nothing. softmax_backward, 64 MiB a tensor on two cores,
+  /// GB/s, in brackets if not asked: x 64 24.6 (19.1), x 784 25.4 (21.9), x 1024 27.5 (22.1); log_softmax_backward x
+  /// 781 31 (26.5), x 1024 32.4 (28). On an EPYC as fast either way, but by 2 KiB ahead slower by a fifth.
+  static constexpr int ahead_bytes = 1024;
+  /// Longer rows don't ask for y: log_softmax_backward x 2048 on an EPYC 44 GB/s, asked 38, of bf16 36 and 24; though a
+  /// Xeon's x 4096 would have 28 instead of 26.
+  static constexpr int most_asked = 1024;
+
+  template <bool asks_ahead = false, class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
+    if constexpr (has_products) {
+      if (count >= least_by_products) return sum_by<HostProducts<Math>, asks_ahead>(y, dy, count);
+    }
+    return sum_by<HostTerms<Math>, asks_ahead>(y, dy, count);
+  }
+
+  /// Writes a row and sums the next one, not by products.
+  template <class Y, class D, class O, class FinishRow>
+  KOKKOS_FORCEINLINE_FUNCTION static auto write_and_sum(const Y* y, const D* dy, O* to, const Y* next_y,
+                                                        const D* next_dy, int count, const Math math,
+                                                        const FinishRow finish) {
+    static_assert(!has_products);
+    using Sums = HostTerms<Math>;
+    return total_of<Sums>(count, [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
+      add_to(sums, next_y + i, next_dy + i, n);
+      store_up_to(to + i, finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)), n);
+    });
+  }
+
+  /// What rows share is copied: compilers would read it again after every store.
+  template <class Y, class D, class O, class FinishRow>
+  KOKKOS_FORCEINLINE_FUNCTION static void write(const Y* y, const D* dy, O* to, int count, RowWriter<O>& writer,
+                                                const Math math, const FinishRow finish) {
+    const auto value = [&](int i, int n)
+                           KOKKOSNN_IMPL_INLINED { return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)); };
+    // y, dy and dx mostly lie alike: then whole cache lines are loaded as well. softmax_backward f32 x 781, 4 MiB a
+    // tensor on two cores, 111 GB/s, without 106; x 500 112 and 105.
+    const bool aligns = count >= least_to_align;
+    if constexpr (moves_two_vectors<Y, D, O>) {
+      const auto values = [&](int i) KOKKOSNN_IMPL_INLINED {
+        const TwoVectors<Y> a = load_two_vectors(y + i);
+        const TwoVectors<D> b = load_two_vectors(dy + i);
+        return TwoVectors<O>{finish(math, a.first, b.first), finish(math, a.second, b.second)};
+      };
+      writer.write_by_two(to, count, values, value, aligns);
+    } else {
+      writer.write(to, count, value, aligns);
+    }
+  }
+
+ private:
+  template <class Sums, bool asks_ahead, class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const Y* y, const D* dy, int count) {
+    const auto ask = [&](int i) KOKKOSNN_IMPL_INLINED {
+      if constexpr (asks_ahead && Math::sums_products) {
+        prefetch_line(reinterpret_cast<const char*>(y + i) + ahead_bytes);
+        prefetch_line(reinterpret_cast<const char*>(dy + i) + ahead_bytes);
+      } else if constexpr (asks_ahead) {
+        prefetch_line(y + i);
+      }
+    };
+    const auto add = [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
+      ask(i);
+      add_to(sums, y + i, dy + i, n);
+    };
+    if constexpr (moves_two_vectors<Y, D>) {
+      return total_of<Sums>(count, add, [&](Sums& first, Sums& second, int i) KOKKOSNN_IMPL_INLINED {
+        ask(i);
+        const TwoVectors<Y> a = load_two_vectors(y + i);
+        const TwoVectors<D> b = load_two_vectors(dy + i);
+        first.add(a.first, b.first);
+        second.add(a.second, b.second);
+      });
+    } else {
+      return total_of<Sums>(count, add);
+    }
+  }
+
+  template <class Sums, class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_to(Sums& sums, const Y* y, const D* dy, int n) {
+    n == lanes ? sums.add_from(y, dy) : sums.add(load_lanes(y, n, A(0)), load_lanes(dy, n, A(0)));
+  }
+
+  /// add(sums, i, n) for i = 0, lanes, 2 lanes, ..., of which n lanes count; in two chains of additions.
+  template <class Sums, class Add>
+  KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add) {
+    return total_of<Sums>(count, add, [&](Sums& first, Sums& second, int i) KOKKOSNN_IMPL_INLINED {
+      add(first, i, lanes);
+      add(second, i + lanes, lanes);
+    });
+  }
+
+  /// The same, two(first, second, i) adding two vectors.
+  template <class Sums, class Add, class AddTwo>
+  KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add, const AddTwo& two) {
+    Sums first, second;
+    int i = 0;
+    for (; i + 2 * lanes <= count; i += 2 * lanes) two(first, second, i);
+    if (i + lanes <= count) {
+      add(first, i, lanes);
+      i += lanes;
+    }
+    if (i < count) add(first, i, count - i);
+    return Sums::total(first, second);
+  }
+};
+
+/// Rows in memory at one distance.
+template <class T>
+struct StridedRows {
+  T* base;
+  std::int64_t stride;
+
+  KOKKOS_FORCEINLINE_FUNCTION T* operator()(std::int64_t l) const { return base + l * stride; }
+};
+
+/// Pairs of rows of one piece, of Y and D to O in memory, by loops with nothing else in them: what is done once a row
+/// is as much as that of 64 columns or more. A row's bits don't depend on how many of the others exist.
+template <class Math, class FinishRow, class Y, class D, class O>
+struct ShortPairs {
+  using A                    = typename Math::accumulator;
+  using Loops                = PairLoops<Math>;
+  using Ys                   = StridedRows<const Y>;
+  using Ds                   = StridedRows<const D>;
+  using Out                  = StridedRows<O>;
+  static constexpr int lanes = lanes_of<A>;
+  static constexpr int rows  = HostRowSums<Math>::rows;
+
+  /// Short rows are summed some at a time and then written, so that the end of a sum holds nothing up; what is read
+  /// twice is a quarter of the first-level cache. softmax_backward, f32, 4 MiB a tensor on two cores, GB/s, in brackets
+  /// with one row summed while the one before is written: x 32 89 (75), x 64 103 (87), x 256 119 (113), x 400 123 (117).
+  /// By 4 KiB x 400 93 instead of 104, by 16 KiB x 256 83 instead of 90. Longer rows are summed one ahead.
+  static constexpr int block_bytes   = 8192;
+  static constexpr int most_in_block = 32;
+  /// What is not a sum of products goes on from here on while the row before is written: log_softmax_backward x 512 82,
+  /// in blocks 79; x 256 71 and 79.
+  static constexpr int least_at_once = 512;
+
+  KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, RowWriter<O>& writer,
+                                           const Ys y, const Ds dy, const Out out) {
+    const bool streams = writer.streams();
+    std::int64_t r     = 0;
+    if (cols == lanes && !streams) {
+      r = write_vectors<false>(math, count, y, dy, out);
+    } else if (cols == lanes && elements_to_boundary(out.base) == 0 && out.stride % lanes == 0) {
+      r = write_vectors<true>(math, count, y, dy, out);
+    }
+    const bool at_once = !Loops::has_products && !moves_two_vectors<Y, D, O> && !streams && cols >= least_at_once;
+    const int in_block = std::min(most_in_block, block_bytes / (cols * int(sizeof(Y) + sizeof(D))));
+    if (!streams && !at_once && in_block > 1) {
+      for (; r < count; r += in_block) {
+        const std::int64_t left = count - r;
+        write_block(math, left < in_block ? static_cast<int>(left) : in_block, cols, {y(r), y.stride},
+                    {dy(r), dy.stride}, {out(r), out.stride});
+      }
+      return;
+    }
+    if (r == count) return;
+    const bool asks = streams && (Math::sums_products || cols <= Loops::most_asked);
+    const auto sum  = [&](std::int64_t l) KOKKOSNN_IMPL_INLINED {
+      return asks ? Loops::template sum<true>(y(l), dy(l), cols) : Loops::sum(y(l), dy(l), cols);
+    };
+    auto total = sum(r);
+    if constexpr (!Loops::has_products) {
+      for (; at_once && r + 1 < count; ++r) {
+        total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, math, FinishRow(math, {total}));
+      }
+    }
+    for (; r < count; ++r) {
+      Loops::write(y(r), dy(r), out(r), cols, writer, math, FinishRow(math, {total}));
+      if (r + 1 < count) total = sum(r + 1);
+    }
+  }
+
+ private:
+  /// Up to `most_in_block` rows.
+  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Math& math, int count, int cols, const Ys& y, const Ds& dy,
+                                                      const Out& out) {
+    decltype(Loops::sum(y(0), dy(0), cols)) totals[most_in_block];
+    for (int l = 0; l < count; ++l) totals[l] = Loops::sum(y(l), dy(l), cols);
+    RowWriter<O> writer(false, false);  // of which the compiler sees that: x 64 106 GB/s, with the caller's 102
+    for (int l = 0; l < count; ++l) {
+      Loops::write(y(l), dy(l), out(l), cols, writer, math, FinishRow(math, {totals[l]}));
+    }
+  }
+
+  /// Rows of one vector; how many were written. (Inlined twice, the loop in cache takes a seventh longer.)
+  template <bool streams>
+  __attribute__((noinline)) static std::int64_t write_vectors(const Math math, std::int64_t count, const Ys y,
+                                                              const Ds dy, const Out out) {
+    std::int64_t r = 0;
+    for (; r + rows <= count; r += rows) {
+      write_vectors<streams>(math, {y(r), y.stride}, {dy(r), dy.stride}, {out(r), out.stride});
+    }
+    return r;
+  }
+
+  /// As many rows of one vector as a vector of their sums has lanes: what is done once a row, the join of its lanes, is
+  /// done for all of them at once.
+  template <bool streams>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Math& math, const Ys& y, const Ds& dy, const Out& out) {
+    HostRowSums<Math> sums;
+    KOKKOSNN_IMPL_UNROLL
+    for (int l = 0; l < rows; ++l) {
+      HostTerms<Math> terms;
+      terms.add_from(y(l), dy(l));
+      sums.set(l, terms);
+    }
+    TwoWords<A> words[rows];
+    sums.join(words);
+    FinishRow finish(math, {});
+    KOKKOSNN_IMPL_UNROLL
+    for (int l = 0; l < rows; ++l) {
+      finish.sum = words[l];
+      const Vector<A> dx = finish(math, load_vector(y(l)), load_vector(dy(l)));
+      if constexpr (streams) {
+        stream_vector(out(l), dx);
+      } else {
+        store_vector(out(l), dx);
+      }
+    }
+  }
+};
+
+/// The gradients that sum over a row.
+template <int V, class Math, class Source>
+struct HostPairs : HostRereading<Math> {
+  using A      = typename Math::accumulator;
+  using Y      = typename decltype(Source::y)::value_type;
+  using D      = typename decltype(Source::dy)::value_type;
+  using AnyRow = PairOnlineStorage<Y, D, A, V, 4>;
+  using Loops  = PairLoops<Math>;
+
+  static constexpr bool has_row_loops = true;
+  template <class Row>
+  static constexpr bool is_plain =
+      !GivesItsPacks<Row, V> && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
+
+  /// Rows `first` to `last`, of one piece each, by loops without anything else in them where vectors of them lie in
+  /// memory; says whether they do.
+  template <class FinishRow, class Rows, class Sink, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION static bool write_rows(const Math& math, const Rows& rows, const Sink& sink,
+                                                     std::int64_t first, std::int64_t last, int cols, Writer& writer) {
+    using Row     = decltype(rows.row(0));
+    using SinkRow = decltype(sink.row(0));
+    if constexpr (is_plain<Row> && VectorsOf<SinkRow, A>) {
+      const Row row        = rows.row(first);
+      const SinkRow output = sink.row(first);
+      const bool is_unit   = row.y.stride == 1 && row.dy.stride == 1 && output.stride == 1;
+      const std::int64_t y = rows.y.map.only_stride(), dy = rows.dy.map.only_stride(), dx = sink.map.only_stride();
+      if (is_unit && y != 0 && dy != 0 && dx != 0) {
+        using O = typename SinkRow::value_type;
+        ShortPairs<Math, FinishRow, Y, D, O>::write(math, last - first, cols, writer, {row.y.base, y},
+                                                    {row.dy.base, dy}, {output.base, dx});
+        return true;
+      }
+    }
+    return false;
+  }
+
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A*, const Math& math, A,
+                                                          NextPiece<A>&) const {
+    if constexpr (is_plain<Row>) {
+      if (row.y.stride == 1 && row.dy.stride == 1) {
+        return {Loops::sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count)};
+      }
+    }
+    return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), math, 1);
+  }
+
+  template <class Row, class SinkRow, class FinishRow, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A*, const Math& math,
+                                         const FinishRow& finish, Writer& writer) const {
+    if constexpr (is_plain<Row> && VectorsOf<SinkRow, A>) {
+      if (row.y.stride == 1 && row.dy.stride == 1 && sink.stride == 1) {
+        return Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, sink.base + piece.begin, piece.count,
+                            writer, math, finish);
+      }
+    }
+    AnyRow(nullptr, RowGroup::alone()).write(row, sink, piece.part(), math, finish);
+  }
+};
+
+/// Each result depends on one element and on values a row.
+template <int V, class Math, class Source>
+struct HostElements : HostRereading<Math> {
+  using A      = typename Math::accumulator;
+  using X      = typename decltype(Source::x)::value_type;
+  using AnyRow = ElementwiseStorage<X, A, V, 4>;
+
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece&, A*, const Math&, A,
+                                                          NextPiece<A>&) const {
+    return row.scalars;
+  }
+
+  template <class Row, class SinkRow, class FinishRow, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A*, const Math& math,
+                                         const FinishRow& finish, Writer& writer) const {
+    if constexpr (VectorsOf<decltype(Row::x), A> && VectorsOf<SinkRow, A>) {
+      if (row.x.stride == 1 && sink.stride == 1) {
+        const auto* const x = row.x.base + piece.begin;
+        return writer.write(sink.base + piece.begin, piece.count,
+                            [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish(math, load_up_to(x + i, n)); });
+      }
+    }
+    AnyRow(nullptr, RowGroup::alone()).write(row, sink, piece.part(), math, finish);
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_HOST_PAIRS_HPP

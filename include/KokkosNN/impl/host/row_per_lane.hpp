@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_HOST_ROW_PER_LANE_HPP
+#define KOKKOSNN_IMPL_HOST_ROW_PER_LANE_HPP
+
+#include <KokkosNN/impl/host/sums.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+// Rows side by side, one a lane of a host's vectors: nothing is ever joined across lanes. What is computed once a row
+// is computed lane by lane, by the functions of all kernels, and its results are put side by side.
+
+namespace KokkosNN::Impl {
+
+/// Room for n objects, which are made where they are.
+template <class T, int n>
+class RawArray {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION T& operator[](int i) {
+    return *reinterpret_cast<T*>(m_bytes + static_cast<std::size_t>(i) * sizeof(T));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION const T& operator[](int i) const {
+    return *reinterpret_cast<const T*>(m_bytes + static_cast<std::size_t>(i) * sizeof(T));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void* at(int i) { return m_bytes + static_cast<std::size_t>(i) * sizeof(T); }
+
+ private:
+  alignas(T) unsigned char m_bytes[sizeof(T) * n];
+};
+
+/// Aggregates of numbers of A, one a lane, as one aggregate of vectors.
+template <class A, class Wide, class Narrow>
+KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Narrow, lanes_of<A>>& narrow) {
+  static_assert(sizeof(Wide) == sizeof(Narrow) * lanes_of<A>);
+  constexpr int words = sizeof(Narrow) / sizeof(A);
+  BitsOf<A> from[lanes_of<A>][words], to[words][lanes_of<A>];
+  std::memcpy(from, &narrow, sizeof from);
+  for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int w = 0; w < words; ++w) to[w][l] = from[l][w];
+  }
+  std::memcpy(static_cast<void*>(&wide), to, sizeof to);
+}
+
+/// The other way round.
+template <class A, class Wide, class Narrow>
+KOKKOS_FORCEINLINE_FUNCTION void take_apart(const Wide& wide, RawArray<Narrow, lanes_of<A>>& narrow) {
+  static_assert(sizeof(Wide) == sizeof(Narrow) * lanes_of<A>);
+  constexpr int words = sizeof(Narrow) / sizeof(A);
+  BitsOf<A> from[words][lanes_of<A>], to[lanes_of<A>][words];
+  std::memcpy(from, &wide, sizeof from);
+  for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int w = 0; w < words; ++w) to[l][w] = from[w][l];
+  }
+  std::memcpy(narrow.at(0), to, sizeof to);
+}
+
+/// What is known of rows side by side: what RowState is to one.
+template <class Math>
+struct LaneState {
+  using A = typename Math::accumulator;
+  using T = Vector<A>;
+
+  T reference;
+  ExpReference<T> at;  ///< of what is kept, its references being finite
+  TwoWords<T> sum;
+
+  KOKKOS_FORCEINLINE_FUNCTION LaneState(const Math& math, const T& max)
+      : reference(math.exp.reference_of(max)), at(math.exp.at(finite_reference(reference))), sum{T{}, T{}} {}
+
+  /// Each lane's own.
+  KOKKOS_FORCEINLINE_FUNCTION void store(typename Math::State* states) const {
+    A references[lanes_of<A>];
+    typename Math::wide_sum each[lanes_of<A>];
+    store_vector(references, reference);
+    HostSums<Math>::join_words(sum, each);
+    for (int l = 0; l < lanes_of<A>; ++l) states[l] = {references[l], each[l]};
+  }
+};
+
+/// The state of rows of which `count` logits lie at held, held + stride, ..., the largest being `max`; the exponentials
+/// take their place if `keeps`.
+template <bool keeps, SumFor use, class Math, class A = typename Math::accumulator>
+KOKKOS_FORCEINLINE_FUNCTION LaneState<Math> reduce_side_by_side(const Math& math, A* held, std::int64_t count,
+                                                                std::int64_t stride, const Vector<A>& max) {
+  using T = Vector<A>;
+  LaneState<Math> state(math, max);
+  HostSums<Math> sums;
+  const auto exponential = [&](std::int64_t c) KOKKOSNN_IMPL_INLINED {
+    const T e = math.exp.template term_of_difference<use>(load_vector(held + c * stride) - state.at.base, state.at);
+    if constexpr (keeps) store_vector(held + c * stride, e);
+    return e;
+  };
+  std::int64_t c = 0;
+  for (; c + 4 <= count; c += 4) {
+    const T a = exponential(c), b = exponential(c + 1);
+    const T d = exponential(c + 2), e = exponential(c + 3);
+    sums.add((a + b) + (d + e));
+  }
+  for (; c < count; ++c) sums.add(exponential(c));
+  state.sum = sums.words();
+  return state;
+}
+
+/// What the results of rows side by side are made with; row(l) is that of lane l.
+template <class Finisher, class Math, class F>
+KOKKOS_FORCEINLINE_FUNCTION auto finish_lanes(const F& row) {
+  using A      = typename Math::accumulator;
+  using Narrow = typename Finisher::template Row<Math, A>;
+  using Wide   = typename Finisher::template Row<Math, Vector<A>>;
+  RawArray<Narrow, lanes_of<A>> narrow;
+  for (int l = 0; l < lanes_of<A>; ++l) new (narrow.at(l)) Narrow(row(l));
+  RawArray<Wide, 1> wide;
+  put_side_by_side<A>(wide[0], narrow);
+  return wide[0];
+}
+
+/// The same of the lanes' states.
+template <class Finisher, class Math>
+KOKKOS_FORCEINLINE_FUNCTION auto finish_states(const Math& math, const typename Math::State* states) {
+  using Narrow = typename Finisher::template Row<Math, typename Math::accumulator>;
+  return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+}
+
+/// The same of rows that are kept relative to their own state.
+template <class Finisher, class Math, class A = typename Math::accumulator>
+KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneState<Math>& state) {
+  using T = Vector<A>;
+  if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
+    return typename Finisher::template Row<Math, T>(math, state.at, split_sum<T>(state.sum));
+  } else {
+    typename Math::State states[lanes_of<A>];
+    state.store(states);
+    return finish_states<Finisher>(math, states);
+  }
+}
+
+/// What is known of rows side by side whose columns come by some at a time. Exponentials are relative to a reference
+/// that is raised once a logit is far above it, which is seldom.
+template <class Math>
+class RunningLanes {
+ public:
+  using A = typename Math::accumulator;
+  using T = Vector<A>;
+
+  static constexpr int columns = 8;  ///< that come by at a time
+
+  explicit RunningLanes(const Math& math)
+      : m_state(math, splat<T>(-Kokkos::Experimental::infinity_v<A>)), m_highest(m_state.reference) {}
+
+  /// What exponentials are relative to at present.
+  KOKKOS_FORCEINLINE_FUNCTION const T& reference() const { return m_state.reference; }
+
+  /// The next columns and their exponentials.
+  template <SumFor use>
+  KOKKOS_FORCEINLINE_FUNCTION void take(const Math& math, const T (&x)[columns], T (&e)[columns]) {
+    const T max =
+        largest(largest(largest(x[0], x[1]), largest(x[2], x[3])), largest(largest(x[4], x[5]), largest(x[6], x[7])));
+    if (is_any_above(max, m_highest)) raise(math, max);
+    const ExpReference<T> at = m_state.at;
+    if (m_is_power) {
+      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(x[i], at);
+    } else {
+      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(difference<use>(x[i]), at);
+    }
+    add(((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7])));
+  }
+
+  /// What results are made with, from logits or from exponentials relative to the last reference.
+  template <class Finisher>
+  auto finish(const Math& math) const {
+    if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
+      return finish_own_lanes<Finisher>(math, m_state);
+    } else {
+      typename Math::State states[lanes_of<A>];
+      store(math, states);
+      return finish_states<Finisher>(math, states);
+    }
+  }
+  /// Makes exponentials that are relative to an earlier reference relative to the last one.
+  KOKKOS_FORCEINLINE_FUNCTION void bring_up(const Math& math, const T& earlier, A* exponentials, int count) const {
+    if (!is_any_above(m_state.reference, earlier)) return;
+    const auto by = rescalings(math, earlier, m_state.reference);
+    for (int i = 0; i < count; ++i) {
+      A* const at = exponentials + i * lanes_of<A>;
+      store_vector(at, by.of(load_vector(at)));
+    }
+  }
+
+  /// Each lane's own. Where a logarithm is taken of a sum far above its reference, both would cancel.
+  void store(const Math& math, typename Math::State* states) const {
+    m_state.store(states);
+    for (int l = 0; l < lanes_of<A>; ++l) {
+      const A sum = static_cast<A>(states[l].sum);
+      if (sum >= A(2) && Kokkos::isfinite(sum) && math.exp.has_power(states[l].reference)) {
+        states[l] = math.exp.at_its_sum(states[l].reference, states[l].sum);
+      }
+    }
+  }
+
+ private:
+  /// The power of two that an exponential may reach before the reference is raised: Gaussian rows never get there.
+  static constexpr A headroom = 8;
+
+  LaneState<Math> m_state;
+  T m_highest;             // logit that is not far above the reference
+  bool m_is_power = true;  // all references are, and nothing is to be subtracted
+
+  template <SumFor use>
+  KOKKOS_FORCEINLINE_FUNCTION T difference(const T& x) const {
+    const T d = x - m_state.at.base;
+    if constexpr (!finds_infinity<use, Math>) return d;
+    return m_state.at.base == splat<T>(Kokkos::Experimental::infinity_v<A>) ? zero_of_number(x) : d;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static T largest(const T& a, const T& b) { return max_ignoring_nan(a, b); }
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(const T& terms) {
+    if constexpr (Math::accuracy == ExpAccuracy::full) {
+      m_state.sum = m_state.sum + TwoWords<T>{terms, T{}};
+    } else {
+      m_state.sum.high += terms;
+    }
+  }
+
+  __attribute__((noinline)) void raise(const Math& math, const T& max) {
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    const T reference    = max > m_highest ? math.exp.reference_of(max) : m_state.reference;
+    m_state.sum          = rescalings(math, m_state.reference, reference).of(m_state.sum);
+    m_state.reference    = reference;
+    m_state.at           = math.exp.at(finite_reference(reference));
+    const T far          = (m_state.at.exponent + splat<T>(headroom)) * splat<T>(math.exp.inverse);
+    m_is_power           = !is_any_above(m_state.at.base, T{}) && !is_any_above(T{}, m_state.at.base);
+    m_highest            = m_state.at.base == T{} ? far : m_state.at.base;
+    m_highest            = reference == splat<T>(-infinity) ? reference : m_highest;
+  }
+
+  static auto rescalings(const Math& math, const T& from, const T& to) {
+    return math.exp.rescalings(finite_reference(from), finite_reference(to));
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_HOST_ROW_PER_LANE_HPP

@@ -1,0 +1,786 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_HOST_ROWS_HPP
+#define KOKKOSNN_IMPL_HOST_ROWS_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/host/row_per_lane.hpp>
+#include <KokkosNN/impl/host/row_writer.hpp>
+#include <KokkosNN/impl/host/sums.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+// vector_lanes, team_registers, team_scratch and team_online on a host. A row is cut into pieces that stay in the
+// first-level cache, and a thread goes through a piece by few loops of vectors; short rows are taken many at a time, so
+// that what is done once a row, one long chain of scalar instructions, is in flight for several of them. Each piece has
+// its own state, and they are joined in the order of the columns: no bit depends on which thread had which piece. What
+// a piece's loops do is the storage's:
+//
+//   storage.load(row, piece, held, math)                  -> what `reduce` wants to know: the largest logit, or nothing
+//   storage.reduce(row, piece, held, math, loaded, next)  -> the piece's state; does what it can for the next piece
+//   storage.write(row, sink, piece, held, math, finish, writer)
+
+namespace KokkosNN::Impl {
+
+/// Columns of a row.
+struct Piece {
+  std::int64_t begin;
+  int count;
+
+  KOKKOS_FORCEINLINE_FUNCTION RowPart part() const { return {{begin, begin + count}, 0, false}; }
+};
+
+/// Elements that will be wanted, if they lie in memory.
+struct Ahead {
+  const void* address;
+  int element_bytes;
+
+  /// Asks for the cache lines of n of them.
+  KOKKOS_FORCEINLINE_FUNCTION void ask(int first, int n) const {
+    prefetch_elements<host_line>(static_cast<const char*>(address) + std::ptrdiff_t(first) * element_bytes,
+                                 n * element_bytes);
+  }
+};
+
+/// What `reduce` can do for the piece behind, waiting for memory while it computes: find its largest logit, or else ask
+/// for its cache lines.
+template <class A>
+struct NextPiece {
+  const A* logits = nullptr;  ///< to be taken as they are
+  int count       = 0;        ///< of them, at most as many as this piece has
+  A max           = {};       ///< the largest of them
+  Ahead ahead;                ///< where it lies, if there are no logits
+
+  /// What load(first) says of a piece of so many elements from `first` on, where that is not known already.
+  template <class Load>
+  KOKKOS_FORCEINLINE_FUNCTION A known_or(int elements, const Load& load) const {
+    if (logits == nullptr) return load(0);
+    return count < elements ? max_ignoring_nan(max, load(count)) : max;
+  }
+};
+
+/// A row that lies in memory, from where vectors of A are loaded, if its elements are neighbours.
+template <class Row, class A>
+concept VectorsOf = lanes_of<A> > 1 && requires(const Row& row) {
+  row.base;
+  row.stride;
+  requires std::is_same_v<accumulator_t<typename Row::value_type>, A>;
+};
+
+/// One that lies there as A.
+template <class Row, class A>
+concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typename Row::value_type>, A>;
+
+/// Whether elements lie in memory as they are computed with.
+template <class X>
+inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
+
+struct JoinMaxima {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return max_ignoring_nan(a, b);
+  }
+};
+
+/// Softmax and its kin. `keeps`: what was loaded, or its exponentials, stays until it is written; otherwise it is loaded
+/// and computed anew.
+template <RowOperator op, int V, class Math, bool keeps>
+struct HostLogits {
+  using A                                  = typename Math::accumulator;
+  using T                                  = Vector<A>;
+  static constexpr int lanes               = lanes_of<A>;
+  static constexpr bool keeps_rows         = keeps;
+  static constexpr bool has_own_reference  = keeps;
+  static constexpr bool holds_pieces       = true;
+  static constexpr bool keeps_exponentials = keeps && Finish<op>::keeps_exponentials;
+
+  /// What is not read again from where it lies is copied to `held`, its last vector filled up with -inf.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Math& math) const {
+    if constexpr (VectorsOf<Row, A>) {
+      if (row.stride == 1) {
+        return fold_lanes(load_from(row.base + piece.begin, piece.count, held, math), JoinMaxima{});
+      }
+    }
+    return load_packs(row, piece, held, math);
+  }
+
+  /// From memory; the largest logits by lanes.
+  template <class X>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Math& math) {
+    return math.sign < A(0) ? load_vectors<true>(from, count, held) : load_vectors<false>(from, count, held);
+  }
+  /// Whether `load_from` copies nothing.
+  template <class X>
+  KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Math& math) {
+    return is_accumulator<X> && !(math.sign < A(0));
+  }
+
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A* held, const Math& math,
+                                                          A max, NextPiece<A>& next) const {
+    const A reference   = math.exp.reference_of(max);
+    const auto at       = math.exp.at(finite_reference(reference));
+    const A* const from = loaded(row, piece, held, math);
+    const auto state_of = [&](const HostSums<Math>& sums) -> typename Math::State {
+      return {reference, is_infinite<sum_for<op>, Math>(at) ? one_of_numbers(from, piece.count) : sums.total()};
+    };
+    if (next.logits == nullptr) return state_of(sums_of(from, held, piece.count, math, at, next.ahead));
+    T next_max;
+    const auto sums = sums_of(from, held, piece.count, math, at, next.logits, next.count, next_max);
+    next.max        = fold_lanes(next_max, JoinMaxima{});
+    return state_of(sums);
+  }
+
+  template <class Row, class SinkRow, class FinishRow, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A* held,
+                                         const Math math, const FinishRow finish, Writer& writer) const {
+    if constexpr (keeps_exponentials) {
+      write_values(sink, piece, writer, held,
+                   [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return finish(math, kept); });
+      return;
+    }
+    const A* const from = loaded(row, piece, held, math);
+    if (!keeps && from == held) load(row, piece, held, math);
+    write_values(sink, piece, writer, from, [&](const auto& x) KOKKOSNN_IMPL_INLINED {
+      if constexpr (keeps) return finish(math, x);
+      if constexpr (!keeps) return finish.from_input(math, x);
+    });
+  }
+
+  /// Of `count` logits; the exponentials go to `held` if they are kept. Asks for as many elements ahead.
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_of(const A* from, A* held, int count, const Math& math,
+                                                            const ExpReference<A>& reference, const Ahead& ahead) {
+    return sums_beside(from, held, count, math, reference,
+                       [&](int i, int, int n) KOKKOSNN_IMPL_INLINED { ahead.ask(i, n); });
+  }
+
+  /// The same, and the largest ones, by lanes, of `next_count` logits that will be wanted next, at most as many. Asks
+  /// for those a piece behind: a load that waits for memory holds up the exponentials (4096 x 4096 softmax on two cores
+  /// 25 GB/s, with it 40).
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_of(const A* from, A* held, int count, const Math& math,
+                                                            const ExpReference<A>& reference, const A* next,
+                                                            int next_count, T& next_max) {
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    T max[4];
+    for (T& m : max) m = splat<T>(-infinity);
+    const auto sums = sums_beside(from, held, count, math, reference, [&](int i, int k, int n) KOKKOSNN_IMPL_INLINED {
+      prefetch_elements<host_line>(next + i + host_piece(sizeof(A)), n);
+      if (const int left = next_count - i; left > 0) {
+        max[k] = max_ignoring_nan(max[k], load_up_to(next + i, std::min(n, left), -infinity));
+      }
+    });
+    next_max        = max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
+    return sums;
+  }
+
+ private:
+  using W = typename Math::wide_sum;
+
+  /// The sum of logits with +inf, where that is a number unless one of them is not.
+  static W one_of_numbers(const A* logits, int count) {
+    for (int i = 0; i < count; ++i) {
+      if (logits[i] != logits[i]) return W{logits[i]};
+    }
+    return W{A(1)};
+  }
+
+  /// beside(i, k, n) for each vector, at i, of which n lanes count, k being 0 to 3.
+  template <class Beside>
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_beside(const A* from, A* held, int count, const Math& math,
+                                                                const ExpReference<A>& reference,
+                                                                const Beside& beside) {
+    HostSums<Math> sums;
+    const auto exp         = math.exp;  // a copy: what is read through a reference is read again after every store
+    const auto at          = splat_reference<T>(reference);
+    const auto exponential = [&](int i, int k) KOKKOSNN_IMPL_INLINED {
+      const T e = exp.template term_of_difference<sum_for<op>>(load_vector(from + i), at);
+      if constexpr (keeps_exponentials) store_vector(held + i, e);
+      beside(i, k, lanes);
+      return e;
+    };
+    int i = 0;
+    if (reference.base == A(0)) {  // nearly always
+      for (; i + 4 * lanes <= count; i += 4 * lanes) {
+        const T a = exponential(i, 0), b = exponential(i + lanes, 1);
+        const T c = exponential(i + 2 * lanes, 2), d = exponential(i + 3 * lanes, 3);
+        sums.add((a + b) + (c + d));
+      }
+    }
+    for (; i < count; i += lanes) {
+      const int n = count - i < lanes ? count - i : lanes;
+      const T x   = load_up_to(from + i, n, -Kokkos::Experimental::infinity_v<A>);
+      const T e   = exp.template term_of_difference<sum_for<op>>(x - at.base, at);
+      if constexpr (keeps_exponentials) store_up_to(held + i, e, n);
+      beside(i, 0, n);
+      sums.add(e);
+    }
+    return sums;
+  }
+
+  /// Where the logits of a piece are once it was loaded.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
+                                                     const Math& math) {
+    if constexpr (MemoryOf<Row, A>) {
+      if (row.stride == 1 && stays<A>(math)) return row.base + piece.begin;
+    }
+    return held;
+  }
+
+  template <bool negates, class X>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const X* from, int count, A* held) {
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    T max[4];
+    for (T& m : max) m = splat<T>(-infinity);
+    const auto take = [&](int i, int k, T x, int n) KOKKOSNN_IMPL_INLINED {
+      if constexpr (negates) x = -x;
+      if constexpr (negates || !is_accumulator<X>) store_up_to(held + i, x, n);
+      max[k] = max_ignoring_nan(max[k], x);
+    };
+    int i = 0;
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+      take(i, 0, load_vector(from + i), lanes);
+      take(i + lanes, 1, load_vector(from + i + lanes), lanes);
+      take(i + 2 * lanes, 2, load_vector(from + i + 2 * lanes), lanes);
+      take(i + 3 * lanes, 3, load_vector(from + i + 3 * lanes), lanes);
+    }
+    for (; i + lanes <= count; i += lanes) take(i, 0, load_vector(from + i), lanes);
+    if (i < count) take(i, 1, load_lanes(from + i, count - i, negates ? infinity : -infinity), count - i);
+    return max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
+  }
+
+  /// Any row, by packs as all kernels load them.
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION static A load_packs(const Row& row, const Piece& piece, A* held, const Math& math) {
+    const auto stretch = row.template from<V>(piece.begin);
+    const int end      = (piece.count + lanes - 1) / lanes * lanes;
+    A max              = -Kokkos::Experimental::infinity_v<A>;
+    for (int c = 0; c < piece.count; c += V) {
+      Tile<A, V, 1> tile;
+      tile.load(stretch, PackWalk{c, V, 0}, Window{piece.count}, math);
+      max             = max_ignoring_nan(max, tile.max());
+      const int count = end - c < V ? end - c : V;
+      for (int v = 0; v < count; ++v) held[c + v] = tile.pack[0][v];
+    }
+    return max;
+  }
+
+  template <class SinkRow, class Writer, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const SinkRow& sink, const Piece& piece, Writer& writer,
+                                                       const A* from, const Value& value) {
+    if constexpr (VectorsOf<SinkRow, A>) {
+      if (sink.stride == 1) {
+        return writer.write(sink.base + piece.begin, piece.count,
+                            [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
+      }
+    }
+    using Y            = typename SinkRow::value_type;
+    const auto stretch = sink.template from<V>(piece.begin);
+    for (int c = 0; c < piece.count; c += V) {
+      const int count = piece.count - c < V ? piece.count - c : V;
+      A values[V + lanes];
+      for (int v = 0; v < count; v += lanes) {
+        store_vector(values + v, value(load_up_to(from + c + v, count - v < lanes ? count - v : lanes)));
+      }
+      Pack<Y, V> result{};
+      for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
+      stretch.template store_pack<V>(result, c, Window{piece.count});
+    }
+  }
+};
+
+/// Rows of few columns, as many as there are lanes, turned: one a lane. A row's bits don't depend on how many of the
+/// others exist.
+template <RowOperator op, class Math>
+struct NarrowRows {
+  using A                          = typename Math::accumulator;
+  using T                          = Vector<A>;
+  using Finisher                   = Finish<op>;
+  static constexpr int lanes       = lanes_of<A>;
+  static constexpr int most_cols   = 2 * lanes;
+  static constexpr bool keeps      = [] {
+    if constexpr (requires { Finisher::keeps_exponentials; }) return Finisher::keeps_exponentials;
+    return false;
+  }();
+
+  /// `in(l)`, `out(l)`: where a row begins.
+  template <class In, class Out>
+  KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, bool streams, const In& in,
+                                             const Out& out) {
+    T held[most_cols];
+    const auto finish = finish_own_lanes<Finisher>(math, reduce(math, rows, cols, held, in));
+    for (int begin = 0; begin < cols; begin += lanes) {
+      const int count = cols - begin < lanes ? cols - begin : lanes;
+      T tile[lanes];
+      for (int c = 0; c < lanes; ++c) tile[c] = finish(math, held[begin + c]);
+      transpose<A>(tile);
+      for (int l = 0; l < rows; ++l) {
+        auto* const to = out(l) + begin;
+        if (count < lanes) {
+          store_lanes(to, tile[l], count);
+        } else if (streams && elements_to_boundary(to) == 0) {
+          stream_vector(to, tile[l]);
+        } else {
+          store_vector(to, tile[l]);
+        }
+      }
+    }
+  }
+
+  template <class In>
+  KOKKOS_FORCEINLINE_FUNCTION static LaneState<Math> reduce(const Math& math, int rows, int cols, T (&held)[most_cols],
+                                                            const In& in) {
+    const A pad = math.template pad<A>();
+    T max       = splat<T>(-Kokkos::Experimental::infinity_v<A>);
+    for (int begin = 0; begin < cols; begin += lanes) {
+      const int count = cols - begin < lanes ? cols - begin : lanes;
+      T tile[lanes];
+      if (count == lanes && rows == lanes) {
+        for (int l = 0; l < lanes; ++l) tile[l] = load_vector(in(l) + begin);
+      } else {
+        for (int l = 0; l < lanes; ++l) {
+          tile[l] = l < rows ? load_lanes(in(l) + begin, count, pad) : splat<T>(pad);
+        }
+      }
+      transpose<A>(tile);
+      for (int c = 0; c < lanes; ++c) {
+        const T x       = tile[c] * splat<T>(math.sign);
+        held[begin + c] = x;
+        max             = max_ignoring_nan(max, x);
+      }
+    }
+    return reduce_side_by_side<keeps, sum_for<op>>(math, reinterpret_cast<A*>(held), cols, lanes, max);
+  }
+};
+
+/// Rows of not very many columns, as many as there are lanes. What is done once a row is done for all of them at once:
+/// the last vectors of each row's maximum and sum are turned and joined lane by lane.
+template <RowOperator op, class Storage, class Math>
+struct LaneRows {
+  using A                    = typename Math::accumulator;
+  using T                    = Vector<A>;
+  using Narrow               = typename Finish<op>::template Row<Math, A>;
+  static constexpr int lanes = lanes_of<A>;
+
+  /// The largest logits of each row, by lanes; where they are not known yet.
+  struct Maxima {
+    T of_row[lanes];
+    bool are_known = false;
+  };
+
+  /// `held` has room for the rows, each up to a whole vector. Finds the `maxima` of the rows that come next, next(l),
+  /// if there are as many.
+  template <class In, class Out, class Writer>
+  KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, Writer& writer, const In& in,
+                                             const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
+    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+    using X              = std::remove_cvref_t<decltype(*in(0))>;
+    using Y              = std::remove_cvref_t<decltype(*out(0))>;
+    const int padded     = (cols + lanes - 1) / lanes * lanes;
+    const bool stays     = Storage::template stays<X>(math);
+    // In their results' place, as `memory_of_result`; rows of 64 columns would take 3 % longer.
+    const bool in_place = is_accumulator<Y> && !writer.streams() && cols == padded && cols >= 8 * lanes;
+    const auto held_row = [&](int l) {
+      if constexpr (is_accumulator<Y>) {
+        if (in_place) return out(l);
+      }
+      return held + l * padded;
+    };
+    T high[lanes], low[lanes];
+    for (int l = 0; l < lanes; ++l) {
+      high[l] = maxima.are_known ? maxima.of_row[l]
+                : l < rows       ? Storage::load_from(in(l), cols, held_row(l), math)
+                                 : splat<T>(-infinity);
+    }
+    transpose<A>(high);
+    for (int l = 1; l < lanes; ++l) high[0] = max_ignoring_nan(high[0], high[l]);
+    maxima.are_known = has_next && stays;
+
+    LaneState<Math> state(math, high[0]);
+    RawArray<ExpReference<A>, lanes> at;
+    take_apart<A>(state.at, at);
+    for (int l = 0; l < lanes; ++l) {
+      HostSums<Math> sums;
+      if (l < rows) {
+        const A* const from = logits_of<X>(stays, in, held_row, l);
+        const Ahead ahead{has_next ? static_cast<const void*>(next(l)) : from, int(sizeof(X))};
+        if constexpr (is_accumulator<X>) {
+          sums = maxima.are_known
+                     ? Storage::sums_of(from, held_row(l), cols, math, at[l], next(l), cols, maxima.of_row[l])
+                     : Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+        } else {
+          sums = Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+        }
+      }
+      const TwoWords<T> words = sums.words();
+      high[l]                 = words.high;
+      low[l]                  = words.low;
+    }
+    transpose<A>(high);
+    transpose<A>(low);
+    state.sum = {high[0], low[0]};
+    for (int l = 1; l < lanes; ++l) state.sum = state.sum + TwoWords<T>{high[l], low[l]};
+
+    RawArray<Narrow, lanes> finish;
+    take_apart<A>(finish_own_lanes<Finish<op>>(math, state), finish);
+    for (int l = 0; l < rows; ++l) {
+      const A* const kept = logits_of<X>(stays && !Storage::keeps_exponentials, in, held_row, l);
+      writer.write(out(l), cols,
+                   [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish[l](math, load_up_to(kept + i, n)); });
+    }
+  }
+
+ private:
+  /// Of a row, where it lies or where it is held.
+  template <class X, class In, class Held>
+  KOKKOS_FORCEINLINE_FUNCTION static const A* logits_of([[maybe_unused]] bool stays, [[maybe_unused]] const In& in,
+                                                        const Held& held_row, int l) {
+    if constexpr (is_accumulator<X>) {
+      if (stays) return in(l);
+    }
+    return held_row(l);
+  }
+};
+
+/// The TeamPolicy functor.
+template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+struct HostRows {
+  using A                     = typename Math::accumulator;
+  using State                 = typename Math::State;
+  using Finisher              = Finish<op>;
+  static constexpr int length = host_piece(sizeof(A));  // of a piece
+
+  Source source;
+  Sink sink;
+  Math math;
+  std::int64_t rows;
+  std::int64_t cols;
+  int rows_per_team;
+  bool streams;
+  bool batch_invariant;
+  int scratch_level;
+  int scratch_bytes;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    KOKKOS_IF_ON_HOST((do_rows(team);))
+  }
+
+ private:
+  struct NoResult {};
+  template <class M, bool>
+  struct FinishOf {
+    using type = NoResult;
+  };
+  template <class M>
+  struct FinishOf<M, false> {
+    using type = typename Finisher::template Row<M, A>;
+  };
+  using FinishRow = typename FinishOf<Math, Finisher::one_value_a_row>::type;
+
+  template <class Member>
+  void do_rows(const Member& team) const {
+    alignas(vector_bytes) A held[Storage::holds_pieces ? length + V : 1];
+    auto writer = make_writer();
+    for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
+         block += std::int64_t(team.league_size()) * rows_per_team) {
+      const std::int64_t end = std::min(rows, block + rows_per_team);
+      cols <= length ? do_short_rows(team, block, end, held, writer) : do_long_rows(team, block, end, held, writer);
+    }
+  }
+
+  bool results_adjoin() const {
+    if constexpr (requires { sink.map.only_stride(), sink.row(0).stride; }) {
+      return sink.map.only_stride() == cols && sink.row(0).stride == 1;
+    } else {
+      return false;
+    }
+  }
+
+  auto make_writer() const {
+    if constexpr (Finisher::one_value_a_row) {
+      return NoResult{};
+    } else {
+      return RowWriter<typename decltype(sink.row(0))::value_type>(streams, results_adjoin());
+    }
+  }
+
+  /// Of a row's pieces, each of which begins with a pack. Few of them are alike, as many as without, since behind a
+  /// short one memory would have to be waited for: softmax f32 x 12672 on two cores, 64 MiB a tensor, 28 GB/s, alike 32,
+  /// 4 MiB 53.7 and 57.5.
+  static KOKKOS_INLINE_FUNCTION int piece_length(const Span& span) {
+    constexpr std::int64_t few = 64, unit = std::max(V, lanes_of<A>);
+    const std::int64_t count  = span.end - span.begin;
+    const std::int64_t pieces = (count + length - 1) / length;
+    if (pieces < 2 || pieces > few) return length;
+    return static_cast<int>(((count + pieces - 1) / pieces + unit - 1) / unit * unit);
+  }
+  static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const Span& span, int each, std::int64_t number) {
+    const std::int64_t begin = span.begin + number * each;
+    return {begin, static_cast<int>(std::min<std::int64_t>(each, span.end - begin))};
+  }
+
+  /// Columns of a row that is loaded later, if they lie in memory.
+  Ahead ahead_of(std::int64_t row, std::int64_t begin, const void* otherwise) const {
+    if constexpr (requires { source.row(row).base; }) {
+      const auto* const base = source.row(std::min(row, rows - 1)).base;
+      return {base + begin, int(sizeof(*base))};
+    } else {
+      return {otherwise, int(sizeof(A))};
+    }
+  }
+
+  /// The logits of a row that are taken as they lie in memory, all of them; nullptr if not so.
+  const A* logits_of([[maybe_unused]] std::int64_t number) const {
+    if constexpr (requires { Storage::template stays<A>(math); }) {
+      using Row = decltype(source.row(0));
+      if constexpr (MemoryOf<Row, A> && !GivesItsPacks<Row, V>) {
+        const Row row = source.row(number);
+        if (row.stride == 1 && Storage::template stays<A>(math)) return row.base;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Where a row's result goes, if the row is kept there until it is written, so that caches have it once and memory is
+  /// waited for while exponentials are computed: rows in memory, as another source might still read what lies there.
+  template <class Row>
+  A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
+    if constexpr (!Finisher::one_value_a_row && Storage::keeps_rows && !GivesItsPacks<Row, V> && MemoryOf<Row, A>) {
+      const auto output = sink.row(number);
+      if constexpr (MemoryOf<std::decay_t<decltype(output)>, A>) {
+        if (!streams && row.stride == 1 && output.stride == 1) return output.base;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Whether rows of few columns are turned: where vectors of them lie in memory.
+  template <class Row, class SinkRow>
+  static constexpr bool has_narrow_rows =
+      Storage::keeps_rows && !Finisher::one_value_a_row && VectorsOf<Row, A> && VectorsOf<SinkRow, A>;
+
+  /// Columns of rows that are taken by lanes.
+  static constexpr int most_by_lanes = length / lanes_of<A>;
+
+  /// Rows of one piece, several at a time.
+  template <class Member, class Writer>
+  void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
+    if constexpr (!Finisher::one_value_a_row) {
+      using Row     = decltype(source.row(0));
+      using SinkRow = decltype(sink.row(0));
+      if constexpr (has_narrow_rows<Row, SinkRow>) {
+        const bool are_neighbours = source.row(begin).stride == 1 && sink.row(begin).stride == 1;
+        if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
+      }
+      if constexpr (requires { Storage::has_row_loops; }) {
+        const std::int64_t size = team.team_size(), count = end - begin;
+        const std::int64_t first = begin + count * team.team_rank() / size;
+        const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
+        if (Storage::template write_rows<FinishRow>(math, source, sink, first, last, static_cast<int>(cols), writer)) {
+          return;
+        }
+      }
+    }
+    do_several_rows(team, begin, end, held, writer);
+  }
+
+  /// Where rows from some row on begin: found by one addition each, where that is so.
+  template <class Rows>
+  struct RowBases {
+    const Rows& rows;
+    std::int64_t first;
+    std::int64_t stride;
+    decltype(rows.row(0).base) base;
+
+    RowBases(const Rows& all, std::int64_t number)
+        : rows(all), first(number), stride(rows.map.only_stride()), base(rows.row(number).base) {}
+    KOKKOS_FORCEINLINE_FUNCTION auto operator()(int l) const {
+      return stride != 0 ? base + l * stride : rows.row(first + l).base;
+    }
+  };
+
+  template <class Member, class Writer>
+  void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
+    constexpr int lanes  = lanes_of<A>;
+    // A row that is turned is summed column by column; rows that do not lie side by side in memory cannot be.
+    const bool is_narrow    = cols <= NarrowRows<op, Math>::most_cols && !batch_invariant;
+    const std::int64_t step = std::int64_t(team.team_size()) * lanes;
+    typename LaneRows<op, Storage, Math>::Maxima maxima;
+    for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end; first += step) {
+      const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - first));
+      const RowBases<Source> in(source, first);
+      const RowBases<Sink> out(sink, first);
+      if (is_narrow) {
+        NarrowRows<op, Math>::softmax(math, n, static_cast<int>(cols), streams, in, out);
+      } else {
+        const bool has_next = first + step + lanes <= end;
+        const RowBases<Source> next(source, has_next ? first + step : first);
+        LaneRows<op, Storage, Math>::softmax(math, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
+                                             has_next);
+      }
+    }
+  }
+
+  template <class Member, class Writer>
+  void do_several_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
+    constexpr int most = 64;
+    const int padded   = static_cast<int>((cols + lanes_of<A> - 1) / lanes_of<A> * lanes_of<A>);
+    const int at_once       = std::clamp(length / 2 / std::max(1, padded), 1, most);  // beside their results
+    const std::int64_t step = std::int64_t(team.team_size()) * at_once;
+    const Storage storage;
+    NextPiece<A> next{};
+    for (std::int64_t first = begin + std::int64_t(team.team_rank()) * at_once; first < end; first += step) {
+      const int n         = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
+      const auto piece    = [&](const auto& row) { return piece_of(RowPart::whole<V>(row, cols, 0).packs, length, 0); };
+      const auto held_row = [&](int i) {
+        A* const result = padded == cols ? memory_of_result(source.row(first + i), first + i) : nullptr;
+        if (result != nullptr) return result;
+        return Storage::holds_pieces ? held + i * padded : held;
+      };
+      A loaded[most];
+      RawArray<State, most> state;
+      FinishRow finish[most];
+      if (logits_of(first) == nullptr) {
+        for (int i = 0; i < n; ++i) {
+          const auto row = source.row(first + i);
+          loaded[i]      = storage.load(row, piece(row), held_row(i), math);
+        }
+      }
+      for (int i = 0; i < n; ++i) {
+        const auto row            = source.row(first + i);
+        const std::int64_t behind = i + 1 < n ? first + i + 1 : first + step;
+        if (logits_of(first) != nullptr) {
+          const auto load = [&](int) { return storage.load(row, piece(row), held_row(i), math); };
+          next.count      = static_cast<int>(cols);
+          loaded[i]       = next.known_or(next.count, load);
+          next.logits     = behind < end ? logits_of(behind) : nullptr;
+        }
+        next.ahead = ahead_of(first + i + n, 0, held);
+        state[i]   = storage.reduce(row, piece(row), held_row(i), math, loaded[i], next);
+      }
+      for (int i = 0; i < n; ++i) {
+        conclude(completed(math, source.row(first + i), state[i]), state[i], first + i, finish[i]);
+      }
+      if constexpr (!Finisher::one_value_a_row) {
+        for (int i = 0; i < n; ++i) {
+          const auto row    = source.row(first + i);
+          const auto output = sink.row(first + i);
+          storage.write(row, output, piece(row), held_row(i), math, finish[i], writer);
+          write_others<V>(row, output, cols, 0, 1, math, finish[i]);
+        }
+      }
+    }
+  }
+
+  /// A row's one value is stored; otherwise its finish is made.
+  void conclude(const State& total, const State& own, std::int64_t row, FinishRow& finish) const {
+    if constexpr (Finisher::one_value_a_row) {
+      sink.store(Finisher::value(math, total), row);
+    } else {
+      finish = finish_row<FinishRow>(math, Storage::has_own_reference ? own : total, total);
+    }
+  }
+
+  /// Rows of several pieces, which the threads of a team share.
+  template <class Member, class Writer>
+  void do_long_rows(const Member& team, std::int64_t begin, std::int64_t end, A* own, Writer& writer) const {
+    auto* const states = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
+    auto* const kept   = reinterpret_cast<A*>(host_aligned(reinterpret_cast<char*>(states + states_of({0, cols}))));
+    NextPiece<A> next{};
+    for (std::int64_t row = begin; row < end; ++row) {
+      if (row > begin && team.team_size() > 1) team.team_barrier();  // the states may still be read
+      const bool has_next = row + 1 < end && team.team_size() == 1;
+      do_long_row(team, row, states, Storage::keeps_rows ? kept : nullptr, own, next, has_next, writer);
+    }
+    if (team.team_size() > 1) team.team_barrier();
+  }
+
+  static KOKKOS_INLINE_FUNCTION std::int64_t pieces_of(const Span& span) {
+    return (span.end - span.begin + length - 1) / length;
+  }
+  static KOKKOS_INLINE_FUNCTION std::int64_t states_of(const Span& span) {
+    const std::int64_t pieces = pieces_of(span);
+    const std::int64_t each   = std::max<std::int64_t>(1, host_pieces_a_state(pieces));
+    return (pieces + each - 1) / each;
+  }
+
+  template <class Member, class Writer>
+  void do_long_row(const Member& team, std::int64_t number, State* states, A* kept, A* own, NextPiece<A>& next,
+                   bool has_next, Writer& writer) const {
+    const Storage storage;
+    const auto row            = source.row(number);
+    const Span span           = RowPart::whole<V>(row, cols, 0).packs;
+    const int size            = piece_length(span);
+    const std::int64_t pieces = pieces_of(span);
+    const std::int64_t all    = states_of(span);
+    const std::int64_t each   = host_pieces_a_state(pieces);  // one where rows are kept, as those are not so long
+    const std::int64_t first  = all * team.team_rank() / team.team_size();
+    const std::int64_t last   = all * (team.team_rank() + 1) / team.team_size();
+    A* const result           = memory_of_result(row, number);
+    const auto held           = [&](std::int64_t p) {
+      if (result != nullptr) return result + p * size;
+      return kept != nullptr ? kept + p * size : own;
+    };
+    const A* const logits = logits_of(number);
+    const auto reduced    = [&](std::int64_t p) {
+      const Piece piece = piece_of(span, size, p);
+      const A loaded    = next.known_or(piece.count, [&](int done) {
+        return storage.load(row, {piece.begin + done, piece.count - done}, held(p) + done, math);
+      });
+      const bool behind = p + 1 < std::min(pieces, last * each);
+      const Piece after = piece_of(span, size, behind ? p + 1 : 0);
+      const A* const of = behind ? logits : has_next ? logits_of(number + 1) : nullptr;
+      next.logits       = of != nullptr ? of + after.begin : nullptr;
+      next.count        = std::min(piece.count, after.count);
+      next.ahead        = ahead_of(number, piece.begin + size, own);
+      return storage.reduce(row, piece, held(p), math, loaded, next);
+    };
+    for (std::int64_t s = first; s < last; ++s) {
+      states[s] = reduced(s * each);
+      if constexpr (is_joined<State>) {
+        for (std::int64_t p = s * each + 1; p < std::min(pieces, (s + 1) * each); ++p) {
+          states[s] = merge_two(math, states[s], reduced(p));
+        }
+      }
+    }
+    if (team.team_size() > 1) team.team_barrier();
+    const State total = completed(math, row, joined(states, all));
+    if constexpr (Finisher::one_value_a_row) {
+      if (team.team_rank() == 0) sink.store(Finisher::value(math, total), number);
+    } else {
+      const auto output = sink.row(number);
+      FinishRow finish;
+      for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
+        conclude(total, states[p / each], number, finish);
+        storage.write(row, output, piece_of(span, size, p), held(p), math, finish, writer);
+      }
+      conclude(total, total, number, finish);
+      write_others<V>(row, output, cols, team.team_rank(), team.team_size(), math, finish);
+    }
+  }
+
+  /// In the order of the columns.
+  State joined(const State* states, std::int64_t count) const {
+    State total;
+    if constexpr (is_joined<State>) {
+      for (std::int64_t s = 0; s < count; ++s) total = merge_two(math, total, states[s]);
+    } else {
+      total = states[0];
+    }
+    return total;
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_HOST_ROWS_HPP

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_HOST_SUMS_HPP
+#define KOKKOSNN_IMPL_HOST_SUMS_HPP
+
+#include <KokkosNN/impl/gpu/device/pair_tile.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <type_traits>
+
+// The sums of tile.hpp and gradient_tile.hpp in a host's vector registers.
+
+namespace KokkosNN::Impl {
+
+struct JoinSums {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+
+/// A vector of float in double, by halves.
+struct InDouble {
+  Vector<double> half[2];
+
+  KOKKOS_FORCEINLINE_FUNCTION explicit InDouble(const Vector<float>& v) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+    half[0] = half_in_double<0>(v);
+    half[1] = half_in_double<1>(v);
+#else
+    half[0] = half[1] = static_cast<double>(v);
+#endif
+  }
+};
+
+/// ExponentialSums with a vector of lanes.
+template <class Math>
+struct HostSums {
+  using A                       = typename Math::accumulator;
+  using W                       = typename Math::wide_sum;
+  using T                       = Vector<A>;
+  static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
+  static constexpr A start      = ExponentialSums<Math, 1>::start;
+
+  T sum = splat<T>(start);
+  T low = splat<T>(A(0));
+
+  /// Of at most exponentials_at_once exponentials.
+  KOKKOS_FORCEINLINE_FUNCTION void add(T value) {
+    const T s = sum + value;
+    if constexpr (is_full) low += value - (s - sum);
+    sum = s;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION W total() const {
+    const T high = sum - splat<T>(start);
+    if constexpr (!is_full) {
+      return fold_lanes(high, JoinSums{});
+    } else if constexpr (std::is_same_v<W, double> && lanes_of<A> > 1) {
+      const InDouble highs(high), lows(low);
+      return fold_lanes((highs.half[0] + lows.half[0]) + (highs.half[1] + lows.half[1]), JoinSums{});
+    } else {
+      Pack<W, lanes_of<A>> all;
+      lanes(all.value);
+      return folded<1>(all)[0];
+    }
+  }
+
+  /// Of each lane.
+  KOKKOS_FORCEINLINE_FUNCTION TwoWords<T> words() const { return {sum - splat<T>(start), low}; }
+
+  /// Lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[lanes_of<A>]) const { join_words(words(), each); }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void join_words(const TwoWords<T>& words, W (&each)[lanes_of<A>]) {
+    A highs[lanes_of<A>], lows[lanes_of<A>];
+    store_vector(highs, words.high);
+    store_vector(lows, words.low);
+    for (int l = 0; l < lanes_of<A>; ++l) {
+      if constexpr (is_full) {
+        each[l] = W{highs[l]} + W{lows[l]};
+      } else {
+        each[l] = highs[l];
+      }
+    }
+  }
+};
+
+/// Adds a product to a sum in two words: what the product and the addition round away goes to the lower one.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void add_product(const T& a, const T& b, T& high, T& low) {
+  const T sum  = fused_multiply_add(a, b, high);
+  const T term = sum - high;  // what of the product arrived
+  low += fused_multiply_add(a, b, -term) + (high - (sum - term));
+  high = sum;
+}
+
+/// Both words of a lane's sum. Next to an infinite sum the second one is NaN, which the sum itself is not.
+template <class W, class A>
+KOKKOS_FORCEINLINE_FUNCTION W sum_of_words(A high, A low) {
+  return W{high} + (low == low ? W{low} : W{});
+}
+
+/// TermSums with a vector of lanes.
+template <class Math>
+struct HostTerms {
+  using A                         = typename Math::accumulator;
+  using W                         = typename Math::wide_sum;
+  using Words                     = TermSums<Math, 1>;
+  static constexpr bool in_double = Words::in_double && lanes_of<A> > 1;
+  using T                         = std::conditional_t<in_double, Vector<double>, Vector<A>>;
+
+  T sum = T{};
+  T low = T{};  // of two words; in double the other half of the lanes
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(const Vector<A>& y, const Vector<A>& dy) {
+    if constexpr (in_double) {
+      const InDouble b(dy);
+      if constexpr (Math::sums_products) {
+        const InDouble a(y);
+        sum = fused_multiply_add(a.half[0], b.half[0], sum);  // products are exact
+        low = fused_multiply_add(a.half[1], b.half[1], low);
+      } else {
+        sum += b.half[0];
+        low += b.half[1];
+      }
+    } else if constexpr (Math::sums_products && Words::two_words) {
+      add_product(y, dy, sum, low);
+    } else {
+      add_term(Math::sums_products ? y * dy : dy);
+    }
+  }
+
+  /// The same of vectors in memory.
+  template <class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION void add_from(const Y* y, const D* dy) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+    if constexpr (in_double && std::is_same_v<Y, float> && std::is_same_v<D, float>) {
+      constexpr int half = lanes_of<A> / 2;
+      if constexpr (Math::sums_products) {
+        sum = fused_multiply_add(load_in_double(y), load_in_double(dy), sum);
+        low = fused_multiply_add(load_in_double(y + half), load_in_double(dy + half), low);
+      } else {
+        sum += load_in_double(dy);
+        low += load_in_double(dy + half);
+      }
+      return;
+    }
+#endif
+    add(load_vector(y), load_vector(dy));
+  }
+
+  /// Adds what another one has, lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void join(const HostTerms& other) {
+    if constexpr (Words::two_words) {
+      const TwoWords<T> both = TwoWords<T>{sum, low} + TwoWords<T>{other.sum, other.low};
+      sum                    = both.high;
+      low                    = both.low;
+    } else {
+      sum += other.sum;
+      low += other.low;
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static W total(HostTerms a, const HostTerms& b) {
+    a.join(b);
+    return a.total();
+  }
+  KOKKOS_FORCEINLINE_FUNCTION W total() const {
+    if constexpr (in_double) {
+      return fold_lanes(sum + low, JoinSums{});
+    } else if constexpr (Words::two_words) {
+      Pack<W, lanes_of<A>> all;
+      lanes(all.value);
+      return folded<1>(all)[0];
+    } else {
+      return fold_lanes(sum, JoinSums{});
+    }
+  }
+
+  /// Lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[lanes_of<A>]) const {
+    using Term          = ScalarOf<T>;
+    constexpr int count = sizeof(T) / sizeof(Term);
+    Term highs[count], lows[count];
+    store_vector(highs, sum);
+    store_vector(lows, low);
+    for (int l = 0; l < lanes_of<A>; ++l) {
+      if constexpr (in_double) {
+        each[l] = l < count ? highs[l % count] : lows[l % count];
+      } else if constexpr (Words::two_words) {
+        each[l] = sum_of_words<W>(highs[l], lows[l]);
+      } else {
+        each[l] = highs[l];
+      }
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void add_term(const T& term) {
+    const T s = sum + term;
+    if constexpr (Words::two_words) {
+      const T back = s - sum;
+      low += (sum - (s - back)) + (term - back);
+    }
+    sum = s;
+  }
+};
+
+/// A sum of products of floats in two floats a lane: as good as one in double, in fewer operations than converting the
+/// factors takes.
+template <class Math>
+struct HostProducts {
+  using A = float;
+  using T = Vector<float>;
+
+  T high = T{};
+  T low  = T{};
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(const T& y, const T& dy) { add_product(y, dy, high, low); }
+  template <class Y, class D>
+  KOKKOS_FORCEINLINE_FUNCTION void add_from(const Y* y, const D* dy) {
+    add(load_vector(y), load_vector(dy));
+  }
+
+  /// Of both. Next to an infinite sum the second word is NaN, which the sum itself is not.
+  KOKKOS_FORCEINLINE_FUNCTION static double total(const HostProducts& a, const HostProducts& b) {
+    const T low = a.low + b.low;
+    const InDouble first(a.high), second(b.high), lows(low == low ? low : T{});
+    return fold_lanes((first.half[0] + second.half[0] + lows.half[0]) + (first.half[1] + second.half[1] + lows.half[1]),
+                      JoinSums{});
+  }
+};
+
+/// HostTerms of rows side by side, products of floats as HostProducts adds them.
+template <class Math>
+struct LaneTerms : HostTerms<Math> {};
+
+template <class Math>
+requires(HostTerms<Math>::in_double && Math::sums_products) struct LaneTerms<Math> : HostProducts<Math> {
+  /// Lane by lane.
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[lanes_of<float>]) const {
+    float highs[lanes_of<float>], lows[lanes_of<float>];
+    store_vector(highs, this->high);
+    store_vector(lows, this->low);
+    for (int l = 0; l < lanes_of<float>; ++l) each[l] = sum_of_words<double>(highs[l], lows[l]);
+  }
+};
+
+/// The terms of as many rows as their vectors have lanes. They are added by halves as HostTerms::total does it, but
+/// those of two rows at a time, so that in the end a vector has the rows' sums: bit by bit those that each row has by
+/// itself.
+template <class Math>
+struct HostRowSums {
+  using Terms                     = HostTerms<Math>;
+  using T                         = typename Terms::T;
+  using Term                      = ScalarOf<T>;
+  using Result                    = TwoWords<typename Math::accumulator>;
+  static constexpr int rows       = lanes_of<Term>;
+  static constexpr bool two_words = Terms::Words::two_words;
+
+  T high[rows];
+  T low[rows];  // of two words only
+
+  KOKKOS_FORCEINLINE_FUNCTION void set(int l, const Terms& terms) {
+    if constexpr (two_words) {
+      // As HostTerms::lanes does it.
+      const TwoWords<T> words =
+          TwoWords<T>{terms.sum, T{}} + TwoWords<T>{terms.low == terms.low ? terms.low : T{}, T{}};
+      high[l] = words.high;
+      low[l]  = words.low;
+    } else {
+      high[l] = Terms::in_double ? terms.sum + terms.low : terms.sum;
+    }
+  }
+
+  /// Row by row.
+  KOKKOS_FORCEINLINE_FUNCTION void join(Result (&words)[rows]) {
+    fold<rows>();
+    Term highs[rows], lows[rows];
+    store_vector(highs, high[0]);
+    if constexpr (two_words) store_vector(lows, low[0]);
+    for (int l = 0; l < rows; ++l) {
+      if constexpr (two_words) {
+        words[l] = words_of(typename Math::State{{highs[l], lows[l]}});
+      } else {
+        words[l] = words_of(typename Math::State{highs[l]});
+      }
+    }
+  }
+
+ private:
+  template <int left>
+  KOKKOS_FORCEINLINE_FUNCTION void fold() {
+    if constexpr (left > 1) {
+      constexpr int half = left / 2;
+      for (int l = 0; l < half; ++l) {
+        const T upper = interleaved_half<1, Term>(high[l], high[l + half]);
+        high[l]       = interleaved_half<0, Term>(high[l], high[l + half]);
+        if constexpr (two_words) {
+          const T upper_low        = interleaved_half<1, Term>(low[l], low[l + half]);
+          low[l]                   = interleaved_half<0, Term>(low[l], low[l + half]);
+          const TwoWords<T> joined = TwoWords<T>{high[l], low[l]} + TwoWords<T>{upper, upper_low};
+          high[l]                  = joined.high;
+          low[l]                   = joined.low;
+        } else {
+          high[l] += upper;
+        }
+      }
+      fold<half>();
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_HOST_SUMS_HPP

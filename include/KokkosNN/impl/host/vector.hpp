@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_HOST_VECTOR_HPP
+#define KOKKOSNN_IMPL_HOST_VECTOR_HPP
+
+#include <Kokkos_Core.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+// A host's vector registers: what g++ and clang call vector extensions, in the width that the machine has, so that no
+// loop depends on a compiler's mood. Formulas are templates on T, which is a number or a vector of numbers. Compilers
+// of device code get vectors of one lane, which are numbers.
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define KOKKOSNN_IMPL_HAS_VECTORS
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#endif
+
+/// Behind a lambda's parameters: g++ does not inline those that are called several times, if it is not forced to.
+#if defined(__GNUC__)
+#define KOKKOSNN_IMPL_INLINED __attribute__((always_inline))
+#else
+#define KOKKOSNN_IMPL_INLINED
+#endif
+
+namespace KokkosNN::Impl {
+
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;  // SSE, NEON
+#endif
+
+/// The numbers in a T, and the unsigned integers of their size.
+template <class T>
+struct VectorTraits {
+  using scalar = T;
+  using bits   = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+};
+
+/// A vector of A of `bytes` bytes.
+template <class A, int bytes = vector_bytes>
+struct VectorOf {
+  using type = A;
+};
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+template <class A, int bytes>
+requires(bytes > int(sizeof(A)) && (std::is_same_v<A, float> || std::is_same_v<A, double>)) struct VectorOf<A, bytes> {
+  typedef A type __attribute__((vector_size(bytes)));
+};
+
+template <class A, class Bits, int bytes>
+struct VectorTraitsOf {
+  using scalar = A;
+  typedef Bits bits __attribute__((vector_size(bytes)));
+};
+template <>
+struct VectorTraits<VectorOf<float>::type> : VectorTraitsOf<float, std::uint32_t, vector_bytes> {};
+template <>
+struct VectorTraits<VectorOf<double>::type> : VectorTraitsOf<double, std::uint64_t, vector_bytes> {};
+#endif
+
+/// The widest vector of A.
+template <class A>
+using Vector = typename VectorOf<A>::type;
+
+template <class A>
+inline constexpr int lanes_of = sizeof(Vector<A>) / sizeof(A);
+
+template <class T>
+using ScalarOf = typename VectorTraits<T>::scalar;
+template <class T>
+using BitsOf = typename VectorTraits<T>::bits;
+
+/// A number in all lanes. `a - 0` is a, of either zero too.
+template <class T, class A>
+KOKKOS_FORCEINLINE_FUNCTION T splat(A a) {
+  if constexpr (std::is_same_v<T, A>) {
+    return a;
+  } else {
+    return a - T{};
+  }
+}
+
+/// a * b + c rounded once, at the speed of the machine: without a fused instruction std::fma is a slow library call,
+/// and for float the exact product in double does the same.
+KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return Kokkos::fma(a, b, c);
+#else
+  return static_cast<float>(static_cast<double>(a) * b + c);
+#endif
+}
+KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
+
+/// 1 / x of an x that is in the normal range, and whose inverse is, or NaN: the compiler's division looks out for
+/// others.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T inverse_of_normal(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, float>) {
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+    return Kokkos::fma(inverse, Kokkos::fma(-x, inverse, 1.0f), inverse);
+  }
+#endif
+  return splat<T>(ScalarOf<T>(1)) / x;
+}
+
+/// Whether the larger one of two floats, or a NaN, is one instruction.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+inline constexpr bool has_max_with_nan = true;
+#else
+inline constexpr bool has_max_with_nan = false;
+#endif
+
+/// The larger one, or NaN if one of them is.
+KOKKOS_INLINE_FUNCTION float larger_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+#else
+  return a > b || a != a ? a : b;
+#endif
+}
+
+/// The larger of the two; a NaN x stays one, so that fmax will not do. The bound is none, so one comparison may.
+KOKKOS_INLINE_FUNCTION float at_least(float x, float bound) {
+  if constexpr (has_max_with_nan) {
+    return larger_or_nan(x, bound);
+  } else {
+    return x < bound ? bound : x;
+  }
+}
+KOKKOS_INLINE_FUNCTION double at_least(double x, double bound) { return x < bound ? bound : x; }
+
+/// The larger of the two; a NaN x is ignored. m is never NaN.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T max_ignoring_nan(T m, T x) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return Kokkos::fmax(m, x);
+#else
+  return x > m ? x : m;
+#endif
+}
+
+/// Whether a > b in any lane.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION bool is_any_above(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, ScalarOf<T>>) {
+    return a > b;
+  } else {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, Vector<float>>) return _mm512_cmp_ps_mask(__m512(a), __m512(b), _CMP_GT_OQ) != 0;
+    if constexpr (std::is_same_v<T, Vector<double>>) return _mm512_cmp_pd_mask(__m512d(a), __m512d(b), _CMP_GT_OQ) != 0;
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
+    if constexpr (std::is_same_v<T, Vector<float>>)
+      return _mm256_movemask_ps(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_GT_OQ)) != 0;
+    if constexpr (std::is_same_v<T, Vector<double>>)
+      return _mm256_movemask_pd(_mm256_cmp_pd(__m256d(a), __m256d(b), _CMP_GT_OQ)) != 0;
+#endif
+    const auto above = a > b;
+    auto any         = above[0];
+    for (int l = 1; l < int(sizeof(T) / sizeof(a[0])); ++l) any |= above[l];
+    return any != 0;
+  }
+}
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+
+KOKKOS_FORCEINLINE_FUNCTION Vector<float> at_least(Vector<float> x, Vector<float> bound) {
+  return x < bound ? bound : x;
+}
+KOKKOS_FORCEINLINE_FUNCTION Vector<double> at_least(Vector<double> x, Vector<double> bound) {
+  return x < bound ? bound : x;
+}
+
+/// By the machine's instruction, not by what -ffp-contract makes of a * b + c.
+KOKKOS_FORCEINLINE_FUNCTION Vector<float> fused_multiply_add(Vector<float> a, Vector<float> b, Vector<float> c) {
+#if defined(__AVX512F__)
+  return Vector<float>(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return Vector<float>(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#elif defined(__aarch64__)
+  return Vector<float>(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
+#else
+  using Wide   = typename VectorOf<double, 2 * vector_bytes>::type;
+  const Wide d = __builtin_convertvector(a, Wide) * __builtin_convertvector(b, Wide) + __builtin_convertvector(c, Wide);
+  return __builtin_convertvector(d, Vector<float>);
+#endif
+}
+KOKKOS_FORCEINLINE_FUNCTION Vector<double> fused_multiply_add(Vector<double> a, Vector<double> b, Vector<double> c) {
+#if defined(__AVX512F__)
+  return Vector<double>(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return Vector<double>(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+#elif defined(__aarch64__)
+  return Vector<double>(vfmaq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
+#else
+  Vector<double> result;
+  for (int l = 0; l < lanes_of<double>; ++l) result[l] = std::fma(a[l], b[l], c[l]);
+  return result;
+#endif
+}
+
+#endif  // KOKKOSNN_IMPL_HAS_VECTORS
+
+/// Whether there is `look_up` in vectors T.
+template <class T>
+inline constexpr bool has_lookup = false;
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+#if defined(__AVX512F__)
+/// Masks of all lanes. Without a mask some intrinsics of GCC 12 have an operand that is not initialised, of which it
+/// warns in the file that includes this one; with a mask of all lanes they are the same instructions.
+inline constexpr __mmask8 all_8_lanes   = 0xffu;
+inline constexpr __mmask16 all_16_lanes = 0xffffu;
+inline constexpr __mmask32 all_32_lanes = 0xffffffffu;
+#endif
+
+/// The words of a table that the lowest bits of each index name, by the one instruction that some machines have for it;
+/// a table has as many words as there are lanes.
+#if defined(__AVX512F__)
+template <>
+inline constexpr bool has_lookup<Vector<float>> = true;
+template <>
+inline constexpr bool has_lookup<Vector<double>> = true;
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<float>>& table,
+                                                          const BitsOf<Vector<float>>& index) {
+  return BitsOf<Vector<float>>(_mm512_maskz_permutexvar_epi32(all_16_lanes, __m512i(index), __m512i(table)));
+}
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<double>> look_up(const BitsOf<Vector<double>>& table,
+                                                           const BitsOf<Vector<double>>& index) {
+  return BitsOf<Vector<double>>(_mm512_maskz_permutexvar_epi64(all_8_lanes, __m512i(index), __m512i(table)));
+}
+#elif defined(__AVX2__)
+template <>
+inline constexpr bool has_lookup<Vector<float>> = true;
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<float>>& table,
+                                                          const BitsOf<Vector<float>>& index) {
+  return BitsOf<Vector<float>>(_mm256_permutevar8x32_epi32(__m256i(table), __m256i(index)));
+}
+#endif
+#endif
+
+/// The smaller of the two; a NaN x stays one.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T at_most(T x, T bound) {
+  return -at_least(-x, -bound);
+}
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+
+/// Lanes of a and b by their numbers, as one vector: b's begin behind a's.
+template <class T, class Half, int... lane>
+KOKKOS_FORCEINLINE_FUNCTION Half shuffled(const T& a, const T& b, std::integer_sequence<int, lane...>) {
+#if __has_builtin(__builtin_shufflevector)
+  return __builtin_shufflevector(a, b, lane...);
+#else
+  constexpr int lanes = sizeof(T) / sizeof(a[0]);
+  return Half{(lane < lanes ? a[lane % lanes] : b[lane % lanes])...};
+#endif
+}
+
+template <int first, int... lane>
+constexpr auto lanes_from(std::integer_sequence<int, lane...>) {
+  return std::integer_sequence<int, (first + lane)...>{};
+}
+
+/// One half of a vector, of A.
+template <int half, class A, class T>
+KOKKOS_FORCEINLINE_FUNCTION auto half_of(const T& v) {
+  constexpr int lanes = sizeof(T) / sizeof(A) / 2;
+  using Half          = typename VectorOf<A, int(sizeof(T) / 2)>::type;
+  return shuffled<T, Half>(v, v, lanes_from<half * lanes>(std::make_integer_sequence<int, lanes>{}));
+}
+
+/// A vector of float in double: one half of it. By the machine's instruction: compilers make several of the cast.
+template <int half>
+KOKKOS_FORCEINLINE_FUNCTION Vector<double> half_in_double(const Vector<float>& v) {
+  const auto narrow = half_of<half, float>(v);
+#if defined(__AVX512F__)
+  return Vector<double>(_mm512_maskz_cvtps_pd(all_8_lanes, __m256(narrow)));
+#elif defined(__AVX2__)
+  return Vector<double>(_mm256_cvtps_pd(__m128(narrow)));
+#else
+  return __builtin_convertvector(narrow, Vector<double>);
+#endif
+}
+
+/// a0 b0 a1 b1 ... of two vectors' lower halves, or of their upper ones.
+template <int half, class A, class T, int... lane>
+KOKKOS_FORCEINLINE_FUNCTION T interleaved(const T& a, const T& b, std::integer_sequence<int, lane...>) {
+  constexpr int lanes = sizeof...(lane);
+  return shuffled<T, T>(a, b, std::integer_sequence<int, (half * lanes / 2 + lane / 2 + lane % 2 * lanes)...>{});
+}
+
+template <int half, class A>
+KOKKOS_FORCEINLINE_FUNCTION Vector<A> interleaved_half(const Vector<A>& a, const Vector<A>& b) {
+  return interleaved<half, A>(a, b, std::make_integer_sequence<int, lanes_of<A>>{});
+}
+
+/// v[i]'s lane j is v[j]'s lane i, and the other way round: as many perfect shuffles as bring every pair together.
+template <class A, int left = lanes_of<A>, int... i>
+KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[lanes_of<A>], std::integer_sequence<int, i...> each) {
+  if constexpr (left > 1) {
+    constexpr int half     = lanes_of<A> / 2;
+    const Vector<A> next[] = {interleaved<i % 2, A>(v[i / 2], v[i / 2 + half], each)...};
+    ((v[i] = next[i]), ...);
+    transpose<A, left / 2>(v, each);
+  }
+}
+
+#else
+
+template <int half, class A>
+KOKKOS_FORCEINLINE_FUNCTION A interleaved_half(const A& a, const A&) {
+  return a;  // not called
+}
+
+template <class A, class Each>
+KOKKOS_FORCEINLINE_FUNCTION void transpose(A (&)[1], Each) {}
+
+#endif
+
+/// The same; one number is its own transpose.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[lanes_of<A>]) {
+  transpose<A>(v, std::make_integer_sequence<int, lanes_of<A>>{});
+}
+
+/// The lanes joined, by halves.
+template <class T, class Join>
+KOKKOS_FORCEINLINE_FUNCTION auto fold_lanes(const T& v, const Join& join) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  using A = std::remove_cvref_t<decltype(v[0])>;
+  if constexpr (sizeof(T) > 16) {
+    return fold_lanes(join(half_of<0, A>(v), half_of<1, A>(v)), join);
+  } else if constexpr (sizeof(T) / sizeof(A) == 4) {
+    return join(join(v[0], v[2]), join(v[1], v[3]));
+  } else {
+    return join(v[0], v[1]);
+  }
+#else
+  return v;
+#endif
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_HOST_VECTOR_HPP

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_HOST_VECTOR_MEMORY_HPP
+#define KOKKOSNN_IMPL_HOST_VECTOR_MEMORY_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/host/vector.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// A host's vectors from and to memory, in which elements may have 16 bits: they are widened and rounded on the way.
+
+namespace KokkosNN::Impl {
+
+/// What elements of T are once they were loaded.
+template <class T>
+using Loaded = Vector<accumulator_t<T>>;
+
+/// Elements that are loaded at once.
+template <class T>
+inline constexpr int lanes_loaded = sizeof(Loaded<T>) / sizeof(accumulator_t<T>);
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+/// The bits of as many elements of 16 bits as a vector of floats has lanes.
+typedef std::uint16_t HalfBits __attribute__((vector_size(vector_bytes / 2)));
+
+/// Each in the lower half of a float's bits, and the other way round. By the machine's instruction: compilers make
+/// several of the cast.
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> in_lower_halves(const HalfBits& bits) {
+#if defined(__AVX512F__)
+  return BitsOf<Vector<float>>(_mm512_maskz_cvtepu16_epi32(all_16_lanes, __m256i(bits)));
+#elif defined(__AVX2__)
+  return BitsOf<Vector<float>>(_mm256_cvtepu16_epi32(__m128i(bits)));
+#else
+  return __builtin_convertvector(bits, BitsOf<Vector<float>>);
+#endif
+}
+KOKKOS_FORCEINLINE_FUNCTION HalfBits lower_halves(const BitsOf<Vector<float>>& bits) {
+#if defined(__AVX512F__)
+  return HalfBits(_mm512_maskz_cvtepi32_epi16(all_16_lanes, __m512i(bits)));
+#else
+  return __builtin_convertvector(bits, HalfBits);
+#endif
+}
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
+  if constexpr (std::is_same_v<T, bhalf_t>) {
+    return Vector<float>(in_lower_halves(bits) << 16);
+  } else {
+#if defined(__AVX512F__)
+    return Vector<float>(_mm512_maskz_cvtph_ps(all_16_lanes, __m256i(bits)));
+#elif defined(__AVX2__) && defined(__F16C__)
+    return Vector<float>(_mm256_cvtph_ps(__m128i(bits)));
+#else
+    Vector<float> values;
+    for (int l = 0; l < lanes_of<float>; ++l) values[l] = Binary16::value_of(bits[l]);
+    return values;
+#endif
+  }
+}
+
+/// Subnormal numbers, as _mm512_fpclass_ps_mask has them. The machine's instruction that rounds to bfloat16 takes them
+/// for 0, and there are hardly ever any.
+inline constexpr int subnormal = 0x20;
+
+/// To the nearest, ties to even.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
+  if constexpr (std::is_same_v<T, bhalf_t>) {
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)
+    if (__builtin_expect(_mm512_fpclass_ps_mask(__m512(values), subnormal) == 0, true)) {
+      return HalfBits(_mm512_cvtneps_pbh(__m512(values)));
+    }
+#endif
+    return lower_halves(BFloat16::rounded(BitsOf<Vector<float>>(values)));
+  } else {
+#if defined(__AVX512F__)
+    return HalfBits(_mm512_maskz_cvtps_ph(all_16_lanes, __m512(values), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__AVX2__) && defined(__F16C__)
+    return HalfBits(_mm256_cvtps_ph(__m256(values), _MM_FROUND_TO_NEAREST_INT));
+#else
+    HalfBits bits;
+    for (int l = 0; l < lanes_of<float>; ++l) bits[l] = Binary16::bits_of(values[l]);
+    return bits;
+#endif
+  }
+}
+#endif
+
+/// Whether elements of T are vectors in memory that are widened and rounded; compilers of device code have none.
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+template <class T>
+inline constexpr bool has_half_vectors = is_half<std::remove_const_t<T>>;
+#else
+template <class T>
+inline constexpr bool has_half_vectors = false;
+#endif
+
+/// From and to any address.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_vector(const T* from) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  if constexpr (has_half_vectors<T>) {
+    HalfBits bits;
+    std::memcpy(&bits, from, sizeof bits);
+    return widened<T>(bits);
+  }
+#endif
+  if constexpr (!is_half<T>) {
+    Loaded<T> v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  } else if constexpr (!has_half_vectors<T>) {
+    return static_cast<Loaded<T>>(*from);
+  }
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_vector(T* to, const Loaded<T>& v) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  if constexpr (has_half_vectors<T>) {
+    const HalfBits bits = rounded<T>(v);
+    std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
+    return;
+  }
+#endif
+  if constexpr (!is_half<T>) {
+    std::memcpy(to, &v, sizeof v);
+  } else if constexpr (!has_half_vectors<T>) {
+    *to = static_cast<T>(v);
+  }
+}
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+/// Of the first n lanes.
+KOKKOS_FORCEINLINE_FUNCTION std::uint16_t lane_mask(int n) { return static_cast<std::uint16_t>((1u << n) - 1); }
+#endif
+
+/// The first n lanes; by a mask where the machine has those, as compilers make a call of memcpy of the loop.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_lanes(T* to, const Loaded<T>& v, int n) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>) return _mm512_mask_storeu_ps(to, lane_mask(n), __m512(v));
+  if constexpr (std::is_same_v<T, double>)
+    return _mm512_mask_storeu_pd(to, static_cast<__mmask8>(lane_mask(n)), __m512d(v));
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (has_half_vectors<T>) return _mm256_mask_storeu_epi16(to, lane_mask(n), __m256i(rounded<T>(v)));
+#endif
+#endif
+  T each[lanes_loaded<T>];
+  store_vector(each, v);
+  for (int l = 0; l < n; ++l) to[l] = each[l];
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_lanes(const T* from, int n, accumulator_t<T> pad) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+  const auto pads = splat<Loaded<T>>(pad);
+  if constexpr (std::is_same_v<T, float>) return Loaded<T>(_mm512_mask_loadu_ps(__m512(pads), lane_mask(n), from));
+  if constexpr (std::is_same_v<T, double>) {
+    return Loaded<T>(_mm512_mask_loadu_pd(__m512d(pads), static_cast<__mmask8>(lane_mask(n)), from));
+  }
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  if constexpr (has_half_vectors<T>) {
+    const auto values = widened<T>(HalfBits(_mm256_maskz_loadu_epi16(lane_mask(n), from)));
+    return Loaded<T>(_mm512_mask_mov_ps(__m512(pads), lane_mask(n), __m512(values)));
+  }
+#endif
+#endif
+  accumulator_t<T> each[lanes_loaded<T>];
+  store_vector(each, splat<Loaded<T>>(pad));
+  for (int l = 0; l < n; ++l) each[l] = static_cast<accumulator_t<T>>(from[l]);
+  return load_vector(each);
+}
+
+/// So many elements, at most a vector. Only elements of the row may be touched: others may be another thread's, who is
+/// writing them.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_up_to(const T* from, int count, accumulator_t<T> pad = accumulator_t<T>(0)) {
+  return count == lanes_loaded<T> ? load_vector(from) : load_lanes(from, count, pad);
+}
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_up_to(T* to, const Loaded<T>& v, int count) {
+  count == lanes_loaded<T> ? store_vector(to, v) : store_lanes(to, v, count);
+}
+
+/// Past the caches, to an address that is a multiple of what a vector takes in memory; where there is no instruction
+/// for that it is an ordinary store. `end_streaming` before another thread may look.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void stream_vector(T* to, const Loaded<T>& v) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
+  if constexpr (has_half_vectors<T>) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __m256i(rounded<T>(v)));
+  } else {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), __m512i(v));
+  }
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
+  if constexpr (has_half_vectors<T>) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), __m128i(rounded<T>(v)));
+  } else {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __m256i(v));
+  }
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__SSE2__)
+  if constexpr (has_half_vectors<T>) {
+    store_vector(to, v);
+  } else {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), __m128i(v));
+  }
+#else
+  store_vector(to, v);
+#endif
+}
+KOKKOS_INLINE_FUNCTION void end_streaming() {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+/// Elements from `pointer` to the next one that so many vectors may be streamed to.
+template <int vectors = 1, class T>
+KOKKOS_FORCEINLINE_FUNCTION int elements_to_boundary(const T* pointer) {
+  constexpr int count = vectors * lanes_loaded<T>;
+  return (count - pack_phase<T, count>(pointer)) % count;
+}
+
+/// The elements of two vectors, in an order that is the memory's own business.
+template <class T>
+struct TwoVectors {
+  Loaded<T> first;
+  Loaded<T> second;
+};
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+/// Whether elements of these types are loaded and stored by two vectors with less work than one by one, all in one
+/// order: upper halves of floats, of which a vector's even ones are shifted to their place and its odd ones are in
+/// theirs.
+template <class... T>
+inline constexpr bool moves_two_vectors = (std::is_same_v<std::remove_const_t<T>, bhalf_t> && ...);
+
+KOKKOS_FORCEINLINE_FUNCTION TwoVectors<bhalf_t> load_two_vectors(const bhalf_t* from) {
+  BitsOf<Vector<float>> bits;
+  std::memcpy(&bits, from, sizeof bits);
+  return {Vector<float>(bits << 16), Vector<float>(bits & 0xffff0000u)};
+}
+
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> two_vectors_rounded(const TwoVectors<bhalf_t>& v) {
+  using Bits = BitsOf<Vector<float>>;
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
+  const auto first  = _mm512_fpclass_ps_mask(__m512(v.first), subnormal);
+  const auto second = _mm512_fpclass_ps_mask(__m512(v.second), subnormal);
+  if (__builtin_expect(_kortestz_mask16_u8(first, second), true)) {
+    // The even ones are the lower half of what the instruction makes.
+    typedef std::uint16_t Index __attribute__((vector_size(64)));
+    constexpr Index turns{0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                          8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    return Bits(_mm512_maskz_permutexvar_epi16(all_32_lanes, __m512i(turns),
+                                               __m512i(_mm512_cvtne2ps_pbh(__m512(v.second), __m512(v.first)))));
+  }
+#endif
+  return BFloat16::rounded(Bits(v.first)) | BFloat16::rounded(Bits(v.second)) << 16;
+}
+#else
+template <class... T>
+inline constexpr bool moves_two_vectors = false;
+#endif
+
+/// In the order in which they were loaded; past the caches if `streams`, to a multiple of what they take in memory.
+template <bool streams, class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v) {
+  const auto bits = two_vectors_rounded(v);
+  if constexpr (streams) {
+    stream_vector(reinterpret_cast<float*>(to), Vector<float>(bits));
+  } else {
+    std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
+  }
+}
+
+/// Asks for the cache line at an address. Forced inline: g++ takes a function of nothing else for one without effects,
+/// and drops its calls.
+KOKKOS_FORCEINLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* address) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  __builtin_prefetch(address, 0, 2);
+#endif
+}
+
+/// Asks for n elements, lines being so long.
+template <std::size_t line, class A>
+KOKKOS_FORCEINLINE_FUNCTION void prefetch_elements(const A* from, int n) {
+  const char* const bytes = reinterpret_cast<const char*>(from);
+  for (int i = 0; i < n * int(sizeof(A)); i += int(line)) prefetch_line(bytes + i);
+}
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+
+/// So many floats from memory in double; cheaper than taking a vector apart.
+KOKKOS_FORCEINLINE_FUNCTION Vector<double> load_in_double(const float* from) {
+#if defined(__AVX512F__)
+  return Vector<double>(_mm512_maskz_cvtps_pd(all_8_lanes, _mm256_loadu_ps(from)));
+#elif defined(__AVX2__)
+  return Vector<double>(_mm256_cvtps_pd(_mm_loadu_ps(from)));
+#else
+  VectorOf<float, vector_bytes / 2>::type narrow;
+  std::memcpy(&narrow, from, sizeof narrow);
+  return __builtin_convertvector(narrow, Vector<double>);
+#endif
+}
+
+#endif
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_HOST_VECTOR_MEMORY_HPP

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_INPUTS_LABELLED_HPP
+#define KOKKOSNN_IMPL_INPUTS_LABELLED_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/status_word.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/reductions/loss_state.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <limits>
+
+// Rows of logits with a label each, and where their losses go.
+
+namespace KokkosNN::Impl {
+
+/// One integer a row, of any integral type: erased, as a kernel loads one of them only.
+template <class Map>
+struct RowLabels {
+  const void* data       = nullptr;
+  int bytes              = 8;
+  bool is_signed         = true;
+  bool may_ignore_lowest = false;  ///< the index that is ignored is the lowest number of 64 bits
+  Map map;
+
+  /// A label; what has no sign and is beyond such numbers as one that is neither a class nor ignored.
+  KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
+    const std::int64_t label = bits(row);
+    if (is_signed || bytes < 8 || label >= 0) return label;
+    constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+    return may_ignore_lowest ? lowest + 1 : lowest;
+  }
+
+  /// The same, but what is beyond those numbers as the one with its bits.
+  KOKKOS_INLINE_FUNCTION std::int64_t bits(std::int64_t row) const {
+    const std::int64_t i = map(opaque(row));  // or a loop over rows would carry a pointer for each width, and spill
+    if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];
+    if (bytes == 4) return is_signed ? at<std::int32_t>(i) : at<std::uint32_t>(i);
+    if (bytes == 2) return is_signed ? at<std::int16_t>(i) : at<std::uint16_t>(i);
+    return is_signed ? at<std::int8_t>(i) : at<std::uint8_t>(i);
+  }
+
+ private:
+  template <class T>
+  KOKKOS_INLINE_FUNCTION std::int64_t at(std::int64_t i) const {
+    return static_cast<std::int64_t>(static_cast<const T*>(data)[i]);
+  }
+};
+
+using Labels = RowLabels<RowMap>;
+
+/// What a label says of its row.
+struct Label {
+  std::int64_t number;  ///< of the class; 0 if there is none
+  std::int64_t column;  ///< of its logit; 0 if that is not among the columns at hand
+  bool is_ignored;
+  bool is_class;
+  bool is_here;  ///< a class whose logit is among the columns at hand
+
+  KOKKOS_INLINE_FUNCTION static Label of(std::int64_t label, std::int64_t ignore_index, const ClassShard& shard) {
+    const bool is_ignored     = label == ignore_index;
+    const bool is_class       = !is_ignored && label >= 0 && label < shard.classes;
+    const std::int64_t number = is_class ? label : 0;
+    const std::int64_t column = number - shard.first;
+    const bool is_here        = is_class && column >= 0 && column < shard.columns;
+    return {number, is_here ? column : 0, is_ignored, is_class, is_here};
+  }
+};
+
+/// The classes' weights; 1 where there are none.
+template <class A>
+struct ClassWeights {
+  const A* data       = nullptr;
+  std::int64_t stride = 1;
+
+  KOKKOS_INLINE_FUNCTION A operator()(std::int64_t c) const { return data == nullptr ? A(1) : data[c * stride]; }
+};
+
+/// One value a row: where losses and log-sum-exps go. Nothing is stored where there is no View.
+template <class A, class Map = RowMap>
+struct OptionalScalars {
+  A* data = nullptr;
+  Map map;
+
+  KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const {
+    if (data != nullptr) data[map(opaque(row))] = value;
+  }
+  KOKKOS_INLINE_FUNCTION A load(std::int64_t row) const { return data[map(opaque(row))]; }
+};
+
+/// Rows of logits, each with its label; the backward's also with a log-sum-exp and the gradient of its loss. All of
+/// them are found by one kind of map.
+template <class X, RowForm row_form, class A, bool extended, class Map = MapOf<row_form>>
+struct LabelledRows {
+  using value_type                  = X;
+  static constexpr RowForm form     = row_form;
+  static constexpr bool is_extended = extended;
+
+  struct Row : MemoryRow<const X, form> {
+    const LabelledRows& rows;
+    std::int64_t number;
+    std::int64_t label;
+  };
+
+  MemoryRows<const X, form, Map> logits;
+  RowLabels<Map> labels;
+  OptionalScalars<const A, Map> lse;
+  OptionalScalars<const A, Map> dloss;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {logits.row(r), *this, r, labels(r)}; }
+
+  /// As rows without labels do.
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(decltype(logits)::looks_ahead) {
+    return logits.look_ahead(rows_ahead, rows, cols);
+  }
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(decltype(logits)::looks_ahead) {
+    logits.prefetch(row);
+  }
+};
+
+/// Where a row's gradient, loss and log-sum-exp go.
+template <class Y, RowForm form, class A, class Map = MapOf<form>>
+struct LossSink {
+  using value_type = Y;
+
+  struct Row : MemoryRow<Y, form> {
+    const LossSink& sink;
+  };
+
+  MemoryRows<Y, form, Map> dlogits;
+  OptionalScalars<A, Map> loss;
+  OptionalScalars<A, Map> lse;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {dlogits.row(r), *this}; }
+};
+
+/// The same without a gradient.
+template <class A, class Map>
+struct LossSink<void, RowForm::any, A, Map> {
+  struct Row {
+    const LossSink& sink;
+  };
+
+  OptionalScalars<A, Map> loss;
+  OptionalScalars<A, Map> lse;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {*this}; }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_INPUTS_LABELLED_HPP

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_INPUTS_MASKED_HPP
+#define KOKKOSNN_IMPL_INPUTS_MASKED_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/tile.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Rows of which a mask lets only a part take part. A mask has two halves. What rules out columns by their number
+// (causal, window, length) gives each row a range of columns: the kernels load and compute the packs that it touches,
+// and only write the others. What looks at single elements (boolean, bias, ALiBi, softcap) changes a pack once it is
+// loaded. An element that is masked becomes -inf by a predicate, whatever it was.
+
+namespace KokkosNN::Impl {
+
+/// Elements of T or of float; which of the two is known when the program runs.
+template <class T>
+struct TypedPointer {
+  const void* data = nullptr;
+  bool is_float    = false;
+
+  KOKKOS_INLINE_FUNCTION bool exists() const { return data != nullptr; }
+
+  /// f(pointer) with the pointer's type.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void visit(const F& f) const {
+    if constexpr (std::is_same_v<T, float>) {
+      f(static_cast<const float*>(data));
+    } else if (is_float) {
+      f(static_cast<const float*>(data));
+    } else {
+      f(static_cast<const T*>(data));
+    }
+  }
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A load(std::int64_t i) const {
+    A value;
+    visit([&](const auto* pointer) { value = static_cast<A>(pointer[i]); });
+    return value;
+  }
+};
+
+/// The columns of each row that causal masks, windows and lengths allow.
+struct ColumnRange {
+  std::int64_t cols  = 0;
+  bool has_diagonals = false;
+  std::int64_t low   = 0;  ///< query q may see columns q + low
+  std::int64_t high  = 0;  ///< to q + high
+  RowMap query;            ///< row -> q
+  const void* lengths     = nullptr;
+  bool has_64_bit_lengths = false;
+  RowMap length;  ///< row -> place in lengths
+
+  KOKKOS_INLINE_FUNCTION Span operator()(std::int64_t row) const {
+    Span allowed{0, cols};
+    if (has_diagonals) {
+      const std::int64_t q = query(row);
+      if (q + low > 0) allowed.begin = q + low;
+      if (q + high < cols) allowed.end = q + high + 1;
+    }
+    if (lengths != nullptr) {
+      const std::int64_t n = length_of(length(row));
+      if (n < allowed.end) allowed.end = n;
+    }
+    return allowed.begin < allowed.end ? allowed : Span{0, 0};
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION std::int64_t length_of(std::int64_t i) const {
+    return has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
+                              : static_cast<const std::int32_t*>(lengths)[i];
+  }
+};
+
+/// The packs that a row's allowed columns touch; none if there are none.
+template <int V>
+KOKKOS_INLINE_FUNCTION Span packs_of(const Span& allowed, std::int64_t cols) {
+  const std::int64_t begin = allowed.begin & -std::int64_t(V);
+  const std::int64_t end   = (allowed.end + V - 1) & -std::int64_t(V);
+  return cols == 0 ? Span{0, 0} : Span{begin, end < cols ? end : cols};
+}
+
+/// Each row's sink.
+template <class T>
+struct RowSinks {
+  TypedPointer<T> logits;
+  RowMap place;
+
+  /// -inf where there is none.
+  template <class A>
+  KOKKOS_INLINE_FUNCTION A of(std::int64_t row) const {
+    return logits.exists() ? logits.template load<A>(place(row)) : -Kokkos::Experimental::infinity_v<A>;
+  }
+};
+
+/// A logit that is not scaled, as a state: a sum of one exponential. NaN and +inf spoil the row, as an element's do.
+template <class Math, class A = typename Math::accumulator>
+KOKKOS_INLINE_FUNCTION typename Math::State state_of_sink(const Math& math, A sink) {
+  using W = typename Math::wide_sum;
+  if (!(sink < Kokkos::Experimental::infinity_v<A>)) {
+    return {-Kokkos::Experimental::infinity_v<A>, W{Kokkos::Experimental::quiet_NaN_v<A>}};
+  }
+  const A reference = math.exp.reference_of(unscaled(sink, math.exp.scale()));
+  const auto at     = math.exp.at(reference);
+  // One of the two subtractions is of 0; the other leaves less than one, unless no x reaches as far as the sink does:
+  // its weight beside one that almost does is as far from 1 as numbers go.
+  const A rest = fused_multiply_add(-math.exp.scale(), at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
+                 at.exponent * log_of_2_low<A>;
+  using C = Exp2Constants<A>;
+  return {reference, W{Kokkos::exp(at_most(at_least(rest, C::log_of_least), C::log_of_most))}};
+}
+
+/// Whether a thread that holds packs has registers for what lies beside some of them: not as LLVM allots them on HIP.
+#if defined(__CUDA_ARCH__)
+inline constexpr bool has_registers_beside_packs = true;
+#else
+inline constexpr bool has_registers_beside_packs = false;
+#endif
+
+/// What looks at single elements of x, for a whole call. The logit is softcap(scale x) + bias - slope |distance|.
+template <class T, class A>
+struct ElementMask {
+  bool folds_scale = false;  ///< scale and softcap are applied here, and RowMath has a scale of 1
+  A scale          = 1;
+  A softcap        = 0;  ///< 0: none
+  A inner_scale    = 1;  ///< scale / softcap
+  TypedPointer<T> bias;
+  std::int64_t bias_stride = 0;  ///< of its columns
+  RowMap bias_place;
+  const std::uint8_t* keep = nullptr;
+  std::int64_t keep_stride = 0;
+  RowMap keep_place;
+  TypedPointer<T> slopes;
+  RowMap slope_place;
+  RowMap query;
+  std::int64_t alibi_offset = 0;
+
+  /// A stretch of a row: the same from some column on.
+  struct Stretch {
+    const ElementMask& all;
+    TypedPointer<T> bias;
+    const std::uint8_t* keep;
+    A slope;
+    A distance;  ///< of the first place from the diagonal
+
+    /// The logits of a pack of x; `is_inner`: none of its elements is ruled out by its column.
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void to_logits(Pack<A, V>& pack, int place, int first, int last, bool is_inner) const {
+      cap_or_scale(pack);
+      if (bias.exists()) add_bias(pack, place, first, last, is_inner);
+      add_slope(pack, place);
+      if (keep != nullptr) drop(pack, place, first, last, is_inner);
+    }
+
+    /// The same of K packs that are all inner, which asks for what is beside them before it waits for any of that;
+    /// false, and nothing done, where it does not lie there in packs, and of slopes alone, which are faster one pack at
+    /// a time.
+    template <int V, int K>
+    KOKKOS_INLINE_FUNCTION bool to_logits_at_once(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
+      const bool has_slopes_alone = all.slopes.exists() && !bias.exists() && keep == nullptr;
+      if (has_slopes_alone || !lies_in_packs<V>(walk.place(0))) return false;
+      constexpr int most = K < 4 ? K : 4;  // registers for more of them are missing
+      KOKKOSNN_IMPL_UNROLL
+      for (int begin = 0; begin < K; begin += most) {
+        const auto each = [&](const auto& f) {
+          KOKKOSNN_IMPL_UNROLL
+          for (int k = begin; k < begin + most && k < K; ++k) f(packs[k], walk.place(k), k - begin);
+        };
+        each([&](Pack<A, V>& pack, int, int) { cap_or_scale(pack); });
+        if (bias.exists()) add_biases<V, most>(each);
+        each([&](Pack<A, V>& pack, int place, int) { add_slope(pack, place); });
+        if (keep != nullptr) drop_some<V, most>(each);
+      }
+      return true;
+    }
+
+   private:
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void cap_or_scale(Pack<A, V>& pack) const {
+      if (all.softcap != A(0)) {
+        for (int v = 0; v < V; ++v) pack[v] = all.softcap * Kokkos::tanh(pack[v] * all.inner_scale);
+      } else if (all.folds_scale && !bias.exists()) {
+        for (int v = 0; v < V; ++v) pack[v] *= all.scale;
+      }
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void add_slope(Pack<A, V>& pack, int place) const {
+      if (all.slopes.exists()) {
+        for (int v = 0; v < V; ++v) pack[v] -= slope * Kokkos::abs(distance + static_cast<A>(place + v));
+      }
+    }
+
+    /// Adds a bias; where there is no softcap the product with x's scale is fused with the sum.
+    template <class B, int V>
+    KOKKOS_INLINE_FUNCTION void add_values(Pack<A, V>& pack, const Pack<B, V>& values) const {
+      const A factor = all.softcap != A(0) ? A(1) : all.scale;
+      for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor, static_cast<A>(values[v]));
+    }
+
+    /// Whether bias and `keep` can be moved in packs from a place on that a pack has.
+    template <int V>
+    KOKKOS_INLINE_FUNCTION bool lies_in_packs(int place) const {
+      bool bias_does = true;
+      if (bias.exists()) {
+        bias.visit([&](const auto* row) {
+          using B   = std::remove_cvref_t<decltype(*row)>;
+          bias_does = moves_whole_packs<const B, V>(row + place * all.bias_stride, all.bias_stride);
+        });
+      }
+      return bias_does &&
+             (keep == nullptr ||
+              moves_whole_packs<const std::uint8_t, V>(keep + place * all.keep_stride, all.keep_stride));
+    }
+
+    /// each(f): f(pack, its place, its number) for up to `most` packs.
+    template <int V, int most, class Each>
+    KOKKOS_INLINE_FUNCTION void add_biases(const Each& each) const {
+      bias.visit([&](const auto* row) {
+        using B = std::remove_cvref_t<decltype(*row)>;
+        Pack<B, V> beside[most];
+        each([&](Pack<A, V>&, int place, int i) { beside[i] = whole_pack<V>(row + place); });
+        each([&](Pack<A, V>& pack, int, int i) { add_values(pack, beside[i]); });
+      });
+    }
+
+    template <int V, int most, class Each>
+    KOKKOS_INLINE_FUNCTION void drop_some(const Each& each) const {
+      Pack<std::uint8_t, V> beside[most];
+      each([&](Pack<A, V>&, int place, int i) { beside[i] = whole_pack<V>(keep + place); });
+      each([&](Pack<A, V>& pack, int, int i) { drop_where_zero(pack, beside[i]); });
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void add_bias(Pack<A, V>& pack, int place, int first, int last, bool is_inner) const {
+      bias.visit([&](const auto* row) {
+        using B            = std::remove_cvref_t<decltype(*row)>;
+        const B* const own = row + place * all.bias_stride;
+        Pack<B, V> values;
+        load_side<V>(values, own, all.bias_stride, place, first, last, is_inner, B(0));
+        add_values(pack, values);
+      });
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void drop(Pack<A, V>& pack, int place, int first, int last, bool is_inner) const {
+      Pack<std::uint8_t, V> kept;
+      load_side<V>(kept, keep + place * all.keep_stride, all.keep_stride, place, first, last, is_inner,
+                   std::uint8_t(0));
+      drop_where_zero(pack, kept);
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION static void drop_where_zero(Pack<A, V>& pack, const Pack<std::uint8_t, V>& kept) {
+      for (int v = 0; v < V; ++v) pack[v] = kept[v] != 0 ? pack[v] : -Kokkos::Experimental::infinity_v<A>;
+    }
+
+    template <int V, class B>
+    KOKKOS_INLINE_FUNCTION static Pack<B, V> whole_pack(const B* from) {
+      KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const Pack<B, V>*>(from);))
+      KOKKOS_IF_ON_HOST((Pack<B, V> pack; for (int v = 0; v < V; ++v) pack[v] = from[v]; return pack;))
+    }
+
+    /// The pack at `own`, of which elements beside x's allowed ones are not read.
+    template <int V, class B>
+    KOKKOS_INLINE_FUNCTION static void load_side(Pack<B, V>& values, const B* own, std::int64_t stride, int place,
+                                                 int first, int last, bool is_inner, B pad) {
+      if (is_inner && moves_whole_packs<const B, V>(own, stride)) {
+        values = whole_pack<V>(own);
+      } else {
+        const std::int64_t step = anew_argument(stride);
+        for (int v = 0; v < V; ++v) {
+          values[v] = place + v >= first && place + v < last ? own[v * step] : pad;
+        }
+      }
+    }
+  };
+
+  /// What of it concerns one row.
+  struct Row {
+    const ElementMask& all;
+    TypedPointer<T> bias;
+    const std::uint8_t* keep;
+    A slope;
+    std::int64_t diagonal;
+
+    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
+      Stretch stretch{all, bias, keep, slope, static_cast<A>(start - diagonal)};
+      if (bias.exists()) stretch.bias = moved(bias, start * all.bias_stride);
+      if (keep != nullptr) stretch.keep = keep + start * all.keep_stride;
+      return stretch;
+    }
+  };
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
+    Row row{*this, bias, keep, A(0), 0};
+    if (bias.exists()) row.bias = moved(bias, bias_place(r));
+    if (keep != nullptr) row.keep = keep + keep_place(r);
+    if (slopes.exists()) {
+      row.slope    = slopes.template load<A>(slope_place(r));
+      row.diagonal = query(r) + alibi_offset;
+    }
+    return row;
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION static TypedPointer<T> moved(const TypedPointer<T>& pointer, std::int64_t elements) {
+    TypedPointer<T> result = pointer;
+    pointer.visit([&](const auto* data) { result.data = data + elements; });
+    return result;
+  }
+};
+
+/// In its place where columns are ruled out by their numbers only.
+struct NoElementMask {
+  struct Row {
+    KOKKOS_INLINE_FUNCTION Row from(std::int64_t) const { return {}; }
+  };
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
+};
+
+/// A stretch of a masked row.
+template <class T, RowForm form, class A, class Elements>
+struct MaskedStretch : MemoryStretch<T, form> {
+  static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask::Row>;
+  /// Whether 16-bit elements can be masked as they were loaded.
+  static constexpr bool masks_words = !has_element_mask;
+
+  int first;  ///< places from here on
+  int last;   ///< to before here are allowed
+  Elements elements;
+
+  /// Makes logits of a pack that was loaded and widened.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void adjust(Pack<A, V>& pack, int place) const {
+    if (has_element_mask && place >= last) {  // whatever single elements are, they are out of range
+      pack = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
+      return;
+    }
+    const bool is_inner = place >= first && place + V <= last;
+    if constexpr (has_element_mask) elements.to_logits(pack, place, first, last, is_inner);
+    if (is_inner) return;
+    for (int v = 0; v < V; ++v) {
+      if (place + v < first || place + v >= last) pack[v] = -Kokkos::Experimental::infinity_v<A>;
+    }
+  }
+
+  /// The same of a tile's packs; false, and nothing done, where that has to be decided for each of them.
+  template <int V, int K>
+  KOKKOS_INLINE_FUNCTION bool adjust_tile(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
+    if constexpr (has_element_mask && has_registers_beside_packs) {
+      const bool is_inner = walk.place(0) >= first && walk.place(K - 1) + V <= last;
+      return is_inner && elements.to_logits_at_once(packs, walk);
+    } else {
+      return false;
+    }
+  }
+
+  /// The same of a pack of 16-bit elements, two a word.
+  template <int V, class Element>
+  KOKKOS_INLINE_FUNCTION void mask_words(Pack<std::uint32_t, V / 2>& words, int place, Element pad) const {
+    if (place >= first && place + V <= last) return;
+    const std::uint32_t low  = Kokkos::bit_cast<std::uint16_t>(pad);
+    const std::uint32_t high = low << 16;
+    for (int w = 0; w < V / 2; ++w) {
+      const int p = place + 2 * w;
+      if (p < first || p >= last) words[w] = (words[w] & 0xffff0000u) | low;
+      if (p + 1 < first || p + 1 >= last) words[w] = (words[w] & 0x0000ffffu) | high;
+    }
+  }
+};
+
+/// A row of which the columns `allowed` may take part.
+template <class T, RowForm form, class A, class Elements>
+struct MaskedRow {
+  using value_type               = std::remove_const_t<T>;
+  static constexpr bool has_rims = false;
+
+  MemoryRow<T, form> x;
+  Span allowed;
+  A sink;
+  Elements elements;
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Span packs(std::int64_t cols) const {
+    return packs_of<V>(allowed, cols);
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION auto from(std::int64_t start) const {
+    using Stretch = MaskedStretch<T, form, A, std::decay_t<decltype(elements.from(start))>>;
+    return Stretch{x.template from<V>(start), place(allowed.begin, start), place(allowed.end, start),
+                   elements.from(start)};
+  }
+
+  /// The row's state once its sink has joined.
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State completed(const Math& math, const typename Math::State& state) const {
+    if (sink == -Kokkos::Experimental::infinity_v<A>) return state;
+    return merge_two(math, state, state_of_sink(math, sink));
+  }
+
+ private:
+  /// A column as a place of the stretch from `start` on; stretches are shorter than 2^30.
+  KOKKOS_INLINE_FUNCTION static int place(std::int64_t column, std::int64_t start) {
+    constexpr std::int64_t far  = std::int64_t(1) << 30;
+    const std::int64_t distance = column - start;
+    return static_cast<int>(distance < -far ? -far : (distance > far ? far : distance));
+  }
+};
+
+/// The rows of x, masked.
+template <class T, RowForm row_form, class A, class Elements>
+struct MaskedRows {
+  using value_type                       = std::remove_const_t<T>;
+  static constexpr RowForm form          = row_form;
+  static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask>;
+  static_assert(form != RowForm::shifted);
+
+  MemoryRows<T, form> x;
+  ColumnRange range;
+  RowSinks<value_type> sinks;
+  Elements elements;
+
+  KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
+    return MaskedRow<T, form, A, std::decay_t<decltype(elements.row(r))>>{x.row(r), range(r), sinks.template of<A>(r),
+                                                                          elements.row(r)};
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_INPUTS_MASKED_HPP

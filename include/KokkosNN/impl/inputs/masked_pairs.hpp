@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_INPUTS_MASKED_PAIRS_HPP
+#define KOKKOSNN_IMPL_INPUTS_MASKED_PAIRS_HPP
+
+#include <KokkosNN/impl/gpu/device/pair_tile.hpp>
+#include <KokkosNN/impl/inputs/masked.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Rows of y and dy under a mask: what is masked counts as 0 in both, whatever it is.
+
+namespace KokkosNN::Impl {
+
+/// What a gradient looks at besides y and dy: a boolean mask, and x where a softcap bends the logits.
+template <class X, class A>
+struct GradientElements {
+  const std::uint8_t* keep = nullptr;
+  std::int64_t keep_stride = 0;
+  RowMap keep_place;
+  const X* x            = nullptr;  ///< only with a softcap
+  std::int64_t x_stride = 0;
+  RowMap x_place;
+  A inner_scale = 1;  ///< scale / softcap
+
+  /// What of it concerns one row.
+  struct Row {
+    const GradientElements& all;
+    const std::uint8_t* keep;
+    const X* x;
+
+    KOKKOS_INLINE_FUNCTION bool looks() const { return keep != nullptr; }
+    KOKKOS_INLINE_FUNCTION bool keeps(std::int64_t column) const {
+      return keep[column * anew_argument(all.keep_stride)] != 0;
+    }
+    KOKKOS_INLINE_FUNCTION bool bends() const { return x != nullptr; }
+
+    /// The derivative of tanh at a column's capped logit.
+    KOKKOS_INLINE_FUNCTION A slope(std::int64_t column) const {
+      const A e =
+          Kokkos::exp(A(-2) * Kokkos::abs(static_cast<A>(x[column * anew_argument(all.x_stride)]) * all.inner_scale));
+      return A(4) * e / ((A(1) + e) * (A(1) + e));  // without 1 - tanh^2's cancellation
+    }
+  };
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
+    return {*this, keep != nullptr ? keep + keep_place(r) : nullptr, x != nullptr ? x + x_place(r) : nullptr};
+  }
+};
+
+/// In its place where columns are ruled out by their numbers only.
+struct NoGradientElements {
+  struct Row {
+    KOKKOS_INLINE_FUNCTION static constexpr bool looks() { return false; }
+    KOKKOS_INLINE_FUNCTION static constexpr bool keeps(std::int64_t) { return true; }
+    KOKKOS_INLINE_FUNCTION static constexpr bool bends() { return false; }
+    KOKKOS_INLINE_FUNCTION static constexpr int slope(std::int64_t) { return 1; }
+  };
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
+};
+
+/// A row of y and of dy.
+template <class YRow, class DyRow, class ElementsRow>
+struct MaskedPairRow {
+  static constexpr bool has_rims = false;
+
+  YRow y;
+  DyRow dy;
+  Span allowed;
+  ElementsRow elements;
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Span packs(std::int64_t cols) const {
+    return packs_of<V>(allowed, cols);
+  }
+
+  /// Makes 0 of what is masked in the packs at `place` behind column `start`.
+  template <class Y, class D, int V>
+  KOKKOS_INLINE_FUNCTION void mask(HeldPack<Y, V>& of_y, HeldPack<D, V>& of_dy, std::int64_t start, int place) const {
+    const std::int64_t column = start + opaque(place);
+    if (column >= allowed.begin && column + V <= allowed.end && !elements.looks()) return;
+    const auto is_allowed = [&](int v) {
+      return column + v >= allowed.begin && column + v < allowed.end &&
+             (!elements.looks() || elements.keeps(column + v));
+    };
+    bool allows[V];
+    for (int v = 0; v < V; ++v) allows[v] = is_allowed(v);
+    of_y.keep_where(allows);
+    of_dy.keep_where(allows);
+  }
+
+  /// From a gradient with respect to capped logits to one with respect to x.
+  template <class A, int V>
+  KOKKOS_INLINE_FUNCTION void chain(Pack<A, V>& gradient, std::int64_t start, int place) const {
+    if (!elements.bends()) return;
+    const std::int64_t column = start + place;
+    for (int v = 0; v < V; ++v) {
+      if (column + v >= allowed.begin && column + v < allowed.end) gradient[v] *= static_cast<A>(elements.slope(column + v));
+    }
+  }
+};
+
+/// Rows of y and of dy side by side, masked.
+template <class YRows, class DyRows, class Elements>
+struct MaskedPairRows {
+  static_assert(YRows::form == DyRows::form && YRows::form != RowForm::shifted);
+  static constexpr RowForm form          = YRows::form;
+  static constexpr bool has_element_mask = !std::is_same_v<Elements, NoGradientElements>;
+
+  YRows y;
+  DyRows dy;
+  ColumnRange range;
+  Elements elements;
+
+  KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
+    return MaskedPairRow<decltype(y.row(r)), decltype(dy.row(r)), decltype(elements.row(r))>{y.row(r), dy.row(r),
+                                                                                             range(r), elements.row(r)};
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_INPUTS_MASKED_PAIRS_HPP

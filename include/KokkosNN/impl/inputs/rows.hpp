@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_INPUTS_ROWS_HPP
+#define KOKKOSNN_IMPL_INPUTS_ROWS_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
+#include <KokkosNN/impl/gpu/device/memory.hpp>
+#include <KokkosNN/impl/inputs/row_map.hpp>
+#include <KokkosNN/pack.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <climits>
+#include <cstdint>
+#include <type_traits>
+
+// Where rows come from and go to. A kernel asks a source or sink for one row, `rows.row(r)`, then for a stretch of it
+// from some column on, `row.from<V>(start)`, and moves packs by their place in the stretch: `load_pack<V>(c, window,
+// pad)`, `store_pack<V>(pack, c, window)`. Places in a stretch are ints: 64-bit arithmetic stays out of the inner
+// loops. A `shifted` row has rims besides, elements in front of its first whole pack and behind its last.
+
+namespace KokkosNN::Impl {
+/// A stretch of a row in memory. Unless the form is `any`, packs are aligned and lie in the row or outside of it, as
+/// the launch has checked.
+template <class T, RowForm form>
+struct MemoryStretch {
+  using value_type                   = std::remove_const_t<T>;
+  static constexpr bool always_whole = form != RowForm::any;
+
+  T* base;
+  std::int64_t stride;
+  bool whole_packs;
+  LinePolicy policy = {};
+
+  /// Whether every pack can be moved at once or lies outside of the row.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+    return whole_packs && window.splits_no_pack<V>();
+  }
+
+  /// A pack that surely lies in the row.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
+    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<value_type, V>*>(base + c), policy);))
+    KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
+  }
+
+  /// The same as words of two 16-bit elements.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
+    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c), policy);))
+    KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
+  }
+
+  /// Asks for a pack to be brought into the last-level cache, where there is an instruction for that.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void prefetch_pack([[maybe_unused]] int c, [[maybe_unused]] const Window& window) const {
+#if defined(__CUDA_ARCH__)
+    if (stride == 1 && c < window.end) asm volatile("prefetch.global.L2 [%0];" ::"l"(base + c));
+#endif
+  }
+
+  /// A pack that lies in the row or outside of it.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
+    Pack<value_type, V> pack;
+    for (int v = 0; v < V; ++v) pack[v] = pad;
+    if (c < window.end) pack = load_inner_pack<V>(c);
+    return pack;
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<value_type, V>& pack, int c) const {
+    KOKKOS_IF_ON_DEVICE((store_at_once(reinterpret_cast<Pack<value_type, V>*>(base + c), pack);))
+    KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) base[c + v] = pack[v];))
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
+    if (whole_packs && window.has_pack<V>(c)) return load_whole_pack<V>(c, window, pad);
+    Pack<value_type, V> pack;
+    KOKKOS_IF_ON_DEVICE((const T* const first                = base + opaque(c) * opaque_argument(stride);
+                         const std::int64_t step             = anew_argument(stride);
+                         for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? first[v * step] : pad;))
+    KOKKOS_IF_ON_HOST((const int end                         = window.end - c < V ? window.end - c : V;
+                       for (int v = 0; v < V; ++v) pack[v]   = pad;
+                       for (int v = 0; v < end; ++v) pack[v] = base[(c + v) * stride];))
+    return pack;
+  }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void store_pack(const Pack<value_type, V>& pack, int c, const Window& window) const {
+    if (whole_packs && window.has_pack<V>(c)) return store_whole_pack(pack, c);
+    T* const first          = base + opaque(c) * opaque_argument(stride);
+    const std::int64_t step = anew_argument(stride);
+    for (int v = 0; v < V; ++v) {
+      if (c + v < window.end) first[v * step] = pack[v];
+    }
+  }
+};
+
+/// A stretch whose whole packs leave the caches first; of other rows the stretch itself.
+template <class T, RowForm form>
+struct StreamedStretch : MemoryStretch<T, form> {
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<T, V>& pack, int c) const {
+    KOKKOS_IF_ON_DEVICE((store_at_once<true>(reinterpret_cast<Pack<T, V>*>(this->base + c), pack);))
+    KOKKOS_IF_ON_HOST((MemoryStretch<T, form>::store_whole_pack(pack, c);))
+  }
+};
+template <class Stretch>
+KOKKOS_INLINE_FUNCTION Stretch streamed(const Stretch& stretch) {
+  return stretch;
+}
+template <class T, RowForm form>
+requires(form !=
+         RowForm::any) KOKKOS_INLINE_FUNCTION StreamedStretch<T, form> streamed(const MemoryStretch<T, form>& stretch) {
+  return {stretch};
+}
+
+/// One row in memory, to read (`T` const) or write.
+template <class T, RowForm form>
+struct MemoryRow {
+  using value_type                     = std::remove_const_t<T>;
+  static constexpr bool has_rims       = form == RowForm::shifted;
+  static constexpr bool is_unit_stride = form != RowForm::any;
+
+  T* base;
+  std::int64_t stride;
+  LinePolicy policy = {};
+
+  /// Elements in front of the first pack boundary, where the packs of a row with rims begin.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION int head() const {
+    return (V - pack_phase<T, V>(base)) % V;
+  }
+  /// The stretch from column `start` on.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION MemoryStretch<T, form> from(std::int64_t start) const {
+    // Unknown to the optimiser, or nvcc would add start to the place of every pack, in 64 bits.
+    if constexpr (is_unit_stride) return {opaque(base + start), 1, true, policy};
+    T* const first = base + start * stride;
+    return {first, stride, moves_whole_packs<T, V>(first, stride), policy};
+  }
+
+  KOKKOS_INLINE_FUNCTION value_type load_one(std::int64_t c) const { return base[is_unit_stride ? c : c * stride]; }
+  KOKKOS_INLINE_FUNCTION void store_one(value_type value, std::int64_t c) const {
+    base[is_unit_stride ? c : c * stride] = value;
+  }
+};
+
+/// The map of rows of a form, if kernels for that form have one: aligned rows lie at one distance.
+template <RowForm form>
+using MapOf = std::conditional_t<form == RowForm::aligned, RowStride, RowMap>;
+
+/// How far apart a row's columns are. Takes no room among a kernel's arguments where they are neighbours.
+template <RowForm form>
+struct ColumnStride {
+  ColumnStride() = default;
+  explicit ColumnStride(std::int64_t) {}
+  KOKKOS_INLINE_FUNCTION constexpr std::int64_t between_columns() const { return 1; }
+};
+template <>
+struct ColumnStride<RowForm::any> {
+  std::int64_t stride = 1;
+
+  ColumnStride() = default;
+  explicit ColumnStride(std::int64_t between) : stride(between) {}
+  KOKKOS_INLINE_FUNCTION std::int64_t between_columns() const { return stride; }
+};
+
+/// Rows that can be asked for ahead of time, and loaded with a word for the cache: those that are read, if they are
+/// contiguous. Others take no room for that.
+template <class T, RowForm form>
+inline constexpr bool can_look_ahead = (form != RowForm::any) && std::is_const_v<T>;
+template <bool can>
+struct LooksAhead {
+  KOKKOS_INLINE_FUNCTION constexpr LinePolicy line_policy() const { return {}; }
+};
+template <>
+struct LooksAhead<true> {
+  std::int64_t elements_ahead = 0;  ///< how far behind its own rows a team looks for rows that another one will load
+  int bytes_ahead             = 0;  ///< and how many bytes of them it has brought near
+  LinePolicy policy           = {};
+
+  KOKKOS_INLINE_FUNCTION LinePolicy line_policy() const { return policy; }
+};
+
+/// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the
+/// kernel for them has no other path, and registers to spare.
+template <class T, RowForm row_form, class Map = MapOf<row_form>>
+struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_form>> {
+  using value_type                  = std::remove_const_t<T>;
+  static constexpr RowForm form     = row_form;
+  static constexpr bool looks_ahead = can_look_ahead<T, row_form>;
+
+  T* data = nullptr;
+  Map map = {};
+
+  MemoryRows() = default;
+  MemoryRows(T* elements, std::int64_t between_columns, const Map& row_map)
+      : ColumnStride<form>(between_columns), data(elements), map(row_map) {}
+
+  KOKKOS_FORCEINLINE_FUNCTION MemoryRow<T, form> row(std::int64_t r) const {
+    return {opaque(data + map(r)), this->between_columns(), this->line_policy()};
+  }
+
+  /// The same rows, to be given up so by the last-level cache.
+  MemoryRows evicted(Eviction eviction) const {
+    MemoryRows rows = *this;
+    if constexpr (looks_ahead) rows.policy = LinePolicy(eviction);
+    return rows;
+  }
+
+  /// Sets up `prefetch` to bring near the `rows` rows that lie `rows_ahead` behind a row, if that is one piece of
+  /// memory.
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(looks_ahead) {
+    const std::int64_t bytes  = rows * cols * std::int64_t(sizeof(T));
+    const std::int64_t stride = map.only_stride();
+    const bool is_one_piece   = stride != 0 && (rows == 1 || stride == cols);
+    if (!is_one_piece || bytes < 16 || bytes > INT_MAX) return false;
+    this->elements_ahead = rows_ahead * stride;
+    this->bytes_ahead    = static_cast<int>(bytes);
+    return true;
+  }
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(looks_ahead) {
+    prefetch_bytes(data + map(row) + this->elements_ahead, this->bytes_ahead);
+  }
+};
+
+/// Memory would rest while a wave of teams computes: what a later team loads moves towards it meanwhile, as long as this
+/// team, whose rows begin at `first`, is one of those that ask. (Found from the team's first row, which all threads have
+/// alike: the instruction takes an address that they have alike.)
+template <class Member, class Source>
+KOKKOS_INLINE_FUNCTION void prefetch_later_rows(const Member& team, const Source& source, std::int64_t first,
+                                                int prefetching_teams) {
+  if constexpr (requires { source.prefetch(first); }) {
+    if (team.league_rank() < prefetching_teams && team.team_rank() == 0) source.prefetch(first);
+  }
+}
+
+/// One value a row in memory: where a log-sum-exp goes.
+template <class T, class Map = RowMap>
+struct MemoryScalars {
+  using value_type = T;
+
+  T* data;
+  Map map;
+
+  template <class A>
+  KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const {
+    data[map(row)] = static_cast<T>(value);
+  }
+};
+
+/// A user's load functor as a source of rows.
+template <Concepts::RowLoad Load>
+struct FunctorRows {
+  using value_type              = typename Load::value_type;
+  static constexpr RowForm form = RowForm::any;
+
+  struct Stretch {
+    using value_type                   = typename Load::value_type;
+    static constexpr bool always_whole = false;
+
+    const Load& load;
+    std::int64_t r;
+    std::int64_t start;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+      return window.splits_no_pack<V>();
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void prefetch_pack(int, const Window&) const {}
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
+      return load.template load<V>(r, start + c);
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
+      return words_of(load_inner_pack<V>(c));
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
+      if (c < window.end) return load_inner_pack<V>(c);
+      Pack<value_type, V> pack;
+      for (int v = 0; v < V; ++v) pack[v] = pad;
+      return pack;
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
+      if (window.has_pack<V>(c)) return load.template load<V>(r, start + c);
+      Pack<value_type, V> pack;
+      for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? load.template load<1>(r, start + c + v)[0] : pad;
+      return pack;
+    }
+  };
+
+  struct Row {
+    using value_type               = typename Load::value_type;
+    static constexpr bool has_rims = false;
+
+    const Load& load;
+    std::int64_t r;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
+      return {load, r, start};
+    }
+  };
+
+  Load load;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {load, r}; }
+};
+
+/// A user's store functor as a sink of rows; it takes results in the accumulator type A.
+template <class Store, class A>
+struct FunctorSink {
+  using value_type = A;
+
+  struct Stretch {
+    using value_type                   = A;
+    static constexpr bool always_whole = false;
+
+    const Store& sink;
+    std::int64_t r;
+    std::int64_t start;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+      return window.splits_no_pack<V>();
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<A, V>& pack, int c) const {
+      sink.template store<V>(pack, r, start + c);
+    }
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION void store_pack(const Pack<A, V>& pack, int c, const Window& window) const {
+      if (window.has_pack<V>(c)) {
+        sink.template store<V>(pack, r, start + c);
+        return;
+      }
+      for (int v = 0; v < V; ++v) {
+        if (c + v < window.end) sink.template store<1>(Pack<A, 1>{{pack[v]}}, r, start + c + v);
+      }
+    }
+  };
+
+  struct Row {
+    using value_type = A;
+
+    const Store& sink;
+    std::int64_t r;
+
+    template <int V>
+    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
+      return {sink, r, start};
+    }
+  };
+
+  Store m_store;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {m_store, r}; }
+  KOKKOS_INLINE_FUNCTION void store(A value, std::int64_t row) const { m_store.store(value, row); }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_INPUTS_ROWS_HPP

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
+#define KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
+
+#include <KokkosNN/plan.hpp>
+
+#include <algorithm>
+
+// The shapes that kernels are compiled in: packs a thread and threads a team, for planner and kernels alike.
+
+namespace KokkosNN::Impl {
+
+/// Threads that a team may have: of any kernel, of one whose threads loop over a row or over rows, and of one whose
+/// threads hold many values. A kernel is compiled for the number that it is launched with, which on a GPU of 65536
+/// registers gives a thread 64 of them, 80, or 128: what is spilled costs more than threads that are missing.
+inline constexpr int max_threads_per_team     = 1024;
+inline constexpr int max_threads_when_looping = 768;
+inline constexpr int max_threads_when_wide    = 512;
+
+/// The second number of a Kokkos::LaunchBounds. On CUDA it counts blocks a multiprocessor. On HIP it counts wavefronts a
+/// SIMD, and a CU has 4 SIMDs of 512 registers a lane: at 4 wavefronts a thread has 128 registers, whatever the size of
+/// its team, and 1024 threads are resident.
+constexpr int least_residency(Backend backend) { return backend == Backend::hip ? 4 : 1; }
+inline constexpr int resident_threads_hip = 4 * 4 * 64;
+
+/// Elements that a thread loads at once: 16 bytes of the wider type on a GPU; on a host a short loop that the compiler
+/// vectorises, 128 bytes of accumulators.
+constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
+  if (backend == Backend::host) return 128 / accumulator_bytes;
+  return 16 / std::max(std::max(x_bytes, y_bytes), 2);
+}
+
+/// Packs that a thread can hold. On CUDA 32 words leave room in 64 registers, be they floats, 16 doubles, or 64 elements
+/// of 16 bits as they were loaded. On HIP 16 words: with 32 of them LLVM, whose addresses are of 64 bits a lane and which
+/// computes all packs side by side, spills in 128 registers wherever there is a mask, a label or a stride besides; and
+/// 64 bytes of each of 1024 threads are 64 KB in flight a CU, where 5.3 TB/s over the 304 CUs of an MI300X at some 0.8 us
+/// take 14 KB. A host's stack is not the limit, the first-level cache is.
+constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
+
+/// A gradient holds packs of two tensors, as they were loaded.
+constexpr int most_packs(Backend backend, RowOperator op) {
+  return max_packs_per_thread(backend) / (is_gradient(op) ? 2 : 1);
+}
+
+/// Instead of all the packs that a thread can hold, where those would leave much of a team idle.
+constexpr int fewer_packs(Backend backend, RowOperator op) { return most_packs(backend, op) * 3 / 4; }
+
+/// Packs that a thread has in the accumulator type at a time.
+constexpr int packs_at_a_time(Backend backend, int pack) {
+  const int most = max_packs_per_thread(backend);
+  return backend == Backend::host ? most : std::min(most, 4 * most / pack);
+}
+
+/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them; on HIP of three
+/// quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
+constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
+  const int packs = packs_at_a_time(backend, pack);
+  if (backend == Backend::hip && form == RowForm::any) return 1;
+  if (is_gradient(op)) return backend == Backend::hip ? std::max(1, 8 / pack) : most_packs(backend, op);
+  if (backend == Backend::hip && is_masked(op)) return std::max(1, packs / 4);
+  if (backend == Backend::hip && is_cross_entropy(op)) return std::max(1, packs / 2);
+  return is_masked(op) && backend != Backend::host ? std::max(1, packs / 2) : packs;
+}
+
+/// The same of a thread whose row is in team scratch.
+constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op, RowForm form) {
+  if (backend == Backend::hip) return packs_when_looping(backend, pack, op, form);
+  return (packs_at_a_time(backend, pack) + 1) / 2;
+}
+
+/// An operator of a row by itself, without a gradient, a mask or a label.
+constexpr bool is_forward(RowOperator op) {
+  return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
+}
+
+/// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
+constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
+  return x_bytes == 2 && k > packs_at_a_time(backend, pack);
+}
+
+/// The same in team scratch, for an operator that makes no other logits of what it loads.
+constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator op) {
+  return backend != Backend::host && x_bytes == 2 && is_forward(op);
+}
+
+/// Whether a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
+constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
+  const bool is_power = k > 0 && (k & (k - 1)) == 0;
+  if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
+  return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
+}
+
+/// Aligned rows of floats on CUDA: their addresses take no registers, and there are kernels for them alone.
+constexpr bool leaves_registers(Backend backend, RowForm form, int x_bytes, int y_bytes) {
+  return backend == Backend::cuda && form == RowForm::aligned && x_bytes == 4 && y_bytes == 4;
+}
+
+/// Whether CUDA has a kernel of k packs besides, for rows at which the others leave threads idle, or that one warp can
+/// hold.
+constexpr bool is_exact_packs(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
+  if (!leaves_registers(backend, form, x_bytes, y_bytes)) return false;
+  // log_softmax 4096 x 1280: by 10 packs of one warp 0.89 of copy, by 6 of two 0.93; it keeps its row while it sums.
+  return op == RowOperator::softmax ? k == 5 || k == 10 : op == RowOperator::log_softmax && k == 5;
+}
+
+/// Whether teams of up to `max_threads_when_light` threads run in 56 registers, so that two of that size
+/// are resident, or eleven of 96 threads (4096 x 1408 f32: 0.95 of copy, ten of them in 64 registers 0.94; 2048 columns
+/// by teams of 128: 0.96 and 0.95; what more packs would spill costs more).
+inline constexpr int max_threads_when_light = 576;
+constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
+  return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward(op) && !is_reduction(op) && (k == 4 || k == 5);
+}
+
+/// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. A second 256
+/// take a call 0.1 us on an H200, of the 2 that a small one takes. Kernels for floats at one stride keep to it.
+inline constexpr int most_argument_bytes = 112;
+
+/// Whether few rows have a kernel of k packs for them alone.
+constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
+  const bool is_power   = (k & (k - 1)) == 0;
+  const int moved_bytes = op == RowOperator::logsumexp ? x_bytes : y_bytes;  // a log-sum-exp writes no row
+  return is_forward(op) && is_power && leaves_registers(backend, form, x_bytes, moved_bytes);
+}
+
+/// Whether rows that a warp has alone or several of have a kernel of k packs for them alone.
+constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form) {
+  return backend == Backend::cuda && is_forward(op) && form != RowForm::any && k != 5;  // 5 packs are for larger teams
+}
+
+/// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
+/// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight. On HIP 4 always: a running sum for
+/// each of several elements is spilled, and 32 lanes of 4 bytes are one line of its cache.
+constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes, bool keeps) {
+  if (backend == Backend::host) return pack_size(backend, x_bytes, y_bytes, accumulator_bytes);
+  return std::max(1, (keeps || backend == Backend::hip ? 4 : 8) / std::max(x_bytes, y_bytes));
+}
+
+/// Bytes of columns that a thread of inner_lanes holds in registers where it has all of them, on a GPU.
+constexpr int inner_held_bytes(Backend backend) { return 16 * max_packs_per_thread(backend); }
+
+/// Whether a thread of inner_lanes can have its columns as they were loaded, two elements a word.
+constexpr bool can_keep_packed_inner(int x_bytes, int pack) { return x_bytes == 2 && pack % 2 == 0; }
+
+/// Whether it has: so many packs that they would not fit otherwise, or packs that it loads again. (LayoutLeft bf16
+/// 1048576 x 64, which fit: 79.9 us, as they were loaded 87.7; 65536 x 2048, which are loaded again: 265 and 209.)
+constexpr bool keeps_packed_inner(Backend backend, int x_bytes, int accumulator_bytes, int pack, int packs,
+                                  bool keeps) {
+  const bool fits = pack * packs * accumulator_bytes <= inner_held_bytes(backend);
+  return can_keep_packed_inner(x_bytes, pack) && !(keeps && fits);
+}
+
+/// Packs that a thread of inner_lanes holds: all of its columns, or some at a time.
+constexpr int inner_packs(Backend backend, int pack, int x_bytes, int accumulator_bytes, bool keeps) {
+  if (backend == Backend::host) return 8;
+  const int most    = max_packs_per_thread(backend);
+  const bool packed = can_keep_packed_inner(x_bytes, pack);
+  if (keeps) return inner_held_bytes(backend) / (pack * (packed ? x_bytes : accumulator_bytes));
+  return std::min(8, (packed ? 4 : 2) * most / pack);
+}
+
+/// Or half of them where that suffices, if they are so many that few threads would be at work (LayoutLeft 65536 x 64
+/// bf16: 0.76 of copy, by 32 packs 0.72).
+constexpr bool has_fewer_inner_packs(Backend backend, int x_bytes, int pack) {
+  return backend == Backend::cuda && can_keep_packed_inner(x_bytes, pack);
+}
+
+/// The same of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those of
+/// `pack_size`, on HIP of 4 bytes.
+constexpr int gradient_inner_pack_size(Backend backend, int pack) {
+  return backend == Backend::hip ? std::max(1, pack / 4) : pack;
+}
+constexpr int gradient_inner_packs(Backend backend, int pack) {
+  if (backend == Backend::hip) return 2;
+  return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
+}
+
+/// Whether k packs a thread are too many for 64 registers.
+constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
+
+/// Threads that a team may have whose threads loop over a row, or over rows. What a mask needs besides would be spilled
+/// in 80 registers.
+constexpr int most_threads_when_looping(RowOperator op) {
+  return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
+}
+
+/// Whether a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
+/// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
+/// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
+constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
+  return backend == Backend::cuda && form == RowForm::shifted && (!is_cross_entropy(op) || x_bytes <= 4);
+}
+
+/// Whether a thread of split_row holds two rows, so that it has one to reduce while the letters of the other are on
+/// their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512 x
+/// 131072: 0.94 and 0.81; cross entropy f32 2048 x 128256: 0.88 and 0.80). Not with a mask, where a turn is long by
+/// itself.
+constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
+  if (backend != Backend::cuda || is_masked(op) || is_elementwise(op)) return false;
+  return form != RowForm::any;
+}
+
+/// Threads that a team of split_row may have where it holds its part of a row.
+constexpr int most_threads_when_holding(Backend backend, RowOperator op, RowForm form) {
+  return overlaps_rows(backend, op, form) ? max_threads_when_wide : most_threads_when_looping(op);
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_KERNEL_SHAPES_HPP

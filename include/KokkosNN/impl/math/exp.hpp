@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_MATH_EXP_HPP
+#define KOKKOSNN_IMPL_MATH_EXP_HPP
+
+#include <KokkosNN/impl/host/vector.hpp>
+#include <KokkosNN/impl/math/double_double.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// exp(scale (x - max)) in the accuracy that the result's type can hold. These functions rely on IEEE arithmetic: code
+// that instantiates them must not be compiled with -ffast-math.
+
+namespace KokkosNN::Impl {
+
+/// How good an exponential must be: `full` within 2 ulp of the accumulator type, `fast` enough to round to 16 bits.
+enum class ExpAccuracy { full, fast };
+
+/// What a sum of exponentials is for: to divide by, or for its logarithm alone (or what is as undemanding). To that a
+/// GPU's own 2^f, within 2.5 units of 2^-24 (all floats up to 1/2, on an H200), adds 1.5e-7, and a row takes a third
+/// fewer operations. `log_sum_exp`: likewise, and where +inf is among the exponents the sum is a number unless a NaN
+/// is, too.
+enum class SumFor { quotient, logarithm, log_sum_exp };
+
+/// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
+/// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
+/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two. Exponentials of
+/// `log_of_least` and `log_of_most` are normal numbers; the inverse of the second one is not.
+template <class A>
+struct Exp2Constants;
+
+template <>
+struct Exp2Constants<float> {
+  using bits                           = std::uint32_t;
+  static constexpr int mantissa_bits   = 23;
+  static constexpr float round_magic   = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
+  static constexpr bits bias           = 127;
+  static constexpr int full_terms      = 6;
+  static constexpr float full_series[] = {0x1.62e432p-1f, 0x1.ebfbe6p-3f,  0x1.c6adaap-5f,  // 2^-27.5
+                                          0x1.3b21d8p-7f, 0x1.5fbdd0p-10f, 0x1.4b85ccp-13f};
+  static constexpr float full_limit    = 131072;  // the low word of scale2 x is at most 2^-7 then
+  static constexpr int fast_terms      = 4;
+  static constexpr float fast_series[] = {0x1.62df7ap-1f, 0x1.ebf0fep-3f, 0x1.cab22ep-5f, 0x1.40bf8ap-7f};  // 2^-18
+  static constexpr float fast_limit    = 2048;  // without a low word the error is at most 2^-14 then
+  static constexpr float log_of_least  = -87.0f;
+  static constexpr float log_of_most   = 87.5f;
+};
+
+template <>
+struct Exp2Constants<double> {
+  using bits                            = std::uint64_t;
+  static constexpr int mantissa_bits    = 52;
+  static constexpr double round_magic   = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr bits bias            = 1023;
+  static constexpr int full_terms       = 12;
+  static constexpr double full_series[] = {
+      0x1.62e42fefa39efp-1,  0x1.ebfbdff82c58fp-3,  0x1.c6b08d704a0dap-5,  0x1.3b2ab6fba4eb0p-7,
+      0x1.5d87fe78a0753p-10, 0x1.430912f856ed9p-13, 0x1.ffcbfc7e48295p-17, 0x1.62c022a45f56dp-20,
+      0x1.b524c99d027aap-24, 0x1.e4cd7f97c3153p-28, 0x1.ea1f0f68874f0p-32, 0x1.c6f4f95961f1bp-36};  // 2^-55.5
+  static constexpr double full_limit    = 70368744177664.0;                                         // 2^46
+  static constexpr int fast_terms       = 4;
+  static constexpr double fast_series[] = {0x1.62df7ap-1, 0x1.ebf0fep-3, 0x1.cab22ep-5, 0x1.40bf8ap-7};
+  static constexpr double fast_limit    = 70368744177664.0;
+  static constexpr double log_of_least  = -708.0;
+  static constexpr double log_of_most   = 708.5;
+};
+
+/// What 2^t = 2^(n + i/entries) 2^f, n and i integers and |f| <= 1/2/entries, needs of a type besides a table of the
+/// 2^(i/entries): series likewise, on |f| <= 0.508/entries.
+template <class A, int entries>
+struct Exp2Series;
+
+template <>
+struct Exp2Series<float, 16> {
+  static constexpr int full_terms      = 3;
+  static constexpr float full_series[] = {0x1.62e430p-1f, 0x1.ec0016p-3f, 0x1.c6ac48p-5f};  // 2^-29
+  static constexpr int fast_terms      = 2;
+  static constexpr float fast_series[] = {0x1.62e9acp-1f, 0x1.ebfbd6p-3f};  // 2^-21
+};
+
+template <>
+struct Exp2Series<float, 8> {
+  static constexpr int full_terms      = 4;
+  static constexpr float full_series[] = {0x1.62e430p-1f, 0x1.ebfbe0p-3f, 0x1.c6be98p-5f, 0x1.3b2698p-7f};  // 2^-30.7
+  static constexpr int fast_terms      = 2;
+  static constexpr float fast_series[] = {0x1.62fa10p-1f, 0x1.ebfb88p-3f};  // 2^-18
+};
+
+template <>
+struct Exp2Series<double, 8> {
+  static constexpr int full_terms       = 7;
+  static constexpr double full_series[] = {0x1.62e42fefa39efp-1, 0x1.ebfbdff82c7cbp-3,  0x1.c6b08d70494d8p-5,
+                                           0x1.3b2ab6ee7e4c4p-7, 0x1.5d87fea40228ep-10, 0x1.430e91b3ff7a4p-13,
+                                           0x1.ffc4194ee383dp-17};  // 2^-57.4
+  static constexpr int fast_terms       = 2;
+  static constexpr double fast_series[] = {0x1.62fa10p-1, 0x1.ebfb88p-3};
+};
+
+/// 2^(i/16), and what it lacks. Rounded to float they are those nearest to the exact powers, too.
+inline constexpr double powers_by_sixteenths[] = {
+    0x1.0000000000000p+0, 0x1.0b5586cf9890fp+0, 0x1.172b83c7d517bp+0, 0x1.2387a6e756238p+0,
+    0x1.306fe0a31b715p+0, 0x1.3dea64c123422p+0, 0x1.4bfdad5362a27p+0, 0x1.5ab07dd485429p+0,
+    0x1.6a09e667f3bcdp+0, 0x1.7a11473eb0187p+0, 0x1.8ace5422aa0dbp+0, 0x1.9c49182a3f090p+0,
+    0x1.ae89f995ad3adp+0, 0x1.c199bdd85529cp+0, 0x1.d5818dcfba487p+0, 0x1.ea4afa2a490dap+0};
+inline constexpr double powers_by_sixteenths_low[] = {0,
+                                                      0x1.8a62e4adc610bp-54,
+                                                      -0x1.19041b9d78a76p-55,
+                                                      0x1.9b07eb6c70573p-54,
+                                                      0x1.6f46ad23182e4p-55,
+                                                      0x1.ada0911f09ebcp-55,
+                                                      0x1.d4397afec42e2p-56,
+                                                      0x1.6324c054647adp-54,
+                                                      -0x1.bdd3413b26456p-54,
+                                                      -0x1.41577ee04992fp-55,
+                                                      0x1.6e9f156864b27p-54,
+                                                      0x1.c7c46b071f2bep-56,
+                                                      0x1.7a1cd345dcc81p-54,
+                                                      0x1.11065895048ddp-55,
+                                                      0x1.2ed02d75b3707p-55,
+                                                      -0x1.e9c23179c2893p-54};
+
+/// The table of 2^(i/lanes), in the lanes of a vector.
+template <class A>
+struct Exp2Table {
+  using Words = BitsOf<Vector<A>>;
+
+  static constexpr int entries    = lanes_of<A>;
+  static constexpr int entry_bits = std::bit_width(unsigned(entries)) - 1;
+  static constexpr int point      = Exp2Constants<A>::mantissa_bits - entry_bits;  ///< where i has its lowest bit
+  static constexpr A round_magic  = Exp2Constants<A>::round_magic / entries;
+
+  /// The bits of A(2^(i/lanes)) less i's own, so that those of n + i/lanes, in units of 1/lanes, may be added.
+  BitsOf<A> power[entries];
+  /// What A(2^(i/lanes)) lacks, relative to it.
+  A rest[entries];
+
+  constexpr Exp2Table() : power{}, rest{} {
+    for (int i = 0; i < entries; ++i) {
+      const double exact = powers_by_sixteenths[i * (16 / entries)];
+      const double low   = powers_by_sixteenths_low[i * (16 / entries)];
+      const A nearest    = static_cast<A>(exact);
+      power[i]           = std::bit_cast<BitsOf<A>>(nearest) - (BitsOf<A>(i) << point);
+      rest[i]            = static_cast<A>((exact - double(nearest) + low) / exact);
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION Words power_bits() const { return load(power); }
+  KOKKOS_FORCEINLINE_FUNCTION Words rest_bits() const { return load(rest); }
+
+ private:
+  template <class Word>
+  KOKKOS_FORCEINLINE_FUNCTION static Words load(const Word (&words)[entries]) {
+    Words all;
+    std::memcpy(&all, words, sizeof all);
+    return all;
+  }
+};
+template <class A>
+inline constexpr Exp2Table<A> exp2_table{};
+
+inline constexpr double log_of_2_high = 0x1.62e42fefa39efp-1;
+inline constexpr double log_of_2_rest = 0x1.abc9e3b39803fp-56;
+
+template <class A>
+inline constexpr A log_of_2 = A(log_of_2_high);
+/// log 2 less its rounding to A.
+template <class A>
+inline constexpr A log_of_2_low = A(log_of_2_high - double(log_of_2<A>) + log_of_2_rest);
+
+/// c_i + f c_{i+1} + ..., the series being C's, by Horner's scheme, unrolled at compile time.
+template <ExpAccuracy accuracy, class C, int i = 0, class T>
+KOKKOS_FORCEINLINE_FUNCTION T exp2_series(T f) {
+  using A                 = ScalarOf<T>;
+  constexpr bool is_full  = accuracy == ExpAccuracy::full;
+  constexpr int count     = is_full ? C::full_terms : C::fast_terms;
+  constexpr A coefficient = is_full ? C::full_series[i] : C::fast_series[i % C::fast_terms];
+  if constexpr (i == count - 1) {
+    return splat<T>(coefficient);
+  } else {
+    return fused_multiply_add(f, exp2_series<accuracy, C, i + 1>(f), splat<T>(coefficient));
+  }
+}
+
+/// 2^t to a relative 2^-22 for |t| <= 1/2, plus what rounding t loses beyond, by the instruction that a GPU has for it; 0
+/// below the normal range.
+KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(t));
+  return result;
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return __builtin_amdgcn_exp2f(t);
+#else
+  return 0;  // not called
+#endif
+}
+
+/// tanh to a few 2^-24, absolute. Overflows nowhere: exp(2 x) may be infinite. A GPU's instructions for 2^t and the
+/// reciprocal need no branch, around which a kernel would spill.
+KOKKOS_INLINE_FUNCTION float bounded_tanh(float x) {
+#if defined(__CUDA_ARCH__)
+  constexpr float two_log2_e = 2.8853900817779268f;
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(exp2_native(x * two_log2_e) + 1));
+  return Kokkos::fma(-2.0f, inverse, 1.0f);
+#else
+  return Kokkos::tanh(x);
+#endif
+}
+KOKKOS_INLINE_FUNCTION double bounded_tanh(double x) { return Kokkos::tanh(x); }
+
+/// What exponentials are taken relative to: exp(scale (x - R)) is 2^(scale2 (x - base) - exponent), exponent an
+/// integer.
+template <class A>
+struct ExpReference {
+  A base;
+  A exponent;
+  A lowest;         ///< x - base from which on the exponential is 0
+  BitsOf<A> shift;  ///< 2^-exponent's exponent bits
+};
+
+/// Whether the sum of a row with +inf is a number, if none of its elements is NaN: a log-sum-exp then is +inf.
+template <SumFor use, class Math>
+inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
+  requires Math::has_lse;
+};
+
+/// Whether such a row's exponentials are taken relative to +inf. The difference of that and +inf would be NaN, as that
+/// of NaN is: instead of a sum of exponentials there is `one_or_nan`, or instead of the differences `zero_of_number`,
+/// whichever takes a kernel fewer registers.
+template <SumFor use, class Math, class A>
+KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
+  if constexpr (finds_infinity<use, Math>) {
+    return r.base == Kokkos::Experimental::infinity_v<A>;
+  } else {
+    return false;
+  }
+}
+
+/// The sum of a part of such a row.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION A one_or_nan(bool has_nan) {
+  return has_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(1);
+}
+
+/// 0, whose exponential is 1; NaN of NaN.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T zero_of_number(T x) {
+  return x == x ? splat<T>(ScalarOf<T>(0)) : x;
+}
+
+/// A reference that exponentials can be taken relative to: 0 in place of -inf.
+template <class T>
+KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
+  using A = ScalarOf<T>;
+  return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
+}
+
+/// A finite logit from its product with the scale; the farthest one where the quotient is none.
+template <class A>
+KOKKOS_INLINE_FUNCTION A unscaled(A product, A scale) {
+  constexpr A farthest = Kokkos::Experimental::finite_max_v<A>;
+  return at_most(at_least(product / scale, -farthest), farthest);
+}
+
+/// A reference in all lanes of a vector T.
+template <class T, class A>
+KOKKOS_FORCEINLINE_FUNCTION ExpReference<T> splat_reference(const ExpReference<A>& r) {
+  return {splat<T>(r.base), splat<T>(r.exponent), splat<T>(r.lowest), splat<BitsOf<T>>(r.shift)};
+}
+
+/// What is known of a part of a row: its reference R, -inf as long as there is nothing but -inf, and the sum of
+/// exp(scale (x - R)), in a type W that may be wider than A.
+template <class A, class W>
+struct RowState {
+  A reference = -Kokkos::Experimental::infinity_v<A>;
+  W sum       = {};
+};
+
+/// exp(scale (x - R)), scale > 0, relative to a reference R near the largest x. -inf gives 0, NaN gives NaN; results
+/// below the normal range may be 0.
+///
+/// References are chosen so that scale2 R, scale2 = scale log2(e), is an integer. So nothing is rounded when x is
+/// compared with it: with n the integer nearest scale2 x, f = scale2 x - n comes from one fused operation without an
+/// error to speak of (Cody and Waite's reduction, here with the subtraction of the maximum inside), and 2^f from a
+/// polynomial; R only enters the power of two. And partial sums are brought to a common reference by powers of two,
+/// without an error. Where scale2 x is too large for that, R is an x itself and subtracted first, which is exact for
+/// all x whose exponential is not 0. R, in units of x, is the name that threads tell each other; `at` reads it.
+///
+/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9, would be a little faster (softmax of 262144 x 197 by 3 %),
+/// but meets itself in numerator and sum: 4.35 ulp were seen. It is for logarithms (`SumFor`). `fast`, relative 1e-4,
+/// leaves all of 2^t to that instruction.
+template <class A, ExpAccuracy accuracy>
+struct ScaledExp {
+  using C         = Exp2Constants<A>;
+  using bits      = typename C::bits;
+  using Reference = ExpReference<A>;
+
+  static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
+  static constexpr A below_limit = limit - A(1);  ///< where `at` finds the integer that `reference_of` made
+
+  A twice_scale;  ///< for log_softmax, to which halves of logits have a difference that is a number
+  A scale_low;    ///< what rounding the scale lost
+  A scale2;       ///< scale * log2(e), high word
+  A scale2_low;   ///< low word
+  A inverse;      ///< of scale2
+
+  explicit ScaledExp(double s) : twice_scale(2 * A(s)), scale_low(A(s - static_cast<double>(A(s)))) {
+    constexpr double log2_e_high = 0x1.71547652b82fep+0;
+    constexpr double log2_e_low  = 0x1.777d0ffda0d24p-56;
+    const double product         = s * log2_e_high;
+    const double rest            = std::fma(s, log2_e_high, -product) + s * log2_e_low;
+    scale2                       = static_cast<A>(product);
+    scale2_low                   = static_cast<A>(product - static_cast<double>(scale2) + rest);
+    inverse                      = static_cast<A>(1 / product);
+  }
+
+  KOKKOS_INLINE_FUNCTION A scale() const { return A(0.5) * twice_scale; }
+
+  /// R for values up to max: the power of two at or below its exponential; infinities stay.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T reference_of(T max) const {
+    const T t = max * splat<T>(scale2);
+    return is_power(t) ? round_down(t) * splat<T>(inverse) : max;
+  }
+
+  template <class T>
+  KOKKOS_INLINE_FUNCTION ExpReference<T> at(T R) const {
+    const T t    = R * splat<T>(scale2);
+    const T zero = splat<T>(A(0));
+    if constexpr (std::is_same_v<T, A>) {
+      return is_power(t) ? reference(zero, nearest(t)) : reference(R, zero);
+    } else {
+      return reference(is_power(t) ? zero : R, is_power(t) ? nearest(t) : zero);
+    }
+  }
+
+  /// R for values up to max, and what `at` makes of it, or of 0 in the place of -inf.
+  struct Referred {
+    A R;
+    ExpReference<A> at;
+  };
+  KOKKOS_INLINE_FUNCTION Referred refer(A max) const {
+    const A t = max * scale2;
+    if (Kokkos::abs(t) < below_limit) {
+      const A n = round_down(t);
+      return {n * inverse, reference(A(0), n)};
+    }
+    const A R = reference_of(max);
+    return {R, at(finite_reference(R))};
+  }
+
+  /// Whether a reference near x is a power of two.
+  KOKKOS_INLINE_FUNCTION bool has_power(A x) const { return is_power(x * scale2); }
+
+  /// T is A or, on a host, a vector of A. (g++ does not inline it where it is used too often, if it is not forced to.)
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, const ExpReference<T>& r) const {
+    return of_difference(x - r.base, r);
+  }
+
+  /// The same of x - base.
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T of_difference(T d, const ExpReference<T>& r) const {
+    if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<T, float>) {
+      KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(d, scale2, -r.exponent));))
+    }
+    if constexpr (has_lookup<T>) return by_table<SumFor::quotient>(d, r);
+    const Reduced<T> t = reduced(d, r);
+    return fused_multiply_add(t.fraction, exp2_series<accuracy, C>(t.fraction), splat<T>(A(1))) * t.power;
+  }
+
+  /// The same to be added up.
+  template <SumFor use, class T>
+  KOKKOS_FORCEINLINE_FUNCTION T term_of_difference(T d, const ExpReference<T>& r) const {
+    if constexpr (has_lookup<T>) return by_table<use>(d, r);
+    if constexpr (use != SumFor::quotient && accuracy == ExpAccuracy::full && std::is_same_v<T, float>) {
+      KOKKOS_IF_ON_DEVICE((const auto t = reduced(d, r); return exp2_native(t.fraction) * t.power;))
+    }
+    return of_difference(d, r);
+  }
+
+  /// 2^n 2^f of x - base.
+  template <class T>
+  struct Reduced {
+    T fraction;
+    T power;
+  };
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION Reduced<T> reduced(T d, const ExpReference<T>& r) const {
+    const T magic   = splat<T>(C::round_magic);
+    d               = at_least(d, r.lowest);
+    const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
+    return {fraction(d, shifted - magic),
+            Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift)};
+  }
+
+  /// 2^(scale2 x - exponent) where that surely is in the normal range, and exponent a reference's.
+  KOKKOS_FORCEINLINE_FUNCTION A of_near(A x, A exponent) const {
+    if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<A, float>) {
+      KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(x, scale2, -exponent));))
+    }
+    const A magic   = C::round_magic - exponent;
+    const A shifted = fused_multiply_add(x, scale2, magic);
+    const A f       = fraction(x, shifted - magic);
+    const A power   = fused_multiply_add(f, exp2_series<accuracy, C>(f), A(1));
+    return Kokkos::bit_cast<A>(Kokkos::bit_cast<bits>(power) + (Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits));
+  }
+
+  /// The state whose reference is the power of two at the sum of this one, a normal number: for logarithms, in which a
+  /// reference far from the sum would cancel.
+  template <class W>
+  KOKKOS_INLINE_FUNCTION RowState<A, W> at_its_sum(A R, const W& sum) const {
+    const A n = A(static_cast<int>(Kokkos::bit_cast<bits>(static_cast<A>(sum)) >> C::mantissa_bits) - int(C::bias));
+    return {(nearest(R * scale2) + n) * inverse, sum * power_of_two(-n)};
+  }
+
+  /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T of_any(T x, const ExpReference<T>& r) const {
+    const T d = x - r.base;
+    if constexpr (has_lookup<T>) {
+      const T highest = (r.exponent + splat<T>(A(C::bias) + A(0.5))) * splat<T>(inverse);
+      const T e       = by_table<SumFor::logarithm>(d, r);
+      return d > highest ? splat<T>(Kokkos::Experimental::infinity_v<A>) : e;
+    }
+    const T highest = (r.exponent + splat<T>(A(C::bias + 1))) * splat<T>(inverse);
+    return of_difference(at_most(d, highest), r);
+  }
+
+  /// exp(scale (from - to)) of two references: what makes a sum relative to `from` one relative to `to`, which is not below
+  /// it. Where 0 stands for the reference of nothing it may be, and any finite number will do.
+  KOKKOS_INLINE_FUNCTION A rescaling(A from, A to) const {
+    if (from >= to) return A(1);
+    if (is_power(from * scale2) && is_power(to * scale2)) {  // nearly always, and is a power of two then
+      const A n = nearest(from * scale2) - nearest(to * scale2);
+      return power_of_two(n > -A(C::bias) ? n : -A(C::bias));
+    }
+    const Reference a = at(from);
+    const Reference b = at(to);
+    return (*this)(a.base, reference(b.base, b.exponent - a.exponent));
+  }
+
+  /// The same of references side by side, in two factors: something larger than 1 may become a number near the end of
+  /// the normal range.
+  template <class T>
+  struct Rescaling {
+    T first;
+    T second;
+
+    template <class U>
+    KOKKOS_FORCEINLINE_FUNCTION U of(const U& value) const {
+      return value * first * second;
+    }
+  };
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION Rescaling<T> rescalings(T from, T to) const {
+    const T n    = at_most(nearest(from * splat<T>(scale2)) - nearest(to * splat<T>(scale2)), T{});
+    const T some = splat<T>(A(-16)), least = splat<T>(-A(C::bias));
+    const T first = n > some ? n : some, rest = n - first;
+    Rescaling<T> by{power_of_two(first), power_of_two(rest > least ? rest : least)};
+    const T low = from < to ? from : to, high = from < to ? to : from;
+    if (is_any_above(high * splat<T>(scale2), splat<T>(below_limit)) ||
+        is_any_above(splat<T>(-below_limit), low * splat<T>(scale2))) {  // hardly ever
+      for (int l = 0; l < int(sizeof(T) / sizeof(A)); ++l) {
+        by.first[l]  = rescaling(from[l], to[l]);
+        by.second[l] = A(1);
+      }
+    }
+    return by;
+  }
+
+  /// What scale R lacks of the logarithm of the power of two that R stands for.
+  KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
+    const Reference r = at(R);
+    if (r.base == R) return A(0);
+    const A product = scale() * R;
+    const A rest    = fused_multiply_add(scale(), R, -product) + scale_low * R;
+    return fused_multiply_add(r.exponent, log_of_2<A>, -product) + (r.exponent * log_of_2_low<A> - rest);
+  }
+
+ private:
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static T nearest(T t) {
+    return (t + splat<T>(C::round_magic)) - splat<T>(C::round_magic);
+  }
+
+  /// 2^n, or 0 for the least n, -bias.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static T power_of_two(T n) {
+    const auto integer = Kokkos::bit_cast<BitsOf<T>>(n + splat<T>(C::round_magic));
+    return Kokkos::bit_cast<T>((integer + splat<BitsOf<T>>(C::bias)) << C::mantissa_bits);
+  }
+
+  /// Of a vector where `is_power`.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static T round_down(T t) {
+    if constexpr (std::is_same_v<T, A>) {
+      return Kokkos::floor(t);
+    } else {
+      const T n = nearest(t);
+      return n > t ? n - splat<T>(A(1)) : n;
+    }
+  }
+
+  /// Of a vector lane by lane.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION static auto is_power(T t) {
+    if constexpr (std::is_same_v<T, A>) {
+      return Kokkos::abs(t) < limit;
+    } else {
+      return (t < splat<T>(limit)) & (t > splat<T>(-limit));
+    }
+  }
+
+  template <class T>
+  KOKKOS_INLINE_FUNCTION ExpReference<T> reference(T base, T exponent) const {
+    const auto integer = Kokkos::bit_cast<BitsOf<T>>(exponent + splat<T>(C::round_magic));
+    return {base, exponent, (exponent - splat<T>(A(C::bias))) * splat<T>(inverse),
+            (splat<BitsOf<T>>(C::bias) - integer) << C::mantissa_bits};
+  }
+
+  /// 2^(scale2 d - exponent) by a table, which leaves a shorter series: a host's way, in fewer operations. Within 0.65
+  /// ulp; within 1.1 for a logarithm, as that does without what the table's entries lack, a tenth of a loop's time.
+  /// Where the result is below the normal range it is no larger than it should be.
+  template <SumFor use, class T>
+  KOKKOS_FORCEINLINE_FUNCTION T by_table(T d, const ExpReference<T>& r) const {
+    using Table     = Exp2Table<A>;
+    const T magic   = splat<T>(Table::round_magic) - r.exponent;
+    d               = at_least(d, r.lowest);
+    const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
+    const auto n    = Kokkos::bit_cast<BitsOf<T>>(shifted);
+    const T power   = Kokkos::bit_cast<T>(look_up(exp2_table<A>.power_bits(), n) + (n << Table::point));
+    const T f       = fraction(d, shifted - magic);
+    const T series  = exp2_series<accuracy, Exp2Series<A, Table::entries>>(f);
+    if constexpr (accuracy == ExpAccuracy::fast || use != SumFor::quotient)
+      return fused_multiply_add(power, f * series, power);
+    const T rest = Kokkos::bit_cast<T>(look_up(exp2_table<A>.rest_bits(), n));
+    return fused_multiply_add(power, fused_multiply_add(f, series, rest), power);
+  }
+
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T fraction(T d, T n) const {
+    const T f = fused_multiply_add(d, splat<T>(scale2), -n);
+    return accuracy == ExpAccuracy::full ? fused_multiply_add(d, splat<T>(scale2_low), f) : f;
+  }
+};
+
+/// factor exp(scale (x - R)) for many x of one row: the factor is in the polynomial, which saves two of the operations
+/// on each of them. It adds half an ulp, that of the rounded factor, and the last rounding is the polynomial's.
+template <class A>
+struct MultipliedExp {
+  using C                    = Exp2Constants<A>;
+  static constexpr int terms = C::full_terms;
+
+  ExpReference<A> reference;
+  A factor;
+  A series[terms];
+
+  KOKKOS_INLINE_FUNCTION MultipliedExp(const ExpReference<A>& r, A by) : reference(r), factor(by) { set_series<0>(); }
+
+  /// Of x - base.
+  KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, ExpAccuracy::full>& exp, A d) const {
+    const auto t = exp.reduced(d, reference);
+    return fused_multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
+  }
+
+ private:
+  template <int i>
+  KOKKOS_INLINE_FUNCTION A sum_from(A f) const {
+    if constexpr (i + 1 == terms) {
+      return series[i];
+    } else {
+      return fused_multiply_add(f, sum_from<i + 1>(f), series[i]);
+    }
+  }
+
+  template <int i>
+  KOKKOS_INLINE_FUNCTION void set_series() {
+    constexpr A coefficient = C::full_series[i];
+    series[i]               = coefficient * factor;
+    if constexpr (i + 1 < terms) set_series<i + 1>();
+  }
+};
+
+/// The accuracy that a result of type Y deserves.
+template <class Y>
+inline constexpr ExpAccuracy exp_accuracy_for = sizeof(Y) < sizeof(float) ? ExpAccuracy::fast : ExpAccuracy::full;
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_MATH_EXP_HPP

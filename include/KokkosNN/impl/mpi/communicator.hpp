@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_MPI_COMMUNICATOR_HPP
+#define KOKKOSNN_IMPL_MPI_COMMUNICATOR_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/mpi/launch.hpp>
+#include <KokkosNN/impl/mpi/pair_exchange.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace KokkosNN::mpi {
+
+/// Which memory MPI gets pointers to.
+enum class Transport {
+  automatic,  ///< device, where the MPI says at run time that it takes such pointers, or there is no other memory
+  device,     ///< the memory of the execution space
+  staged      ///< pinned memory of the host, which kernels write to and read from
+};
+
+/// Options of a communicator; the same on every rank.
+struct CommunicatorOptions {
+  bool deterministic  = false;  ///< pairs are merged in an order that the number of ranks alone sets
+  bool check          = true;   ///< every call first makes sure that all ranks are about to do the same
+  Transport transport = Transport::automatic;
+  std::int64_t block_rows =
+      0;  ///< rows that are exchanged at a time; 0: on a device up to 4 blocks, of 1024 rows or more
+};
+
+/// Which of all classes a rank's columns are: those from number `first` on.
+struct ClassRange {
+  std::int64_t first = 0;
+  std::int64_t all   = 0;
+};
+
+/// The ranks that share rows, and what calls on them need: an execution-space instance, a duplicate of the MPI
+/// communicator, buffers that only grow.
+///
+/// Constructing and destroying it is collective over the communicator; it must be gone before MPI_Finalize and
+/// Kokkos::finalize. MPI must be initialised. One call at a time.
+template <Concepts::ExecutionSpace Exec>
+class Communicator {
+ public:
+  /// \param exec     every call is on this instance
+  /// \param comm     the ranks
+  /// \param options  see CommunicatorOptions
+  ///
+  /// Throws std::invalid_argument where options differ among ranks, on all of them; std::runtime_error where MPI fails.
+  Communicator(const Exec& exec, MPI_Comm comm, const CommunicatorOptions& options = {});
+
+  int rank() const { return m_exchange.rank(); }
+  int size() const { return m_exchange.size(); }
+  const Exec& exec() const { return m_exec; }
+  const CommunicatorOptions& options() const { return m_options; }
+  /// device or staged, as it was found
+  Transport transport() const { return m_transport; }
+
+  /// Of a vocabulary that is split over the ranks in their order: this rank's classes, having so many columns.
+  /// Collective; not for every call, but once a split.
+  ClassRange classes(std::int64_t columns) const {
+    const auto [before, all] = m_exchange.sums_before_and_all("mpi::Communicator::classes", columns);
+    return {before, all};
+  }
+
+  // What follows is for the functions of mpi.hpp.
+
+  const KokkosNN::Impl::PairExchange& exchange() const { return m_exchange; }
+
+  /// Memory for so many pairs, which kernels and MPI can reach; and for what a call keeps on the device.
+  KokkosNN::Impl::ShardPair* pairs(std::int64_t n) const;
+  char* workspace(std::size_t bytes) const;
+
+  /// n pairs from `first` on become their merge over all ranks. They have to be there: `exec` was fenced.
+  void merge(const char* function, KokkosNN::Impl::ShardPair* first, std::int64_t n) const;
+
+  /// How many of the outermost axis' elements make a block, rows being `inner` for each of them.
+  std::int64_t block_of(std::int64_t outer, std::int64_t inner) const;
+
+ private:
+  using Pair        = KokkosNN::Impl::ShardPair;
+  using DevicePairs = Kokkos::View<Pair*, typename Exec::memory_space>;
+  using StagedPairs = Kokkos::View<Pair*, Kokkos::SharedHostPinnedSpace>;
+
+  /// Merges in whichever memory the pairs are.
+  struct Merger : KokkosNN::Impl::PairMerger {
+    const Communicator& comm;
+
+    explicit Merger(const Communicator& c) : comm(c) {}
+    void merge(Pair* into, const Pair* from, std::int64_t n) const override;
+  };
+
+  static Transport found(Transport asked) {
+    constexpr bool is_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Exec::memory_space>::accessible;
+    if (asked != Transport::automatic) return asked;
+    return is_host || KokkosNN::Impl::mpi_takes_device_pointers(KokkosNN::Impl::backend_of<Exec>()) ? Transport::device
+                                                                                                    : Transport::staged;
+  }
+
+  Exec m_exec;
+  CommunicatorOptions m_options;
+  Transport m_transport;
+  KokkosNN::Impl::PairExchange m_exchange;
+  mutable DevicePairs m_device_pairs;
+  mutable StagedPairs m_staged_pairs;
+  mutable KokkosNN::Impl::WorkspaceView<Exec> m_workspace;
+};
+
+template <Concepts::ExecutionSpace Exec>
+Communicator<Exec>::Communicator(const Exec& exec, MPI_Comm comm, const CommunicatorOptions& options)
+    : m_exec(exec), m_options(options), m_transport(found(options.transport)), m_exchange(comm) {
+  using KokkosNN::Impl::SharedFact;
+  const SharedFact facts[] = {{"the communicator's deterministic", options.deterministic},
+                              {"the communicator's check", options.check},
+                              {"the communicator's block_rows", options.block_rows}};
+  std::exception_ptr refusal;
+  if (options.block_rows < 0) {
+    refusal = std::make_exception_ptr(std::invalid_argument(
+        "KokkosNN::mpi::Communicator: block_rows must not be negative, but is " + std::to_string(options.block_rows)));
+  }
+  m_exchange.agree("mpi::Communicator", facts, refusal);
+}
+
+template <Concepts::ExecutionSpace Exec>
+KokkosNN::Impl::ShardPair* Communicator<Exec>::pairs(std::int64_t n) const {
+  // Those that ranks send each other in the deterministic mode come behind.
+  const auto wanted = static_cast<std::size_t>(m_options.deterministic ? 2 * n : n);
+  const auto grow   = [&](auto& view) {
+    using Pairs = std::decay_t<decltype(view)>;
+    if (view.extent(0) < wanted) {
+      m_exec.fence("KokkosNN::mpi: pairs that are too few");
+      view = Pairs(Kokkos::view_alloc(Kokkos::WithoutInitializing, "KokkosNN::mpi::pairs"), wanted);
+    }
+    return view.data();
+  };
+  return m_transport == Transport::device ? grow(m_device_pairs) : grow(m_staged_pairs);
+}
+
+template <Concepts::ExecutionSpace Exec>
+char* Communicator<Exec>::workspace(std::size_t bytes) const {
+  KokkosNN::Impl::grow(m_exec, m_workspace, bytes);
+  return m_workspace.data();
+}
+
+template <Concepts::ExecutionSpace Exec>
+void Communicator<Exec>::merge(const char* function, Pair* first, std::int64_t n) const {
+  if (!m_options.deterministic) return m_exchange.reduce(function, first, n);
+  const bool is_device = m_transport == Transport::device;
+  Pair* const begin    = is_device ? m_device_pairs.data() : m_staged_pairs.data();
+  const auto half = static_cast<std::int64_t>((is_device ? m_device_pairs.extent(0) : m_staged_pairs.extent(0)) / 2);
+  m_exchange.reduce_in_order(function, first, begin + half, n, Merger(*this));
+}
+
+template <Concepts::ExecutionSpace Exec>
+void Communicator<Exec>::Merger::merge(Pair* into, const Pair* from, std::int64_t n) const {
+  const KokkosNN::Impl::MergePairs merge_one{into, from};
+  if (comm.m_transport == Transport::staged) {
+    for (std::int64_t i = 0; i < n; ++i) merge_one(i);
+  } else {
+    KokkosNN::Impl::for_each_row(comm.m_exec, "KokkosNN::mpi[merge]", n, merge_one);
+    comm.m_exec.fence("KokkosNN::mpi: pairs that are sent on");
+  }
+}
+
+template <Concepts::ExecutionSpace Exec>
+std::int64_t Communicator<Exec>::block_of(std::int64_t outer, std::int64_t inner) const {
+  // A host has nothing to do beside its kernels. On a device a block should take no less time than MPI and a fence do.
+  // Rows are all that ranks surely have in common to decide by.
+  constexpr bool is_host        = KokkosNN::Impl::backend_of<Exec>() == Backend::host;
+  constexpr std::int64_t blocks = 4, least_rows = 1024;
+  std::int64_t rows = m_options.block_rows;
+  if (rows == 0) rows = is_host ? outer * inner : std::max(least_rows, outer * inner / blocks);
+  return std::clamp<std::int64_t>(rows / std::max<std::int64_t>(1, inner), 1, std::max<std::int64_t>(1, outer));
+}
+
+}  // namespace KokkosNN::mpi
+
+#endif  // KOKKOSNN_IMPL_MPI_COMMUNICATOR_HPP

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_MPI_LAUNCH_HPP
+#define KOKKOSNN_IMPL_MPI_LAUNCH_HPP
+
+#include <KokkosNN/impl/call/cross_entropy_launch.hpp>
+#include <KokkosNN/impl/call/gradient_launch.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/mpi/states.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+// The launches of an operator on rows whose columns are spread over ranks: `reduce` reads a rank's columns and leaves a
+// pair or more a row, `finish` takes the pairs of the whole rows, reads the columns again and writes. Both are the
+// kernel of team_online; only what stands before and behind it is another. Nothing here knows of ranks.
+
+namespace KokkosNN::Impl {
+
+/// Threads that a team may have: rows of any form need more registers.
+constexpr int most_threads_online(RowOperator op, RowForm form) {
+  return form == RowForm::any ? std::min(max_threads_when_wide, most_threads_when_looping(op))
+                              : most_threads_when_looping(op);
+}
+
+/// Launches team_online on rows that a source gives and a sink takes.
+template <RowOperator op, int V, class Storage, class Exec, class Math, class Source, class Sink>
+void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Math& math,
+                   const Source& source, const Sink& sink) {
+  constexpr Backend backend = backend_of<Exec>();
+  require_kernel(
+      plan, {backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(typename Math::accumulator), false});
+  launch<most_threads_online(op, Source::form)>(
+      exec, plan,
+      RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, source, sink, math, layout.rows, layout.cols));
+}
+
+/// The plan of such a kernel. What is y in a reduction that writes no rows, is x again.
+template <class X, class Y, class Exec>
+RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout, int accumulator_bytes,
+                    Determinism determinism) {
+  RowProblem problem;
+  problem.op                = op;
+  problem.x_type            = element_type<X>();
+  problem.y_type            = element_type<Y>();
+  problem.dy_type           = problem.x_type;
+  problem.x_bytes           = sizeof(X);
+  problem.y_bytes           = sizeof(Y);
+  problem.accumulator_bytes = accumulator_bytes;
+  problem.rows              = layout.rows;
+  problem.cols              = layout.cols;
+  problem.x_col_stride      = layout.col_stride[0];
+  problem.inner             = 0;
+  problem.form              = layout.form;
+  SoftmaxOptions options;
+  options.determinism   = determinism;
+  options.plan.strategy = RowStrategy::team_online;
+  const RowPlan plan    = make_plan(problem, device_traits(exec), options);
+  if (backend_of<Exec>() == Backend::host || plan.team_size <= most_threads_online(op, plan.form)) return plan;
+  options.plan.team_size = most_threads_online(op, plan.form);
+  return make_plan(problem, device_traits(exec), options);
+}
+
+/// One small task a row, or a pair.
+template <class Exec, class F>
+void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, const F& f) {
+  if (n == 0) return;
+  require_launching_thread(exec, label);
+  const Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>> policy(exec, 0, n);
+  Kokkos::parallel_for(
+      label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), f);
+}
+
+/// pairs[i] = nothing
+struct ClearPairs {
+  ShardPair* pairs;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { pairs[i] = {}; }
+};
+
+/// into[i] = merge(into[i], from[i])
+struct MergePairs {
+  ShardPair* into;
+  const ShardPair* from;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { into[i] = merge(into[i], from[i]); }
+};
+
+/// What a shard without columns knows of its rows, whatever is summed: the identity.
+template <class Exec>
+void clear_pairs(const Exec& exec, std::int64_t n, ShardPair* pairs) {
+  for_each_row(exec, "KokkosNN::mpi[empty]", n, ClearPairs{pairs});
+}
+
+/// The states of whole rows, once instead of by every thread of a row.
+template <class Math>
+struct UnpackPairs {
+  using State = typename Math::State;
+
+  Math math;
+  const ShardPair* pairs;
+  State* states;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t row) const {
+    State state = FromPair<State>::state(math, pairs[row]);
+    if constexpr (requires { state.reference; }) {
+      // Of a row with +inf only the log-sum-exp is one.
+      using A = decltype(state.reference);
+      if (state.reference == Kokkos::Experimental::infinity_v<A>) state.sum = {Kokkos::Experimental::quiet_NaN_v<A>};
+    }
+    states[row] = state;
+  }
+};
+
+/// The states of whole rows as log-sum-exps.
+template <class Math, class Y>
+struct StoreLogSumExps {
+  using State = typename Math::State;
+
+  Math math;
+  const ShardPair* pairs;
+  Y* lse;
+  RowMap map;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t row) const {
+    lse[map(row)] =
+        static_cast<Y>(Finish<RowOperator::logsumexp>::value(math, FromPair<State>::state(math, pairs[row])));
+  }
+};
+
+/// softmax, log_softmax and logsumexp: (max, sum) of a shard's rows, for results of a given accuracy.
+template <class Exec, class X, class A, ExpAccuracy accuracy>
+struct ShardedReduction {
+  static constexpr Backend backend = backend_of<Exec>();
+  static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
+  using Math                       = RowMath<A, accuracy>;
+
+  /// Not inline, as ViewCall's.
+  static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x,
+                  ShardPair* pairs);
+};
+
+template <class Exec, class X, class A, ExpAccuracy accuracy>
+void ShardedReduction<Exec, X, A, accuracy>::run(const Exec& exec, const ShardLayout& layout,
+                                                 const SoftmaxOptions& options, const X* x, ShardPair* pairs) {
+  constexpr RowOperator op = RowOperator::logsumexp;
+  if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
+  const RowPlan plan = plan_online<X, X>(op, exec, layout, sizeof(A), options.determinism);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    using Source = MemoryRows<const X, form()>;
+    launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
+        exec, plan, layout, Math(options.scale, options.masked_row), Source{x, layout.col_stride[0], layout.map(0)},
+        PairSink{pairs});
+  });
+}
+
+/// What an operator of (max, sum) makes of a shard's columns. `states` is memory for a state a row.
+template <class Exec, RowOperator op, class X, class Y>
+struct ShardedFinish {
+  static constexpr Backend backend = backend_of<Exec>();
+  using A                          = common_accumulator_t<X, Y>;
+  static constexpr int V           = pack_size(backend, sizeof(X), sizeof(Y), sizeof(A));
+  using Math                       = RowMath<A, exp_accuracy_for<Y>>;
+  using State                      = typename Math::State;
+
+  /// Not inline, as ViewCall's.
+  static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
+                  const ShardPair* pairs, State* states);
+};
+
+template <class Exec, RowOperator op, class X, class Y>
+void ShardedFinish<Exec, op, X, Y>::run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options,
+                                        const X* x, Y* y, const ShardPair* pairs, State* states) {
+  const Math math(options.scale, options.masked_row);
+  const std::string name = std::string("KokkosNN::mpi::") + to_string(op);
+  if constexpr (op == RowOperator::logsumexp) {
+    for_each_row(exec, name + "[lse]", layout.rows, StoreLogSumExps<Math, Y>{math, pairs, y, layout.map(1)});
+  } else {
+    if (layout.cols == 0) return;
+    for_each_row(exec, name + "[states]", layout.rows, UnpackPairs<Math>{math, pairs, states});
+    const RowPlan plan = plan_online<X, Y>(op, exec, layout, sizeof(A), options.determinism);
+    with_form<backend, true>(plan.form, [&](auto form) {
+      using Rows   = MemoryRows<const X, form()>;
+      using Source = RowsWithStates<Rows, State>;
+      using Sink   = MemoryRows<Y, form()>;
+      launch_online<op, V, FinishingStorage<typename Storages<op, Rows, A, V, backend>::Online>>(
+          exec, plan, layout, math, Source{Rows{x, layout.col_stride[0], layout.map(0)}, states},
+          Sink{y, layout.col_stride[1], layout.map(1)});
+    });
+  }
+}
+
+/// softmax_backward and log_softmax_backward on a shard's columns. The layout's tensors are y, dy and dx.
+template <class Exec, RowOperator op, class Y, class D, class Dx>
+struct ShardedGradient {
+  static constexpr Backend backend = backend_of<Exec>();
+  using A                          = gradient_accumulator_t<Y, D, Dx>;
+  using Wider                      = std::conditional_t<(sizeof(D) > sizeof(Y)), D, Y>;
+  static constexpr int V           = pack_size(backend, sizeof(Wider), sizeof(Dx), sizeof(A));
+  using Math                       = GradientMath<op, A, exp_accuracy_for<Dx>>;
+  using State                      = typename Math::State;
+
+  /// Not inline, as ViewCall's.
+  static void reduce(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
+                     const D* dy, ShardPair* pairs);
+  static void finish(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
+                     const D* dy, Dx* dx, const ShardPair* pairs, State* states);
+
+ private:
+  template <RowForm form>
+  static auto source_of(const ShardLayout& layout, const Y* y, const D* dy) {
+    return PairRows<MemoryRows<const Y, form>, MemoryRows<const D, form>>{{y, layout.col_stride[0], layout.map(0)},
+                                                                          {dy, layout.col_stride[1], layout.map(1)}};
+  }
+};
+
+template <class Exec, RowOperator op, class Y, class D, class Dx>
+void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const ShardLayout& layout,
+                                                 const SoftmaxOptions& options, const Y* y, const D* dy,
+                                                 ShardPair* pairs) {
+  if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
+  const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    const auto source = source_of<form()>(layout, y, dy);
+    using Source      = std::decay_t<decltype(source)>;
+    launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
+        exec, plan, layout, Math(options.scale, options.masked_row), source, PairSink{pairs});
+  });
+}
+
+template <class Exec, RowOperator op, class Y, class D, class Dx>
+void ShardedGradient<Exec, op, Y, D, Dx>::finish(const Exec& exec, const ShardLayout& layout,
+                                                 const SoftmaxOptions& options, const Y* y, const D* dy, Dx* dx,
+                                                 const ShardPair* pairs, State* states) {
+  if (layout.cols == 0) return;
+  const Math math(options.scale, options.masked_row);
+  for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows,
+               UnpackPairs<Math>{math, pairs, states});
+  const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    const auto rows = source_of<form()>(layout, y, dy);
+    using Rows      = std::decay_t<decltype(rows)>;
+    using Source    = RowsWithStates<Rows, State>;
+    launch_online<op, V, FinishingStorage<typename Storages<op, Rows, A, V, backend>::Online>>(
+        exec, plan, layout, math, Source{rows, states},
+        MemoryRows<Dx, form()>{dx, layout.col_stride[2], layout.map(2)});
+  });
+}
+
+/// From the pairs of whole rows to their losses and log-sum-exps.
+template <class Math, class A>
+struct StoreLosses {
+  using State = typename Math::State;
+
+  Math math;
+  Labels labels;
+  const ShardPair* pairs;
+  int pairs_a_row;
+  OptionalScalars<A> loss;
+  OptionalScalars<A> lse;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t row) const {
+    const ShardPair* const own = pairs + row * pairs_a_row;
+    const State total          = total_of(own);
+    const Label label          = math.label_of(labels(row));
+    const A row_lse            = Finish<RowOperator::logsumexp>::value(math, total);
+    A value                    = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+    if (label.is_class) {
+      value = row_loss(math, total, static_cast<A>(own[1].lse()), math.weights(label.number), row_lse);
+    }
+    lse.store(row_lse, row);
+    loss.store(value, row);
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION State total_of(const ShardPair* own) const {
+    using Exponentials = RowState<A, decltype(State::sum)>;
+    const auto total   = FromPair<Exponentials>::state(math, own[0]);
+    if constexpr (Math::is_extended) {
+      using Linear = typename State::Linear;
+      return State::of(total, pairs_a_row > 2 ? static_cast<Linear>(own[2].sum) : Linear(0));
+    } else {
+      return total;
+    }
+  }
+};
+
+/// The forward of a cross entropy on a shard's columns, without the sum over rows. The layout's tensors are the logits
+/// and the labels, or for `finish` the labels, the rows' losses and their log-sum-exps.
+template <class Exec, class X>
+struct ShardedCrossEntropy {
+  static constexpr Backend backend = backend_of<Exec>();
+  static constexpr RowOperator op  = RowOperator::cross_entropy;
+  using A                          = accumulator_t<X>;
+  static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
+  template <bool extended>
+  using Math = CrossEntropyMath<op, A, exp_accuracy_for<A>, extended>;
+
+  /// What a cross entropy's kernels know besides logits and labels.
+  struct Shared {
+    ClassShard shard;
+    ClassWeights<A> weights;
+    const A* weight_of_classes;  ///< null: their number
+
+    static bool is_extended(const CrossEntropyOptions& options) {
+      return options.label_smoothing != 0 || options.softcap != 0;
+    }
+    static int pairs_a_row(const CrossEntropyOptions& options) { return options.label_smoothing != 0 ? 3 : 2; }
+
+    template <bool extended>
+    Math<extended> math(const CrossEntropyOptions& options) const {
+      Math<extended> result(options, shard);
+      result.weights           = weights;
+      result.weight_of_classes = weight_of_classes;
+      return result;
+    }
+  };
+
+  /// Not inline, as ViewCall's.
+  static void reduce(const Exec& exec, const ShardLayout& layout, const CrossEntropyOptions& options,
+                     const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
+  static void finish(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,
+                     const Labels& labels, const ShardPair* pairs, const OptionalScalars<A>& loss,
+                     const OptionalScalars<A>& lse);
+
+ private:
+  template <bool extended>
+  static void reduce_with(const Exec& exec, const ShardLayout& layout, const RowPlan& plan,
+                          const CrossEntropyOptions& options, const Shared& shared, const X* logits,
+                          const Labels& labels, ShardPair* pairs) {
+    with_form<backend, true>(plan.form, [&](auto form) {
+      using Source = LabelledRows<X, form(), A, extended>;
+      launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
+          exec, plan, layout, shared.template math<extended>(options),
+          Source{{logits, layout.col_stride[0], layout.map(0)}, labels, {}, {}},
+          LabelledPairSink{pairs, Shared::pairs_a_row(options)});
+    });
+  }
+};
+
+template <class Exec, class X>
+void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const ShardLayout& layout,
+                                          const CrossEntropyOptions& options, const Shared& shared, const X* logits,
+                                          Labels labels, ShardPair* pairs) {
+  if (layout.cols == 0) return clear_pairs(exec, layout.rows * Shared::pairs_a_row(options), pairs);
+  const RowPlan plan = plan_online<X, X>(op, exec, layout, sizeof(A), options.determinism);
+  if (Shared::is_extended(options)) {
+    reduce_with<true>(exec, layout, plan, options, shared, logits, labels, pairs);
+  } else {
+    reduce_with<false>(exec, layout, plan, options, shared, logits, labels, pairs);
+  }
+}
+
+template <class Exec, class X>
+void ShardedCrossEntropy<Exec, X>::finish(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options,
+                                          const Shared& shared, const Labels& labels, const ShardPair* pairs,
+                                          const OptionalScalars<A>& loss, const OptionalScalars<A>& lse) {
+  const std::string label = "KokkosNN::mpi::cross_entropy[losses]";
+  const auto start        = [&](const auto& math) {
+    for_each_row(
+               exec, label, rows,
+               StoreLosses<std::decay_t<decltype(math)>, A>{math, labels, pairs, Shared::pairs_a_row(options), loss, lse});
+  };
+  Shared::is_extended(options) ? start(shared.template math<true>(options))
+                               : start(shared.template math<false>(options));
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_MPI_LAUNCH_HPP

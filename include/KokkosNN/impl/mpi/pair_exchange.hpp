@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_MPI_PAIR_EXCHANGE_HPP
+#define KOKKOSNN_IMPL_MPI_PAIR_EXCHANGE_HPP
+
+#include <KokkosNN/mpi_export.hpp>
+#include <KokkosNN/online.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+
+// What the ranks of a communicator do together, without a template and without Kokkos: merge pairs, agree on a call.
+
+namespace KokkosNN::Impl {
+
+using ShardPair = MaxSumExp<double>;
+
+/// Something that has to be the same on every rank.
+struct SharedFact {
+  const char* name;
+  std::int64_t value;
+};
+
+/// into[i] = merge(into[i], from[i]) for n pairs; ends when they are merged.
+class PairMerger {
+ public:
+  virtual void merge(ShardPair* into, const ShardPair* from, std::int64_t n) const = 0;
+
+ protected:
+  ~PairMerger() = default;
+};
+
+/// Whether the MPI says that it takes pointers to the memory of such a device.
+KOKKOSNN_MPI_EXPORT bool mpi_takes_device_pointers(Backend backend);
+
+/// A communicator of its own, its type and its operation. An MPI error becomes a std::runtime_error with MPI's text;
+/// after one, every further call throws it anew.
+class KOKKOSNN_MPI_EXPORT PairExchange {
+ public:
+  explicit PairExchange(MPI_Comm parent);
+  ~PairExchange();
+  PairExchange(const PairExchange&)            = delete;
+  PairExchange& operator=(const PairExchange&) = delete;
+
+  int rank() const { return m_rank; }
+  int size() const { return m_size; }
+
+  /// Every rank's n pairs become their merge over all ranks, by MPI's own reduction.
+  void reduce(const char* function, ShardPair* pairs, std::int64_t n) const;
+
+  /// The same by messages between pairs of ranks, in an order that the number of ranks alone sets. Merging commutes bit
+  /// for bit, so that all ranks get the same bits. `received` is memory for n pairs.
+  void reduce_in_order(const char* function, ShardPair* pairs, ShardPair* received, std::int64_t n,
+                       const PairMerger& merger) const;
+
+  /// Throws on every rank, std::invalid_argument or what `refusal` holds, unless no rank refuses and the facts, at most
+  /// `max_facts`, are the same on all. One reduction of a few words, and more where it throws.
+  static constexpr int max_facts = 16;
+  void agree(const char* function, std::span<const SharedFact> facts, const std::exception_ptr& refusal) const;
+
+  /// The sum over the ranks before this one, and over all.
+  std::array<std::int64_t, 2> sums_before_and_all(const char* function, std::int64_t value) const;
+
+ private:
+  void require_sound(const char* function) const;
+  void require(const char* function, const char* call, int code) const;
+  void send_pairs(const char* function, const ShardPair* pairs, std::int64_t n, int to) const;
+  void receive_pairs(const char* function, ShardPair* pairs, std::int64_t n, int from) const;
+  void swap_pairs(const char* function, const ShardPair* mine, ShardPair* theirs, std::int64_t n, int with) const;
+  [[noreturn]] void throw_refusal(const char* function, int refusing, const std::exception_ptr& refusal) const;
+
+  MPI_Comm m_comm     = MPI_COMM_NULL;
+  MPI_Datatype m_pair = MPI_DATATYPE_NULL;
+  MPI_Op m_merge      = MPI_OP_NULL;
+  int m_rank          = 0;
+  int m_size          = 1;
+  mutable std::string m_failure;
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_MPI_PAIR_EXCHANGE_HPP

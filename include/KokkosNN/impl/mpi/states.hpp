@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_MPI_STATES_HPP
+#define KOKKOSNN_IMPL_MPI_STATES_HPP
+
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/operators/cross_entropy.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/online.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Rows whose columns are spread over ranks: what ranks tell each other of a row, and the sources and sinks with which
+// the kernels of the local operators leave it and take it.
+//
+// All that ranks exchange is MaxSumExp<double>, whatever the elements' type is: what is summed can be spoilt by no
+// rounding that a float would show, and one merge joins everything. (max, sum) of a row are in units of scale x. A
+// plain sum is (0, sum), and a value that one rank has is (value, 1) there and nothing elsewhere.
+
+namespace KokkosNN::Impl {
+
+using ShardPair = MaxSumExp<double>;
+
+/// The logarithm of what exponentials are relative to, in two words; in one where neighbouring logits have a difference
+/// that is large, so that the second one would be of no use, and no small number.
+template <class Exp, class A>
+KOKKOS_INLINE_FUNCTION TwoWords<double> logarithm_of(const Exp& exp, const ExpReference<A>& r) {
+  const double scale = static_cast<double>(exp.scale()) + static_cast<double>(exp.scale_low);
+  const double base = r.base, exponent = r.exponent;  // one of them is 0
+  const double high = Kokkos::fma(scale, base, exponent * log_of_2_high);
+  if (Kokkos::abs(high) >= 0x1p50) return {high, 0};
+  const double low = Kokkos::fma(scale, base, Kokkos::fma(exponent, log_of_2_high, -high));
+  return {high, low + exponent * log_of_2_rest};
+}
+
+template <class W>
+KOKKOS_INLINE_FUNCTION W wide_sum_of(double sum) {
+  if constexpr (std::is_arithmetic_v<W>) {
+    return static_cast<W>(sum);
+  } else {
+    return W{sum, 0};
+  }
+}
+
+template <class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Math& math, const RowState<A, W>& state) {
+  const double sum = static_cast<double>(state.sum);
+  if (!Kokkos::isfinite(state.reference)) return {static_cast<double>(state.reference), sum};
+  const auto log = logarithm_of(math.exp, math.exp.at(state.reference));
+  return {log.high, Kokkos::fma(sum, log.low, sum)};
+}
+
+template <class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Math&, const RowSum<A, W>& state) {
+  return {0, static_cast<double>(state.sum)};
+}
+
+/// A row's state from the pair of the whole row.
+template <class State>
+struct FromPair;
+
+template <class A, class W>
+struct FromPair<RowState<A, W>> {
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION static RowState<A, W> state(const Math& math, const ShardPair& pair) {
+    if (!Kokkos::isfinite(pair.max)) return {static_cast<A>(pair.max), wide_sum_of<W>(pair.sum)};
+    const double scale = static_cast<double>(math.exp.scale()) + static_cast<double>(math.exp.scale_low);
+    const A reference  = math.exp.reference_of(static_cast<A>(unscaled(pair.max, scale)));
+    const auto log     = logarithm_of(math.exp, math.exp.at(reference));
+    return {reference, wide_sum_of<W>(pair.sum * Kokkos::exp((pair.max - log.high) - log.low))};
+  }
+};
+
+template <class A, class W>
+struct FromPair<RowSum<A, W>> {
+  template <class Math>
+  KOKKOS_INLINE_FUNCTION static RowSum<A, W> state(const Math&, const ShardPair& pair) {
+    return {wide_sum_of<W>(pair.sum)};
+  }
+};
+
+/// Where the rows' states of a shard go: row r's is pairs[r].
+struct PairSink {
+  static constexpr bool takes_states = true;
+
+  ShardPair* pairs;
+
+  template <class Math, class State>
+  KOKKOS_INLINE_FUNCTION void store_state(const Math& math, const State& state, std::int64_t row) const {
+    pairs[row] = pair_of(math, state);
+  }
+};
+
+/// Of a cross entropy: (max, sum), the label's logit from whoever has it, and where labels are smoothed the sum of all
+/// weighted logits.
+struct LabelledPairSink {
+  struct Row {
+    const LabelledPairSink& sink;
+  };
+
+  ShardPair* pairs;
+  int pairs_a_row;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {*this}; }
+
+  template <class Math, class State, class A>
+  KOKKOS_INLINE_FUNCTION void store_state(const Math& math, const State& state, A label_logit, const Label& label,
+                                          std::int64_t row) const {
+    ShardPair* const own = pairs + row * pairs_a_row;
+    if constexpr (Math::is_extended) {
+      own[0] = pair_of(math, state.exponentials());
+      if (pairs_a_row > 2) own[2] = {0, static_cast<double>(state.linear)};
+    } else {
+      own[0] = pair_of(math, state);
+    }
+    ShardPair of_label;
+    if (label.is_here) of_label.push(static_cast<double>(label_logit));
+    own[1] = of_label;
+  }
+};
+
+/// Rows of which the whole row's state is known beforehand.
+template <class Rows, class State>
+struct RowsWithStates : Rows {
+  struct Row : decltype(std::declval<const Rows&>().row(0)) {
+    State state;
+
+    template <class Math>
+    KOKKOS_INLINE_FUNCTION State completed(const Math&, const State&) const {
+      return state;
+    }
+  };
+
+  const State* states;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {Rows::row(r), states[r]}; }
+};
+
+/// The storage for them: one that reads a row again to write has nothing else to do.
+template <class Online>
+struct FinishingStorage : Online {
+  using Online::Online;
+
+  template <class Row, class Math>
+  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row&, const RowPart&, const Math&, int) const {
+    return {};
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_MPI_STATES_HPP

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_OPERATORS_CROSS_ENTROPY_HPP
+#define KOKKOSNN_IMPL_OPERATORS_CROSS_ENTROPY_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/status_word.hpp>
+#include <KokkosNN/impl/inputs/labelled.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/reductions/loss_state.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// The cross entropies' part of the primitives: labels, what all rows share, the state of a row, and what becomes of it.
+// With z the logits, soft-capped if asked for, y the label, w the classes' weights, C their number and e the label
+// smoothing, the loss of a row and its gradient are
+//
+//     loss   = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss w_y lse^2
+//     dloss/dz_c = p_c ((1 - e) w_y + e / C sum w + 2 z_loss w_y lse) - e / C w_c - (c == y ? (1 - e) w_y : 0)
+//
+// `extended` kernels can smooth and cap; the others, which are faster, cannot: there (max, sum) is all that a row's
+// threads agree on, and all elements but the label's are a softmax times a factor.
+
+namespace KokkosNN::Impl {
+
+/// z = cap tanh(x / cap), or x itself if the cap is 0. A logit of -inf stays one: such a class is masked.
+template <class A>
+struct Softcap {
+  A cap;
+  A inverse;
+
+  explicit Softcap(double c) : cap(A(c)), inverse(c != 0 ? A(1 / c) : A(0)) {}
+
+  KOKKOS_INLINE_FUNCTION bool is_on() const { return cap != A(0); }
+
+  KOKKOS_INLINE_FUNCTION A capped(A x) const {
+    const A z = cap * bounded_tanh(x * inverse);
+    return x == -Kokkos::Experimental::infinity_v<A> ? x : z;
+  }
+
+  /// dz/dx at a given z.
+  KOKKOS_INLINE_FUNCTION A slope(A z) const {
+    const A t = at_least(z * inverse, A(-1));
+    return is_on() ? fused_multiply_add(-t, t, A(1)) : A(1);
+  }
+};
+
+/// What all rows of a cross entropy share.
+template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
+struct CrossEntropyMath : RowMath<A, exp_accuracy> {
+  using Base                        = RowMath<A, exp_accuracy>;
+  static constexpr bool is_extended = extended;
+  static constexpr bool has_lse     = true;  ///< beside what else is made of a sum
+  using State                       = std::conditional_t<
+      op == RowOperator::cross_entropy_backward, RowScalars<A>,
+      std::conditional_t<extended, LossState<A, typename Base::wide_sum>, RowState<A, typename Base::wide_sum>>>;
+
+  Softcap<A> softcap;
+  A kept;      ///< of the target by the label: 1 less the label smoothing
+  A spread;    ///< the label smoothing over the number of classes
+  A z_loss;    ///< factor of lse^2
+  A upstream;  ///< factor of the gradient
+  ClassShard shard;
+  std::int64_t ignore_index;
+  ClassWeights<A> weights    = {};       ///< of all classes
+  const A* inverse_divisor   = nullptr;  ///< of the mean; none: 1
+  const A* weight_of_classes = nullptr;  ///< of all of them; none: their number
+
+  CrossEntropyMath(const CrossEntropyOptions& options, const ClassShard& columns)
+      : Base(1, MaskedRowPolicy::nan),
+        softcap(options.softcap),
+        kept(A(1 - options.label_smoothing)),
+        spread(A(options.label_smoothing / static_cast<double>(columns.classes))),
+        z_loss(A(options.z_loss)),
+        upstream(A(options.gradient_scale)),
+        shard(columns),
+        ignore_index(options.ignore_index) {}
+
+  KOKKOS_INLINE_FUNCTION A logit(A x) const requires(extended) { return softcap.is_on() ? softcap.capped(x) : x; }
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void make_logits(Pack<A, V>& pack) const {
+    if (!softcap.is_on()) return;
+    for (int v = 0; v < V; ++v) pack[v] = softcap.capped(pack[v]);
+  }
+
+  KOKKOS_INLINE_FUNCTION Label label_of(std::int64_t label) const { return Label::of(label, ignore_index, shard); }
+
+  /// Of the columns at hand.
+  KOKKOS_INLINE_FUNCTION ClassWeights<A> column_weights() const {
+    return {weights.data == nullptr ? nullptr : weights.data + shard.first * weights.stride, weights.stride};
+  }
+
+  /// What the gradient has of a row's probabilities.
+  KOKKOS_INLINE_FUNCTION A factor(A weight, A lse) const {
+    A by = kept * weight;
+    if constexpr (extended) by += spread != A(0) ? spread * total_weight() : A(0);
+    if (z_loss != A(0)) by += 2 * z_loss * weight * lse;
+    return by;
+  }
+
+  KOKKOS_INLINE_FUNCTION A total_weight() const {
+    return weight_of_classes == nullptr ? A(shard.classes) : *weight_of_classes;
+  }
+};
+
+/// Adds up w_c z_c where labels are smoothed.
+template <class State, class A>
+struct LinearSum {
+  ClassWeights<A> weights;
+  bool is_wanted;
+  typename State::Linear sum = {};
+
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void operator()(const Pack<A, V>& z, std::int64_t column, int in_row) {
+    if (!is_wanted) return;
+    A of_pack = 0;
+    for (int v = 0; v < V; ++v) {
+      if (v < in_row) of_pack += weights.data == nullptr ? z[v] : weights(column + v) * z[v];
+    }
+    sum += of_pack;
+  }
+};
+
+/// A row's total, for the storage that knows its label.
+template <RowOperator op>
+requires(is_cross_entropy(op)) struct Finish<op> {
+  static constexpr bool one_value_a_row = false;
+
+  template <class Math, class A>
+  struct Row {
+    A own_reference;  ///< what kept exponentials are relative to
+    typename Math::State total;
+
+    KOKKOS_INLINE_FUNCTION Row(const Math&, A own, const typename Math::State& all) : own_reference(own), total(all) {}
+    KOKKOS_INLINE_FUNCTION Row(const Math&, const typename Math::State& all) : own_reference(0), total(all) {
+      if constexpr (requires { all.reference; }) own_reference = all.reference;
+    }
+  };
+};
+
+/// The loss of a row that has a class, from the row's total and the class's logit: NaN where the log-sum-exp is +inf.
+template <class Math, class A = typename Math::accumulator>
+KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight, A lse) {
+  if (total.reference == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
+  const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
+  // Halves, as in log_softmax: a weight may be as small as a scale.
+  const A half = at_most(row.half_difference(label_logit) - A(0.5) * row.log_sum, A(0));
+  A value      = 2 * (math.kept * weight * -half);
+  if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
+  if constexpr (Math::is_extended) {
+    using Linear = typename Math::State::Linear;
+    if (math.spread != A(0)) {
+      const Linear of_all = Linear(math.total_weight()) * (2 * Linear(row.half_reference) + Linear(row.log_sum));
+      value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
+    }
+  }
+  return value;
+}
+
+/// The gradient by a logit, before the label's part: softmax times a factor of the row, less what smoothing asks for.
+template <class Math, class A>
+struct LogitGradient {
+  A factor;  ///< of exponentials relative to the total's reference, or to the thread's own
+  ExpReference<A> reference;
+  A spread;  ///< of the class's weight
+
+  /// From a row's state.
+  KOKKOS_INLINE_FUNCTION LogitGradient(const Math& math, A own_reference, const typename Math::State& total, A by,
+                                       A of_weight)
+      : spread(of_weight) {
+    const typename Finish<RowOperator::softmax>::template Row<Math, A> softmax(math, own_reference, total);
+    reference = softmax.reference;
+    factor    = softmax.factor * by;
+    if (total.reference == Kokkos::Experimental::infinity_v<A>) factor = Kokkos::Experimental::quiet_NaN_v<A>;
+  }
+
+  /// From a row's log-sum-exp: relative to the power of two below its exponential.
+  KOKKOS_INLINE_FUNCTION LogitGradient(const Math& math, A lse, A by, A of_weight) : spread(of_weight) {
+    const bool is_finite = Kokkos::isfinite(lse);
+    reference            = math.exp.at(is_finite ? math.exp.reference_of(lse) : A(0));
+    const A rest         = (reference.base + fused_multiply_add(reference.exponent, log_of_2<A>, -lse)) +
+                   reference.exponent * log_of_2_low<A>;
+    factor = is_finite ? by * Kokkos::exp(rest) : Kokkos::Experimental::quiet_NaN_v<A>;
+  }
+
+  /// From a kept exponential.
+  KOKKOS_INLINE_FUNCTION A operator()(const Math&, A kept) const { return kept * factor; }
+  KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const {
+    return (*this)(math, math.exp.of_any(x, reference));
+  }
+  /// With all that there may be; `target` is the label's part.
+  KOKKOS_INLINE_FUNCTION A of_logit(const Math& math, A z, A weight, A target = A(0)) const {
+    const A dz = from_input(math, z) - (spread * weight + target);
+    return Math::is_extended ? dz * math.softcap.slope(z) : dz;
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_OPERATORS_CROSS_ENTROPY_HPP

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_OPERATORS_SOFTMAX_HPP
+#define KOKKOSNN_IMPL_OPERATORS_SOFTMAX_HPP
+
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// What an operator makes of a row once (max, sum) is known. A new operator of the family is a new Finish. Elements are
+// numbers or, on a host, vectors T of them.
+
+namespace KokkosNN::Impl {
+
+/// What all rows of a call share.
+template <class A, ExpAccuracy exp_accuracy>
+struct RowMath {
+  using accumulator                     = A;
+  static constexpr ExpAccuracy accuracy = exp_accuracy;
+  /// Sums of a row's parts: in `full`, roundings of float would be seen in the result.
+  using wide_sum = std::conditional_t<exp_accuracy == ExpAccuracy::fast, A,
+                                      std::conditional_t<std::is_same_v<A, float>, double, TwoWords<double>>>;
+  using State    = RowState<A, wide_sum>;
+
+  ScaledExp<A, accuracy> exp;  ///< exp(|scale| (x - reference))
+  A sign;                      ///< of the scale; rows are multiplied by it when they are loaded
+  A masked_value;              ///< NaN or 0: the quotient of a row without finite logits, and its logarithm
+
+  RowMath(double scale, MaskedRowPolicy policy)
+      : exp(scale < 0 ? -scale : scale),
+        sign(scale < 0 ? A(-1) : A(1)),
+        masked_value(policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>) {}
+
+  /// What fills a pack outside of its row: the value that, times the sign, is -inf.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T pad() const {
+    return static_cast<T>(-sign * Kokkos::Experimental::infinity_v<A>);
+  }
+};
+
+template <RowOperator op>
+struct Finish;
+
+/// What an operator makes of a row: `own` is the state that the thread's kept values are relative to.
+template <class FinishRow, class Math, class A, class W>
+KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const RowState<A, W>& own, const RowState<A, W>& total) {
+  return FinishRow(math, own.reference, total);
+}
+
+/// A sink that wants a row's state and nothing of what an operator would make of it: `sink.store_state(math, state, row)`.
+template <class Sink>
+concept StateSink = Sink::takes_states;
+
+/// A sink's row, or its number where a row has only one value.
+template <class Finisher, class Sink>
+KOKKOS_INLINE_FUNCTION auto output_row(const Sink& sink, std::int64_t row) {
+  if constexpr (Finisher::one_value_a_row || StateSink<Sink>) {
+    return row;
+  } else {
+    return sink.row(row);
+  }
+}
+
+/// What a row's finish makes of the exponential of x.
+template <class FinishRow, class Math, class T>
+KOKKOS_FORCEINLINE_FUNCTION T of_exponential(const FinishRow& finish, const Math& math, T x) {
+  return finish(math, math.exp(x, splat_reference<T>(finish.reference)));
+}
+
+/// Asks a finish to take all that is known of the sum: of a row of few elements the rest of it can be seen.
+struct WholeSum {};
+
+/// What an operator makes of a short row, which is kept relative to its total.
+template <class FinishRow, class Math>
+KOKKOS_INLINE_FUNCTION FinishRow finish_short_row(const Math& math, const typename Math::State& total) {
+  if constexpr (std::is_constructible_v<FinishRow, const Math&, const typename Math::State&, WholeSum>) {
+    return FinishRow(math, total, WholeSum{});
+  } else {
+    return FinishRow(math, total);
+  }
+}
+
+/// y = exp(scale (x - reference)) / sum; the exponentials relative to the thread's own reference are kept and rescaled.
+template <>
+struct Finish<RowOperator::softmax> {
+  static constexpr bool keeps_exponentials = true;
+  static constexpr bool one_value_a_row    = false;
+
+  template <class Math, class A>
+  struct Row {
+    A factor;      ///< of the row
+    A factor_low;  ///< what rounding the quotient lost: a row of one element is 1
+    ExpReference<A> reference;
+
+    KOKKOS_DEFAULTED_FUNCTION Row() = default;
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, A own_reference, const typename Math::State& total)
+        : reference(math.exp.at(finite_reference(total.reference))) {
+      // 0 where the thread's lanes saw nothing but -inf: relative to a reference of 0 instead it could be infinite.
+      const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
+      set_factors(math, rescaling, split_sum<A>(total.sum));
+    }
+    /// Of a row that is kept relative to its total.
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
+        : Row(math, math.exp.at(finite_reference(total.reference)), split_sum<A>(total.sum)) {}
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total, WholeSum)
+        : reference(math.exp.at(finite_reference(total.reference))) {
+      set_factors<true>(math, A(1), split_sum<A>(total.sum));
+    }
+    /// Of rows side by side, one a lane of A, each of which is kept relative to its total.
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const ExpReference<A>& reference_, const TwoWords<A>& sum)
+        : reference(reference_) {
+      set_factors(math, splat<A>(ScalarOf<A>(1)), sum);
+    }
+    /// What kept exponentials need of the row, for whom to tell, and as it was told.
+    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {factor, factor_low}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : factor(words.high), factor_low(words.low) {}
+    /// From a kept exponential.
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math&, T kept) const {
+      if constexpr (Math::accuracy == ExpAccuracy::fast) return kept * splat<T>(factor);
+      return fused_multiply_add(kept, splat<T>(factor), kept * splat<T>(factor_low));
+    }
+    /// From the input itself, where own_reference was the total's.
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
+      return of_exponential(*this, math, x);
+    }
+    /// From many inputs of a row, less reference.base. (The series of doubles would be spilled.)
+    KOKKOS_INLINE_FUNCTION auto from_differences() const
+        requires(Math::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float)) {
+      return MultipliedExp<A>(reference, factor);
+    }
+
+    /// From an element of -inf.
+    KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0)); }
+
+   private:
+    /// What a sum of floats has lost by being rounded to one is less than half an ulp: a GPU does not look for it
+    /// unless it is told to (`whole`). Short rows have up to 4.4 ulp without it, and 3.7 with it.
+    template <bool whole = false>
+    KOKKOS_INLINE_FUNCTION void set_factors(const Math& math, A rescaling, const TwoWords<A>& sum) {
+      const A zero    = splat<A>(ScalarOf<A>(0));
+      const A inverse = sum.high == zero ? splat<A>(math.masked_value) : inverse_of_normal(sum.high);
+      A missing       = fused_multiply_add(-inverse, sum.high, splat<A>(ScalarOf<A>(1)));
+      if constexpr (std::is_same_v<A, float> && !whole) {
+        KOKKOS_IF_ON_HOST((missing = fused_multiply_add(-inverse, sum.low, missing);))
+      } else {
+        missing = fused_multiply_add(-inverse, sum.low, missing);
+      }
+      factor     = rescaling * inverse;
+      factor_low = sum.high == zero ? zero : factor * missing;
+    }
+  };
+};
+
+/// The same by one multiplication an element. What rounding the factor has lost is then up to an ulp of every result.
+template <class FinishRow>
+struct RoundedFactor : FinishRow {
+  template <class Math, class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math&, T kept) const {
+    return kept * splat<T>(this->factor);
+  }
+  template <class Math, class T>
+  KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
+    return of_exponential(*this, math, x);
+  }
+};
+
+/// For rows of floats that are split: their teams have no register to spare, and the longer a row, the less its ulps
+/// are seen. 1024 x 50257: 0.85 of copy, with the whole factor 0.77.
+template <class FinishRow>
+KOKKOS_INLINE_FUNCTION auto with_rounded_factor(const FinishRow& finish) {
+  if constexpr (requires { requires std::is_same_v<decltype(FinishRow::factor_low), float>; }) {
+    return RoundedFactor<FinishRow>{finish};
+  } else {
+    return finish;
+  }
+}
+
+/// A mask is the source's business.
+template <>
+struct Finish<RowOperator::masked_softmax> : Finish<RowOperator::softmax> {};
+
+/// y = scale (x - reference) - log(sum); never above 0, whatever the roundings. Of halves of x and the reference, as
+/// the difference of finite ones may leave A's range although its product with a small scale does not.
+template <>
+struct Finish<RowOperator::log_softmax> {
+  static constexpr bool keeps_exponentials = false;
+  static constexpr bool one_value_a_row    = false;
+
+  template <class Math, class A>
+  struct Row {
+    A half_reference;
+    A log_sum;  ///< of the exponentials relative to the reference
+
+    KOKKOS_DEFAULTED_FUNCTION Row() = default;
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const typename Math::State& total) : Row(math, total) {}
+    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
+        : half_reference(A(0.5) * finite_reference(total.reference)) {
+      const A sum = static_cast<A>(total.sum);
+      log_sum     = sum == A(0) ? math.masked_value
+                                : Kokkos::log(sum) + math.exp.logarithm_less(finite_reference(total.reference));
+    }
+    /// What elements need of the row, for whom to tell, and as it was told.
+    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {half_reference, log_sum}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : half_reference(words.high), log_sum(words.low) {}
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
+      return at_most(splat<T>(math.exp.twice_scale) * half_difference(x) - splat<T>(log_sum), splat<T>(ScalarOf<T>(0)));
+    }
+    /// (x - reference) / 2 by one instruction, where there is one for a * b + c.
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T half_difference(T x) const {
+      return x * splat<T>(ScalarOf<T>(0.5)) - splat<T>(half_reference);
+    }
+    template <class T>
+    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
+      return (*this)(math, x);
+    }
+  };
+};
+
+/// lse = scale reference + log(sum), one value a row. With a reference of +inf that is +inf, or NaN if the sum is.
+template <>
+struct Finish<RowOperator::logsumexp> {
+  static constexpr bool keeps_exponentials = false;
+  static constexpr bool one_value_a_row    = true;
+
+  template <class Math, class A = typename Math::accumulator>
+  KOKKOS_INLINE_FUNCTION static A value(const Math& math, const typename Math::State& total) {
+    const A sum = static_cast<A>(total.sum);
+    if (sum == A(0)) return -Kokkos::Experimental::infinity_v<A>;
+    const A reference = finite_reference(total.reference);
+    return fused_multiply_add(math.exp.scale(), reference, Kokkos::log(sum) + math.exp.logarithm_less(reference));
+  }
+};
+
+/// What an operator's sum of exponentials is for.
+template <RowOperator op>
+inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient
+                                  : op == RowOperator::logsumexp ? SumFor::log_sum_exp
+                                                                 : SumFor::logarithm;
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_OPERATORS_SOFTMAX_HPP

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_REDUCTIONS_EXP_SUM_HPP
+#define KOKKOSNN_IMPL_REDUCTIONS_EXP_SUM_HPP
+
+#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/pack_arithmetic.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Sums of exponentials relative to one reference, over packs of logits.
+
+namespace KokkosNN::Impl {
+
+/// Whether an operator makes other logits of what was loaded, as a soft cap does: math.logit(x).
+template <class Math>
+concept ChangesLogits = requires(const Math& math, typename Math::accumulator x) {
+  math.logit(x);
+};
+
+template <class Math, class A>
+KOKKOS_INLINE_FUNCTION A logit_of(const Math& math, A x) {
+  if constexpr (ChangesLogits<Math>) {
+    return math.logit(x);
+  } else {
+    return x;
+  }
+}
+
+/// The same of a pack; -inf, which is what fills it outside of a row, stays.
+template <class Math, class A, int V>
+KOKKOS_INLINE_FUNCTION void make_logits(const Math& math, Pack<A, V>& pack) {
+  if constexpr (ChangesLogits<Math>) math.make_logits(pack);
+}
+
+/// For an operator that needs no more of a row's logits than (max, sum).
+struct NoObserver {
+  template <class A, int V>
+  KOKKOS_INLINE_FUNCTION void operator()(const Pack<A, V>&, std::int64_t, int) const {}
+};
+
+/// Exponentials that may be added together before their sum goes to ExponentialSums.
+inline constexpr int exponentials_at_once = 8;
+
+/// Lanes of sums of exponentials relative to one reference, each at most 2 then and some roundings. In `full` a sum
+/// starts above anything that is added to it, and keeps what each addition rounds off in a second word (Dekker's fast
+/// two-sum): added one by one in float alone, 32 numbers lose up to 8 ulp.
+template <class Math, int lanes>
+struct ExponentialSums {
+  using A                       = typename Math::accumulator;
+  using W                       = typename Math::wide_sum;
+  static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
+  /// So large that few sums leave its power of two.
+  static constexpr A start = is_full ? 128 : 0;
+  static_assert(!is_full || start > 2 * exponentials_at_once);
+
+  Pack<A, lanes> sum = filled<A, lanes>(start);
+  Pack<A, lanes> low = filled<A, lanes>(A(0));
+
+  KOKKOS_INLINE_FUNCTION void add(int l, A value) {
+    const A s = sum[l] + value;
+    if constexpr (is_full) low[l] += value - (s - sum[l]);
+    sum[l] = s;
+  }
+
+  KOKKOS_INLINE_FUNCTION void add(const Pack<A, lanes>& values) {
+    for (int l = 0; l < lanes; ++l) add(l, values[l]);
+  }
+
+  KOKKOS_INLINE_FUNCTION W lane(int l) const {
+    if constexpr (!is_full) return sum[l];
+    return W{sum[l] - start} + W{low[l]};
+  }
+
+  KOKKOS_INLINE_FUNCTION W all_lanes() const {
+    Pack<W, lanes> all;
+    for (int l = 0; l < lanes; ++l) all[l] = lane(l);
+    return folded<1>(all)[0];
+  }
+
+  /// Whether a warp can count the sum of at most so many terms a lane, each at most 2, in units of 2^-36.
+  template <int terms>
+  static constexpr bool counts_units =
+      is_full && lanes == 1 && has_warp_sum && 2 * terms < start && std::is_same_v<W, double>;
+
+  /// The sum over a group's lanes, every one of which gets it; of at most so many terms a lane, each at most 2.
+  template <int terms>
+  KOKKOS_INLINE_FUNCTION W sum_of_warp(int group_lanes) const {
+    if constexpr (counts_units<terms>) {
+      if (group_lanes == native_lanes()) return sum_of_whole_warp();
+    }
+    return reduce_lanes(all_lanes(), 1, group_lanes, SumJoin{});
+  }
+
+  /// The sum over a whole warp in units of 2^-36, as integers, which a warp adds by one instruction each: a float
+  /// between `start` and twice that counts units of 2^-16, and what it lacks is brought to units of 2^-36. Anything if
+  /// a lane has NaN.
+  KOKKOS_INLINE_FUNCTION std::uint64_t units_of_warp() const {
+    static_assert(start == 128);
+    constexpr float unit_2_36 = 0x1.8p-13f;  // added to a small float, leaves units of 2^-36
+    const auto bits_of        = [](float x) { return Kokkos::bit_cast<std::uint32_t>(x); };
+    constexpr auto zeros      = [](float x) { return native_lanes() * Kokkos::bit_cast<std::uint32_t>(x); };
+    const std::uint32_t high  = warp_sum(bits_of(sum[0])) - zeros(start);
+    const auto rest           = static_cast<std::int32_t>(warp_sum(bits_of(low[0] + unit_2_36)) - zeros(unit_2_36));
+    return (std::uint64_t(high) << 20) + static_cast<std::int64_t>(rest);
+  }
+  KOKKOS_INLINE_FUNCTION bool is_number() const { return sum[0] == sum[0]; }
+
+  /// Of so many units, rounded to A.
+  KOKKOS_INLINE_FUNCTION static W sum_of_units(std::uint64_t units, bool is_number) {
+    return W(static_cast<A>(units) * (is_number ? A(0x1p-36) : Kokkos::Experimental::quiet_NaN_v<A>));
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION W sum_of_whole_warp() const {
+    constexpr double unit = 65536;  // a double whose last bit is 2^-36
+    const double total    = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(unit) + units_of_warp()) - unit;
+    return lanes_that(!is_number()) == 0 ? total : Kokkos::Experimental::quiet_NaN_v<double>;
+  }
+};
+
+/// Of one pack to one lane: the packs of a tile are added two by two.
+inline constexpr int exponentials_of_pack = exponentials_at_once / 2;
+
+/// Sums for packs of V, to whose lanes a pack adds few exponentials each.
+template <int V>
+inline constexpr int sum_lanes_of = V <= exponentials_of_pack ? 1 : V / exponentials_of_pack;
+template <class Math, int V>
+using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
+
+/// What is left where logits were, once their exponentials are added: x, or x - base, or the exponentials.
+enum class Leaves { logits, differences, exponentials };
+template <bool keep>
+inline constexpr Leaves leaves_if = keep ? Leaves::exponentials : Leaves::logits;
+
+/// exp(scale (x - R)) of a pack of x, where that is left, or else of x - base; added up to the lanes of PackSums.
+template <Leaves leaves, SumFor use, class A, int V, class Math>
+KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, Pack<A, V>& pack,
+                                                             const ExpReference<A>& reference) {
+  Pack<A, V> e;
+  for (int v = 0; v < V; ++v) {
+    const A d = leaves == Leaves::logits ? pack[v] - reference.base : pack[v];
+    if constexpr (leaves == Leaves::exponentials) {
+      e[v] = pack[v] = math.exp.of_difference(d, reference);
+    } else {
+      e[v] = math.exp.template term_of_difference<use>(d, reference);
+    }
+  }
+  return folded<sum_lanes_of<V>>(e);
+}
+
+/// Adds them; of a pack of x, or of x - base, in place of which the exponentials are kept.
+template <bool keep, class A, int V, class Math>
+KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
+                                             PackSums<Math, V>& sums) {
+  sums.add(exponentials<leaves_if<keep>, SumFor::quotient>(math, pack, reference));
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_REDUCTIONS_EXP_SUM_HPP

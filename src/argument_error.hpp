@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_SRC_COMPLAINT_HPP
+#define KOKKOSNN_SRC_COMPLAINT_HPP
+
+#include <KokkosNN/impl/call/layout.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace KokkosNN::Impl {
+
+/// Starts an error message with the public function's name.
+class Complaint {
+ public:
+  explicit Complaint(const char* function) { m_text << "KokkosNN::" << function << ": "; }
+
+  template <class T>
+  Complaint& operator<<(const T& part) {
+    m_text << part;
+    return *this;
+  }
+  [[noreturn]] void raise() const { throw std::invalid_argument(m_text.str()); }
+
+ private:
+  std::ostringstream m_text;
+};
+
+inline std::string shape_of(const Tensor& t) {
+  std::ostringstream text;
+  text << '(';
+  for (int k = 0; k < t.rank; ++k) text << (k > 0 ? ", " : "") << t.extent[k];
+  text << ')';
+  return text.str();
+}
+
+inline std::string strides_of(const Tensor& t) {
+  Tensor strides = t;
+  std::copy_n(t.stride, t.rank, strides.extent);
+  return shape_of(strides);
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_SRC_COMPLAINT_HPP
