@@ -129,7 +129,7 @@ class Report {
     line(row);
   }
 
-  void finish() {
+  void epilogue() {
     if (m_ratios.empty()) return;
     double logarithms = 0;
     for (const double r : m_ratios) logarithms += std::log(r);
@@ -199,7 +199,7 @@ void measure(const Arguments& arguments) {
       }
     }
   }
-  report.finish();
+  report.epilogue();
 }
 
 }  // namespace

@@ -12,12 +12,12 @@
 namespace KokkosNN::Impl {
 
 /// Starts an error message with the public function's name.
-class Complaint {
+class ArgumentError {
  public:
-  explicit Complaint(const char* function) { m_text << "KokkosNN::" << function << ": "; }
+  explicit ArgumentError(const char* function) { m_text << "KokkosNN::" << function << ": "; }
 
   template <class T>
-  Complaint& operator<<(const T& part) {
+  ArgumentError& operator<<(const T& part) {
     m_text << part;
     return *this;
   }

@@ -17,7 +17,7 @@ namespace {
 int resolve_axis(const char* function, int axis, int rank) {
   const int resolved = axis < 0 ? axis + rank : axis;
   if (resolved < 0 || resolved >= rank) {
-    (Complaint(function) << "axis " << axis << " is out of range for rank " << rank).raise();
+    (ArgumentError(function) << "axis " << axis << " is out of range for rank " << rank).raise();
   }
   return resolved;
 }
@@ -25,7 +25,7 @@ int resolve_axis(const char* function, int axis, int rank) {
 void validate_same_extents(const char* function, RowOperator op, const Tensor& x, const Tensor& y, const Tensor& want) {
   for (int k = 0; k < want.rank; ++k) {
     if (want.extent[k] == y.extent[k]) continue;
-    Complaint complaint(function);
+    ArgumentError complaint(function);
     if (op == RowOperator::logsumexp) {
       complaint << "lse must have the extents of x without the axis, " << shape_of(want) << ", but x is " << shape_of(x)
                 << " and lse is " << shape_of(y);
@@ -105,7 +105,7 @@ bool overlaps_itself(const Tensor& t) {
 
 void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
   if (!overlaps(x, y)) return;
-  (Complaint(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
+  (ArgumentError(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
                        << ", extents " << shape_of(y) << ", overlap; only in place (the same View twice) may")
       .raise();
 }
@@ -201,7 +201,7 @@ RowForm form_of(std::initializer_list<Tensor> tensors, const std::vector<Axis>& 
   }
   const Tensor& first = *tensors.begin();
   const bool do_agree = are_all([&](const Tensor& t, int number) { return do_packs_agree(first, t, axes, number); });
-  return do_agree ? RowForm::shifted : RowForm::any;
+  return do_agree ? RowForm::misaligned : RowForm::strided;
 }
 
 /// Whether rows along one axis, at such a distance, lie one behind another from a 16-byte boundary on.
@@ -231,7 +231,7 @@ Tensor with_axis(const Tensor& t, int axis, std::int64_t extent) {
 void require_same_extents(const char* function, const char* x_name, const Tensor& x, const char* t_name,
                           const Tensor& t, const Tensor& want) {
   if (std::equal(want.extent, want.extent + want.rank, t.extent)) return;
-  Complaint complaint(function);
+  ArgumentError complaint(function);
   if (want.rank == x.rank) {
     complaint << x_name << " and " << t_name << " must have the same extents";
   } else {
@@ -302,7 +302,7 @@ RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims)
 
 void validate_output(const char* function, const Tensor& y) {
   if (element_count(y) == 0 || !overlaps_itself(y)) return;
-  (Complaint(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
+  (ArgumentError(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
                        << strides_of(y))
       .raise();
 }
@@ -345,23 +345,23 @@ void validate_scale(const char* function, double scale) {
   constexpr double largest = 0x1p100;
   const double size        = std::abs(scale);
   if (!(size >= 1 / largest && size <= largest)) {
-    (Complaint(function) << "|scale| must be within 2^-100 to 2^100, but scale is " << scale).raise();
+    (ArgumentError(function) << "|scale| must be within 2^-100 to 2^100, but scale is " << scale).raise();
   }
 }
 
 void require_operator(const char* function, RowOperator op, bool is_served) {
-  if (!is_served) (Complaint(function) << to_string(op) << " takes other Views").raise();
+  if (!is_served) (ArgumentError(function) << to_string(op) << " takes other Views").raise();
 }
 
 void validate_extents(const char* function, std::int64_t rows, std::int64_t cols) {
   if (rows < 0 || cols < 0) {
-    (Complaint(function) << "rows and cols must not be negative, but are " << rows << " and " << cols).raise();
+    (ArgumentError(function) << "rows and cols must not be negative, but are " << rows << " and " << cols).raise();
   }
 }
 
 void validate_fused_axis(const char* function, int axis) {
   if (axis != -1) {
-    (Complaint(function) << "rows from a functor are reduced over their columns: axis must be -1, but is " << axis)
+    (ArgumentError(function) << "rows from a functor are reduced over their columns: axis must be -1, but is " << axis)
         .raise();
   }
 }
@@ -374,7 +374,7 @@ void require_same_layout(const char* function, const RowLayout& planned, const R
                     std::equal(planned.y_stride, planned.y_stride + planned.n, layout.y_stride) &&
                     planned.form == layout.form && planned.one_piece == layout.one_piece;
   if (!same) {
-    (Complaint(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
+    (ArgumentError(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
                          << " with other extents, strides or alignment than the Views given now, " << layout.rows
                          << " rows of " << layout.cols)
         .raise();
@@ -414,7 +414,7 @@ RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const
 
 void require_same_layout(const char* function, const GradientLayout& planned, const GradientLayout& layout) {
   if (planned == layout) return;
-  (Complaint(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
+  (ArgumentError(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
                        << " with other extents, strides or alignment than the Views given now, " << layout.rows
                        << " rows of " << layout.cols)
       .raise();
@@ -469,7 +469,7 @@ bool exists(const Tensor& t) { return t.element_bytes != 0; }
 
 void validate_cross_entropy_options(const char* function, const CrossEntropyOptions& options) {
   const auto require = [&](bool holds, const char* what, double value) {
-    if (!holds) (Complaint(function) << what << ", but is " << value).raise();
+    if (!holds) (ArgumentError(function) << what << ", but is " << value).raise();
   };
   const double cap = options.softcap;
   require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "label_smoothing must be within 0 to 1",
@@ -486,12 +486,12 @@ void validate_loss(const char* function, const char* name, const CrossEntropyTen
   if (reduction == Reduction::none) {
     if (given.loss.rank == rest.rank)
       return require_same_extents(function, "logits", given.logits, name, given.loss, rest);
-    (Complaint(function) << name << " must have one axis less than logits with Reduction::none, but has rank "
+    (ArgumentError(function) << name << " must have one axis less than logits with Reduction::none, but has rank "
                          << given.loss.rank << " and logits rank " << given.logits.rank)
         .raise();
   }
   if (given.loss.rank != 0) {
-    (Complaint(function) << name << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
+    (ArgumentError(function) << name << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
                          << given.loss.rank)
         .raise();
   }
@@ -548,16 +548,16 @@ CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
   layout.shard = {0, layout.cols, layout.cols};
   if (shared != nullptr) layout.shard = {shared->first, layout.cols, shared->classes};
   if (layout.shard.first < 0 || layout.shard.first + layout.cols > layout.shard.classes) {
-    (Complaint(function) << "logits have the columns of " << layout.cols << " classes from number "
+    (ArgumentError(function) << "logits have the columns of " << layout.cols << " classes from number "
                          << layout.shard.first << " on, but there are only " << layout.shard.classes)
         .raise();
   }
   if (exists(given.weights) && given.weights.extent[0] != layout.shard.classes) {
-    (Complaint(function) << "weights must have one element for each of the " << layout.shard.classes
+    (ArgumentError(function) << "weights must have one element for each of the " << layout.shard.classes
                          << " classes, but has " << given.weights.extent[0])
         .raise();
   }
-  if (layout.rows > 0 && layout.shard.classes == 0) (Complaint(function) << "logits have no classes").raise();
+  if (layout.rows > 0 && layout.shard.classes == 0) (ArgumentError(function) << "logits have no classes").raise();
   if (layout.rows > 0) validate_cross_entropy_memory(function, op, given);
 
   // In the order of the layout's names; labels stand in for what there is not.
@@ -585,7 +585,7 @@ CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
 
 void complain_of_label(const char* function, std::int64_t row, const std::string& label, std::int64_t classes,
                        std::int64_t ignore_index) {
-  (Complaint(function) << "the label of row " << row << " is " << label << ", neither one of the " << classes
+  (ArgumentError(function) << "the label of row " << row << " is " << label << ", neither one of the " << classes
                        << " classes, 0 to " << classes - 1 << ", nor ignore_index " << ignore_index)
       .raise();
 }

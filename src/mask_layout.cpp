@@ -38,7 +38,7 @@ Tensor broadcast(const char* function, const char* name, const Tensor& t, const 
     result.stride[k]          = extent == 1 ? 0 : t.stride[k - missing];
   }
   if (!fits) {
-    (Complaint(function) << name << " of extents " << shape_of(t) << " does not broadcast to " << shape_of(want)
+    (ArgumentError(function) << name << " of extents " << shape_of(t) << " does not broadcast to " << shape_of(want)
                          << "; x is " << shape_of(x))
         .raise();
   }
@@ -65,7 +65,7 @@ Tensor per_head(const char* function, const char* name, const Tensor& t, const T
   const int head           = AxisNames(x).head;
   const std::int64_t heads = head >= 0 ? x.extent[head] : 1;
   if (t.extent[0] != heads && t.extent[0] != 1) {
-    (Complaint(function) << name << " must hold one value for each of the " << heads << " heads of x, " << shape_of(x)
+    (ArgumentError(function) << name << " must hold one value for each of the " << heads << " heads of x, " << shape_of(x)
                          << ", but holds " << t.extent[0])
         .raise();
   }
@@ -77,7 +77,7 @@ Tensor lengths_by_row(const char* function, const Tensor& t, const Tensor& x) {
   const Tensor rows = rows_of(x);
   if (t.rank != 1 || rows.rank == 1) return broadcast(function, "RowLengths", t, rows, x);
   if (t.extent[0] != x.extent[0] && t.extent[0] != 1) {
-    (Complaint(function) << "RowLengths of rank 1 must hold one length for each index of the first axis of x, "
+    (ArgumentError(function) << "RowLengths of rank 1 must hold one length for each index of the first axis of x, "
                          << shape_of(x) << ", but hold " << t.extent[0])
         .raise();
   }
@@ -104,19 +104,19 @@ RowMap map_of(const Tensor& t, const std::vector<int>& order) {
 
 void validate_numbers(const char* function, const MaskTensors& mask) {
   if (mask.has_window && (mask.left < 0 || mask.right < 0)) {
-    (Complaint(function) << "SlidingWindow's left and right must not be negative (unbounded is "
+    (ArgumentError(function) << "SlidingWindow's left and right must not be negative (unbounded is "
                             "SlidingWindow::unbounded), but are "
                          << mask.left << " and " << mask.right)
         .raise();
   }
   if (!(mask.softcap >= 0) || std::isinf(mask.softcap)) {
-    (Complaint(function) << "softcap must be positive and finite, or 0 for none, but is " << mask.softcap).raise();
+    (ArgumentError(function) << "softcap must be positive and finite, or 0 for none, but is " << mask.softcap).raise();
   }
 }
 
 void validate_apart_from_output(const char* function, const char* name, const MaskTensor& t, const Tensor& y) {
   if (!t.is_given || !overlaps(t, y)) return;
-  (Complaint(function) << name << " at " << t.data << ", extents " << shape_of(t) << ", and the output at " << y.data
+  (ArgumentError(function) << name << " at " << t.data << ", extents " << shape_of(t) << ", and the output at " << y.data
                        << ", extents " << shape_of(y) << ", overlap")
       .raise();
 }
@@ -140,10 +140,10 @@ void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
 
 void require_sinks(const char* function, bool are_accessible, ElementType type, ElementType x_type) {
   if (!are_accessible) {
-    (Complaint(function) << "the execution space cannot access the memory of options.sinks").raise();
+    (ArgumentError(function) << "the execution space cannot access the memory of options.sinks").raise();
   }
   if (type != x_type && type != ElementType::f32) {
-    (Complaint(function) << "options.sinks must hold x's type, " << to_string(x_type) << ", or f32, but hold "
+    (ArgumentError(function) << "options.sinks must hold x's type, " << to_string(x_type) << ", or f32, but hold "
                          << to_string(type))
         .raise();
   }
@@ -208,7 +208,7 @@ GradientLayout normalise_masked_gradient(const char* function, const Tensor& x, 
   const GradientLayout rows = normalise_gradient(function, RowOperator::masked_softmax_backward, tensors, options);
   const BroadcastMask views(function, mask, tensors.x);
   if (!std::equal(x.extent, x.extent + x.rank, tensors.x.extent)) {
-    (Complaint(function) << "x and y must have the same extents, but x is " << shape_of(x) << " and y is "
+    (ArgumentError(function) << "x and y must have the same extents, but x is " << shape_of(x) << " and y is "
                          << shape_of(tensors.x))
         .raise();
   }
@@ -227,7 +227,7 @@ MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor
                              const MaskTensor& result, bool to_heads, MaskSums& whole) {
   validate_numbers(function, mask);
   if (!std::equal(y.extent, y.extent + y.rank, dy.extent)) {
-    (Complaint(function) << "y and dy must have the same extents, but y is " << shape_of(y) << " and dy is "
+    (ArgumentError(function) << "y and dy must have the same extents, but y is " << shape_of(y) << " and dy is "
                          << shape_of(dy))
         .raise();
   }

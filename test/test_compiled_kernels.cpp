@@ -36,7 +36,7 @@ constexpr std::array every_operator{RowOperator::softmax,
 constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::vector_lanes, RowStrategy::team_scratch,
                                     RowStrategy::team_registers, RowStrategy::team_online,  RowStrategy::split_row,
                                     RowStrategy::inner_lanes};
-constexpr std::array every_form{RowForm::any, RowForm::shifted, RowForm::aligned};
+constexpr std::array every_form{RowForm::strided, RowForm::misaligned, RowForm::aligned};
 constexpr std::array every_backend{Backend::host, Backend::cuda, Backend::hip};
 
 /// The launcher's list has each number of packs that some kernel is compiled for. Not asserted at compile time, as
@@ -194,8 +194,8 @@ void for_each_problem(const F& f) {
               p.op         = op;
               p.dy_type    = type;
               p.form       = form;
-              p.one_piece  = form == RowForm::shifted;
-              if (form == RowForm::any && !is_cross_entropy(op)) {
+              p.one_piece  = form == RowForm::misaligned;
+              if (form == RowForm::strided && !is_cross_entropy(op)) {
                 p.inner            = rows;
                 p.inner_contiguous = true;
                 p.x_col_stride     = rows;
@@ -246,14 +246,14 @@ TEST(CompiledKernels, ThePlannerServesTheNumbersOfPacksThatHaveAKernelAndNoOther
 /// What the launcher finds of staged rows in the types of a source and a sink.
 template <class X, class Y>
 constexpr bool launcher_stages() {
-  constexpr RowForm form = RowForm::shifted;
+  constexpr RowForm form = RowForm::misaligned;
   using Source           = Impl::MemoryRows<const X, form, Impl::RowStride>;
   return Impl::has_staged_kernel<Source, Impl::MemoryRows<Y, form, Impl::RowStride>>;
 }
 
 template <class X, class D, class Y>
 constexpr bool launcher_stages_gradient() {
-  constexpr RowForm form = RowForm::shifted;
+  constexpr RowForm form = RowForm::misaligned;
   using Source           = Impl::PairRows<Impl::MemoryRows<const X, form>, Impl::MemoryRows<const D, form>>;
   return Impl::has_staged_kernel<Source, Impl::MemoryRows<Y, form>>;
 }

@@ -164,7 +164,7 @@ TEST(BatchInvariance, HoldsForEveryNumberOfThreads) {
 
 /// The bits of the first rows of a call whose results no cache holds are those of a call on these rows alone.
 template <RowOperator Op>
-void streamed_rows_keep_their_bits(std::int64_t rows, std::int64_t cols) {
+void nontemporal_stores_keep_the_bits(std::int64_t rows, std::int64_t cols) {
   const std::int64_t few = 16;
   Trial<Op, float> all(right({rows, cols}), right({rows, cols}), 1, Recipe::wide);
   Trial<Op, float> alone(right({few, cols}), right({few, cols}), 1);
@@ -173,7 +173,7 @@ void streamed_rows_keep_their_bits(std::int64_t rows, std::int64_t cols) {
   all.run({});
   alone.run({});
 
-  ASSERT_TRUE(all.plan().streams && !alone.plan().streams) << to_string(all.plan()) << to_string(alone.plan());
+  ASSERT_TRUE(all.plan().nontemporal_stores && !alone.plan().nontemporal_stores) << to_string(all.plan()) << to_string(alone.plan());
   EXPECT_EQ(std::memcmp(all.y().host(), alone.y().host(), few * cols * sizeof(float)), 0)
       << KokkosNN::to_string(Op) << ", " << cols << " columns";
 }
@@ -184,8 +184,8 @@ TEST(Streaming, LeavesBitsAsTheyAre) {
   for (const std::int64_t cols : {16, 64, 101, 208, 781, 1008, 5008, 12673}) {
     const std::int64_t rows = rows_beyond_the_cache(cols);
     if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
-    streamed_rows_keep_their_bits<RowOperator::softmax>(rows, cols);
-    streamed_rows_keep_their_bits<RowOperator::log_softmax>(rows, cols);
+    nontemporal_stores_keep_the_bits<RowOperator::softmax>(rows, cols);
+    nontemporal_stores_keep_the_bits<RowOperator::log_softmax>(rows, cols);
   }
 }
 

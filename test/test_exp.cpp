@@ -44,7 +44,7 @@ double ulp_between(A value, Exact exact) {
 /// exp(x) relative to R in all lanes of a vector, one of which is returned: `lane` of as many as there are.
 template <SumFor use = SumFor::quotient, class A>
 A in_a_vector(const FullExp<A>& exp, A x, A R, int lane) {
-  constexpr int lanes = KokkosNN::Impl::lanes_of<A>;
+  constexpr int lanes = KokkosNN::Impl::simd_width<A>;
   A each[lanes];
   for (A& e : each) e = x;
   using T        = Vector<A>;
@@ -150,7 +150,7 @@ TEST(Exponentials, OfMinusInfinityAreZeroAndOfNanNan) {
 TEST(Exponentials, InAVectorAreThoseOfAnyOtherLane) {
   const FullExp<float> exp(0.3);
   using T             = Vector<float>;
-  constexpr int lanes = KokkosNN::Impl::lanes_of<float>;
+  constexpr int lanes = KokkosNN::Impl::simd_width<float>;
   const float R       = exp.reference_of(7.0f);
   const auto at       = KokkosNN::Impl::splat_reference<T>(exp.at(R));
   for (int i = 0; i < 10000; i += lanes) {
@@ -189,7 +189,7 @@ void check_large_values() {
   constexpr A infinity = std::numeric_limits<A>::infinity();
   const auto at        = KokkosNN::Impl::splat_reference<T>(exp.at(A(0)));
   const auto of_any    = [&](A x) {
-    A each[KokkosNN::Impl::lanes_of<A>];
+    A each[KokkosNN::Impl::simd_width<A>];
     KokkosNN::Impl::store_vector(each, exp.of_any(KokkosNN::Impl::splat<T>(x), at));
     return each[0];
   };

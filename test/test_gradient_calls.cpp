@@ -343,7 +343,7 @@ TEST(GradientPlanner, HoldsBothInputsOnChipOnAGpuAsLongAsTheyFit) {
   for (const std::int64_t cols : {1024, 4096, 12672}) {
     const RowPlan plan = plan_on_gpu(op, 4096, cols, 4);
     EXPECT_LE(plan.packs_per_thread, 4) << "of each input";
-    EXPECT_GE(std::int64_t(plan.packs_per_thread) * plan.pack * plan.lanes, cols);
+    EXPECT_GE(std::int64_t(plan.packs_per_thread) * plan.pack * plan.threads_per_row, cols);
   }
 }
 
@@ -366,9 +366,9 @@ TEST(GradientPlanner, TakesRowsForAlignedOnlyWhereTheirColumnsFillPacksAndShifts
       return KokkosNN::make_plan(problem, h200()).form;
     };
     EXPECT_EQ(form(RowForm::aligned, 1024), RowForm::aligned);
-    EXPECT_EQ(form(RowForm::aligned, 1026), RowForm::shifted);
-    EXPECT_EQ(form(RowForm::shifted, 1024), RowForm::shifted);
-    EXPECT_EQ(form(RowForm::any, 1024), RowForm::any);
+    EXPECT_EQ(form(RowForm::aligned, 1026), RowForm::misaligned);
+    EXPECT_EQ(form(RowForm::misaligned, 1024), RowForm::misaligned);
+    EXPECT_EQ(form(RowForm::strided, 1024), RowForm::strided);
   }
 }
 
@@ -382,11 +382,11 @@ TEST(GradientLayout, IsShiftedWhereTheRowsOfAllTensorsLieAlikeBetweenPacks) {
     const KokkosNN::Impl::GradientTensors all{tensor(0, of_y), tensor(1, of_dx), tensor(2, of_dy)};
     return KokkosNN::Impl::normalise_gradient("softmax_backward", RowOperator::softmax_backward, all, {}).form;
   };
-  EXPECT_EQ(form(0, 0, 0), RowForm::shifted);
-  EXPECT_EQ(form(3, 3, 3), RowForm::shifted);
-  EXPECT_EQ(form(1, 1, 5), RowForm::shifted);
-  EXPECT_EQ(form(1, 0, 1), RowForm::any);
-  EXPECT_EQ(form(1, 1, 0), RowForm::any);
+  EXPECT_EQ(form(0, 0, 0), RowForm::misaligned);
+  EXPECT_EQ(form(3, 3, 3), RowForm::misaligned);
+  EXPECT_EQ(form(1, 1, 5), RowForm::misaligned);
+  EXPECT_EQ(form(1, 0, 1), RowForm::strided);
+  EXPECT_EQ(form(1, 1, 0), RowForm::strided);
 }
 
 TEST(GradientPlanner, SplitsNoRowOverTwoKernels) {
@@ -411,10 +411,10 @@ TEST(GradientPlanner, GivesInnerLanesThePacksAndTheTeamsThatItsKernelIsCompiledF
     EXPECT_EQ(plan.pack, 4);
     EXPECT_EQ(plan.packs_per_thread, KokkosNN::Impl::gradient_inner_packs(KokkosNN::Backend::cuda, plan.pack));
     EXPECT_LE(plan.team_size, KokkosNN::Impl::max_threads_when_wide);
-    EXPECT_EQ(plan.team_size % plan.lanes, 0);
+    EXPECT_EQ(plan.team_size % plan.threads_per_row, 0);
     // A sum in two floats for every row, from every warp but where there is only one.
     const int warps = plan.team_size / 32;
-    EXPECT_EQ(plan.scratch_bytes, warps == 1 ? 0u : std::size_t(warps) * plan.lanes * plan.pack * 2 * sizeof(float));
+    EXPECT_EQ(plan.scratch_bytes, warps == 1 ? 0u : std::size_t(warps) * plan.threads_per_row * plan.pack * 2 * sizeof(float));
   }
 }
 

@@ -151,7 +151,7 @@ TEST(GradientsOfFloats, ThatNoCacheHoldsMatch) {
     for (const Placement& place : {right({rows, cols}), left({rows, cols}), left({rows + 1, cols})}) {
       GradientTrial<Op, float> trial(place, 1);
 
-      EXPECT_EQ(trial.plan().streams, !on_gpu);
+      EXPECT_EQ(trial.plan().nontemporal_stores, !on_gpu);
       EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
     }
   });
@@ -162,7 +162,7 @@ TEST(GradientsOf16Bit, ThatNoCacheHoldsMatch) {
   if (rows == 0) GTEST_SKIP() << "the last-level cache is too large for this test, or not known";
   GradientTrial<RowOperator::softmax_backward, BHalf> trial(rows, cols);
 
-  EXPECT_EQ(trial.plan().streams, !on_gpu);
+  EXPECT_EQ(trial.plan().nontemporal_stores, !on_gpu);
   EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
 }
 

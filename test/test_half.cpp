@@ -226,7 +226,7 @@ TEST(TwoVectors, AreStoredInTheOrderInWhichTheyWereLoaded) {
     store_two_vectors<false>(stored, load_two_vectors(numbers));
     ASSERT_TRUE(same()) << bits;
     store_two_vectors<true>(stored, load_two_vectors(numbers));
-    end_streaming();
+    fence_nontemporal_stores();
     ASSERT_TRUE(same()) << bits;
   }
 }

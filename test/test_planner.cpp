@@ -62,7 +62,7 @@ TEST(Planner, ManyShortRowsGoToVectorLanes) {
 RowProblem one_piece(std::int64_t rows, std::int64_t cols, ElementType x = ElementType::f32,
                      ElementType y = ElementType::f32) {
   RowProblem p = problem(rows, cols, x, y);
-  p.form       = RowForm::shifted;
+  p.form       = RowForm::misaligned;
   p.one_piece  = true;
   return p;
 }
@@ -89,7 +89,7 @@ TEST(Planner, RowsGoThroughScratchOnlyWhereThatIsFasterAndServes) {
   RowProblem even   = one_piece(1 << 20, 8);
   even.form         = RowForm::aligned;
   RowProblem apart  = one_piece(1 << 20, 7);
-  apart.form        = RowForm::any;
+  apart.form        = RowForm::strided;
   RowProblem sums   = one_piece(1 << 20, 7, ElementType::f16, ElementType::f32);
   sums.op           = RowOperator::logsumexp;
   sums.y_bytes      = 2;  // as the input's: rows are not written
@@ -113,7 +113,7 @@ TEST(Planner, RowsGoThroughScratchOnlyWhereThatIsFasterAndServes) {
   EXPECT_FALSE(is_staged(one_piece(1 << 14, 33))) << "one wave of teams takes as long as a row";
   EXPECT_TRUE(is_staged(one_piece(1 << 15, 33, ElementType::bf16, ElementType::bf16)));
   EXPECT_FALSE(is_staged(one_piece(1 << 20, 7, ElementType::f32, ElementType::bf16)));
-  EXPECT_FALSE(is_staged(one_piece(1 << 20, 7), {.plan = {.lanes = 8}}));
+  EXPECT_FALSE(is_staged(one_piece(1 << 20, 7), {.plan = {.threads_per_row = 8}}));
   EXPECT_FALSE(is_staged(one_piece(1 << 20, 7), {.determinism = Determinism::batch_invariant}));
 }
 
@@ -129,10 +129,10 @@ TEST(Planner, TwoPacksAThreadAreRightWhereNearlyAllOfThemAreInTheRow) {
   EXPECT_EQ(plan(48, ElementType::f32).packs_per_thread, 4);
   EXPECT_EQ(plan(64, ElementType::f32).packs_per_thread, 2);
   EXPECT_EQ(plan(16, ElementType::bf16).packs_per_thread, 1);
-  EXPECT_EQ(plan(16, ElementType::bf16).lanes, 2);
+  EXPECT_EQ(plan(16, ElementType::bf16).threads_per_row, 2);
   EXPECT_EQ(plan(72, ElementType::bf16).packs_per_thread, 4);
   EXPECT_EQ(plan(128, ElementType::bf16).packs_per_thread, 2);
-  EXPECT_EQ(plan(256, ElementType::bf16).lanes, 16);
+  EXPECT_EQ(plan(256, ElementType::bf16).threads_per_row, 16);
 }
 
 TEST(Planner, RowsOfSomeThousandStayInRegistersOnAGpu) {
@@ -270,9 +270,9 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
   };
 
   EXPECT_EQ(planned(RowOperator::softmax, 1152).packs_per_thread, 10);
-  EXPECT_EQ(planned(RowOperator::softmax, 1152).lanes, 32);
+  EXPECT_EQ(planned(RowOperator::softmax, 1152).threads_per_row, 32);
   EXPECT_EQ(planned(RowOperator::softmax, 1280).packs_per_thread, 10);
-  EXPECT_EQ(planned(RowOperator::softmax, 1280).lanes, 32);
+  EXPECT_EQ(planned(RowOperator::softmax, 1280).threads_per_row, 32);
   for (const RowOperator op : {RowOperator::softmax, RowOperator::log_softmax}) {
     EXPECT_EQ(planned(op, 1792).packs_per_thread, 5);
     EXPECT_EQ(planned(op, 2560).packs_per_thread, 5);
@@ -293,51 +293,51 @@ RowPlan planned_large(RowOperator op, std::int64_t cols, ElementType type = Elem
 }
 
 TEST(Planner, RowsThatLeaveManyPacksEmptyTakeFewerThreadsOnAnNvidiaGpu) {
-  EXPECT_EQ(planned_large(RowOperator::softmax, 128).lanes, 8);
-  EXPECT_EQ(planned_large(RowOperator::softmax, 132).lanes, 8) << "16 would have two packs or three";
-  EXPECT_EQ(planned_large(RowOperator::softmax, 256).lanes, 16);
-  EXPECT_EQ(planned_large(RowOperator::softmax, 272).lanes, 16);
-  EXPECT_EQ(planned_large(RowOperator::softmax_backward, 132).lanes, 16);
-  EXPECT_EQ(planned_large(RowOperator::softmax_backward, 128).lanes, 16);
-  EXPECT_EQ(planned_large(RowOperator::log_softmax, 208, ElementType::bf16).lanes, 8);
-  EXPECT_EQ(planned_large(RowOperator::softmax, 208, ElementType::bf16).lanes, 16) << "computes more to write";
+  EXPECT_EQ(planned_large(RowOperator::softmax, 128).threads_per_row, 8);
+  EXPECT_EQ(planned_large(RowOperator::softmax, 132).threads_per_row, 8) << "16 would have two packs or three";
+  EXPECT_EQ(planned_large(RowOperator::softmax, 256).threads_per_row, 16);
+  EXPECT_EQ(planned_large(RowOperator::softmax, 272).threads_per_row, 16);
+  EXPECT_EQ(planned_large(RowOperator::softmax_backward, 132).threads_per_row, 16);
+  EXPECT_EQ(planned_large(RowOperator::softmax_backward, 128).threads_per_row, 16);
+  EXPECT_EQ(planned_large(RowOperator::log_softmax, 208, ElementType::bf16).threads_per_row, 8);
+  EXPECT_EQ(planned_large(RowOperator::softmax, 208, ElementType::bf16).threads_per_row, 16) << "computes more to write";
 }
 
 TEST(Planner, LargeCallsMayTakeFewerThreadsARowThanSmallOnes) {
   const auto planned = [](std::int64_t rows, SoftmaxOptions options = {}) {
     RowProblem p = problem(rows, 197);
-    p.form       = RowForm::shifted;
+    p.form       = RowForm::misaligned;
     return make_plan(p, h200(), options);
   };
   const SoftmaxOptions invariant = {.determinism = Determinism::batch_invariant};
 
-  EXPECT_EQ(planned(262144).lanes, 8);
-  EXPECT_EQ(planned(32768).lanes, 16);
-  EXPECT_EQ(planned(32768, invariant).lanes, planned(262144, invariant).lanes) << "sums of one order";
+  EXPECT_EQ(planned(262144).threads_per_row, 8);
+  EXPECT_EQ(planned(32768).threads_per_row, 16);
+  EXPECT_EQ(planned(32768, invariant).threads_per_row, planned(262144, invariant).threads_per_row) << "sums of one order";
 }
 
 TEST(Planner, LossesTakeFewThreadsARow) {
-  EXPECT_EQ(planned_large(RowOperator::cross_entropy, 32).lanes, 1);
-  EXPECT_EQ(planned_large(RowOperator::cross_entropy_with_gradient, 32).lanes, 2);
-  EXPECT_EQ(planned_large(RowOperator::cross_entropy_backward, 32).lanes, 4) << "element by element";
-  EXPECT_EQ(planned_large(RowOperator::cross_entropy_with_gradient, 500).lanes, 16);
-  EXPECT_EQ(planned_large(RowOperator::logsumexp_backward, 128).lanes, 8);
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy, 32).threads_per_row, 1);
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy_with_gradient, 32).threads_per_row, 2);
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy_backward, 32).threads_per_row, 4) << "element by element";
+  EXPECT_EQ(planned_large(RowOperator::cross_entropy_with_gradient, 500).threads_per_row, 16);
+  EXPECT_EQ(planned_large(RowOperator::logsumexp_backward, 128).threads_per_row, 8);
 }
 
 TEST(Planner, LogSumExpsOnAnNvidiaGpuTakeFewThreadsARow) {
   const auto planned = [](RowOperator op, std::int64_t rows, std::int64_t cols) {
     RowProblem p = problem(rows, cols);
     p.op         = op;
-    p.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::shifted;
+    p.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::misaligned;
     return make_plan(p, h200());
   };
 
-  EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 16).lanes, 1);
-  EXPECT_EQ(planned(RowOperator::softmax, 1048576, 16).lanes, 2);
-  EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 128).lanes, 4);
-  EXPECT_EQ(planned(RowOperator::logsumexp, 262144, 249).lanes, 8);
-  EXPECT_EQ(planned(RowOperator::softmax, 262144, 249).lanes, 16);
-  EXPECT_EQ(planned(RowOperator::logsumexp, 4096, 2048).lanes, 128);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 16).threads_per_row, 1);
+  EXPECT_EQ(planned(RowOperator::softmax, 1048576, 16).threads_per_row, 2);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 1048576, 128).threads_per_row, 4);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 262144, 249).threads_per_row, 8);
+  EXPECT_EQ(planned(RowOperator::softmax, 262144, 249).threads_per_row, 16);
+  EXPECT_EQ(planned(RowOperator::logsumexp, 4096, 2048).threads_per_row, 128);
   EXPECT_EQ(planned(RowOperator::logsumexp, 16384, 4096).packs_per_thread, 8);
 
   RowProblem halves = contiguous(1048576, 64);
@@ -345,7 +345,7 @@ TEST(Planner, LogSumExpsOnAnNvidiaGpuTakeFewThreadsARow) {
   halves.x_type     = ElementType::bf16;
   halves.x_bytes    = 2;
   halves.y_bytes    = 2;
-  EXPECT_EQ(make_plan(halves, h200()).lanes, 2);
+  EXPECT_EQ(make_plan(halves, h200()).threads_per_row, 2);
 }
 
 TEST(Planner, FewLongLogSumExpsAreSplitOverAsManyTeamsAsRunAtOnce) {
@@ -382,7 +382,7 @@ TEST(Planner, MaskedRowsOnAnNvidiaGpuTakeMorePacksAThread) {
   EXPECT_EQ(packs(512, ElementType::bf16), 8);
   EXPECT_EQ(packs(500, ElementType::bf16), 2) << "elements are moved one by one";
   EXPECT_EQ(packs(512, ElementType::bf16, RowForm::aligned, invariant),
-            packs(512, ElementType::bf16, RowForm::any, invariant));
+            packs(512, ElementType::bf16, RowForm::strided, invariant));
 }
 
 TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
@@ -398,7 +398,7 @@ TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
 TEST(Planner, FewAlignedRowsOfFloatsOnAnNvidiaGpuHaveAKernelOfTheirOwn) {
   const auto label = [](std::int64_t rows, std::int64_t cols, ElementType type, const SoftmaxOptions& options) {
     RowProblem p = problem(rows, cols, type, type);
-    p.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::shifted;
+    p.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::misaligned;
     return to_string(make_plan(p, h200(), options));
   };
   const SoftmaxOptions held = forcing(RowStrategy::team_registers);
@@ -489,7 +489,7 @@ TEST(Planner, StillSmallerTeamsShareARowThatTheyFillBetter) {
   const auto plan = [](RowOperator op, std::int64_t cols) {
     RowProblem rows = problem(4096, cols);
     rows.op         = op;
-    rows.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::shifted;
+    rows.form       = cols % 4 == 0 ? RowForm::aligned : RowForm::misaligned;
     return make_plan(rows, h200());
   };
   for (const RowOperator op : {RowOperator::softmax, RowOperator::cross_entropy_with_gradient}) {
@@ -508,8 +508,8 @@ TEST(Planner, TeamsThatHoldTwoRowsAreAsManyAsTheirRegistersAllow) {
     return make_plan(rows, h200()).league_size;
   };
   EXPECT_EQ(league(RowOperator::softmax, RowForm::aligned), 132 * (512 / 128));
-  EXPECT_EQ(league(RowOperator::softmax, RowForm::any), 132 * (768 / 128) / 16 * 16);  // hold one row
-  EXPECT_EQ(league(RowOperator::masked_softmax, RowForm::any), 132 * (512 / 128));     // one, and what masks it
+  EXPECT_EQ(league(RowOperator::softmax, RowForm::strided), 132 * (768 / 128) / 16 * 16);  // hold one row
+  EXPECT_EQ(league(RowOperator::masked_softmax, RowForm::strided), 132 * (512 / 128));     // one, and what masks it
 }
 
 TEST(Planner, TheLargestTeamsReadLongRowsTwice) {
@@ -568,21 +568,21 @@ TEST(Planner, OnAGpuContiguousRowsHaveKernelsOfTheirOwn) {
   const SoftmaxOptions invariant{.determinism = Determinism::batch_invariant};
 
   EXPECT_EQ(form(RowForm::aligned, 1024, h200()), RowForm::aligned);
-  EXPECT_EQ(form(RowForm::aligned, 1025, h200()), RowForm::shifted);
-  EXPECT_EQ(form(RowForm::shifted, 1024, h200()), RowForm::shifted);
-  EXPECT_EQ(form(RowForm::any, 1024, h200()), RowForm::any);
-  EXPECT_EQ(form(RowForm::shifted, 1025, h200(), invariant), RowForm::any);
-  EXPECT_EQ(form(RowForm::aligned, 1025, h200(), invariant), RowForm::any);
-  EXPECT_EQ(form(RowForm::aligned, 1024, host(2)), RowForm::any);
+  EXPECT_EQ(form(RowForm::aligned, 1025, h200()), RowForm::misaligned);
+  EXPECT_EQ(form(RowForm::misaligned, 1024, h200()), RowForm::misaligned);
+  EXPECT_EQ(form(RowForm::strided, 1024, h200()), RowForm::strided);
+  EXPECT_EQ(form(RowForm::misaligned, 1025, h200(), invariant), RowForm::strided);
+  EXPECT_EQ(form(RowForm::aligned, 1025, h200(), invariant), RowForm::strided);
+  EXPECT_EQ(form(RowForm::aligned, 1024, host(2)), RowForm::strided);
 }
 
 TEST(Planner, ARowOneLongerThanAPowerOfTwoTakesNoMoreThreads) {
   for (const std::int64_t cols : {64, 256, 1024, 4096, 16384}) {
     RowProblem even = problem(4096, cols), odd = problem(4096, cols + 1);
     even.form = RowForm::aligned;
-    odd.form  = RowForm::shifted;
+    odd.form  = RowForm::misaligned;
 
-    EXPECT_LE(make_plan(odd, h200()).lanes, std::max(8, make_plan(even, h200()).lanes)) << cols;
+    EXPECT_LE(make_plan(odd, h200()).threads_per_row, std::max(8, make_plan(even, h200()).threads_per_row)) << cols;
   }
 }
 
@@ -636,25 +636,25 @@ TEST(Planner, FewerLanesHoldLongerColumnsAndSmallerTeams) {
     return make_plan(side_by_side(65536, cols, type, type), h200());
   };
   for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
-    EXPECT_EQ(plan_of(64, type).lanes, 32);
-    EXPECT_EQ(plan_of(512, type).lanes, 16);
+    EXPECT_EQ(plan_of(64, type).threads_per_row, 32);
+    EXPECT_EQ(plan_of(512, type).threads_per_row, 16);
     EXPECT_EQ(plan_of(512, type).team_size, 256);
-    EXPECT_EQ(plan_of(1024, type).lanes, 16);
+    EXPECT_EQ(plan_of(1024, type).threads_per_row, 16);
     EXPECT_EQ(plan_of(1024, type).team_size, 512);
-    EXPECT_LT(plan_of(1025, type).team_size / plan_of(1025, type).lanes * plan_of(1025, type).packs_per_thread, 1025);
+    EXPECT_LT(plan_of(1025, type).team_size / plan_of(1025, type).threads_per_row * plan_of(1025, type).packs_per_thread, 1025);
   }
 }
 
 TEST(Planner, TeamsThatReadColumnsTwiceAreLargerTheFewerThereAre) {
   const auto team_of = [](std::int64_t rows) { return make_plan(side_by_side(rows, 8192), h200()).team_size; };
 
-  EXPECT_EQ(make_plan(side_by_side(65536, 8192), h200()).lanes, 16);
+  EXPECT_EQ(make_plan(side_by_side(65536, 8192), h200()).threads_per_row, 16);
   EXPECT_EQ(team_of(65536), 512);
   EXPECT_EQ(team_of(8192), 512);
   EXPECT_EQ(team_of(4096), 1024);
   RowProblem p = side_by_side(65536, 8192);
   p.op         = RowOperator::logsumexp;
-  EXPECT_EQ(make_plan(p, h200()).lanes, 32);
+  EXPECT_EQ(make_plan(p, h200()).threads_per_row, 32);
   EXPECT_EQ(make_plan(p, h200()).team_size, 256);
 }
 
@@ -672,34 +672,34 @@ TEST(Planner, ALogSumExpKeepsFewColumnsOnlyAsItReadsNoneAgain) {
 TEST(Planner, AHostStreamsWhatNoCacheHoldsIfRowsHaveFewCacheLinesInCommon) {
   DeviceTraits machine = host(2);
   machine.cache        = std::size_t(32) << 20;
-  const auto streams = [&](RowOperator op, std::int64_t bytes, std::int64_t cols, ElementType type = ElementType::f32) {
+  const auto nontemporal_stores = [&](RowOperator op, std::int64_t bytes, std::int64_t cols, ElementType type = ElementType::f32) {
     RowProblem p = one_piece(bytes / 4 / cols, cols, type, type);
     p.op         = op;
-    return make_plan(p, machine).streams;
+    return make_plan(p, machine).nontemporal_stores;
   };
-  const auto streams_apart = [&](RowOperator op, std::int64_t bytes, std::int64_t cols) {
+  const auto nontemporal_apart = [&](RowOperator op, std::int64_t bytes, std::int64_t cols) {
     RowProblem p = problem(bytes / 4 / cols, cols);
     p.op         = op;
-    return make_plan(p, machine).streams;
+    return make_plan(p, machine).nontemporal_stores;
   };
   const std::int64_t much = 40 << 20;
 
-  EXPECT_TRUE(streams(RowOperator::softmax, much, 16));  // a whole line
-  EXPECT_FALSE(streams(RowOperator::softmax, much, 47));
-  EXPECT_TRUE(streams(RowOperator::softmax, much, 49));
-  EXPECT_FALSE(streams(RowOperator::softmax, 2 * much, 190, ElementType::bf16));
-  EXPECT_TRUE(streams(RowOperator::softmax, 2 * much, 193, ElementType::bf16));
-  EXPECT_FALSE(streams(RowOperator::softmax_backward, much, 90));
-  EXPECT_TRUE(streams(RowOperator::softmax_backward, much, 97));
-  EXPECT_FALSE(streams(RowOperator::softmax, much / 3, 3001));
-  EXPECT_TRUE(streams(RowOperator::softmax_backward, much / 3, 3001));  // a third tensor
-  EXPECT_TRUE(streams(RowOperator::softmax, 16 << 20, 4096));           // no room for anything else
+  EXPECT_TRUE(nontemporal_stores(RowOperator::softmax, much, 16));  // a whole line
+  EXPECT_FALSE(nontemporal_stores(RowOperator::softmax, much, 47));
+  EXPECT_TRUE(nontemporal_stores(RowOperator::softmax, much, 49));
+  EXPECT_FALSE(nontemporal_stores(RowOperator::softmax, 2 * much, 190, ElementType::bf16));
+  EXPECT_TRUE(nontemporal_stores(RowOperator::softmax, 2 * much, 193, ElementType::bf16));
+  EXPECT_FALSE(nontemporal_stores(RowOperator::softmax_backward, much, 90));
+  EXPECT_TRUE(nontemporal_stores(RowOperator::softmax_backward, much, 97));
+  EXPECT_FALSE(nontemporal_stores(RowOperator::softmax, much / 3, 3001));
+  EXPECT_TRUE(nontemporal_stores(RowOperator::softmax_backward, much / 3, 3001));  // a third tensor
+  EXPECT_TRUE(nontemporal_stores(RowOperator::softmax, 16 << 20, 4096));           // no room for anything else
 
-  EXPECT_TRUE(streams_apart(RowOperator::softmax, much, 304));  // whole lines
-  EXPECT_FALSE(streams_apart(RowOperator::softmax, much, 300));
-  EXPECT_TRUE(streams_apart(RowOperator::softmax, much, 781));
-  EXPECT_FALSE(streams_apart(RowOperator::softmax_backward, much, 781));
-  EXPECT_TRUE(streams_apart(RowOperator::softmax_backward, much, 3001));
+  EXPECT_TRUE(nontemporal_apart(RowOperator::softmax, much, 304));  // whole lines
+  EXPECT_FALSE(nontemporal_apart(RowOperator::softmax, much, 300));
+  EXPECT_TRUE(nontemporal_apart(RowOperator::softmax, much, 781));
+  EXPECT_FALSE(nontemporal_apart(RowOperator::softmax_backward, much, 781));
+  EXPECT_TRUE(nontemporal_apart(RowOperator::softmax_backward, much, 3001));
 }
 
 TEST(Planner, AHostsBlocksOfRowsSideBySideAreNarrowInCachesAndWideInMemory) {
@@ -743,12 +743,12 @@ struct Sweep {
                 std::int64_t(257), std::int64_t(1000), std::int64_t(1024), std::int64_t(1025), std::int64_t(4096),
                 std::int64_t(16384), std::int64_t(32000), std::int64_t(32768), std::int64_t(32769), std::int64_t(50257),
                 std::int64_t(151936), std::int64_t(1) << 20, beyond_32_bits}) {
-            for (const RowForm form : {RowForm::any, RowForm::shifted, RowForm::aligned}) {
+            for (const RowForm form : {RowForm::strided, RowForm::misaligned, RowForm::aligned}) {
               RowProblem p = problem(rows, cols, x, y);
               p.form       = form;
               f(p, traits);
               p.one_piece = true;
-              if (form == RowForm::shifted) f(p, traits);
+              if (form == RowForm::misaligned) f(p, traits);
             }
           }
         }
@@ -765,43 +765,43 @@ std::string describe(const RowProblem& p, const DeviceTraits& traits, const RowP
 /// What every plan must satisfy; the empty string if it does.
 std::string violation(const RowProblem& p, const DeviceTraits& traits, const RowPlan& plan) {
   const bool on_gpu       = traits.backend != Backend::host;
-  const bool has_rims     = plan.form == RowForm::shifted;
-  const std::int64_t held = has_rims ? p.cols / plan.pack * plan.pack : p.cols;  // in packs
-  if (plan.form != RowForm::any && !on_gpu) return "a form that a host has no kernel for";
+  const bool has_edges     = plan.form == RowForm::misaligned;
+  const std::int64_t held = has_edges ? p.cols / plan.pack * plan.pack : p.cols;  // in packs
+  if (plan.form != RowForm::strided && !on_gpu) return "a form that a host has no kernel for";
   if (plan.form == RowForm::aligned && (p.form != RowForm::aligned || p.cols % plan.pack != 0)) {
     return "packs that stick out of a row";
   }
-  if (has_rims && p.form == RowForm::any) return "rows taken for contiguous";
-  if (has_rims && !plan.staged && plan.lanes < 2 * plan.pack - 2) {
+  if (has_edges && p.form == RowForm::strided) return "rows taken for contiguous";
+  if (has_edges && !plan.staged && plan.threads_per_row < 2 * plan.pack - 2) {
     return "fewer lanes than a row's rims may have elements";
   }
   if (plan.staged) {
-    if (!p.one_piece || !has_rims || plan.strategy != RowStrategy::vector_lanes)
+    if (!p.one_piece || !has_edges || plan.strategy != RowStrategy::vector_lanes)
       return "through scratch, not in one piece";
-    if (plan.lanes != 1 || plan.rows_per_team != plan.team_size) return "through scratch, and not a row a thread";
+    if (plan.threads_per_row != 1 || plan.rows_per_team != plan.team_size) return "through scratch, and not a row a thread";
     if (static_cast<std::int64_t>(plan.scratch_bytes) < row_tensors(p.op) * plan.rows_per_team * p.cols * p.x_bytes) {
       return "too little scratch for the rows of a team";
     }
   }
   if (plan.strategy == RowStrategy::automatic) return "no strategy";
-  if (plan.pack < 1 || plan.packs_per_thread < 1 || plan.lanes < 1 || plan.rows_per_team < 1 ||
+  if (plan.pack < 1 || plan.packs_per_thread < 1 || plan.threads_per_row < 1 || plan.rows_per_team < 1 ||
       plan.teams_per_row < 1) {
     return "a size is not positive";
   }
   if (plan.team_size < 1 || plan.team_size > traits.max_team_size) return "team size out of range";
-  if (on_gpu && plan.team_size % traits.lanes != 0) return "team size is no multiple of a warp";
+  if (on_gpu && plan.team_size % traits.warp_size != 0) return "team size is no multiple of a warp";
   if (plan.scratch_level < 0 || plan.scratch_level > 1) return "scratch level out of range";
   if (plan.scratch_bytes > traits.scratch[plan.scratch_level]) return "more scratch than there is";
   if (plan.league_size < 1 || plan.league_size > std::numeric_limits<int>::max()) return "league out of range";
   if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row) return "a row is split by another strategy";
   if (plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers) {
-    const std::int64_t on_chip = std::int64_t(plan.lanes) * plan.packs_per_thread * plan.pack;
+    const std::int64_t on_chip = std::int64_t(plan.threads_per_row) * plan.packs_per_thread * plan.pack;
     if (!plan.staged && on_chip < held) return "a row does not fit";
-    if (plan.team_size % plan.lanes != 0) return "groups do not fill the team";
-    if (plan.rows_per_team % (plan.team_size / plan.lanes) != 0) return "rows a team are no multiple of its groups";
+    if (plan.team_size % plan.threads_per_row != 0) return "groups do not fill the team";
+    if (plan.rows_per_team % (plan.team_size / plan.threads_per_row) != 0) return "rows a team are no multiple of its groups";
   }
-  if (plan.strategy == RowStrategy::vector_lanes && plan.lanes > traits.lanes) return "more lanes than can shuffle";
-  const bool has_row_a_team = plan.lanes == plan.team_size && plan.league_size == p.rows;
+  if (plan.strategy == RowStrategy::vector_lanes && plan.threads_per_row > traits.warp_size) return "more lanes than can shuffle";
+  const bool has_row_a_team = plan.threads_per_row == plan.team_size && plan.league_size == p.rows;
   if (plan.few_rows && (plan.strategy != RowStrategy::team_registers || !has_row_a_team)) {
     return "the kernel for few rows without a team for each";
   }
@@ -881,7 +881,7 @@ TEST(Planner, InnerLanesPlansRespectTheMachine) {
           const RowPlan plan = make_plan(p, traits, forcing(RowStrategy::inner_lanes));
 
           EXPECT_EQ(violation(p, traits, plan), "") << describe(p, traits, plan);
-          EXPECT_EQ(plan.team_size % plan.lanes, 0) << describe(p, traits, plan);
+          EXPECT_EQ(plan.team_size % plan.threads_per_row, 0) << describe(p, traits, plan);
         }
       }
     }
@@ -908,11 +908,11 @@ TEST(Planner, GradientsOfRowsSideBySideAreServedOnEveryMachineHoweverLongTheyAre
 
 /// Everything that the order of additions in a row depends on; aligned rows add up as any do.
 RowPlan arithmetic_of(RowPlan plan) {
-  if (plan.form == RowForm::aligned) plan.form = RowForm::any;
+  if (plan.form == RowForm::aligned) plan.form = RowForm::strided;
   plan.league_size   = 0;
   plan.rows_per_team = 0;
   plan.rows_ahead    = 0;
-  plan.streams       = false;
+  plan.nontemporal_stores       = false;
   plan.eviction      = Eviction::normal;
   if (plan.strategy == RowStrategy::vector_lanes) plan.team_size = 0;
   return plan;
@@ -926,7 +926,7 @@ TEST(Planner, ABatchInvariantPlanDependsNeitherOnTheRowsNorOnTheirAlignment) {
     const RowPlan actual_plan = make_plan(p, traits, options);
 
     ASSERT_EQ(arithmetic_of(actual_plan), alone_plan) << describe(p, traits, actual_plan);
-    ASSERT_NE(actual_plan.form, RowForm::shifted) << describe(p, traits, actual_plan);
+    ASSERT_NE(actual_plan.form, RowForm::misaligned) << describe(p, traits, actual_plan);
   });
 }
 
@@ -952,7 +952,7 @@ TEST(Planner, ARequestIsServedOrRefusedButNeverIgnored) {
       for (const int size : {1, 2, 3, 4, 8, 32, 64, 128, 2048}) {
         const std::vector<Request> requests{
             {"packs_per_thread", {.strategy = strategy, .packs_per_thread = size}, &RowPlan::packs_per_thread, size},
-            {"lanes", {.strategy = strategy, .lanes = size}, &RowPlan::lanes, size},
+            {"threads_per_row", {.strategy = strategy, .threads_per_row = size}, &RowPlan::threads_per_row, size},
             {"team_size", {.strategy = strategy, .team_size = size}, &RowPlan::team_size, size},
             {"teams_per_row", {.strategy = strategy, .teams_per_row = size}, &RowPlan::teams_per_row, size}};
         for (const Request& r : requests) {
@@ -1011,8 +1011,8 @@ TEST(Planner, SizesThatNoTeamCanHaveAreRefused) {
   EXPECT_TRUE(refused(h200(), {.packs_per_thread = 9})) << "of rows that are not aligned";
   EXPECT_TRUE(refused(host(1), {.packs_per_thread = 6}));
   EXPECT_TRUE(refused(h200(), {.packs_per_thread = -1}));
-  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 64}));
-  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .lanes = 3}));
+  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .threads_per_row = 64}));
+  EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::vector_lanes, .threads_per_row = 3}));
   EXPECT_TRUE(refused(h200(), {.strategy = RowStrategy::split_row, .teams_per_row = -2}));
   EXPECT_TRUE(refused(wave64(), {.team_size = 32}));
   EXPECT_TRUE(refused(host(2), {.team_size = 3}));
@@ -1029,7 +1029,7 @@ TEST(Planner, InnerLanesNeedAnAxisToRunOver) {
 TEST(Planner, InnerLanesNeedATeamOfWholeLanes) {
   const auto outcome = [](int team_size) {
     return what_of(side_by_side(1000, 100), h200(),
-                   {.plan = {.strategy = RowStrategy::inner_lanes, .lanes = 64, .team_size = team_size}});
+                   {.plan = {.strategy = RowStrategy::inner_lanes, .threads_per_row = 64, .team_size = team_size}});
   };
 
   EXPECT_TRUE(std::regex_search(outcome(32), std::regex("^KokkosNN::softmax: .*inner_lanes.*32 .*lanes 64")))
@@ -1044,7 +1044,7 @@ TEST(Planner, ALabelSaysOperatorStrategyTypesAndSizes) {
   plan.strategy         = RowStrategy::team_registers;
   plan.pack             = 4;
   plan.packs_per_thread = 4;
-  plan.lanes            = 64;
+  plan.threads_per_row            = 64;
   plan.team_size        = 64;
 
   EXPECT_EQ(to_string(plan), "KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64]");

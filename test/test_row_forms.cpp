@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-// Kernels that only a GPU's plans name, run on a host: rows with rims, and rows kept as they were loaded. Packs of two
-// and teams of two threads, so that rims have an element for each thread at most.
+// Kernels that only a GPU's plans name, run on a host: rows with edges, and rows kept as they were loaded. Packs of two
+// and teams of two threads, so that edges have an element for each thread at most.
 
 namespace KokkosNNTest {
 
@@ -37,23 +37,23 @@ constexpr int packs   = 4;
 RowPlan plan_for(std::int64_t rows) {
   RowPlan plan;
   plan.strategy      = RowStrategy::team_registers;
-  plan.lanes         = threads;
+  plan.threads_per_row         = threads;
   plan.team_size     = threads;
   plan.league_size   = rows;
   plan.scratch_bytes = 1024;
   return plan;
 }
 
-/// One storage of the row kernel.
-template <class Storage>
+/// One placement of the row kernel.
+template <class Placement>
 struct ByTeam {
   static constexpr std::int64_t most_cols = threads * packs * pack;
 
-  template <class Source, class Sink, class Math>
-  static void run(const Source& source, const Sink& sink, const Math& math, std::int64_t rows, std::int64_t cols) {
-    using Kernel       = KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Storage, Math, Source, Sink>;
+  template <class Source, class Sink, class Params>
+  static void run(const Source& source, const Sink& sink, const Params& params, std::int64_t rows, std::int64_t cols) {
+    using Kernel       = KokkosNN::Impl::RowInTeam<RowOperator::softmax, pack, Placement, Params, Source, Sink>;
     const RowPlan plan = plan_for(rows);
-    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, math, rows, cols));
+    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, params, rows, cols));
   }
 };
 
@@ -61,13 +61,13 @@ struct ByTeam {
 struct BySplitTwice {
   static constexpr std::int64_t most_cols = 3 * threads * pack;
 
-  template <class Source, class Sink, class Math>
-  static void run(const Source& source, const Sink& sink, const Math& math, std::int64_t rows, std::int64_t cols) {
+  template <class Source, class Sink, class Params>
+  static void run(const Source& source, const Sink& sink, const Params& params, std::int64_t rows, std::int64_t cols) {
     RowPlan plan       = plan_for(3 * rows);
     plan.strategy      = RowStrategy::split_row;
     plan.launches      = 2;
     plan.teams_per_row = 3;
-    KokkosNN::Impl::RowsCall<Host, RowOperator::softmax, Math, Source, Sink, pack>{Host(), plan, math, source,
+    KokkosNN::Impl::RowsCall<Host, RowOperator::softmax, Params, Source, Sink, pack>{Host(), plan, params, source,
                                                                                    sink,   rows, cols}
         .run_unasked(nullptr);
   }
@@ -76,7 +76,7 @@ struct BySplitTwice {
 /// Softmax of `rows` x `cols` elements that begin `offset` behind a pack boundary.
 template <class T, class Kernel, RowForm form>
 ::testing::AssertionResult matches(std::int64_t rows, std::int64_t cols, int offset, double scale) {
-  using Math   = KokkosNN::Impl::RowMath<float, KokkosNN::Impl::exp_accuracy_for<T>>;
+  using Params   = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::exp_accuracy_for<T>>;
   using Source = KokkosNN::Impl::MemoryRows<const T, form>;
   using Sink   = KokkosNN::Impl::MemoryRows<T, form>;
   const T untouched(7);
@@ -87,8 +87,8 @@ template <class T, class Kernel, RowForm form>
   map.n         = 1;
   map.extent[0] = rows;
   map.stride[0] = cols;
-  const Math math(scale, MaskedRowPolicy::nan);
-  Kernel::run(Source{x.data() + offset, 1, map}, Sink{y.data() + offset, 1, map}, math, rows, cols);
+  const Params params(scale, MaskedRowPolicy::nan);
+  Kernel::run(Source{x.data() + offset, 1, map}, Sink{y.data() + offset, 1, map}, params, rows, cols);
   Host().fence();
 
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -129,48 +129,48 @@ void every_width_matches() {
   }
 }
 
-template <bool has_rims>
-using InRegisters = KokkosNN::Impl::RegisterStorage<RowOperator::softmax, float, pack, packs, has_rims>;
+template <bool has_edges>
+using InRegisters = KokkosNN::Impl::RegisterPlacement<RowOperator::softmax, float, pack, packs, has_edges>;
 
 TEST(RowForms, AlignedRowsMatch) { every_width_matches<float, ByTeam<InRegisters<false>>, RowForm::aligned>(); }
 
-TEST(RowForms, RowsWithRimsMatchWhereverTheyBegin) {
-  every_width_matches<float, ByTeam<InRegisters<true>>, RowForm::shifted>();
+TEST(RowForms, RowsWithEdgesMatchWhereverTheyBegin) {
+  every_width_matches<float, ByTeam<InRegisters<true>>, RowForm::misaligned>();
 }
 
-TEST(RowForms, RowsWithRimsThatAreReadTwiceMatchWhereverTheyBegin) {
-  using Storage = KokkosNN::Impl::OnlineStorage<RowOperator::softmax, float, pack, 1>;
-  every_width_matches<float, ByTeam<Storage>, RowForm::shifted>();
+TEST(RowForms, RowsWithEdgesThatAreReadTwiceMatchWhereverTheyBegin) {
+  using Placement = KokkosNN::Impl::OnlinePlacement<RowOperator::softmax, float, pack, 1>;
+  every_width_matches<float, ByTeam<Placement>, RowForm::misaligned>();
 }
 
 TEST(RowForms, RowsThatAreReadTwiceButForTheLastTileMatch) {
-  using Storage = KokkosNN::Impl::OnlineStorage<RowOperator::softmax, float, pack, 1, true>;
-  every_width_matches<float, ByTeam<Storage>, RowForm::any>();
-  every_width_matches<float, ByTeam<Storage>, RowForm::aligned>();
-  every_width_matches<float, ByTeam<Storage>, RowForm::shifted>();
+  using Placement = KokkosNN::Impl::OnlinePlacement<RowOperator::softmax, float, pack, 1, true>;
+  every_width_matches<float, ByTeam<Placement>, RowForm::strided>();
+  every_width_matches<float, ByTeam<Placement>, RowForm::aligned>();
+  every_width_matches<float, ByTeam<Placement>, RowForm::misaligned>();
 }
 
-TEST(RowForms, SplitRowsWithRimsMatchHoweverShortTheyAre) {
-  every_width_matches<float, BySplitTwice, RowForm::shifted>();
+TEST(RowForms, SplitRowsWithEdgesMatchHoweverShortTheyAre) {
+  every_width_matches<float, BySplitTwice, RowForm::misaligned>();
   every_width_matches<float, BySplitTwice, RowForm::aligned>();
 }
 
-template <bool has_rims>
-using AsLoaded = KokkosNN::Impl::PackedStorage<RowOperator::softmax, UpperHalf, float, pack, packs, has_rims>;
+template <bool has_edges>
+using AsLoaded = KokkosNN::Impl::PackedPlacement<RowOperator::softmax, UpperHalf, float, pack, packs, has_edges>;
 
 TEST(RowForms, RowsKeptAsTheyWereLoadedMatch) {
-  every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::any>();
+  every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::strided>();
   every_width_matches<UpperHalf, ByTeam<AsLoaded<false>>, RowForm::aligned>();
-  every_width_matches<UpperHalf, ByTeam<AsLoaded<true>>, RowForm::shifted>();
+  every_width_matches<UpperHalf, ByTeam<AsLoaded<true>>, RowForm::misaligned>();
 }
 
 /// Short rows of one piece of memory through team scratch, two a team: the last team has one.
 template <class T, class Y, RowOperator Op>
 void staged_rows_match() {
   if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
-  using Math            = KokkosNN::Impl::RowMath<float, KokkosNN::Impl::exp_accuracy_for<Y>>;
-  using Source          = KokkosNN::Impl::MemoryRows<const T, RowForm::shifted, KokkosNN::Impl::RowStride>;
-  using Rows            = KokkosNN::Impl::MemoryRows<T, RowForm::shifted, KokkosNN::Impl::RowStride>;
+  using Params            = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::exp_accuracy_for<Y>>;
+  using Source          = KokkosNN::Impl::MemoryRows<const T, RowForm::misaligned, KokkosNN::Impl::RowStride>;
+  using Rows            = KokkosNN::Impl::MemoryRows<T, RowForm::misaligned, KokkosNN::Impl::RowStride>;
   constexpr bool is_lse = Op == RowOperator::logsumexp;
   using Sink            = std::conditional_t<is_lse, KokkosNN::Impl::MemoryScalars<Y, KokkosNN::Impl::RowStride>, Rows>;
   constexpr std::int64_t rows = 7;
@@ -195,8 +195,8 @@ void staged_rows_match() {
       }();
       KokkosNN::Impl::launch<1>(
           Host(), plan,
-          KokkosNN::Impl::StagedRows<Op, pack, Math, Source, Sink>{Source{x.data(), 1, map}, sink, rows,
-                                                                   Math(scale, MaskedRowPolicy::nan), int(cols), 0});
+          KokkosNN::Impl::StagedRows<Op, pack, Params, Source, Sink>{Source{x.data(), 1, map}, sink, rows,
+                                                                   Params(scale, MaskedRowPolicy::nan), int(cols), 0});
       Host().fence();
 
       for (std::int64_t r = 0; r < rows; ++r) {
@@ -235,7 +235,7 @@ TEST(RowForms, ShortRowsThroughScratchMatch) {
 template <class T, RowOperator Op>
 void staged_gradients_match() {
   if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
-  using Math                  = KokkosNN::Impl::GradientMath<Op, float, KokkosNN::Impl::exp_accuracy_for<T>>;
+  using Params                  = KokkosNN::Impl::GradientParams<Op, float, KokkosNN::Impl::exp_accuracy_for<T>>;
   constexpr std::int64_t rows = 7;
   constexpr double scale      = -0.5;
   for (std::int64_t cols = 1; cols <= 19; ++cols) {
@@ -248,8 +248,8 @@ void staged_gradients_match() {
     plan.scratch_bytes = 2 * threads * cols * sizeof(T);
     KokkosNN::Impl::launch<1>(
         Host(), plan,
-        KokkosNN::Impl::StagedGradients<Op, pack, Math, T>{
-            y.data(), dy.data(), dx.data(), rows, Math(scale, MaskedRowPolicy::nan), int(cols), {}});
+        KokkosNN::Impl::StagedGradients<Op, pack, Params, T>{
+            y.data(), dy.data(), dx.data(), rows, Params(scale, MaskedRowPolicy::nan), int(cols), {}});
     Host().fence();
 
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -275,20 +275,20 @@ TEST(RowForms, GradientsOfShortRowsThroughScratchMatch) {
   staged_gradients_match<UpperHalf, RowOperator::log_softmax_backward>();
 }
 
-template <bool has_rims>
-using InScratch = KokkosNN::Impl::PackedScratchStorage<RowOperator::softmax, UpperHalf, float, pack, 3, has_rims>;
+template <bool has_edges>
+using InScratch = KokkosNN::Impl::PackedScratchPlacement<RowOperator::softmax, UpperHalf, float, pack, 3, has_edges>;
 
 TEST(RowForms, RowsKeptInScratchAsTheyWereLoadedMatch) {
-  every_width_matches<UpperHalf, ByTeam<InScratch<false>>, RowForm::any>();
+  every_width_matches<UpperHalf, ByTeam<InScratch<false>>, RowForm::strided>();
   every_width_matches<UpperHalf, ByTeam<InScratch<false>>, RowForm::aligned>();
-  every_width_matches<UpperHalf, ByTeam<InScratch<true>>, RowForm::shifted>();
+  every_width_matches<UpperHalf, ByTeam<InScratch<true>>, RowForm::misaligned>();
 }
 
 /// Terms of up to 59 bits and of either sign: their sum is an integer in units of 2^-56, which one double does not
 /// hold.
 TEST(TermSums, LoseNoRoundingOfAThreadsTerms) {
-  using Math = KokkosNN::Impl::GradientMath<RowOperator::softmax_backward, double, KokkosNN::Impl::ExpAccuracy::full>;
-  using Sums = KokkosNN::Impl::TermSums<Math, 1>;
+  using Params = KokkosNN::Impl::GradientParams<RowOperator::softmax_backward, double, KokkosNN::Impl::ExpAccuracy::full>;
+  using Sums = KokkosNN::Impl::TermSums<Params, 1>;
   constexpr int width = 4, tile = 8;
   static_assert(Sums::two_words && width * tile <= Sums::most_terms);
   constexpr std::int64_t one = std::int64_t(1) << 40;
@@ -302,7 +302,7 @@ TEST(TermSums, LoseNoRoundingOfAThreadsTerms) {
       dy[i / width][i % width] = std::ldexp(static_cast<double>(b), -40);
       exact += a * b;
     }
-    const auto total = KokkosNN::Impl::sums_of_packs<Math, 1>([&](const auto& f) {
+    const auto total = KokkosNN::Impl::sums_of_packs<Params, 1>([&](const auto& f) {
                          for (int k = 0; k < tile; ++k) f(y[k], dy[k]);
                        }).all_lanes();
 
@@ -312,18 +312,18 @@ TEST(TermSums, LoseNoRoundingOfAThreadsTerms) {
   }
 }
 
-/// A gradient by one storage of the row kernel, of rows that begin `offset` behind a pack boundary in every tensor.
-template <RowOperator op, class Storage>
+/// A gradient by one placement of the row kernel, of rows that begin `offset` behind a pack boundary in every tensor.
+template <RowOperator op, class Placement>
 struct GradientByTeam {
-  using Math = KokkosNN::Impl::GradientMath<op, float, KokkosNN::Impl::ExpAccuracy::full>;
-  using Rows = KokkosNN::Impl::MemoryRows<const float, RowForm::shifted>;
-  using Sink = KokkosNN::Impl::MemoryRows<float, RowForm::shifted>;
+  using Params = KokkosNN::Impl::GradientParams<op, float, KokkosNN::Impl::ExpAccuracy::full>;
+  using Rows = KokkosNN::Impl::MemoryRows<const float, RowForm::misaligned>;
+  using Sink = KokkosNN::Impl::MemoryRows<float, RowForm::misaligned>;
 
   template <class Source>
   static void run(const Source& source, const Sink& sink, std::int64_t rows, std::int64_t cols) {
-    using Kernel       = KokkosNN::Impl::RowInTeam<op, pack, Storage, Math, Source, Sink>;
+    using Kernel       = KokkosNN::Impl::RowInTeam<op, pack, Placement, Params, Source, Sink>;
     const RowPlan plan = plan_for(rows);
-    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, Math(1, MaskedRowPolicy::nan), rows, cols));
+    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, Params(1, MaskedRowPolicy::nan), rows, cols));
     Host().fence();
   }
 
@@ -378,33 +378,33 @@ struct GradientByTeam {
 };
 
 template <RowOperator op>
-void gradients_with_rims_match() {
-  GradientByTeam<op, KokkosNN::Impl::PairRegisterStorage<float, float, float, pack, packs, true>>::every_width_matches();
-  GradientByTeam<op, KokkosNN::Impl::PairScratchStorage<float, float, float, pack, 1, true>>::every_width_matches();
-  GradientByTeam<op, KokkosNN::Impl::PairOnlineStorage<float, float, float, pack, 1>>::every_width_matches();
+void gradients_with_edges_match() {
+  GradientByTeam<op, KokkosNN::Impl::PairRegisterPlacement<float, float, float, pack, packs, true>>::every_width_matches();
+  GradientByTeam<op, KokkosNN::Impl::PairScratchPlacement<float, float, float, pack, 1, true>>::every_width_matches();
+  GradientByTeam<op, KokkosNN::Impl::PairOnlinePlacement<float, float, float, pack, 1>>::every_width_matches();
 }
 
-TEST(RowForms, GradientsOfRowsWithRimsMatchWhereverTheyBegin) {
-  gradients_with_rims_match<RowOperator::softmax_backward>();
-  gradients_with_rims_match<RowOperator::log_softmax_backward>();
+TEST(RowForms, GradientsOfRowsWithEdgesMatchWhereverTheyBegin) {
+  gradients_with_edges_match<RowOperator::softmax_backward>();
+  gradients_with_edges_match<RowOperator::log_softmax_backward>();
 }
 
-TEST(RowForms, GradientsOfLogSumExpsOfRowsWithRimsMatchWhereverTheyBegin) {
-  using Storage = KokkosNN::Impl::ElementwiseStorage<float, float, pack, 1>;
-  GradientByTeam<RowOperator::logsumexp_backward, Storage>::every_width_matches(2);
+TEST(RowForms, GradientsOfLogSumExpsOfRowsWithEdgesMatchWhereverTheyBegin) {
+  using Placement = KokkosNN::Impl::ElementwisePlacement<float, float, pack, 1>;
+  GradientByTeam<RowOperator::logsumexp_backward, Placement>::every_width_matches(2);
 }
 
 TEST(RowForms, KernelsOfFloatsAtOneStrideHaveFewArguments) {
   using KokkosNN::Impl::MemoryRows;
   using KokkosNN::Impl::RowStride;
-  using Math    = KokkosNN::Impl::RowMath<float, KokkosNN::Impl::ExpAccuracy::full>;
-  using Storage = KokkosNN::Impl::RegisterStorage<RowOperator::softmax, float, 4, 1, false>;
-  using Aligned = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Storage, Math,
+  using Params    = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::ExpAccuracy::full>;
+  using Placement = KokkosNN::Impl::RegisterPlacement<RowOperator::softmax, float, 4, 1, false>;
+  using Aligned = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Placement, Params,
                                             MemoryRows<const float, RowForm::aligned, RowStride>,
                                             MemoryRows<float, RowForm::aligned, RowStride>>;
-  using Shifted = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Storage, Math,
-                                            MemoryRows<const float, RowForm::shifted, RowStride>,
-                                            MemoryRows<float, RowForm::shifted, RowStride>>;
+  using Shifted = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Placement, Params,
+                                            MemoryRows<const float, RowForm::misaligned, RowStride>,
+                                            MemoryRows<float, RowForm::misaligned, RowStride>>;
 
   EXPECT_LE(sizeof(Aligned), std::size_t(KokkosNN::Impl::most_argument_bytes));
   EXPECT_LE(sizeof(Shifted), std::size_t(KokkosNN::Impl::most_argument_bytes));

@@ -69,12 +69,12 @@ void write_rows(Impl::RowWriter<T>& writer, MarkedRows<T>& to, MarkedRows<T>& fr
 
 /// By two threads that have rows of one cache line, the second one ending first.
 template <class T>
-bool are_written(int rows, int cols, int gap, int offset, bool streams, bool aligns) {
+bool are_written(int rows, int cols, int gap, int offset, bool nontemporal_stores, bool aligns) {
   MarkedRows<T> from(rows, cols, gap, offset), to(rows, cols, gap, offset);
   from.fill();
   {
     const int half = rows / 2;
-    Impl::RowWriter<T> first(streams, to.adjoin()), second(streams, to.adjoin());
+    Impl::RowWriter<T> first(nontemporal_stores, to.adjoin()), second(nontemporal_stores, to.adjoin());
     write_rows(first, to, from, 0, half, aligns);
     write_rows(second, to, from, half, rows, aligns);
   }

@@ -233,7 +233,7 @@ TEST(SplitRow, MoreTurnsThanLettersAreToldApartByMatch) {
   many_turns_match<RowOperator::logsumexp, float>();
 }
 
-/// Up to a warp's lanes the first warp reads all letters, beyond all threads do.
+/// Up to a warp's lanes the first warp reads all status words, beyond all threads do.
 TEST(SplitRow, AsManyTeamsAsAWarpHasLanesOrMoreMatch) {
   if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
   SoftmaxOptions options = forced(RowStrategy::split_row);
@@ -241,7 +241,7 @@ TEST(SplitRow, AsManyTeamsAsAWarpHasLanesOrMoreMatch) {
     if (teams > Exec().concurrency()) continue;
     options.plan.teams_per_row = teams;
     for (const int warps : {1, 3}) {
-      options.plan.team_size = on_gpu ? warps * KokkosNN::device_traits(Exec()).lanes : 1;
+      options.plan.team_size = on_gpu ? warps * KokkosNN::device_traits(Exec()).warp_size : 1;
       for (const std::int64_t cols : {8000, 8001}) {  // on a GPU aligned and shifted
         auto in_float = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 100, cols);
         auto in_bf16  = strategy_trial<RowOperator::log_softmax, BHalf>(RowStrategy::split_row, 100, cols);
@@ -368,7 +368,7 @@ TEST(SoftmaxStrategies, ResultsThatNoCacheHoldsMatch) {
     Trial<RowOperator::softmax, float> softmax(place, place, -1);
     Trial<RowOperator::log_softmax, float> log_softmax(place, place, -1);
 
-    EXPECT_EQ(softmax.plan().streams, !on_gpu);
+    EXPECT_EQ(softmax.plan().nontemporal_stores, !on_gpu);
     EXPECT_TRUE(softmax.run_correct()) << to_string(softmax.plan());
     EXPECT_TRUE(log_softmax.run_correct()) << to_string(log_softmax.plan());
   }
@@ -380,7 +380,7 @@ TEST(SoftmaxStrategies, ResultsOf16BitThatNoCacheHoldsMatch) {
   for (const Placement& place : {right({rows, cols}), left({rows, cols})}) {
     Trial<RowOperator::softmax, BHalf> trial(place, place, -1, Recipe::uniform, 1, 3);
 
-    EXPECT_EQ(trial.plan().streams, !on_gpu);
+    EXPECT_EQ(trial.plan().nontemporal_stores, !on_gpu);
     EXPECT_TRUE(trial.run_correct()) << to_string(trial.plan());
   }
 }
@@ -389,7 +389,7 @@ TEST(InnerLanes, EveryNumberOfLanesMatches) {
   const Placement place = right({2, 100, 70});
   for (const int lanes : {1, 2, 4, 8, 16, 32}) {
     SoftmaxOptions options = forced(RowStrategy::inner_lanes);
-    options.plan.lanes     = lanes;
+    options.plan.threads_per_row     = lanes;
     options.axis           = 1;
     Trial<RowOperator::softmax, float, float, 3> trial(place, place, 1);
     RowPlan plan;
@@ -400,7 +400,7 @@ TEST(InnerLanes, EveryNumberOfLanesMatches) {
       continue;
     }
 
-    EXPECT_EQ(plan.lanes, lanes);
+    EXPECT_EQ(plan.threads_per_row, lanes);
     EXPECT_TRUE(took_the_path(trial, RowStrategy::inner_lanes, options)) << lanes << " lanes";
   }
 }
@@ -508,7 +508,7 @@ TEST(TeamRegisters, TheLargestSumsMatch) {
 TEST(VectorLanes, EveryNumberOfLanesMatches) {
   for (const int lanes : {1, 2, 4, 8, 16, 32}) {
     SoftmaxOptions options = forced(RowStrategy::vector_lanes);
-    options.plan.lanes     = lanes;
+    options.plan.threads_per_row     = lanes;
     for (const std::int64_t cols : {1, 3, 8, 25}) {
       Trial<RowOperator::softmax, float> trial(101, cols);
       RowPlan plan;
@@ -519,7 +519,7 @@ TEST(VectorLanes, EveryNumberOfLanesMatches) {
         continue;
       }
 
-      EXPECT_EQ(plan.lanes, lanes);
+      EXPECT_EQ(plan.threads_per_row, lanes);
       EXPECT_TRUE(took_the_path(trial, RowStrategy::vector_lanes, options))
           << lanes << " lanes, " << cols << " columns";
     }

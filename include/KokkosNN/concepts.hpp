@@ -49,14 +49,14 @@ concept RowLoad = requires(const L& load, std::int64_t i) {
   { load.template load<1>(i, i) } -> std::same_as<Pack<typename L::value_type, 1>>;
 };
 
-/// A user's sink of rows: `store<N>(values, row, col)` takes N results in the accumulator type.
+/// A user's output of rows: `store<N>(values, row, col)` takes N results in the accumulator type.
 template <class S, class A>
 concept RowStore = requires(const S& store, const Pack<A, 1>& values, std::int64_t i) {
   typename S::value_type;
   store.template store<1>(values, i, i);
 };
 
-/// A user's sink of one value a row: `store(value, row)`.
+/// A user's output of one value a row: `store(value, row)`.
 template <class S, class A>
 concept ScalarRowStore = requires(const S& store, A value, std::int64_t row) {
   typename S::value_type;

@@ -14,7 +14,7 @@
 
 // The softmax family on functors: rows come from a user's Load and go to a user's Store, so that what stands before and
 // after a softmax (a bias, a residual, a cast, a dropout) costs no trip through memory. The View functions are the same
-// kernels with memory as source and sink.
+// kernels with memory as source and output.
 //
 //     struct Load {                                            struct Store {
 //       using value_type = float;                                using value_type = float;
@@ -50,9 +50,9 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   constexpr int x_bytes       = sizeof(X);
   constexpr int y_bytes       = op == RowOperator::logsumexp ? sizeof(X) : sizeof(Y);
   constexpr int V             = pack_size(backend_of<Exec>(), x_bytes, y_bytes, sizeof(A));
-  using Math                  = RowMath<A, exp_accuracy_for<Y>>;
+  using Params                  = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using Source                = FunctorRows<Load>;
-  using Sink                  = FunctorSink<Store, A>;
+  using Output                  = FunctorOutput<Store, A>;
 
   validate_scale(function, options.scale);
   validate_extents(function, rows, cols);
@@ -70,8 +70,8 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   problem.cols              = cols;
   problem.inner             = 0;  // there is no inner axis to run lanes over
   const RowPlan plan        = make_plan(problem, device_traits(exec), options);
-  RowsCall<Exec, op, Math, Source, Sink, V>{exec,         plan, Math(options.scale, options.masked_row), Source{load},
-                                            Sink{store}, rows, cols}
+  RowsCall<Exec, op, Params, Source, Output, V>{exec,         plan, Params(options.scale, options.masked_row), Source{load},
+                                            Output{store}, rows, cols}
       .run(nullptr);
 }
 
@@ -82,7 +82,7 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
 /// \param exec        execution-space instance; the call is asynchronous on it
 /// \param rows, cols  rows 0..rows-1 of cols elements each
 /// \param load        source of logits, see the head of this file
-/// \param store       sink of probabilities
+/// \param store       output of probabilities
 /// \param options     scale, masked rows, determinism
 template <Concepts::ExecutionSpace Exec, Concepts::RowLoad Load, class Store>
   requires Concepts::RowStore<Store, common_accumulator_t<typename Load::value_type, typename Store::value_type>>

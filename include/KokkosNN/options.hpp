@@ -34,7 +34,7 @@ enum class RowStrategy {
 struct PlanRequest {
   RowStrategy strategy = RowStrategy::automatic;
   int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8; on a GPU, of some rows, others too
-  int lanes            = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
+  int threads_per_row  = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
   int team_size        = 0;  ///< threads a team
   int teams_per_row    = 0;  ///< teams that share a row (split_row)
   int launches         = 0;  ///< split_row: 1, a row's teams wait for each other; 2, a second kernel reads the row again

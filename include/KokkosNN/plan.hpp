@@ -64,8 +64,8 @@ enum class Backend { host, cuda, hip };
 
 /// How the rows of a call lie in memory; kernels are compiled for each.
 enum class RowForm {
-  any,      ///< strided, or loaded by a functor
-  shifted,  ///< contiguous; packs of x and of y begin at the same columns, which differ from row to row
+  strided,  ///< strided, or loaded by a functor
+  misaligned,  ///< contiguous; packs of x and of y begin at the same columns, which differ from row to row
   aligned   ///< contiguous, at one stride, every row at a 16-byte boundary
 };
 
@@ -94,7 +94,7 @@ struct RowProblem {
   std::int64_t y_col_stride = 1;  ///< stride of the reduced axis in y
   std::int64_t inner  = 1;    ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
   bool inner_contiguous = false;  ///< that axis has unit stride in x and in y
-  RowForm form        = RowForm::any;  ///< as addresses have it; whether columns fill their packs, the planner sees
+  RowForm form        = RowForm::strided;  ///< as addresses have it; whether columns fill their packs, the planner sees
   bool one_piece      = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
 };
 
@@ -103,7 +103,7 @@ struct TuningTable;
 /// What the planner knows of the machine.
 struct DeviceTraits {
   Backend backend          = Backend::host;
-  int lanes                = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host
+  int warp_size            = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host
   int multiprocessors      = 1;    ///< SMs, CUs; on a host the threads
   int max_team_size        = 1;
   int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
@@ -123,7 +123,7 @@ struct RowPlan {
   ElementType dy_type    = ElementType::f32;  ///< gradients only
   int pack               = 1;  ///< elements that a thread loads at once
   int packs_per_thread   = 1;  ///< packs that a thread holds at a time
-  int lanes              = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)
+  int threads_per_row    = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)
   int team_size          = 1;
   int rows_per_team      = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
   std::int64_t rows_ahead = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
@@ -133,10 +133,10 @@ struct RowPlan {
   std::int64_t league_size  = 1;
   int scratch_level      = 0;
   std::size_t scratch_bytes = 0;  ///< team scratch
-  RowForm form           = RowForm::any;  ///< which of the strategy's kernels runs
+  RowForm form           = RowForm::strided;  ///< which of the strategy's kernels runs
   bool few_rows          = false;  ///< team_registers: by the kernel for so few rows that all teams run at once
   bool staged            = false;  ///< vector_lanes: a row a thread, through team scratch by whole packs
-  bool streams           = false;  ///< on a host: results go past the caches, which do not hold what the call moves
+  bool nontemporal_stores           = false;  ///< on a host: results go past the caches, which do not hold what the call moves
   bool batch_invariant   = false;  ///< as Determinism asks for
 
   bool operator==(const RowPlan&) const = default;

@@ -95,14 +95,14 @@ KOKKOS_FUNCTION NestedRowState<A> reduce_row(const Group& group, const Row& x, c
 }
 
 /// y_i = finish(scale (x_i - max))
-template <class Group, class XRow, class YRow, class A, class Finish>
+template <class Group, class XRow, class YRow, class A, class Epilogue>
 KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y, const NestedScale<A>& scale,
-                               A half_max, const Finish& finish) {
+                               A half_max, const Epilogue& epilogue) {
   using Y = typename YRow::value_type;
   group.barrier();
   const auto cols = static_cast<std::int64_t>(x.extent(0));
   Kokkos::parallel_for(group.range(cols), [&](std::int64_t i) {
-    y(i) = Y(finish(scale.twice * (scale.half * A(x(i)) - half_max)));
+    y(i) = Y(epilogue(scale.twice * (scale.half * A(x(i)) - half_max)));
   });
   group.barrier();
 }

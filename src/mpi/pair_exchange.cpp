@@ -77,7 +77,7 @@ PairExchange::PairExchange(MPI_Comm parent) {
   if (!is_mpi_running()) {
     throw std::runtime_error("KokkosNN::mpi::Communicator: MPI is not initialised, or finalised already");
   }
-  if (parent == MPI_COMM_NULL) (Complaint(function) << "the communicator is MPI_COMM_NULL").raise();
+  if (parent == MPI_COMM_NULL) (ArgumentError(function) << "the communicator is MPI_COMM_NULL").raise();
   require(function, "MPI_Comm_dup", MPI_Comm_dup(parent, &m_comm));
   require(function, "MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(m_comm, MPI_ERRORS_RETURN));
   require(function, "MPI_Comm_rank", MPI_Comm_rank(m_comm, &m_rank));
@@ -185,7 +185,7 @@ void PairExchange::agree(const char* function, std::span<const SharedFact> facts
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const std::int64_t low = least[2 + 2 * i], high = ~least[3 + 2 * i];
     if (low == high) continue;
-    (Complaint(function) << "all ranks must agree on " << facts[i].name << ", which is " << facts[i].value
+    (ArgumentError(function) << "all ranks must agree on " << facts[i].name << ", which is " << facts[i].value
                          << " on rank " << m_rank << " and from " << low << " to " << high << " on all")
         .raise();
   }
@@ -196,7 +196,7 @@ void PairExchange::throw_refusal(const char* function, int refusing, const std::
   if (refusing == m_rank) std::snprintf(text, text_length, "%s", text_of(refusal).c_str());
   require(function, "MPI_Bcast", MPI_Bcast(text, text_length, MPI_CHAR, refusing, m_comm));
   if (refusal != nullptr) std::rethrow_exception(refusal);
-  (Complaint(function) << "rank " << refusing << " cannot do this call: " << text).raise();
+  (ArgumentError(function) << "rank " << refusing << " cannot do this call: " << text).raise();
 }
 
 std::array<std::int64_t, 2> PairExchange::sums_before_and_all(const char* function, std::int64_t value) const {

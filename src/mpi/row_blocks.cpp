@@ -60,7 +60,7 @@ SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t c
 
 void refuse_plan(const char* function, const PlanRequest& request) {
   if (request == PlanRequest{}) return;
-  (Complaint(function) << "options.plan must be left alone: rows that ranks share have one strategy").raise();
+  (ArgumentError(function) << "options.plan must be left alone: rows that ranks share have one strategy").raise();
 }
 
 }  // namespace KokkosNN::Impl

@@ -56,7 +56,7 @@ class Planner {
     m_plan.dy_type = problem.dy_type;
     m_plan.pack    = m_pack;
     m_plan.form    = form();
-    m_packs        = std::max<std::int64_t>(1, has_rims() ? problem.cols / m_pack : ceil_div(problem.cols, m_pack));
+    m_packs        = std::max<std::int64_t>(1, has_edges() ? problem.cols / m_pack : ceil_div(problem.cols, m_pack));
   }
 
   RowPlan plan() {
@@ -87,7 +87,7 @@ class Planner {
     }
     m_plan.eviction = eviction();
     if (prefetches_rows()) prefetch_later_rows();
-    m_plan.streams         = streams_results();
+    m_plan.nontemporal_stores         = uses_nontemporal_stores();
     m_plan.batch_invariant = m_is_batch_invariant;
     validate_plan();
     return m_plan;
@@ -102,20 +102,20 @@ class Planner {
   }
 
   /// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
-  /// every row, or leave a rim to single threads, add up in another order, so not with batch invariance. No mask has a
-  /// kernel for rims.
+  /// every row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a
+  /// kernel for edges.
   RowForm form() const {
-    if (!is_gpu() || m_problem.form == RowForm::any) return RowForm::any;
+    if (!is_gpu() || m_problem.form == RowForm::strided) return RowForm::strided;
     if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
-    const bool too_few_lanes = m_request.lanes != 0 && m_request.lanes < lanes_for_rims();
-    return is_masked(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::any : RowForm::shifted;
+    const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
+    return is_masked(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::strided : RowForm::misaligned;
   }
 
-  bool has_rims() const { return m_plan.form == RowForm::shifted; }
+  bool has_edges() const { return m_plan.form == RowForm::misaligned; }
 
-  /// Threads that a row with rims must have: one for each of their elements.
-  int lanes_for_rims() const { return static_cast<int>(std::bit_ceil(unsigned(2 * m_pack - 2))); }
-  int least_lanes() const { return has_rims() ? lanes_for_rims() : 1; }
+  /// Threads that a row with edges must have: one for each of their elements.
+  int threads_for_edges() const { return static_cast<int>(std::bit_ceil(unsigned(2 * m_pack - 2))); }
+  int least_lanes() const { return has_edges() ? threads_for_edges() : 1; }
 
   bool is_gpu() const { return m_traits.backend != Backend::host; }
   bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
@@ -124,7 +124,7 @@ class Planner {
 
   /// Exact numbers not with batch invariance: a row at another address would have other sums.
   bool is_packs_per_thread(int k) const {
-    const RowForm form = m_is_batch_invariant ? RowForm::any : m_plan.form;
+    const RowForm form = m_is_batch_invariant ? RowForm::strided : m_plan.form;
     return Impl::has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes);
   }
 
@@ -157,7 +157,7 @@ class Planner {
   int threads_when_looping() const { return Impl::most_threads_when_looping(m_problem.op); }
 
   /// Whether threads move whole packs; with batch invariance rows are planned as if none did, as some of them do not.
-  bool moves_packs() const { return form() != RowForm::any && !m_is_batch_invariant; }
+  bool moves_packs() const { return form() != RowForm::strided && !m_is_batch_invariant; }
 
   void tune_cuda() {
     const RowOperator op = m_problem.op;
@@ -179,7 +179,7 @@ class Planner {
 
   void validate_request() {
     m_plan.strategy = m_request.strategy;
-    if (m_request.team_size < 0 || m_request.lanes < 0 || m_request.packs_per_thread < 0 ||
+    if (m_request.team_size < 0 || m_request.threads_per_row < 0 || m_request.packs_per_thread < 0 ||
         m_request.teams_per_row < 0 || m_request.launches < 0) {
       refuse("a size in options.plan is negative");
     }
@@ -188,9 +188,9 @@ class Planner {
       refuse("team_size " + std::to_string(m_request.team_size) + " is more than the " +
              std::to_string(max_team_size()) + " threads that a team may have");
     }
-    if (m_request.team_size % m_traits.lanes != 0) {
+    if (m_request.team_size % m_traits.warp_size != 0) {
       refuse("team_size " + std::to_string(m_request.team_size) + " is no multiple of the " +
-             std::to_string(m_traits.lanes) + " lanes of a warp");
+             std::to_string(m_traits.warp_size) + " lanes of a warp");
     }
     const int k = m_request.packs_per_thread;
     if (k != 0 && !is_packs_per_thread(k)) {
@@ -211,7 +211,7 @@ class Planner {
       }
     };
     require("packs_per_thread", m_request.packs_per_thread, m_plan.packs_per_thread);
-    require("lanes", m_request.lanes, m_plan.lanes);
+    require("threads_per_row", m_request.threads_per_row, m_plan.threads_per_row);
     require("team_size", m_request.team_size, m_plan.team_size);
     require("teams_per_row", m_request.teams_per_row, m_plan.teams_per_row);
     require("launches", m_request.launches, m_plan.launches);
@@ -236,8 +236,8 @@ class Planner {
     if (register_entry() == nullptr)
       return m_problem.cols >= m_policy.split_min_cols ? RowStrategy::split_row : RowStrategy::team_online;
     const bool has_loss_and_gradient = m_problem.op == RowOperator::cross_entropy_with_gradient;
-    if (has_loss_and_gradient && has_rims() && m_packs > m_policy.loss_rims_max_packs) return RowStrategy::split_row;
-    if (needed_lanes(held_packs()) <= m_traits.lanes) return RowStrategy::vector_lanes;
+    if (has_loss_and_gradient && has_edges() && m_packs > m_policy.loss_edges_max_packs) return RowStrategy::split_row;
+    if (needed_lanes(held_packs()) <= m_traits.warp_size) return RowStrategy::vector_lanes;
     return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
   }
 
@@ -280,10 +280,10 @@ class Planner {
   int held_packs() const {
     const auto* entry     = register_entry();
     const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= m_policy.reduce_full_packs;
-    if (is_gpu() && m_request.team_size == 0 && m_request.lanes == 0) {
+    if (is_gpu() && m_request.team_size == 0 && m_request.threads_per_row == 0) {
       const int most = max_packs_per_thread();
       for (int k = 1; k < most; k *= 2) {
-        const bool by_kernel = is_few_rows_kernel(k, round_up(ceil_div(m_packs, k), m_traits.lanes));
+        const bool by_kernel = is_few_rows_kernel(k, round_up(ceil_div(m_packs, k), m_traits.warp_size));
         // 8 x 8192 f32 in a graph: 3.2 us by 512 threads of 4 packs, 3.4 by 256 of 8.
         const int team_size = m_policy.few_rows_team_size * (by_kernel && 2 * k == most ? 2 : 1);
         const bool holds    = m_packs <= std::int64_t(k) * team_size && is_packs_per_thread(k);
@@ -298,8 +298,8 @@ class Planner {
   /// Threads that hold a row at k packs each: a power of two within a warp, whole warps above.
   std::int64_t needed_lanes(int k) const {
     const std::int64_t lanes = std::max<std::int64_t>(least_lanes(), ceil_div(m_packs, k));
-    return lanes <= m_traits.lanes ? std::int64_t(std::bit_ceil(std::uint64_t(lanes)))
-                                   : round_up(lanes, m_traits.lanes);
+    return lanes <= m_traits.warp_size ? std::int64_t(std::bit_ceil(std::uint64_t(lanes)))
+                                   : round_up(lanes, m_traits.warp_size);
   }
 
   /// A row in team scratch: in accumulators, or as it is, or two tensors as they are, each up to a 16-byte boundary.
@@ -318,7 +318,7 @@ class Planner {
 
   /// A reference and a sum, which may be wider than the accumulator, of any row; of a cross entropy a second sum.
   std::size_t pair_bytes() const {
-    return sizeof(Impl::RowState<double, Impl::TwoWords<double>>) +
+    return sizeof(Impl::RowState<double, Impl::DoubleDouble<double>>) +
            (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
   }
 
@@ -340,15 +340,15 @@ class Planner {
   /// writes. (16 MiB a tensor, two cores of a Xeon, softmax x 1024 24.0 GB/s, stored 15.9, softmax_backward 20.5 and
   /// 15.6; of an EPYC 45.8 and 37.7, 66.7 and 67.5.) A line that two rows share is put together first, or stored where
   /// rows are not one piece, and short rows have many of those.
-  bool streams_results() const {
+  bool uses_nontemporal_stores() const {
     const std::int64_t row_bytes = m_problem.cols * m_problem.y_bytes;
     const bool shares_lines      = row_bytes % static_cast<std::int64_t>(Impl::host_line) != 0;
-    if (m_problem.y_col_stride == 1 && shares_lines && row_bytes < least_streamed_row_bytes()) return false;
+    if (m_problem.y_col_stride == 1 && shares_lines && row_bytes < least_nontemporal_row_bytes()) return false;
     return !is_gpu() && m_traits.cache > 0 && moved_bytes() >= static_cast<double>(m_traits.cache);
   }
-  std::int64_t least_streamed_row_bytes() const {
-    if (!m_problem.one_piece) return m_policy.least_streamed_row_bytes_apart;
-    return (m_problem.y_bytes == 2 ? 2 : 1) * m_policy.least_streamed_row_bytes;
+  std::int64_t least_nontemporal_row_bytes() const {
+    if (!m_problem.one_piece) return m_policy.least_nontemporal_row_bytes_apart;
+    return (m_problem.y_bytes == 2 ? 2 : 1) * m_policy.least_nontemporal_row_bytes;
   }
 
   /// Puts `bytes` of scratch at the lowest level that holds them.
@@ -391,7 +391,7 @@ class Planner {
                             m_plan.strategy == RowStrategy::team_registers ||
                             m_plan.strategy == RowStrategy::team_scratch || m_plan.strategy == RowStrategy::team_online;
     const bool is_held_long = !is_reduction(m_problem.op) || m_plan.packs_per_thread <= 4;
-    return m_traits.prefetches && m_plan.form != RowForm::any && is_on_chip && is_held_long && !is_gradient() &&
+    return m_traits.prefetches && m_plan.form != RowForm::strided && is_on_chip && is_held_long && !is_gradient() &&
            !is_masked(m_problem.op) && gains_by_prefetch();
   }
 
@@ -413,7 +413,7 @@ class Planner {
   }
   /// Whose threads all wait for memory together: a team that fills a multiprocessor, and one that fetches all its rows.
   bool asks_anyhow() const { return m_plan.staged || m_plan.team_size > Impl::max_threads_when_wide; }
-  bool leaves_packs_empty() const { return 10 * m_packs < 9 * std::int64_t(m_plan.lanes) * m_plan.packs_per_thread; }
+  bool leaves_packs_empty() const { return 10 * m_packs < 9 * std::int64_t(m_plan.threads_per_row) * m_plan.packs_per_thread; }
 
   /// Threads of a multiprocessor by rule: as many as the largest team of the strategy has, but twice as many of those
   /// that hold little, where that much more has to be in flight.
@@ -442,7 +442,7 @@ class Planner {
   bool tells_when_to_evict() const {
     if (!m_traits.evicts_as_told || m_traits.cache == 0) return false;
     if (is_masked(m_problem.op) || is_cross_entropy(m_problem.op)) return false;
-    return m_plan.form != RowForm::any || m_plan.strategy == RowStrategy::inner_lanes;
+    return m_plan.form != RowForm::strided || m_plan.strategy == RowStrategy::inner_lanes;
   }
 
   /// A matter of how much the call moves; what a second kernel reads again is kept.
@@ -477,9 +477,9 @@ class Planner {
   /// Whether rows are short, many, of one piece of memory and begin between packs: they have a kernel of their own, in
   /// which nothing can be chosen.
   bool goes_through_scratch() const {
-    const bool is_free           = m_request.lanes == 0 && m_request.packs_per_thread == 0 && m_request.team_size == 0;
+    const bool is_free           = m_request.threads_per_row == 0 && m_request.packs_per_thread == 0 && m_request.team_size == 0;
     const std::int64_t row_bytes = m_problem.cols * m_problem.x_bytes;
-    return is_free && has_rims() && m_problem.one_piece && has_staged_kernel() &&
+    return is_free && has_edges() && m_problem.one_piece && has_staged_kernel() &&
            row_bytes <= m_policy.staged_row_bytes &&
            m_problem.rows <= std::int64_t(INT_MAX) * m_policy.staged_team_size &&  // a team has one turn
            m_problem.rows >= row_bytes * m_policy.staged_rows_per_byte * m_traits.multiprocessors;
@@ -491,7 +491,7 @@ class Planner {
 
   void vector_lanes_by_scratch() {
     m_plan.staged    = true;
-    m_plan.lanes     = 1;
+    m_plan.threads_per_row     = 1;
     m_plan.team_size = m_policy.staged_team_size;
     set_league(m_plan.team_size);
     set_scratch(std::size_t(m_plan.team_size * row_tensors(m_problem.op) * m_problem.cols * m_problem.x_bytes));
@@ -503,22 +503,22 @@ class Planner {
     int k             = m_request.packs_per_thread;
     if (k == 0) {
       k                    = held_packs();
-      const int most_lanes = m_request.lanes != 0 ? m_request.lanes : m_traits.lanes;
+      const int most_lanes = m_request.threads_per_row != 0 ? m_request.threads_per_row : m_traits.warp_size;
       while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
       while (is_packs_per_thread(k / 2) && least_lanes() * (k / 2) >= m_packs) k /= 2;
     }
     m_plan.packs_per_thread = k;
-    m_plan.lanes            = m_request.lanes != 0 ? m_request.lanes
-                                                   : static_cast<int>(std::min<std::int64_t>(needed_lanes(k), m_traits.lanes));
-    if (m_plan.lanes > m_traits.lanes || !std::has_single_bit(unsigned(m_plan.lanes))) {
-      refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two up to " +
-             std::to_string(m_traits.lanes));
+    m_plan.threads_per_row            = m_request.threads_per_row != 0 ? m_request.threads_per_row
+                                                   : static_cast<int>(std::min<std::int64_t>(needed_lanes(k), m_traits.warp_size));
+    if (m_plan.threads_per_row > m_traits.warp_size || !std::has_single_bit(unsigned(m_plan.threads_per_row))) {
+      refuse("threads_per_row " + std::to_string(m_plan.threads_per_row) + " is not a power of two up to " +
+             std::to_string(m_traits.warp_size));
     }
-    require_capacity(m_plan.lanes);
+    require_capacity(m_plan.threads_per_row);
     m_plan.team_size = m_request.team_size != 0
                            ? m_request.team_size
-                           : std::min(entry != nullptr ? entry->team_size : m_traits.lanes, m_traits.max_team_size);
-    set_league(m_plan.team_size / m_plan.lanes);
+                           : std::min(entry != nullptr ? entry->team_size : m_traits.warp_size, m_traits.max_team_size);
+    set_league(m_plan.team_size / m_plan.threads_per_row);
   }
 
   void refuse_to_keep() const {
@@ -530,10 +530,10 @@ class Planner {
     m_plan.packs_per_thread =
         m_request.packs_per_thread != 0 ? m_request.packs_per_thread : fitting_packs(held_packs());
     const int k               = m_plan.packs_per_thread;
-    const std::int64_t needed = round_up(ceil_div(m_packs, k), m_traits.lanes);
+    const std::int64_t needed = round_up(ceil_div(m_packs, k), m_traits.warp_size);
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
                                             : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));
-    require_capacity(m_plan.lanes);
+    require_capacity(m_plan.threads_per_row);
     m_plan.few_rows = is_few_rows_kernel(k, m_plan.team_size);
     set_scratch(row_scratch_bytes(m_plan.team_size, is_gpu() ? 0 : kept_row_bytes()));
   }
@@ -550,7 +550,7 @@ class Planner {
   /// 0.86; 4096 x 2304: 0.94 and 0.93; where the gain in filling is small a larger team is the slower one.
   int fitting_packs(int k) const {
     const int fewer        = Impl::fewer_packs(m_traits.backend, m_problem.op);
-    const auto packs_held  = [&](int n) { return n * round_up(ceil_div(m_packs, n), m_traits.lanes); };
+    const auto packs_held  = [&](int n) { return n * round_up(ceil_div(m_packs, n), m_traits.warp_size); };
     const bool is_possible = k == max_packs_per_thread() && is_packs_per_thread(fewer);
     return is_possible && 10 * packs_held(fewer) < 9 * packs_held(k) ? fewer : k;
   }
@@ -588,11 +588,11 @@ class Planner {
   int reducing_team_size() const {
     const std::int64_t least = m_packs / m_policy.reduce_packs_per_thread;
     const int first =
-        std::clamp(static_cast<int>(std::bit_floor(std::uint64_t(least))), m_traits.lanes, m_policy.reduce_team_size);
+        std::clamp(static_cast<int>(std::bit_floor(std::uint64_t(least))), m_traits.warp_size, m_policy.reduce_team_size);
     int best         = first;
     double best_fill = 0;
     for (int team = first; team <= 2 * m_policy.reduce_team_size && best_fill < m_policy.reduce_fill;
-         team += m_traits.lanes) {
+         team += m_traits.warp_size) {
       const double at_once = double(m_traits.multiprocessors) * std::max(1, Impl::max_threads_when_looping / team);
       const double waves   = static_cast<double>(rows_that_count()) / at_once;
       const double fill    = waves / std::ceil(waves);
@@ -608,19 +608,19 @@ class Planner {
   /// evenly.
   int even_team(int k, int most) const {
     const std::int64_t tiles = ceil_div(m_packs, std::int64_t(k) * most);
-    return static_cast<int>(round_up(ceil_div(m_packs, k * tiles), m_traits.lanes));
+    return static_cast<int>(round_up(ceil_div(m_packs, k * tiles), m_traits.warp_size));
   }
 
   void one_row_a_team(int team_size) {
     m_plan.team_size = team_size;
-    m_plan.lanes     = team_size;
+    m_plan.threads_per_row     = team_size;
     set_league(1);
   }
 
   void split_row() {
     m_plan.packs_per_thread = max_packs_per_thread();
     m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
-    m_plan.lanes     = m_plan.team_size;
+    m_plan.threads_per_row     = m_plan.team_size;
     if (!has_second_kernel() && m_request.launches == 2) {
       refuse("gradients and cross entropies have no second kernel to split a row with");
     }
@@ -648,20 +648,20 @@ class Planner {
     return overlaps && leaves_fewer_idle(small / 2, small) ? small / 2 : small;
   }
 
-  /// Whether small teams are right although they are many: of larger ones, too, there are more letters than a warp has
-  /// lanes, but each thread of a small one has a letter at most, and there are rows enough for teams to fall out of step.
+  /// Whether small teams are right although they are many: of larger ones, too, there are more status words than a warp has
+  /// lanes, but each thread of a small one has a status word at most, and there are rows enough for teams to fall out of step.
   bool takes_many_small_teams() const {
     if (m_policy.split_many_small_teams == 0 || !Impl::is_forward(m_problem.op) || is_reduction(m_problem.op)) return false;
     return counted_form() == RowForm::aligned && rows_that_count() >= m_policy.split_many_rows &&
-           teams_that_hold(m_policy.split_team_size) > m_traits.lanes &&
+           teams_that_hold(m_policy.split_team_size) > m_traits.warp_size &&
            teams_that_hold(m_policy.split_small_team_size) <= m_policy.split_many_small_teams;
   }
 
-  /// Whether teams of `fewer` threads, if one warp can read all of their letters, have markedly fewer threads behind a
+  /// Whether teams of `fewer` threads, if one warp can read all of their status words, have markedly fewer threads behind a
   /// row's last pack.
   bool leaves_fewer_idle(int fewer, int threads) const {
     const std::int64_t teams = teams_that_hold(fewer);
-    return teams <= m_traits.lanes && 100 * fewer * teams < 97 * threads * teams_that_hold(threads);
+    return teams <= m_traits.warp_size && 100 * fewer * teams < 97 * threads * teams_that_hold(threads);
   }
 
   /// Whether few rows stay, by and large, in a GPU's cache between two kernels, and are too long for the teams that may
@@ -728,17 +728,17 @@ class Planner {
     if (is_cross_entropy(m_problem.op))
       refuse("no cross entropy runs its lanes over another axis than that of the classes");
     if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
-    m_plan.form             = RowForm::any;
+    m_plan.form             = RowForm::strided;
     const bool keeps        = !is_gradient() && finds_lanes_that_keep();
     m_plan.pack             = inner_pack(keeps);
     m_plan.packs_per_thread = inner_packs(keeps);
-    if (!keeps) m_plan.lanes = inner_lanes_that_loop();
-    if (!std::has_single_bit(unsigned(m_plan.lanes))) {
-      refuse("lanes " + std::to_string(m_plan.lanes) + " is not a power of two");
+    if (!keeps) m_plan.threads_per_row = inner_lanes_that_loop();
+    if (!std::has_single_bit(unsigned(m_plan.threads_per_row))) {
+      refuse("threads_per_row " + std::to_string(m_plan.threads_per_row) + " is not a power of two");
     }
     if (!is_gpu()) return host_inner_lanes();
-    const int one             = std::max(m_traits.lanes, m_plan.lanes);
-    const std::int64_t needed = round_up(m_plan.lanes * ceil_div(m_problem.cols, m_plan.packs_per_thread), one);
+    const int one             = std::max(m_traits.warp_size, m_plan.threads_per_row);
+    const std::int64_t needed = round_up(m_plan.threads_per_row * ceil_div(m_problem.cols, m_plan.packs_per_thread), one);
     m_plan.team_size          = m_request.team_size;
     if (m_plan.team_size == 0) {
       const std::int64_t most = std::max<std::int64_t>(one, inner_most_threads(keeps));
@@ -746,24 +746,24 @@ class Planner {
       while (m_plan.team_size > one && inner_scratch(m_plan.team_size) > scratch_limit(0)) m_plan.team_size -= one;
     }
     if (m_plan.team_size > max_team_size()) {
-      refuse("lanes " + std::to_string(m_plan.lanes) + " need a team of " + std::to_string(m_plan.team_size) +
+      refuse("threads_per_row " + std::to_string(m_plan.threads_per_row) + " need a team of " + std::to_string(m_plan.team_size) +
              ", and a team may have " + std::to_string(max_team_size()) + " threads");
     }
-    if (m_plan.team_size % m_plan.lanes != 0) {
+    if (m_plan.team_size % m_plan.threads_per_row != 0) {
       refuse("team_size " + std::to_string(m_plan.team_size) + " is no multiple of lanes " +
-             std::to_string(m_plan.lanes));
+             std::to_string(m_plan.threads_per_row));
     }
-    m_plan.league_size = capped_league(inner_teams(m_plan.lanes));
+    m_plan.league_size = capped_league(inner_teams(m_plan.threads_per_row));
     set_scratch(inner_scratch(m_plan.team_size));
   }
 
   /// A host's thread has a block of rows by itself, and keeps of all of their columns what it needs again.
   void host_inner_lanes() {
     m_plan.pack      = host_inner_width();
-    m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : m_plan.lanes;
-    if (m_plan.team_size > m_traits.max_team_size || m_plan.team_size % m_plan.lanes != 0) {
+    m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : m_plan.threads_per_row;
+    if (m_plan.team_size > m_traits.max_team_size || m_plan.team_size % m_plan.threads_per_row != 0) {
       refuse("team_size " + std::to_string(m_plan.team_size) + " is no multiple of lanes " +
-             std::to_string(m_plan.lanes) + " up to " + std::to_string(m_traits.max_team_size));
+             std::to_string(m_plan.threads_per_row) + " up to " + std::to_string(m_traits.max_team_size));
     }
     const std::int64_t blocks = m_problem.rows / m_problem.inner * ceil_div(m_problem.inner, m_plan.pack);
     m_plan.league_size        = capped_league(ceil_div(blocks, m_plan.team_size));
@@ -782,7 +782,7 @@ class Planner {
     const int narrow           = in_caches ? Impl::host_inner_least_bytes : Impl::host_inner_good_bytes;
     int widest                 = in_caches ? Impl::host_inner_bytes : Impl::host_inner_memory_bytes;
     while (widest > narrow && host_inner_kept(widest) > Impl::host_inner_most_kept_bytes(in_caches)) widest /= 2;
-    const auto fits = [&] { return std::size_t(m_plan.lanes * host_inner_kept(widest)) < scratch_limit(1); };
+    const auto fits = [&] { return std::size_t(m_plan.threads_per_row * host_inner_kept(widest)) < scratch_limit(1); };
     while (widest > Impl::host_inner_least_bytes && !fits()) widest /= 2;
     std::int64_t blocks = ceil_div(m_problem.inner, widest / bytes);
     while (outer * blocks < 8 * threads && outer * blocks % threads != 0 && blocks * least < m_problem.inner) ++blocks;
@@ -797,11 +797,11 @@ class Planner {
 
   /// A sum and a maximum for each row, from every warp of a team; of a gradient a sum.
   std::size_t inner_scratch(int team_size) const {
-    const std::int64_t speakers = ceil_div(team_size / m_plan.lanes, std::max(1, m_traits.lanes / m_plan.lanes));
+    const std::int64_t speakers = ceil_div(team_size / m_plan.threads_per_row, std::max(1, m_traits.warp_size / m_plan.threads_per_row));
     const bool has_wide_sums    = m_problem.y_type != ElementType::f16 && m_problem.y_type != ElementType::bf16;
     const int words             = (has_wide_sums ? 2 : 1) + (is_gradient() ? 0 : 1);
     const int slot_bytes        = words * m_problem.accumulator_bytes;
-    return speakers == 1 ? 0 : std::size_t(speakers * m_plan.lanes * m_plan.pack * slot_bytes);
+    return speakers == 1 ? 0 : std::size_t(speakers * m_plan.threads_per_row * m_plan.pack * slot_bytes);
   }
 
   int inner_most_threads(bool keeps) const {
@@ -837,11 +837,11 @@ class Planner {
     return finds_lanes_that_keep(preferred) || (goes_on && finds_lanes_that_keep(inner_max_team_size()));
   }
   bool finds_lanes_that_keep(int team_size) {
-    const int most   = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes;
+    const int most   = m_request.threads_per_row != 0 ? m_request.threads_per_row : m_policy.inner_lanes;
     const int fewest = m_problem.op == RowOperator::logsumexp ? m_policy.inner_lanes : m_policy.inner_least_lanes;
-    const int least  = m_request.lanes != 0 ? m_request.lanes : fewest;
-    for (m_plan.lanes = most; m_plan.lanes >= least; m_plan.lanes /= 2) {
-      if (team_size / m_plan.lanes * std::int64_t(inner_packs(true)) >= m_problem.cols) return true;
+    const int least  = m_request.threads_per_row != 0 ? m_request.threads_per_row : fewest;
+    for (m_plan.threads_per_row = most; m_plan.threads_per_row >= least; m_plan.threads_per_row /= 2) {
+      if (team_size / m_plan.threads_per_row * std::int64_t(inner_packs(true)) >= m_problem.cols) return true;
     }
     return false;
   }
@@ -849,9 +849,9 @@ class Planner {
   /// As many lanes as leave a team to nearly every multiprocessor. A gradient's packs are long: few lanes move whole
   /// sectors.
   int inner_lanes_that_loop() const {
-    if (is_gradient() && m_request.lanes == 0) return m_policy.inner_least_lanes_looping;
-    int lanes = m_request.lanes != 0 ? m_request.lanes : m_policy.inner_lanes_looping;
-    while (m_request.lanes == 0 && lanes > m_policy.inner_least_lanes_looping &&
+    if (is_gradient() && m_request.threads_per_row == 0) return m_policy.inner_least_lanes_looping;
+    int lanes = m_request.threads_per_row != 0 ? m_request.threads_per_row : m_policy.inner_lanes_looping;
+    while (m_request.threads_per_row == 0 && lanes > m_policy.inner_least_lanes_looping &&
            10 * inner_teams(lanes) < 9 * m_traits.multiprocessors) {
       lanes /= 2;
     }
@@ -861,7 +861,7 @@ class Planner {
   /// The fewer teams a multiprocessor has, the larger they are.
   int inner_looping_team_size() const {
     std::int64_t threads     = Impl::max_threads_per_team;
-    const std::int64_t teams = is_gpu() ? ceil_div(inner_teams(m_plan.lanes), m_traits.multiprocessors) : 1;
+    const std::int64_t teams = is_gpu() ? ceil_div(inner_teams(m_plan.threads_per_row), m_traits.multiprocessors) : 1;
     while (threads > m_policy.inner_looping_team_size && threads * teams > Impl::max_threads_per_team) threads /= 2;
     return std::min(m_traits.max_team_size, static_cast<int>(threads));
   }
@@ -906,10 +906,10 @@ std::string to_string(const RowPlan& plan) {
   text << "KokkosNN::" << to_string(plan.op) << '[' << to_string(plan.strategy) << ',' << to_string(plan.x_type);
   if (is_gradient(plan.op) && plan.dy_type != plan.x_type) text << '+' << to_string(plan.dy_type);
   if (plan.y_type != plan.x_type) text << '>' << to_string(plan.y_type);
-  text << ",v" << plan.pack << ",k" << plan.packs_per_thread << ",l" << plan.lanes << ",ts" << plan.team_size;
+  text << ",v" << plan.pack << ",k" << plan.packs_per_thread << ",l" << plan.threads_per_row << ",ts" << plan.team_size;
   if (plan.strategy == RowStrategy::split_row) text << ",s" << plan.teams_per_row;
   if (plan.launches == 2) text << ",twice";
-  if (plan.form == RowForm::shifted) text << ",shifted";
+  if (plan.form == RowForm::misaligned) text << ",shifted";
   if (plan.few_rows) text << ",few";
   if (plan.staged) text << ",staged";
   text << ']';

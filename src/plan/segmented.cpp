@@ -37,7 +37,7 @@ int flat_places(const DeviceTraits& traits) { return traits.multiprocessors * fl
 int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, int x_bytes, const DeviceTraits& traits) {
   const int windows         = flat_windows_of_warp(x_bytes, mean);
   const std::int64_t most   = std::min<std::int64_t>(windows * flat_window_elements / mean, windows * flat_window_rows);
-  const int places          = flat_places(traits) * flat_team_size / traits.lanes;
+  const int places          = flat_places(traits) * flat_team_size / traits.warp_size;
   const std::int64_t least  = rows / std::numeric_limits<int>::max() + 1;  // there are no more teams than that
   const std::int64_t spread = rows / (std::int64_t(flat_warps_a_place) * places);
   const std::int64_t share  = std::max(least, std::min(most, spread));
@@ -167,7 +167,7 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
     return plan;
   }
   const int thread_elements = 4 * segment_packs(problem.tensors, problem.accumulator_bytes);
-  plan.warp_elements        = warp_tiles * thread_elements * traits.lanes;
+  plan.warp_elements        = warp_tiles * thread_elements * traits.warp_size;
   plan.team_size            = segment_team_size;
   cut(std::int64_t(plan.team_size) * thread_elements);
   plan.mean                 = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
@@ -177,7 +177,7 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   const std::int64_t rows   = problem.rows * problem.heads;
   plan.rows_of_warp         = rows_of_flat_warp(rows, plan.mean, problem.element_bytes, traits);
   const std::int64_t shares = (problem.rows + plan.rows_of_warp - 1) / plan.rows_of_warp * problem.heads;
-  const int warps           = flat_team_size / traits.lanes;
+  const int warps           = flat_team_size / traits.warp_size;
   plan.flat_teams           = (shares + warps - 1) / warps;
   if (flat_teams_stay(problem.element_bytes)) {
     plan.flat_teams = std::min<std::int64_t>(plan.flat_teams, flat_places(traits));

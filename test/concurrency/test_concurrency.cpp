@@ -409,7 +409,7 @@ TEST(Workspaces, AreACallsOwnWhileItEnqueuesAndTheNextOnesThenWithoutAnAllocatio
 }
 
 TEST(Workspaces, OfACallThatFailsAreNotGivenToTheNext) {
-  constexpr WorkspaceUse use = WorkspaceUse::mailboxes;
+  constexpr WorkspaceUse use = WorkspaceUse::status_words;
   const Shared exec;
   const std::size_t bytes = 5 << 20;
   try {

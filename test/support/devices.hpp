@@ -17,7 +17,7 @@ using KokkosNN::RowProblem;
 inline KokkosNN::DeviceTraits h200() {
   KokkosNN::DeviceTraits traits;
   traits.backend          = KokkosNN::Backend::cuda;
-  traits.lanes            = 32;
+  traits.warp_size            = 32;
   traits.multiprocessors  = 132;
   traits.max_team_size    = 1024;
   traits.resident_threads = 768;
@@ -32,7 +32,7 @@ inline KokkosNN::DeviceTraits h200() {
 inline DeviceTraits wave64() {
   DeviceTraits traits;
   traits.backend          = Backend::hip;
-  traits.lanes            = 64;
+  traits.warp_size            = 64;
   traits.multiprocessors  = 104;
   traits.max_team_size    = 1024;
   traits.resident_threads = 1024;
@@ -43,7 +43,7 @@ inline DeviceTraits wave64() {
 inline DeviceTraits host(int threads) {
   DeviceTraits traits;
   traits.backend          = Backend::host;
-  traits.lanes            = 1;
+  traits.warp_size            = 1;
   traits.multiprocessors  = threads;
   traits.max_team_size    = threads;
   traits.resident_threads = 1;

@@ -44,13 +44,13 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
-  if (types.backend == Backend::host) return form == RowForm::any;
-  return form != RowForm::shifted || !is_masked(types.op);
+  if (types.backend == Backend::host) return form == RowForm::strided;
+  return form != RowForm::misaligned || !is_masked(types.op);
 }
 
 /// The strategy inner_lanes has a kernel of these packs. A host's takes blocks of any width.
 constexpr bool has_inner_kernel(const RowPlan& plan, const KernelTypes& types) {
-  if (is_masked(types.op) || is_cross_entropy(types.op) || plan.form != RowForm::any) return false;
+  if (is_masked(types.op) || is_cross_entropy(types.op) || plan.form != RowForm::strided) return false;
   if (types.backend == Backend::host) return true;
   if (is_gradient(types.op)) {
     const int pack = gradient_inner_pack_size(types.backend, types.pack);
@@ -75,7 +75,7 @@ constexpr bool has_kernel(const RowPlan& plan, const KernelTypes& types) {
   if (plan.few_rows && plan.strategy != RowStrategy::team_registers) return false;
   if (plan.launches != 1 && (plan.launches != 2 || plan.strategy != RowStrategy::split_row)) return false;
   if (plan.pack != types.pack && plan.strategy != RowStrategy::inner_lanes) return false;
-  if (plan.staged) return types.backend == Backend::cuda && plan.form == RowForm::shifted && types.can_be_staged;
+  if (plan.staged) return types.backend == Backend::cuda && plan.form == RowForm::misaligned && types.can_be_staged;
   if (in_registers && !has_register_kernel(plan, types)) return false;
   switch (plan.strategy) {
     case RowStrategy::automatic:

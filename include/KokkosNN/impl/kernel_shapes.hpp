@@ -55,7 +55,7 @@ constexpr int packs_at_a_time(Backend backend, int pack) {
 /// quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
 constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
   const int packs = packs_at_a_time(backend, pack);
-  if (backend == Backend::hip && form == RowForm::any) return 1;
+  if (backend == Backend::hip && form == RowForm::strided) return 1;
   if (is_gradient(op)) return backend == Backend::hip ? std::max(1, 8 / pack) : most_packs(backend, op);
   if (backend == Backend::hip && is_masked(op)) return std::max(1, packs / 4);
   if (backend == Backend::hip && is_cross_entropy(op)) return std::max(1, packs / 2);
@@ -124,7 +124,7 @@ constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowFo
 
 /// Whether rows that a warp has alone or several of have a kernel of k packs for them alone.
 constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form) {
-  return backend == Backend::cuda && is_forward(op) && form != RowForm::any && k != 5;  // 5 packs are for larger teams
+  return backend == Backend::cuda && is_forward(op) && form != RowForm::strided && k != 5;  // 5 packs are for larger teams
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
@@ -187,16 +187,16 @@ constexpr int most_threads_when_looping(RowOperator op) {
 /// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
 /// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
-  return backend == Backend::cuda && form == RowForm::shifted && (!is_cross_entropy(op) || x_bytes <= 4);
+  return backend == Backend::cuda && form == RowForm::misaligned && (!is_cross_entropy(op) || x_bytes <= 4);
 }
 
-/// Whether a thread of split_row holds two rows, so that it has one to reduce while the letters of the other are on
+/// Whether a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are on
 /// their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512 x
 /// 131072: 0.94 and 0.81; cross entropy f32 2048 x 128256: 0.88 and 0.80). Not with a mask, where a turn is long by
 /// itself.
 constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
   if (backend != Backend::cuda || is_masked(op) || is_elementwise(op)) return false;
-  return form != RowForm::any;
+  return form != RowForm::strided;
 }
 
 /// Threads that a team of split_row may have where it holds its part of a row.

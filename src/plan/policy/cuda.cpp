@@ -10,13 +10,13 @@
 // What falls short of the copy, and what ncu says of it:
 // - short rows that begin between packs: floats of 7 columns 0.73, of 33 0.93, bf16 0.56 and 0.78, of 99 0.68. A thread
 //   takes its row's elements from team scratch, in some 15 instructions each, floats 27. 16-bit rows of 121 to 255
-//   columns, of 197 0.87: a row must have as many threads as its rims can have elements, so each has few packs.
+//   columns, of 197 0.87: a row must have as many threads as its edges can have elements, so each has few packs.
 // - 4096 rows of 1408 to 2560 columns: 0.94 to 0.97. Few waves of teams, in which a warp waits for memory an eighth of
 //   its time: what the kernel takes is what lies between a row's load and its store, one instruction after the other.
 // - doubles beyond 8192 columns: 0.72 to 0.85. One team of up to 1024 threads fills a multiprocessor, so nothing runs
 //   while it waits, and 64 registers a thread are some too few.
 // - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.87 of odd ones: a turn
-//   lasts as long as its letters take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
+//   lasts as long as its status words take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
 //   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read, nor if it is
 //   told so of the last 24 or 32 MB alone, or to give up what was read again, or results. One kernel by all of the
@@ -363,7 +363,7 @@ Policy policy_cuda(int pack) {
   policy.split_many_rows           = 32;
   policy.split_twice_caches        = 3;     // 1 x 16777216 f32: 0.57, by one kernel 0.49
   // Cross entropy with its gradient, bf16 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
-  policy.loss_rims_max_packs       = pack <= 4 ? INT64_MAX : 4096;
+  policy.loss_edges_max_packs       = pack <= 4 ? INT64_MAX : 4096;
   policy.split_min_cols            = 16384;
   policy.split_few_rows_packs      = 4096;  // 8 x 16384 f32 in registers: 0.54, by split_row 0.40
   policy.inner_lanes               = 32;    // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82

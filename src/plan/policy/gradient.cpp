@@ -177,9 +177,9 @@ void tune_for_gradient(Policy& policy, Backend backend, int pack, RowOperator op
     policy.registers = registers_host;
     // softmax_backward, 64 MiB a tensor on two cores of an EPYC, GB/s, stored and streamed: f32 x 33 31 and 23, x 50 31
     // and 29, x 100 34 and 41, x 300 34 and 37, x 781 34 and 40; bf16 x 150 38 and 29, x 300 35 and 30, x 500 36 and 40
-    policy.least_streamed_row_bytes = 384;
+    policy.least_nontemporal_row_bytes = 384;
     // bf16 x 781 47 and 34, x 3001 41 and 44; f32 x 781 48.7 and 46, x 3001 41 and 45
-    policy.least_streamed_row_bytes_apart = 4096;
+    policy.least_nontemporal_row_bytes_apart = 4096;
   } else {
     const bool is_hip = backend == Backend::hip;
     policy.registers  = is_hip ? RegisterTable(registers_hip) : registers_cuda(op, pack, moves_packs);

@@ -44,7 +44,7 @@ Policy policy_hip(int) {
   policy.reduce_full_packs         = 256;    // a wavefront's 4 packs a thread
   policy.split_team_size           = 256;    // of 4 wavefronts a SIMD that are sure to be resident, 3 are used
   policy.split_twice_caches        = 1;      // of the L2 of one die; the Infinity Cache is not counted
-  policy.loss_rims_max_packs       = INT64_MAX;
+  policy.loss_edges_max_packs       = INT64_MAX;
   policy.split_min_cols            = 16384;  // as CUDA's
   policy.split_few_rows_packs      = 4096;   // what one team holds
   policy.inner_lanes               = 32;     // of 4 bytes: a line

@@ -37,10 +37,10 @@ Policy policy_host(int) {
   // softmax, 64 MiB a tensor on two cores of an EPYC, GB/s, stored and streamed: f32 x 40 14.2 and 15, x 50 14.7 and
   // 16.8, x 100 19.2 and 24, x 500 26 and 40, x 781 31 and 42; bf16 x 70 15.1 and 12.5, x 100 about as fast, x 200 16.9
   // and 19.8
-  policy.least_streamed_row_bytes = 192;
+  policy.least_nontemporal_row_bytes = 192;
   // the same stored by rows that have lines in common with others than their neighbours: f32 x 300 23.6 and 20.5, x 781
   // 25.4 and 28.1
-  policy.least_streamed_row_bytes_apart = 2048;
+  policy.least_nontemporal_row_bytes_apart = 2048;
   policy.elements_per_turn = 65536;
   return policy;
 }

@@ -76,11 +76,11 @@ struct Policy {
   int split_small_team_size;    ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
   int split_small_teams;        ///< but each team more has to be waited for
   int split_small_teams_alone;  ///< the same where nothing is done meanwhile
-  int split_many_small_teams;   ///< or up to so many, where no warp can read all letters of larger ones either,
+  int split_many_small_teams;   ///< or up to so many, where no warp can read all status words of larger ones either,
   std::int64_t split_many_rows;  ///< of at least so many rows
   double split_twice_caches;    ///< few rows that no teams hold, of together up to so many last-level caches, are split
                                 ///< by two kernels
-  std::int64_t loss_rims_max_packs;  ///< a cross entropy's rows with rims go to split_row beyond so many packs
+  std::int64_t loss_edges_max_packs;  ///< a cross entropy's rows with edges go to split_row beyond so many packs
   std::int64_t split_min_cols;  ///< rows shorter than this are not worth an exchange
   std::int64_t split_few_rows_packs;  ///< nor are few rows of up to so many packs on a GPU
   int inner_lanes;                    ///< packs side by side
@@ -91,9 +91,9 @@ struct Policy {
   int inner_lanes_looping;            ///< of teams that go through their columns twice,
   int inner_least_lanes_looping;      ///< or down to so many, where there would be too few teams
   int inner_looping_team_size;     ///< of such a team, where there are many
-  std::int64_t least_streamed_row_bytes;  ///< on a host, of rows in one piece that don't end with a cache line; twice
+  std::int64_t least_nontemporal_row_bytes;  ///< on a host, of rows in one piece that don't end with a cache line; twice
                                           ///< as many of elements of 16 bits
-  std::int64_t least_streamed_row_bytes_apart;  ///< and of rows that are not one piece
+  std::int64_t least_nontemporal_row_bytes_apart;  ///< and of rows that are not one piece
   std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time
 };
 

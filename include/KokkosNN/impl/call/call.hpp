@@ -109,8 +109,8 @@ template <class XView, class YView, RowOperator op, class Exec>
 void reserve_workspace(const Exec& exec, const RowPlan& plan, WorkspaceView<Exec>& workspace) {
   using X    = typename XView::non_const_value_type;
   using Y    = typename YView::non_const_value_type;
-  using Math = typename ViewCall<Exec, op, X, Y>::Math;
-  reserve_split_workspace<Math>(exec, plan, workspace);
+  using Params = typename ViewCall<Exec, op, X, Y>::Params;
+  reserve_split_workspace<Params>(exec, plan, workspace);
 }
 
 }  // namespace KokkosNN::Impl

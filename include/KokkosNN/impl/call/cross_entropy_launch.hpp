@@ -20,7 +20,7 @@
 #include <limits>
 #include <type_traits>
 
-// The cross entropies' way from a plan to launches: their sources, sinks and storages, in the kernels of the forward
+// The cross entropies' way from a plan to launches: their sources, sinks and placements, in the kernels of the forward
 // operators, between the sums that a reduced loss needs.
 
 namespace KokkosNN::Impl {
@@ -32,25 +32,25 @@ constexpr RowOperator kept_as(RowOperator op, bool extended) {
 }
 
 template <RowOperator op, class Source, class A, int V, Backend backend>
-requires(is_cross_entropy(op)) struct Storages<op, Source, A, V, backend> {
+requires(is_cross_entropy(op)) struct Placements<op, Source, A, V, backend> {
   static constexpr RowOperator kept = kept_as(op, Source::is_extended);
-  static constexpr bool has_rims    = Source::form == RowForm::shifted;
-  using Kept                        = Storages<kept, Source, A, V, backend>;
+  static constexpr bool has_edges    = Source::form == RowForm::misaligned;
+  using Kept                        = Placements<kept, Source, A, V, backend>;
 
   template <int K>
   struct Registers {
-    using type = LabelledStorage<op, typename Kept::template Registers<K>::type, Source, A, V>;
+    using type = LabelledPlacement<op, typename Kept::template Registers<K>::type, Source, A, V>;
   };
   template <int K>
   requires(is_elementwise(op) || (Source::is_extended && keeps_packed(backend, sizeof(typename Source::value_type), V,
                                                                       K))) struct Registers<K> {
     static constexpr int packs = std::min(K, packs_when_looping(backend, V, op, Source::form));
-    using type                 = LabelledStorage<op, OnlineStorage<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
+    using type                 = LabelledPlacement<op, OnlinePlacement<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
   };
   static constexpr int scratch_packs = packs_from_scratch(backend, V, op, Source::form);
   static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
-  using Scratch = LabelledStorage<op, ScratchStorage<kept, A, V, scratch_packs, has_rims>, Source, A, V>;
-  using Online  = LabelledStorage<op, OnlineStorage<kept, A, V, looping_packs>, Source, A, V>;
+  using Scratch = LabelledPlacement<op, ScratchPlacement<kept, A, V, scratch_packs, has_edges>, Source, A, V>;
+  using Online  = LabelledPlacement<op, OnlinePlacement<kept, A, V, looping_packs>, Source, A, V>;
 };
 
 /// What the kernels of a cross entropy work on, as pointers; null where a call has none.
@@ -78,7 +78,7 @@ struct CrossEntropyCall {
   static constexpr int V                = pack_size(backend, sizeof(X), sizeof(Y), sizeof(A));
   using Pointers                        = CrossEntropyPointers<X, Y, A>;
   template <bool extended>
-  using Math = CrossEntropyMath<op, A, writes_gradient ? exp_accuracy_for<Y> : exp_accuracy_for<A>, extended>;
+  using Params = CrossEntropyParams<op, A, writes_gradient ? exp_accuracy_for<Y> : exp_accuracy_for<A>, extended>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
@@ -97,33 +97,33 @@ struct CrossEntropyCall {
 
   template <bool extended>
   static void run_kernel(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
-                         const Math<extended>& math, const Pointers& data) {
+                         const Params<extended>& params, const Pointers& data) {
     with_form<backend, true>(plan.form, [&](auto form) {
       with_map<backend, op, X, form()>(
-          layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, plan, layout, math, data); });
+          layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, plan, layout, params, data); });
     });
   }
 
-  template <RowForm form, class Map, class RowsMath>
+  template <RowForm form, class Map, class RowsParams>
   static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
-                       const RowsMath& math, const Pointers& data) {
+                       const RowsParams& params, const Pointers& data) {
     using Layout  = CrossEntropyLayout;
-    using Source  = LabelledRows<X, form, A, RowsMath::is_extended, Map>;
-    using Sink = std::conditional_t<writes_gradient, LossSink<Y, form, A, Map>, LossSink<void, RowForm::any, A, Map>>;
+    using Source  = LabelledRows<X, form, A, RowsParams::is_extended, Map>;
+    using Output = std::conditional_t<writes_gradient, LossOutput<Y, form, A, Map>, LossOutput<void, RowForm::strided, A, Map>>;
     const auto of = [&](auto* values, int tensor) {
       return OptionalScalars<std::remove_pointer_t<decltype(values)>, Map>{values, layout.map(tensor)};
     };
     const Source source{{data.logits, layout.col_stride[Layout::logits], layout.map(Layout::logits)},
-                        labels_of<Map>(layout, data, math.ignore_index),
+                        labels_of<Map>(layout, data, params.ignore_index),
                         of(data.lse_in, Layout::lse),
                         of(data.dloss, Layout::loss)};
-    Sink sink;
-    sink.loss = of(data.loss, Layout::loss);
-    sink.lse  = of(data.lse_out, Layout::lse);
+    Output output;
+    output.loss = of(data.loss, Layout::loss);
+    output.lse  = of(data.lse_out, Layout::lse);
     if constexpr (writes_gradient) {
-      sink.dlogits = {data.dlogits, layout.col_stride[Layout::dlogits], layout.map(Layout::dlogits)};
+      output.dlogits = {data.dlogits, layout.col_stride[Layout::dlogits], layout.map(Layout::dlogits)};
     }
-    RowsCall<ExecutionSpace, op, RowsMath, Source, Sink, V>{exec, plan, math, source, sink, layout.rows, layout.cols}
+    RowsCall<ExecutionSpace, op, RowsParams, Source, Output, V>{exec, plan, params, source, output, layout.rows, layout.cols}
         .run(nullptr);
   }
 };
@@ -169,17 +169,17 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   }
   if (is_reduced) data.loss = workspace.row_losses;
 
-  const auto run_with = [&](auto math) {
-    math.weights = data.weights;
-    if (is_mean) math.inverse_divisor = workspace.inverse_divisor;
-    if (sums_weights) math.weight_of_classes = workspace.weight_of_classes;
-    run_kernel<decltype(math)::is_extended>(exec, plan, layout, math, data);
+  const auto run_with = [&](auto params) {
+    params.weights = data.weights;
+    if (is_mean) params.inverse_divisor = workspace.inverse_divisor;
+    if (sums_weights) params.weight_of_classes = workspace.weight_of_classes;
+    run_kernel<decltype(params)::is_extended>(exec, plan, layout, params, data);
   };
   if (layout.rows > 0) {
     if (smooths || options.softcap != 0) {
-      run_with(Math<true>(options, layout.shard));
+      run_with(Params<true>(options, layout.shard));
     } else {
-      run_with(Math<false>(options, layout.shard));
+      run_with(Params<false>(options, layout.shard));
     }
   }
   if (is_reduced) Sums::of_losses(exec, function, layout.rows, is_mean, workspace, given.loss);

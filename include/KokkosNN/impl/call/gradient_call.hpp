@@ -134,8 +134,8 @@ class PlannedGradient {
         m_layout(normalise_gradient(to_string(op), op, views.tensors(), options)),
         m_plan(plan_gradient<Views>(op, exec, m_layout, options)) {
     Views::template check<Exec>();
-    using Math = typename GradientCall<Exec, op, typename Views::X, typename Views::D, typename Views::Dx>::Math;
-    reserve_split_workspace<Math>(exec, m_plan, m_workspace);
+    using Params = typename GradientCall<Exec, op, typename Views::X, typename Views::D, typename Views::Dx>::Params;
+    reserve_split_workspace<Params>(exec, m_plan, m_workspace);
   }
 
   void run_on(const Views& views) const {

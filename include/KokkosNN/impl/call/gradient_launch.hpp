@@ -19,33 +19,33 @@
 #include <cstdint>
 #include <type_traits>
 
-// The gradients' way from a plan to a launch: their sources and storages, in the kernels of the forward operators.
+// The gradients' way from a plan to a launch: their sources and placements, in the kernels of the forward operators.
 
 namespace KokkosNN::Impl {
 
 template <RowOperator op, class Source, class A, int V, Backend backend>
-requires(row_tensors(op) == 2) struct Storages<op, Source, A, V, backend> {
+requires(row_tensors(op) == 2) struct Placements<op, Source, A, V, backend> {
   using Y = typename decltype(Source::y)::value_type;
   using D = typename decltype(Source::dy)::value_type;
-  static constexpr bool has_rims = Source::form == RowForm::shifted;
+  static constexpr bool has_edges = Source::form == RowForm::misaligned;
   template <int K>
-  using Registers = std::type_identity<PairRegisterStorage<Y, D, A, V, K, has_rims>>;
-  using Scratch   = PairScratchStorage<Y, D, A, V, most_packs(backend, op) / 2, has_rims>;
-  using Online    = PairOnlineStorage<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
-  template <class Math, bool>
-  using OnHost = HostPairs<V, Math, Source>;
+  using Registers = std::type_identity<PairRegisterPlacement<Y, D, A, V, K, has_edges>>;
+  using Scratch   = PairScratchPlacement<Y, D, A, V, most_packs(backend, op) / 2, has_edges>;
+  using Online    = PairOnlinePlacement<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
+  template <class Params, bool>
+  using OnHost = HostPairs<V, Params, Source>;
 };
 
 /// There is nothing to keep; the planner never asks for team scratch.
 template <class Source, class A, int V, Backend backend>
-struct Storages<RowOperator::logsumexp_backward, Source, A, V, backend> {
+struct Placements<RowOperator::logsumexp_backward, Source, A, V, backend> {
   using X = typename decltype(Source::x)::value_type;
   template <int K>
-  using Registers                    = std::type_identity<ElementwiseStorage<X, A, V, K>>;
+  using Registers                    = std::type_identity<ElementwisePlacement<X, A, V, K>>;
   static constexpr int looping_packs = packs_when_looping(backend, V, RowOperator::logsumexp_backward, Source::form);
-  using Online                       = ElementwiseStorage<X, A, V, looping_packs>;
-  template <class Math, bool>
-  using OnHost = HostElements<V, Math, Source>;
+  using Online                       = ElementwisePlacement<X, A, V, looping_packs>;
+  template <class Params, bool>
+  using OnHost = HostElements<V, Params, Source>;
 };
 
 /// The accumulator of a gradient that reads X and D and writes Y.
@@ -74,7 +74,7 @@ struct GradientCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Y>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A));
-  using Math                       = GradientMath<op, A, exp_accuracy_for<Y>>;
+  using Params                       = GradientParams<op, A, exp_accuracy_for<Y>>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout,
@@ -83,12 +83,12 @@ struct GradientCall {
 
  private:
   template <RowForm form>
-  static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
+  static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Params& params,
                        const GradientPointers<X, D, Y>& data, WorkspaceView<ExecutionSpace>* own_workspace) {
     const auto source = source_of<form>(plan, layout, data);
-    const auto sink   = rows_of<form>(data.dx, layout, GradientLayout::dx);
-    RowsCall<ExecutionSpace, op, Math, std::decay_t<decltype(source)>, std::decay_t<decltype(sink)>, V>{
-        exec, plan, math, source, sink, layout.rows, layout.cols}
+    const auto output   = rows_of<form>(data.dx, layout, GradientLayout::dx);
+    RowsCall<ExecutionSpace, op, Params, std::decay_t<decltype(source)>, std::decay_t<decltype(output)>, V>{
+        exec, plan, params, source, output, layout.rows, layout.cols}
         .run(own_workspace);
   }
 
@@ -104,24 +104,24 @@ struct GradientCall {
     }
   }
 
-  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Math& math,
+  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Params& params,
                         const GradientPointers<X, D, Y>& data) {
     require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A), false});
     constexpr int inner_V    = gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();
     const auto source        = inner_source_of(plan, layout, data);
-    const auto sink          = inner_rows_of(data.dx, layout, GradientLayout::dx);
+    const auto output          = inner_rows_of(data.dx, layout, GradientLayout::dx);
     using Source             = std::decay_t<decltype(source)>;
-    using Sink               = std::decay_t<decltype(sink)>;
-    if constexpr (backend == Backend::host && lanes_of<A> > 1) {
+    using Output               = std::decay_t<decltype(output)>;
+    if constexpr (backend == Backend::host && simd_width<A> > 1) {
       return launch<max_threads_per_team>(exec, plan,
-                                          HostGradientInner<op, Math, Source, Sink>{
-                                              source, sink, math, inner_shape(plan, layout.rows, inner, layout.cols)});
+                                          HostGradientInner<op, Params, Source, Output>{
+                                              source, output, params, inner_shape(plan, layout.rows, inner, layout.cols)});
     }
     launch<max_threads_when_wide>(exec, plan,
-                                  GradientInnerLanes<op, inner_V, K, Math, Source, Sink>{
-                                      source, sink, math, layout.rows / inner, inner, layout.cols, plan.lanes,
+                                  GradientInnerLanes<op, inner_V, K, Params, Source, Output>{
+                                      source, output, params, layout.rows / inner, inner, layout.cols, plan.threads_per_row,
                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
@@ -154,10 +154,10 @@ void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, 
                                                     const GradientLayout& layout, const SoftmaxOptions& options,
                                                     const GradientPointers<X, D, Y>& data,
                                                     WorkspaceView<ExecutionSpace>* own_workspace) {
-  const Math math(options.scale, options.masked_row);
-  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, data);
+  const Params params(options.scale, options.masked_row);
+  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, params, data);
   with_form<backend, true>(plan.form, [&](auto form) {
-    run_rows<form()>(exec, plan, layout, math, data, own_workspace);
+    run_rows<form()>(exec, plan, layout, params, data, own_workspace);
   });
 }
 

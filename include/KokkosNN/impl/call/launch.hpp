@@ -63,16 +63,16 @@ void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kerne
 }
 
 /// f(std::integral_constant<RowForm, form>) for the form of a plan; `with_rims` if there are kernels for rows with
-/// rims.
-template <Backend backend, bool with_rims, class F>
+/// edges.
+template <Backend backend, bool with_edges, class F>
 void with_form(RowForm form, const F& f) {
   if constexpr (backend != Backend::host) {
     if (form == RowForm::aligned) return f(std::integral_constant<RowForm, RowForm::aligned>{});
-    if constexpr (with_rims) {
-      if (form == RowForm::shifted) return f(std::integral_constant<RowForm, RowForm::shifted>{});
+    if constexpr (with_edges) {
+      if (form == RowForm::misaligned) return f(std::integral_constant<RowForm, RowForm::misaligned>{});
     }
   }
-  f(std::integral_constant<RowForm, RowForm::any>{});
+  f(std::integral_constant<RowForm, RowForm::strided>{});
 }
 
 /// f(std::type_identity<Map>) for the map that kernels find rows of X of a form by, if these lie along so many axes.
@@ -85,53 +85,53 @@ void with_map(int axes, const F& f) {
 }
 
 /// The workspace of a split_row plan.
-template <class Math>
+template <class Params>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
-  if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Math::State);
-  return split_row_workspace_bytes<typename Math::State>(plan.league_size);
+  if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Params::State);
+  return split_row_workspace_bytes<typename Params::State>(plan.league_size);
 }
 
 /// Makes room for it in a plan that keeps one.
-template <class Math, class ExecutionSpace>
+template <class Params, class ExecutionSpace>
 void reserve_split_workspace(const ExecutionSpace& exec, const RowPlan& plan, WorkspaceView<ExecutionSpace>& own) {
   if (plan.strategy != RowStrategy::split_row) return;
-  const std::size_t bytes = split_workspace_bytes<Math>(plan);
+  const std::size_t bytes = split_workspace_bytes<Params>(plan);
   if (plan.launches == 2) {
     WorkspaceLease<ExecutionSpace, WorkspaceUse::states>(exec, bytes, &own);
   } else {
-    WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes>(exec, bytes, &own);
+    WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words>(exec, bytes, &own);
   }
 }
 
 /// Where an operator keeps rows.
 template <RowOperator op, class Source, class A, int V, Backend backend>
-struct Storages {
-  static constexpr bool has_rims = Source::form == RowForm::shifted;
+struct Placements {
+  static constexpr bool has_edges = Source::form == RowForm::misaligned;
 
   /// K packs a thread, in registers.
   template <int K>
   struct Registers {
-    using type = RegisterStorage<op, A, V, K, has_rims>;
+    using type = RegisterPlacement<op, A, V, K, has_edges>;
   };
   template <int K>
   requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
-    using type = PackedStorage<op, typename Source::value_type, A, V, K, has_rims>;
+    using type = PackedPlacement<op, typename Source::value_type, A, V, K, has_edges>;
   };
   using T = typename Source::value_type;
   using Scratch =
       std::conditional_t<keeps_packed_in_scratch(backend, sizeof(T), op),
-                         PackedScratchStorage<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_rims>,
-                         ScratchStorage<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_rims>>;
-  using Online = OnlineStorage<op, A, V, packs_when_looping(backend, V, op, Source::form), backend == Backend::cuda>;
+                         PackedScratchPlacement<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_edges>,
+                         ScratchPlacement<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_edges>>;
+  using Online = OnlinePlacement<op, A, V, packs_when_looping(backend, V, op, Source::form), backend == Backend::cuda>;
   /// On a host with vectors.
-  template <class Math, bool keeps>
-  using OnHost = HostLogits<op, V, Math, keeps>;
+  template <class Params, bool keeps>
+  using OnHost = HostLogits<op, V, Params, keeps>;
 };
 
 /// Whether an operator's rows can be worked on in pieces, on a host.
-template <class Kept, class Math>
-concept HasHostStorage = requires {
-  typename Kept::template OnHost<Math, false>;
+template <class Kept, class Params>
+concept HasHostPlacement = requires {
+  typename Kept::template OnHost<Params, false>;
 };
 
 /// Bytes of an element of rows; 0 where they have none, as those of a log-sum-exp.
@@ -142,28 +142,28 @@ requires requires { typename Rows::value_type; }
 inline constexpr int element_bytes<Rows> = sizeof(typename Rows::value_type);
 
 /// Whether short rows that begin between packs have a kernel that takes them through team scratch.
-template <class Source, class Sink>
+template <class Source, class Output>
 inline constexpr bool has_staged_kernel = false;
 template <class T>
-inline constexpr bool has_staged_kernel<MemoryRows<const T, RowForm::shifted, RowStride>,
-                                        MemoryRows<T, RowForm::shifted, RowStride>> = true;
+inline constexpr bool has_staged_kernel<MemoryRows<const T, RowForm::misaligned, RowStride>,
+                                        MemoryRows<T, RowForm::misaligned, RowStride>> = true;
 template <class X, class Y>
-inline constexpr bool has_staged_kernel<MemoryRows<const X, RowForm::shifted, RowStride>, MemoryScalars<Y, RowStride>> =
+inline constexpr bool has_staged_kernel<MemoryRows<const X, RowForm::misaligned, RowStride>, MemoryScalars<Y, RowStride>> =
     true;
 template <class T, class Map>
 inline constexpr bool
-    has_staged_kernel<PairRows<MemoryRows<const T, RowForm::shifted, Map>, MemoryRows<const T, RowForm::shifted, Map>>,
-                      MemoryRows<T, RowForm::shifted, Map>> = true;
+    has_staged_kernel<PairRows<MemoryRows<const T, RowForm::misaligned, Map>, MemoryRows<const T, RowForm::misaligned, Map>>,
+                      MemoryRows<T, RowForm::misaligned, Map>> = true;
 
-/// One call on rows that a Source gives and a Sink takes.
-template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int V>
+/// One call on rows that a Source gives and a Output takes.
+template <class ExecutionSpace, RowOperator op, class Params, class Source, class Output, int V>
 struct RowsCall {
-  using A                          = typename Math::accumulator;
+  using A                          = typename Params::accumulator;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
-  static constexpr bool has_rims   = Source::form == RowForm::shifted;
-  using Kept                       = Storages<op, Source, A, V, backend>;
+  static constexpr bool has_edges   = Source::form == RowForm::misaligned;
+  using Kept                       = Placements<op, Source, A, V, backend>;
   static constexpr KernelTypes types{
-      backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(A), has_staged_kernel<Source, Sink>};
+      backend, op, V, element_bytes<Source>, element_bytes<Output>, sizeof(A), has_staged_kernel<Source, Output>};
   template <int K>
   using Registers = typename Kept::template Registers<K>;
   template <WorkspaceUse use>
@@ -171,15 +171,15 @@ struct RowsCall {
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
-  Math math;
+  Params params;
   Source source;
-  Sink sink;
+  Output output;
   std::int64_t rows;
   std::int64_t cols;
 
   /// Whether all strategies but split_row are the host's kernel.
   static constexpr bool runs_in_pieces =
-      backend == Backend::host && lanes_of<A> > 1 && !has_rims && HasHostStorage<Kept, Math>;
+      backend == Backend::host && simd_width<A> > 1 && !has_edges && HasHostPlacement<Kept, Params>;
 
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_kernel(plan, types);
@@ -228,10 +228,10 @@ struct RowsCall {
 
   template <bool keeps>
   void run_in_pieces() const {
-    using Storage = typename Kept::template OnHost<Math, keeps>;
+    using Placement = typename Kept::template OnHost<Params, keeps>;
     launch<max_threads_per_team>(
         exec, plan,
-        HostRows<op, V, Storage, Math, Source, Sink>{source, sink, math, rows, cols, plan.rows_per_team, plan.streams,
+        HostRows<op, V, Placement, Params, Source, Output>{source, output, params, rows, cols, plan.rows_per_team, plan.nontemporal_stores,
                                                      plan.batch_invariant, plan.scratch_level,
                                                      static_cast<int>(plan.scratch_bytes)});
   }
@@ -260,44 +260,44 @@ struct RowsCall {
   void run_with_packs() const {
     constexpr int x_bytes = types.x_bytes;
     constexpr int y_bytes = types.y_bytes;
-    using Storage         = typename Registers<K>::type;
+    using Placement         = typename Registers<K>::type;
     if constexpr (has_few_rows_kernel(backend, K, op, Source::form, x_bytes, y_bytes)) {
-      using Kernel = FewRows<op, V, Storage, Math, Source, Sink>;
-      if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, sink, cols, math});
+      using Kernel = FewRows<op, V, Placement, Params, Source, Output>;
+      if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, output, cols, params});
     }
-    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Storage>) {
+    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Placement>) {
       constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
-      if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Storage>();
+      if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Placement>();
     }
-    // Rows of any form, of doubles, or with rims and a label, and masks need more registers; in small teams they are
+    // Rows of any form, of doubles, or with edges and a label, and masks need more registers; in small teams they are
     // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
     // the registers of a kernel do not depend on its team.)
-    constexpr bool has_rims_and_label = has_rims && is_cross_entropy(op);
+    constexpr bool has_edges_and_label = has_edges && is_cross_entropy(op);
     if constexpr (backend == Backend::cuda && is_masked(op)) {
-      constexpr bool is_busy    = Source::form == RowForm::any || Source::has_element_mask;
+      constexpr bool is_busy    = Source::form == RowForm::strided || Source::has_element_mask;
       constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
       if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
-        if (plan.team_size <= max_threads) return run_in_team<max_threads, Storage>();
+        if (plan.team_size <= max_threads) return run_in_team<max_threads, Placement>();
       }
     } else if constexpr (backend == Backend::cuda && is_wide(V, K * row_tensors(op)) &&
-                         (Source::form == RowForm::any || sizeof(A) == 8 || has_rims_and_label)) {
-      constexpr int max_threads = Source::form == RowForm::any ? max_threads_when_wide : max_threads_when_looping;
-      if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Storage>();
+                         (Source::form == RowForm::strided || sizeof(A) == 8 || has_edges_and_label)) {
+      constexpr int max_threads = Source::form == RowForm::strided ? max_threads_when_wide : max_threads_when_looping;
+      if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Placement>();
     }
     if constexpr (is_light(backend, K, op, Source::form, x_bytes, y_bytes)) {
       constexpr int residency = 2;
-      if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Storage, residency>();
+      if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Placement, residency>();
     }
-    run_in_team<max_threads_per_team, Storage>();
+    run_in_team<max_threads_per_team, Placement>();
   }
 
-  template <int max_threads, class Storage, int residency = least_residency(backend)>
+  template <int max_threads, class Placement, int residency = least_residency(backend)>
   void run_in_team() const {
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
     launch<max_threads, ExecutionSpace, residency>(
         exec, plan,
-        RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, reader, sink, math, rows, cols, prefetching_teams));
+        RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, reader, output, params, rows, cols, prefetching_teams));
   }
 
   /// Whether row_in_lanes serves the plan: its teams have one turn each. Not with batch invariance: it rounds otherwise
@@ -307,29 +307,29 @@ struct RowsCall {
            plan.league_size * plan.rows_per_team >= rows;
   }
 
-  template <int max_threads, class Storage>
+  template <int max_threads, class Placement>
   void run_in_lanes() const {
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
     launch<max_threads>(
         exec, plan,
-        RowInLanes<op, V, Storage, Math, Source, Sink>{reader, sink, rows, math, static_cast<int>(cols), plan.lanes,
-                                                       std::countr_zero(unsigned(plan.lanes)), prefetching_teams});
+        RowInLanes<op, V, Placement, Params, Source, Output>{reader, output, rows, params, static_cast<int>(cols), plan.threads_per_row,
+                                                       std::countr_zero(unsigned(plan.threads_per_row)), prefetching_teams});
   }
 
   void run_staged() const {
-    if constexpr (backend == Backend::cuda && has_staged_kernel<Source, Sink>) {
+    if constexpr (backend == Backend::cuda && has_staged_kernel<Source, Output>) {
       constexpr int max_threads = max_threads_when_wide;
       const int columns         = static_cast<int>(cols);
       if constexpr (is_forward(op)) {
         Source reader               = source;
         const int prefetching_teams = look_ahead(reader);
         launch<max_threads>(
-            exec, plan, StagedRows<op, V, Math, Source, Sink>{reader, sink, rows, math, columns, prefetching_teams});
+            exec, plan, StagedRows<op, V, Params, Source, Output>{reader, output, rows, params, columns, prefetching_teams});
       } else {
         launch<max_threads>(exec, plan,
-                            StagedGradients<op, V, Math, typename Sink::value_type>{
-                                source.y.data, source.dy.data, sink.data, rows, math, columns, source.y.line_policy()});
+                            StagedGradients<op, V, Params, typename Output::value_type>{
+                                source.y.data, source.dy.data, output.data, rows, params, columns, source.y.line_policy()});
       }
     } else {
       refuse_plan_without_kernel(plan);
@@ -349,19 +349,19 @@ struct RowsCall {
 
   /// Elements of a team's part of a row: whole packs.
   std::int64_t share() const {
-    const std::int64_t packs = std::max<std::int64_t>(1, has_rims ? cols / V : (cols + V - 1) / V);
+    const std::int64_t packs = std::max<std::int64_t>(1, has_edges ? cols / V : (cols + V - 1) / V);
     return (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
   }
 
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    const Lease<WorkspaceUse::mailboxes> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
-    const auto start = [&]<bool overlaps>(std::bool_constant<overlaps>, auto storage) {
-      using Storage = typename decltype(storage)::type;
+    const Lease<WorkspaceUse::status_words> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
+    const auto start = [&]<bool overlaps>(std::bool_constant<overlaps>, auto placement) {
+      using Placement = typename decltype(placement)::type;
       constexpr int max_threads =
           overlaps ? most_threads_when_holding(backend, op, Source::form) : most_threads_when_looping(op);
       launch<max_threads>(exec, plan,
-                          SplitRow<op, V, overlaps, Storage, Math, Source, Sink>{
-                              source, sink, math, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
+                          SplitRow<op, V, overlaps, Placement, Params, Source, Output>{
+                              source, output, params, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
                               static_cast<int>(plan.scratch_bytes), workspace.data()});
     };
     if (share() <= std::int64_t(most_packs(backend, op)) * V * plan.team_size) {
@@ -375,30 +375,30 @@ struct RowsCall {
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    using Storage = typename Registers<max_packs_per_thread(backend)>::type;
-    using State   = typename Math::State;
-    const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Math>(plan), own_workspace);
+    using Placement = typename Registers<max_packs_per_thread(backend)>::type;
+    using State   = typename Params::State;
+    const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
     auto* const states = reinterpret_cast<State*>(workspace.data());
     const RowShares shares{cols, plan.teams_per_row, share()};
     constexpr int max_threads = is_masked(op) ? max_threads_when_wide : max_threads_per_team;
     launch<max_threads>(exec, plan,
-                        ReduceParts<V, Storage, Math, Source>{source, math, shares, plan.scratch_level,
+                        ReduceParts<V, Placement, Params, Source>{source, params, shares, plan.scratch_level,
                                                               static_cast<int>(plan.scratch_bytes), states});
     RowPlan second = plan;
-    if (Finish<op>::one_value_a_row) second.league_size = rows;
+    if (Epilogue<op>::one_value_a_row) second.league_size = rows;
     launch<max_threads>(exec, second,
-                        WriteParts<op, V, Storage, Math, Source, Sink>{source, sink, math, shares, plan.scratch_level,
+                        WriteParts<op, V, Placement, Params, Source, Output>{source, output, params, shares, plan.scratch_level,
                                                                        static_cast<int>(plan.scratch_bytes), states});
   }
 };
 
 /// One call on rows that lie side by side.
-template <class ExecutionSpace, RowOperator op, class Math, class Source, class Sink, int y_bytes>
+template <class ExecutionSpace, RowOperator op, class Params, class Source, class Output, int y_bytes>
 struct InnerCall {
-  using A                                    = typename Math::accumulator;
+  using A                                    = typename Params::accumulator;
   static constexpr Backend backend           = backend_of<ExecutionSpace>();
   static constexpr int x_bytes               = sizeof(typename Source::value_type);
-  static constexpr bool runs_on_host_vectors = backend == Backend::host && lanes_of<A> != 1;
+  static constexpr bool runs_on_host_vectors = backend == Backend::host && simd_width<A> != 1;
 
   static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
   static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A), false};
@@ -406,16 +406,16 @@ struct InnerCall {
   const ExecutionSpace& exec;
   const RowPlan& plan;
   const RowLayout& layout;
-  Math math;
+  Params params;
   Source source;
-  Sink sink;
+  Output output;
 
   void run() const {
     require_kernel(plan, types);
     if constexpr (runs_on_host_vectors) {
       launch<max_threads_per_team>(
           exec, plan,
-          HostInner<op, Math, Source, Sink>{source, sink, math,
+          HostInner<op, Params, Source, Output>{source, output, params,
                                             inner_shape(plan, layout.rows, layout.inner(), layout.cols)});
     } else {
       run_on_lanes();
@@ -439,7 +439,7 @@ struct InnerCall {
 
   /// Whether a thread has k packs, and a team all columns in them.
   bool keeps_by(int k) const {
-    return plan.packs_per_thread == k && plan.team_size / plan.lanes * std::int64_t(k) >= layout.cols;
+    return plan.packs_per_thread == k && plan.team_size / plan.threads_per_row * std::int64_t(k) >= layout.cols;
   }
 
   template <bool keeps, int K>
@@ -447,9 +447,9 @@ struct InnerCall {
     constexpr int V          = pack<keeps>;
     constexpr bool is_packed = keeps_packed_inner(backend, x_bytes, sizeof(A), V, K, keeps);
     launch<max_threads_per_team>(exec, plan,
-                                 InnerLanes<op, V, K, keeps, is_packed, Math, Source, Sink>{
-                                     source, sink, math, layout.rows / layout.inner(), layout.inner(), layout.cols,
-                                     plan.lanes, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+                                 InnerLanes<op, V, K, keeps, is_packed, Params, Source, Output>{
+                                     source, output, params, layout.rows / layout.inner(), layout.inner(), layout.cols,
+                                     plan.threads_per_row, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 };
 
@@ -461,7 +461,7 @@ struct ViewCall {
   using A                          = common_accumulator_t<X, Y>;
   static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
   static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
-  using Math                       = RowMath<A, exp_accuracy_for<Y>>;
+  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
 
   /// Not inline, so that a file which finds it in the library compiles no kernel.
   static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
@@ -469,31 +469,31 @@ struct ViewCall {
 
  private:
   template <RowForm form, class Map>
-  static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
+  static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Params& params,
                         const X* in, Y* out) {
     using Source = MemoryRows<const X, form, Map>;
-    using Sink   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
+    using Output   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
     const Source source = Source{in, layout.x_col_stride, layout.x_map()}.evicted(plan.eviction);
-    const Sink sink     = [&] {
+    const Output output     = [&] {
       if constexpr (is_lse) {
-        return Sink{out, layout.y_map()};
+        return Output{out, layout.y_map()};
       } else {
-        return Sink{out, layout.y_col_stride, layout.y_map()};
+        return Output{out, layout.y_col_stride, layout.y_map()};
       }
     }();
-    return RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{exec, plan,        math,       source,
-                                                               sink, layout.rows, layout.cols};
+    return RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec, plan,        params,       source,
+                                                               output, layout.rows, layout.cols};
   }
 
-  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Math& math,
+  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Params& params,
                         const X* in, Y* out) {
     const int last = layout.n > 0 ? layout.n - 1 : 0;
     using Source   = InnerRows<const X>;
     const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map(),
                         LinePolicy(plan.eviction)};
-    const auto run_with = [&](const auto& sink) {
-      using Sink = std::remove_cvref_t<decltype(sink)>;
-      InnerCall<ExecutionSpace, op, Math, Source, Sink, y_bytes>{exec, plan, layout, math, source, sink}.run();
+    const auto run_with = [&](const auto& output) {
+      using Output = std::remove_cvref_t<decltype(output)>;
+      InnerCall<ExecutionSpace, op, Params, Source, Output, y_bytes>{exec, plan, layout, params, source, output}.run();
     };
     if constexpr (is_lse) {
       run_with(MemoryScalars<Y>{out, layout.y_map()});
@@ -507,13 +507,13 @@ template <class ExecutionSpace, RowOperator op, class X, class Y>
 void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
                                              const SoftmaxOptions& options, const void* x, void* y,
                                              WorkspaceView<ExecutionSpace>* own_workspace) {
-  const Math math(options.scale, options.masked_row);
+  const Params params(options.scale, options.masked_row);
   const X* in = static_cast<const X*>(x);
   Y* out      = static_cast<Y*>(y);
-  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, math, in, out);
+  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, params, in, out);
   with_form<backend, true>(plan.form, [&](auto form) {
     with_map<backend, op, X, form()>(layout.n, [&]<class Map>(std::type_identity<Map>) {
-      rows_call<form(), Map>(exec, plan, layout, math, in, out).run(own_workspace);
+      rows_call<form(), Map>(exec, plan, layout, params, in, out).run(own_workspace);
     });
   });
 }

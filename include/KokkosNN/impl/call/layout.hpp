@@ -53,7 +53,7 @@ struct RowLayout {
   std::int64_t extent[max_row_dims]   = {};
   std::int64_t x_stride[max_row_dims] = {};
   std::int64_t y_stride[max_row_dims] = {};
-  RowForm form                        = RowForm::any;
+  RowForm form                        = RowForm::strided;
   bool one_piece                      = false;  ///< as RowProblem has it
 
   /// The axis that inner_lanes runs its lanes over: the last one.
@@ -89,7 +89,7 @@ struct GradientLayout {
   int n                                      = 0;
   std::int64_t extent[max_row_dims]          = {};
   std::int64_t stride[tensors][max_row_dims] = {};
-  RowForm form                               = RowForm::any;  ///< of all of its tensors with columns
+  RowForm form                               = RowForm::strided;  ///< of all of its tensors with columns
   bool one_piece                             = false;         ///< as RowProblem has it, of dy too
 
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
@@ -124,7 +124,7 @@ struct CrossEntropyLayout {
   int n                                      = 0;
   std::int64_t extent[max_row_dims]          = {};
   std::int64_t stride[tensors][max_row_dims] = {};
-  RowForm form                               = RowForm::any;
+  RowForm form                               = RowForm::strided;
 
   KOKKOSNN_EXPORT RowMap map(int tensor) const;
 };
@@ -161,7 +161,7 @@ struct ShardLayout {
   int n                                          = 0;
   std::int64_t extent[max_row_dims]              = {};
   std::int64_t stride[max_tensors][max_row_dims] = {};
-  RowForm form                                   = RowForm::any;
+  RowForm form                                   = RowForm::strided;
 
   KOKKOSNN_EXPORT RowMap map(int tensor) const;
 };

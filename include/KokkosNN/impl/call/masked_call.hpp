@@ -187,8 +187,8 @@ class PreparedMask {
   }
 
   void reserve_workspace(const Exec& exec, const RowPlan& plan, WorkspaceView<Exec>& workspace) const {
-    using Math = typename MaskedCall<Exec, X, Y, false>::Math;  // the same with single elements
-    reserve_split_workspace<Math>(exec, plan, workspace);
+    using Params = typename MaskedCall<Exec, X, Y, false>::Params;  // the same with single elements
+    reserve_split_workspace<Params>(exec, plan, workspace);
   }
 
  private:

@@ -32,7 +32,7 @@ struct MaskedGradientCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Dx>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Dx), sizeof(A));
-  using Math                       = GradientMath<op, A, exp_accuracy_for<Dx>>;
+  using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using Elements                   = std::conditional_t<has_element_mask, GradientElements<X, A>, NoGradientElements>;
 
   /// What a call is made of, and where it finds it.
@@ -61,13 +61,13 @@ struct MaskedGradientCall {
   static void run_rows(const ExecutionSpace& exec, const Arguments& call,
                        WorkspaceView<ExecutionSpace>* own_workspace) {
     using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
-    using Sink   = MemoryRows<Dx, form>;
+    using Output   = MemoryRows<Dx, form>;
     const Source source{rows_of<form>(call.y, call, GradientLayout::x),
                         rows_of<form>(call.dy, call, GradientLayout::dy),
                         range_of(call.mask, call.layout, call.rows.cols), elements_of(call)};
-    const Math math(call.options.scale, call.options.masked_row);
-    RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{
-        exec, call.plan, math, source, rows_of<form>(call.dx, call, GradientLayout::dx), call.rows.rows, call.rows.cols}
+    const Params params(call.options.scale, call.options.masked_row);
+    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
+        exec, call.plan, params, source, rows_of<form>(call.dx, call, GradientLayout::dx), call.rows.rows, call.rows.cols}
         .run(own_workspace);
   }
 

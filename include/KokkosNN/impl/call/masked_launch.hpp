@@ -27,8 +27,8 @@ constexpr int masked_x_bytes() {
 }
 
 /// The half of a mask that rules out columns by their numbers.
-inline ColumnRange range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
-  ColumnRange range;
+inline AllowedColumns range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
+  AllowedColumns range;
   range.cols               = cols;
   range.has_diagonals      = layout.has_diagonals;
   range.low                = layout.low;
@@ -51,7 +51,7 @@ struct MaskedCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = common_accumulator_t<X, Y>;
   static constexpr int V           = pack_size(backend, masked_x_bytes<X, Y, has_element_mask>(), sizeof(Y), sizeof(A));
-  using Math                       = RowMath<A, exp_accuracy_for<Y>>;
+  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using Elements                   = std::conditional_t<has_element_mask, ElementMask<X, A>, NoElementMask>;
 
   /// What a call is made of, and where it finds it.
@@ -74,14 +74,14 @@ struct MaskedCall {
                        WorkspaceView<ExecutionSpace>* own_workspace) {
     const RowLayout& rows = call.rows;
     using Source          = MaskedRows<const X, form, A, Elements>;
-    using Sink            = MemoryRows<Y, form>;
+    using Output            = MemoryRows<Y, form>;
     const Source source{{call.x, rows.x_col_stride, rows.x_map()},
                         range_of(call.mask, call.layout, rows.cols),
                         sinks_of(call),
                         elements_of(call)};
-    const Sink sink{call.y, rows.y_col_stride, rows.y_map()};
-    const Math math(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
-    RowsCall<ExecutionSpace, op, Math, Source, Sink, V>{exec, call.plan, math, source, sink, rows.rows, rows.cols}.run(
+    const Output output{call.y, rows.y_col_stride, rows.y_map()};
+    const Params params(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
+    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec, call.plan, params, source, output, rows.rows, rows.cols}.run(
         own_workspace);
   }
 

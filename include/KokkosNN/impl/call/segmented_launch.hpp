@@ -122,7 +122,7 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   constexpr int at_once_long  = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), false);
   const bool has_long         = plan.has_long_rows;
   const std::int64_t capacity = has_long ? List::capacity_for(plan.chunks.elements * plan.heads, plan.warp_elements) : 0;
-  const WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes> counter(exec, has_long ? sizeof(std::int64_t) : 0);
+  const WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words> counter(exec, has_long ? sizeof(std::int64_t) : 0);
   const WorkspaceLease<ExecutionSpace, WorkspaceUse::states> memory(exec, has_long ? List::bytes(capacity) : 0);
   List list{};
   if (has_long) list = List::in(reinterpret_cast<std::int64_t*>(counter.data()), memory.data(), capacity);
@@ -198,9 +198,9 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 struct SegmentedCall {
   static_assert(!is_gradient(op));
-  using Math = RowMath<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
+  using Params = SoftmaxParams<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
   template <int known_stride>
-  using Operation = SegmentedForward<op, Math, X, Y, backend_of<ExecutionSpace>(), known_stride>;
+  using Operation = SegmentedForward<op, Params, X, Y, backend_of<ExecutionSpace>(), known_stride>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
@@ -208,10 +208,10 @@ struct SegmentedCall {
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
-  const Math math(arguments.scale, arguments.masked_row);
+  const Params params(arguments.scale, arguments.masked_row);
   const auto x         = SegmentedArguments::values<const X>(arguments.tensors.x);
   const auto y         = SegmentedArguments::values<Y>(arguments.tensors.y);
-  const auto operation = [&](auto stride) { return Operation<stride.value>{math, x, y}; };
+  const auto operation = [&](auto stride) { return Operation<stride.value>{params, x, y}; };
   run_segmented(exec, op, element_type<X>(), operation, arguments);
 }
 
@@ -219,9 +219,9 @@ void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, co
 template <class ExecutionSpace, RowOperator op, class T>
 struct SegmentedGradientCall {
   static_assert(row_tensors(op) == 2);
-  using Math = GradientMath<op, accumulator_t<T>, exp_accuracy_for<T>>;
+  using Params = GradientParams<op, accumulator_t<T>, exp_accuracy_for<T>>;
   template <int known_stride>
-  using Operation = SegmentedBackward<op, Math, T, backend_of<ExecutionSpace>(), known_stride>;
+  using Operation = SegmentedBackward<op, Params, T, backend_of<ExecutionSpace>(), known_stride>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
@@ -230,11 +230,11 @@ struct SegmentedGradientCall {
 template <class ExecutionSpace, RowOperator op, class T>
 void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec,
                                                        const SegmentedArguments& arguments) {
-  const Math math(arguments.scale, arguments.masked_row);
+  const Params params(arguments.scale, arguments.masked_row);
   const auto y         = SegmentedArguments::values<const T>(arguments.tensors.x);
   const auto dy        = SegmentedArguments::values<const T>(arguments.tensors.dy);
   const auto dx        = SegmentedArguments::values<T>(arguments.tensors.y);
-  const auto operation = [&](auto stride) { return Operation<stride.value>{math, y, dy, dx}; };
+  const auto operation = [&](auto stride) { return Operation<stride.value>{params, y, dy, dx}; };
   run_segmented(exec, op, element_type<T>(), operation, arguments);
 }
 

@@ -43,9 +43,9 @@ std::uintptr_t workspace_key([[maybe_unused]] const ExecutionSpace& exec) {
   }
 }
 
-/// What a workspace is for: counters and mailboxes are zero between calls, parts' states and sums are whatever the last
+/// What a workspace is for: counters and status words are zero between calls, parts' states and sums are whatever the last
 /// call left.
-enum class WorkspaceUse { mailboxes, states, sums };
+enum class WorkspaceUse { status_words, states, sums };
 
 /// Held while a hook is added: Kokkos has one list of them, pools are many.
 inline std::mutex finalize_hooks_mutex;
@@ -128,7 +128,7 @@ class WorkspaceLease {
     }
   }
 
-  /// A call that fails between its kernels may leave mailboxes that are not empty, so its workspace is freed.
+  /// A call that fails between its kernels may leave status words that are not empty, so its workspace is freed.
   ~WorkspaceLease() {
     const bool is_pooled = m_memory.data() != nullptr && !m_owner.owns_lock();
     if (is_pooled && std::uncaught_exceptions() == m_exceptions) Pool::get().give_back(m_key, std::move(m_memory));

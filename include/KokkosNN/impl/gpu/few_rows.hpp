@@ -17,30 +17,30 @@ namespace KokkosNN::Impl {
 /// what row_in_team does, but nothing that is there for other rows. A team has one row, no more and no less, and all of
 /// its threads have a part of it. 64 x 1024 f32 in a graph on an H200: 1.83 us, by row_in_team 2.12, a copy by as many
 /// Kokkos teams 1.59.
-template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct FewRows {
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Finisher = Finish<op>;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<op>;
 
   Source source;
-  Sink sink;
+  Output output;
   std::int64_t cols;
-  Math math;
+  Params params;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
     const auto input = source.row(team.league_rank());
     const auto part  = RowPart::whole<V>(input, cols, group.rank);
-    Storage storage(nullptr, group);
-    const State all = storage.reduce(input, part, math, JoinOfTeam<Member>{team, group.rank, group.warps()});
+    Placement placement(nullptr, group);
+    const State all = placement.reduce(input, part, params, JoinOfTeam<Member>{team, group.rank, group.warps()});
 
-    if constexpr (Finisher::one_value_a_row) {
-      if (group.rank == 0) sink.store(Finisher::value(math, all), team.league_rank());
+    if constexpr (OpEpilogue::one_value_a_row) {
+      if (group.rank == 0) output.store(OpEpilogue::value(params, all), team.league_rank());
     } else {
-      using FinishRow = typename Finisher::template Row<Math, A>;
-      storage.write(input, sink.row(team.league_rank()), part, math, FinishRow(math, all));
+      using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
+      placement.write(input, output.row(team.league_rank()), part, params, RowEpilogue(params, all));
     }
   }
 };

@@ -47,7 +47,7 @@ struct HeldColumn {
   HeldPack<T, V> pack[K];
 
   /// Of positions first, first + step, ...
-  KOKKOS_INLINE_FUNCTION void load(const InnerColumn<const T, V>& column, const Window& window, std::int64_t first,
+  KOKKOS_INLINE_FUNCTION void load(const InnerColumn<const T, V>& column, const TileBounds& window, std::int64_t first,
                                    int step, std::int64_t cols) {
     const bool whole = column.whole_packs && window.template has_pack<V>(0);
     KOKKOSNN_IMPL_UNROLL
@@ -64,16 +64,16 @@ struct HeldColumn {
   }
 };
 
-template <RowOperator op, int V, int K, class Math, class Source, class Sink>
+template <RowOperator op, int V, int K, class Params, class Source, class Output>
 struct GradientInnerLanes {
-  using A         = typename Math::accumulator;
-  using State     = typename Math::State;
-  using T         = typename Sink::value_type;
-  using FinishRow = typename Finish<op>::template Row<Math, A>;
+  using A         = typename Params::accumulator;
+  using State     = typename Params::State;
+  using T         = typename Output::value_type;
+  using RowEpilogue = typename Epilogue<op>::template Row<Params, A>;
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   std::int64_t outer;
   std::int64_t inner;
   std::int64_t cols;
@@ -94,7 +94,7 @@ struct GradientInnerLanes {
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
                                        std::int64_t inner_begin, void* slots) const {
     const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
-    const Window window  = {inner - i < V ? static_cast<int>(inner - i) : V};
+    const TileBounds window  = {inner - i < V ? static_cast<int>(inner - i) : V};
     if constexpr (is_joined<State>) {
       do_pairs(team, o, i, window, place, slots);
     } else {
@@ -103,7 +103,7 @@ struct GradientInnerLanes {
   }
 
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_pairs(const Member& team, std::int64_t o, std::int64_t i, const Window& window,
+  KOKKOS_INLINE_FUNCTION void do_pairs(const Member& team, std::int64_t o, std::int64_t i, const TileBounds& window,
                                        const InnerPlace& place, void* slots) const {
     const auto y            = source.y.template column<V>(o, i);
     const auto dy           = source.dy.template column<V>(o, i);
@@ -115,31 +115,31 @@ struct GradientInnerLanes {
       dy_held.load(dy, window, first, place.depth, cols);
     };
 
-    auto running = filled<RunningTerms<Math>, V>(RunningTerms<Math>{});
+    auto running = filled<RunningTerms<Params>, V>(RunningTerms<Params>{});
     std::int64_t end = 0;  // of what was read
     for (; end < cols; end += step) {
       load(end + place.first);
-      const auto sums = sums_of_held<Math, V>(y_held.pack, dy_held.pack);
-      for (int v = 0; v < V; ++v) running[v] = running[v] + RunningTerms<Math>(sums.lane(v));
+      const auto sums = sums_of_held<Params, V>(y_held.pack, dy_held.pack);
+      for (int v = 0; v < V; ++v) running[v] = running[v] + RunningTerms<Params>(sums.lane(v));
     }
-    Pack<typename Math::wide_sum, V> own;
-    for (int v = 0; v < V; ++v) own[v] = static_cast<typename Math::wide_sum>(running[v]);
+    Pack<typename Params::wide_sum, V> own;
+    for (int v = 0; v < V; ++v) own[v] = static_cast<typename Params::wide_sum>(running[v]);
     if (place.speakers() > 1) team.team_barrier();  // the slots may still be read
     const auto all = join_inner(team, place, own, static_cast<decltype(own)*>(slots), SumJoin{});
 
-    FinishRow finish[V];
-    for (int v = 0; v < V; ++v) finish[v] = FinishRow(math, State{all[v]});
-    const auto output = sink.template column<V>(o, i);
+    RowEpilogue epilogue[V];
+    for (int v = 0; v < V; ++v) epilogue[v] = RowEpilogue(params, State{all[v]});
+    const auto out = output.template column<V>(o, i);
     // Backward: what was read last is still held, and what was read before that may be in a cache.
     const std::int64_t last = end - step;
     for (std::int64_t c = last; c >= 0; c -= step) {
       if (c < last) load(c + place.first);
-      store(output, window, c + place.first, place.depth, [&](int k) {
+      store(out, window, c + place.first, place.depth, [&](int k) {
         Pack<T, V> result;
-        y_held.pack[k].show_again(math.zero, [&](const auto& value) {
-          dy_held.pack[k].show_again(math.zero, [&](const auto& gradient) {
+        y_held.pack[k].show_again(params.zero, [&](const auto& value) {
+          dy_held.pack[k].show_again(params.zero, [&](const auto& gradient) {
             for (int v = 0; v < V; ++v) {
-              result[v] = static_cast<T>(finish[v](math, static_cast<A>(value[v]), static_cast<A>(gradient[v])));
+              result[v] = static_cast<T>(epilogue[v](params, static_cast<A>(value[v]), static_cast<A>(gradient[v])));
             }
           });
         });
@@ -148,21 +148,21 @@ struct GradientInnerLanes {
     }
   }
 
-  KOKKOS_INLINE_FUNCTION void do_scalars(std::int64_t o, std::int64_t i, const Window& window,
+  KOKKOS_INLINE_FUNCTION void do_scalars(std::int64_t o, std::int64_t i, const TileBounds& window,
                                          const InnerPlace& place) const {
-    FinishRow finish[V];
+    RowEpilogue epilogue[V];
     for (int v = 0; v < V; ++v) {
-      finish[v] = FinishRow(math, source.template scalars<A>(o * inner + (v < window.end ? i + v : 0)));
+      epilogue[v] = RowEpilogue(params, source.template scalars<A>(o * inner + (v < window.end ? i + v : 0)));
     }
     const auto x      = source.x.template column<V>(o, i);
-    const auto output = sink.template column<V>(o, i);
+    const auto out = output.template column<V>(o, i);
     for (std::int64_t first = place.first; first < cols; first += std::int64_t(K) * place.depth) {
       HeldColumn<std::remove_const_t<typename decltype(source.x)::value_type>, V, K> held;
       held.load(x, window, first, place.depth, cols);
-      store(output, window, first, place.depth, [&](int k) {
+      store(out, window, first, place.depth, [&](int k) {
         Pack<T, V> result;
         held.pack[k].show([&](const auto& value) {
-          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(finish[v](math, static_cast<A>(value[v])));
+          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(epilogue[v](params, static_cast<A>(value[v])));
         });
         return result;
       });
@@ -170,13 +170,13 @@ struct GradientInnerLanes {
   }
 
   /// Stores the packs of positions first, first + step, ..., result(k) being the k-th.
-  template <class Output, class Result>
-  KOKKOS_INLINE_FUNCTION void store(const Output& output, const Window& window, std::int64_t first, int step,
+  template <class OutputRow, class Result>
+  KOKKOS_INLINE_FUNCTION void store(const OutputRow& out, const TileBounds& window, std::int64_t first, int step,
                                     const Result& result) const {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       const std::int64_t c = anew(first + k * std::int64_t(step));
-      if (c < cols) output.at(c).template store_pack<V>(result(k), 0, window);
+      if (c < cols) out.at(c).template store_pack<V>(result(k), 0, window);
     }
   }
 };

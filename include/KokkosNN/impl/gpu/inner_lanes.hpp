@@ -20,8 +20,8 @@ namespace KokkosNN::Impl {
 /// The pack of neighbouring rows at one column. Its loads fill lines: a slab of few lanes is narrower than one
 /// (LayoutLeft 65536 x 1024 f32, 64 bytes wide, copied so: 0.82 of copy, without 0.75).
 template <class T>
-struct InnerStretch : MemoryStretch<T, RowForm::any> {
-  using Base = MemoryStretch<T, RowForm::any>;
+struct InnerColumns : MemoryColumns<T, RowForm::strided> {
+  using Base = MemoryColumns<T, RowForm::strided>;
   using typename Base::value_type;
 
   template <int V>
@@ -51,7 +51,7 @@ struct InnerColumn {
   bool whole_packs;
   LinePolicy policy;
 
-  KOKKOS_INLINE_FUNCTION InnerStretch<T> at(std::int64_t c) const {
+  KOKKOS_INLINE_FUNCTION InnerColumns<T> at(std::int64_t c) const {
     return {{base + c * col_stride, inner_stride, whole_packs, policy}};
   }
 };
@@ -90,7 +90,7 @@ struct InnerPlace {
   KOKKOS_INLINE_FUNCTION static InnerPlace of(const Member& team, int lanes) {
     const int shift = log2_of(lanes);
     return {lanes, team.team_rank() & (lanes - 1), team.team_rank() >> shift, team.team_size() >> shift,
-            native_lanes() > lanes ? log2_of(native_lanes()) - shift : 0};
+            warp_width() > lanes ? log2_of(warp_width()) - shift : 0};
   }
 
   /// Positions of the reduced axis that the lanes of one warp have at a time.
@@ -118,7 +118,7 @@ KOKKOS_INLINE_FUNCTION void for_inner_blocks(const Member& team, std::int64_t ou
 template <class Member, class X, int V, class Join>
 KOKKOS_INLINE_FUNCTION Pack<X, V> join_inner(const Member& team, const InnerPlace& place, Pack<X, V> pack,
                                              Pack<X, V>* slots, const Join& join_values) {
-  for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], place.lanes, native_lanes(), join_values);
+  for (int v = 0; v < V; ++v) pack[v] = reduce_lanes(pack[v], place.lanes, warp_width(), join_values);
   const int n = place.speakers();
   if (n == 1) return pack;
   if (place.speaks()) slots[place.speaker() * place.lanes + place.lane] = pack;
@@ -132,12 +132,12 @@ KOKKOS_INLINE_FUNCTION Pack<X, V> join_inner(const Member& team, const InnerPlac
 }
 
 /// One pack of rows: what RowState is to one row.
-template <class Math, int V>
+template <class Params, int V>
 struct PackState {
-  Pack<typename Math::accumulator, V> reference;
-  Pack<typename Math::wide_sum, V> sum;
+  Pack<typename Params::accumulator, V> reference;
+  Pack<typename Params::wide_sum, V> sum;
 
-  KOKKOS_INLINE_FUNCTION typename Math::State of(int v) const { return {reference[v], sum[v]}; }
+  KOKKOS_INLINE_FUNCTION typename Params::State of(int v) const { return {reference[v], sum[v]}; }
 };
 
 /// K packs of a thread, in the accumulator type.
@@ -150,8 +150,8 @@ struct WideColumn {
     widen(pack[k], raw);
   }
   /// A pack that surely lies in the tensor.
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void load_inner(int k, const Stretch& at) {
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load_inner(int k, const Columns& at) {
     hold(k, at.template load_inner_pack<V>(0));
   }
   KOKKOS_INLINE_FUNCTION void apply_sign(A sign) { Impl::apply_sign(pack, sign); }
@@ -179,8 +179,8 @@ struct PackedColumn {
     tile.word[k] = words_of(raw);
     for (int w = 0; w < V / 2; ++w) tile.word[k][w] = opaque(tile.word[k][w]);
   }
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void load_inner(int k, const Stretch& at) {
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load_inner(int k, const Columns& at) {
     tile.word[k] = at.template load_inner_words<V>(0);
   }
   KOKKOS_INLINE_FUNCTION void apply_sign(A sign) {
@@ -210,16 +210,16 @@ struct PackedColumn {
 
 /// `keeps`: the K packs of each thread hold all columns, in registers. Otherwise columns are read twice. `is_packed`:
 /// they stay as they were loaded.
-template <RowOperator op, int V, int K, bool keeps, bool is_packed, class Math, class Source, class Sink>
+template <RowOperator op, int V, int K, bool keeps, bool is_packed, class Params, class Source, class Output>
 struct InnerLanes {
-  using A        = typename Math::accumulator;
-  using W        = typename Math::wide_sum;
-  using Finisher = Finish<op>;
+  using A        = typename Params::accumulator;
+  using W        = typename Params::wide_sum;
+  using OpEpilogue = Epilogue<op>;
   using T        = typename Source::value_type;
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   std::int64_t outer;
   std::int64_t inner;
   std::int64_t cols;
@@ -242,7 +242,7 @@ struct InnerLanes {
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
                                        std::int64_t inner_begin, void* slots) const {
     const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
-    const Window window  = {inner - i < V ? static_cast<int>(inner - i) : V};
+    const TileBounds window  = {inner - i < V ? static_cast<int>(inner - i) : V};
     const auto input     = source.template column<V>(o, i);
 
     // Two sets of slots: whoever writes one again has passed the barrier behind the other. A single speaker has none.
@@ -250,13 +250,13 @@ struct InnerLanes {
     auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + (slots == nullptr ? 0 : place.speakers() * lanes));
     Column column;
     std::int64_t end = 0;  // of what was read
-    PackState<Math, V> all;
+    PackState<Params, V> all;
     if constexpr (keeps) {
       load(column, input, window, place, 0);
       all.reference = join_inner(team, place, references_of(column), maxima, MaxJoin{});
       all.sum       = join_inner(team, place, sum_of_exponentials(column, all.reference), sums, SumJoin{});
     } else {
-      RunningSum<Math> running[V];
+      RunningSum<Params> running[V];
       for (; end < cols; end += reach(place)) {
         load(column, input, window, place, end);
         add(column, running);
@@ -264,23 +264,23 @@ struct InnerLanes {
       Pack<A, V> own;
       for (int v = 0; v < V; ++v) own[v] = running[v].reference;
       all.reference = join_inner(team, place, own, maxima, MaxJoin{});
-      for (int v = 0; v < V; ++v) all.sum[v] = rescaled(math, running[v].state().sum, own[v], all.reference[v]);
+      for (int v = 0; v < V; ++v) all.sum[v] = rescaled(params, running[v].state().sum, own[v], all.reference[v]);
       all.sum = join_inner(team, place, all.sum, sums, SumJoin{});
     }
 
-    if constexpr (Finisher::one_value_a_row) {
+    if constexpr (OpEpilogue::one_value_a_row) {
       for (int v = 0; v < V && place.first == 0; ++v) {
-        if (v < window.end) sink.store(Finisher::value(math, all.of(v)), o * inner + i + v);
+        if (v < window.end) output.store(OpEpilogue::value(params, all.of(v)), o * inner + i + v);
       }
     } else {
-      write(column, input, sink.template column<V>(o, i), window, place, end, all);
+      write(column, input, output.template column<V>(o, i), window, place, end, all);
     }
   }
 
   /// f(where the pack is, whether it is in the tensor, k) for K positions of the reduced axis from c on. One address
   /// after the other: nvcc would compute all of them ahead, and spill.
   template <class Side, class F>
-  KOKKOS_INLINE_FUNCTION void for_places(const Side& side, const Window& window, const InnerPlace& place,
+  KOKKOS_INLINE_FUNCTION void for_places(const Side& side, const TileBounds& window, const InnerPlace& place,
                                          std::int64_t c, const F& f) const {
     auto at                 = side.at(c + place.first);
     const std::int64_t step = side.col_stride * place.depth;
@@ -309,7 +309,7 @@ struct InnerLanes {
   }
 
   /// Whether all places from c on are in the tensor, for all lanes of a warp but for those past the inner axis.
-  KOKKOS_INLINE_FUNCTION bool has_all_places(const Window& window, const InnerPlace& place, std::int64_t c) const {
+  KOKKOS_INLINE_FUNCTION bool has_all_places(const TileBounds& window, const InnerPlace& place, std::int64_t c) const {
     const int last = (place.first | (place.warp_depth() - 1)) + (K - 1) * place.depth;
     return window.end > 0 && c + last < cols;
   }
@@ -319,15 +319,15 @@ struct InnerLanes {
 
   /// Whether this lane's packs are moved at once; single elements always are.
   template <class Side>
-  KOKKOS_INLINE_FUNCTION static bool moves_whole(const Side& side, const Window& window) {
+  KOKKOS_INLINE_FUNCTION static bool moves_whole(const Side& side, const TileBounds& window) {
     return V == 1 || (side.whole_packs && window.template has_pack<V>(0));
   }
 
   /// K packs at positions c, c + depth, ... of the reduced axis.
   template <class Input>
-  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const Window& window, const InnerPlace& place,
+  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const TileBounds& window, const InnerPlace& place,
                                    std::int64_t c) const {
-    const T pad = math.template pad<T>();
+    const T pad = params.template pad<T>();
     if (moves_whole(input, window) && has_all_places(window, place, c)) {
       for_all_places(input, place, c, [&](const auto& at, int k) { column.load_inner(k, at); });
     } else if (moves_whole(input, window)) {
@@ -337,10 +337,10 @@ struct InnerLanes {
       });
     } else {
       for_places(input, window, place, c, [&](const auto& at, bool is_column, int k) {
-        column.hold(k, at.template load_pack<V>(0, is_column ? window : Window{0}, pad));
+        column.hold(k, at.template load_pack<V>(0, is_column ? window : TileBounds{0}, pad));
       });
     }
-    column.apply_sign(math.sign);
+    column.apply_sign(params.sign);
   }
 
   KOKKOS_INLINE_FUNCTION static Pack<A, V> max_of(Column& column) {
@@ -352,28 +352,28 @@ struct InnerLanes {
 
   KOKKOS_INLINE_FUNCTION Pack<A, V> references_of(Column& column) const {
     Pack<A, V> reference = max_of(column);
-    for (int v = 0; v < V; ++v) reference[v] = math.exp.reference_of(reference[v]);
+    for (int v = 0; v < V; ++v) reference[v] = params.exp.reference_of(reference[v]);
     return reference;
   }
 
   /// Leaves the exponentials in the column where the operator wants them.
   KOKKOS_INLINE_FUNCTION Pack<W, V> sum_of_exponentials(Column& column, const Pack<A, V>& references) const {
     ExpReference<A> reference[V];
-    for (int v = 0; v < V; ++v) reference[v] = math.exp.at(finite_reference(references[v]));
+    for (int v = 0; v < V; ++v) reference[v] = params.exp.at(finite_reference(references[v]));
     find_infinities(column, reference);
-    return exponentials < Finisher::keeps_exponentials && !is_packed > (column, reference);
+    return exponentials < OpEpilogue::keeps_exponentials && !is_packed > (column, reference);
   }
 
   /// Rows side by side for which `is_infinite` asks: zeros, whose exponentials are 1, in the place of numbers. (A
   /// sum of its own beside those of other rows would be spilled.)
   KOKKOS_INLINE_FUNCTION void find_infinities([[maybe_unused]] Column& column,
                                               [[maybe_unused]] ExpReference<A> (&reference)[V]) const {
-    if constexpr (finds_infinity<sum_for<op>, Math>) {
+    if constexpr (finds_infinity<sum_for<op>, Params>) {
       bool any = false;
-      for (int v = 0; v < V; ++v) any |= is_infinite<sum_for<op>, Math>(reference[v]);
+      for (int v = 0; v < V; ++v) any |= is_infinite<sum_for<op>, Params>(reference[v]);
       if (!any) return;
       for (int v = 0; v < V; ++v) {
-        if (!is_infinite<sum_for<op>, Math>(reference[v])) continue;
+        if (!is_infinite<sum_for<op>, Params>(reference[v])) continue;
         column.make_zeros_of_numbers(v);
         reference[v].base = A(0);
       }
@@ -381,13 +381,13 @@ struct InnerLanes {
   }
 
   KOKKOS_INLINE_FUNCTION A exponential(A x, const ExpReference<A>& reference) const {
-    return math.exp.template term_of_difference<sum_for<op>>(x - reference.base, reference);
+    return params.exp.template term_of_difference<sum_for<op>>(x - reference.base, reference);
   }
 
   template <bool keep>
   KOKKOS_INLINE_FUNCTION Pack<W, V> exponentials(Column& column, const ExpReference<A> (&reference)[V]) const {
     static_assert(K % 2 == 0 && exponentials_at_once >= 2);
-    ExponentialSums<Math, V> sums;
+    ExponentialSums<Params, V> sums;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
       auto&& first  = column.template get<1>(k);
@@ -407,50 +407,50 @@ struct InnerLanes {
     return total;
   }
 
-  KOKKOS_INLINE_FUNCTION void add(Column& column, RunningSum<Math> (&running)[V]) const {
+  KOKKOS_INLINE_FUNCTION void add(Column& column, RunningSum<Params> (&running)[V]) const {
     const Pack<A, V> max = max_of(column);
     ExpReference<A> reference[V];
-    for (int v = 0; v < V; ++v) reference[v] = running[v].raise(math, max[v]);
+    for (int v = 0; v < V; ++v) reference[v] = running[v].raise(params, max[v]);
     find_infinities(column, reference);
     const Pack<W, V> total = exponentials<false>(column, reference);
     for (int v = 0; v < V; ++v) running[v].add(total[v]);
   }
 
-  template <class Input, class Output>
-  KOKKOS_INLINE_FUNCTION void write(Column& column, const Input& input, const Output& output, const Window& window,
-                                    const InnerPlace& place, std::int64_t end, const PackState<Math, V>& all) const {
-    typename Finisher::template Row<Math, A> finish[V];
-    for (int v = 0; v < V; ++v) finish[v] = {math, all.reference[v], all.of(v)};
+  template <class Input, class OutputRow>
+  KOKKOS_INLINE_FUNCTION void write(Column& column, const Input& input, const OutputRow& out, const TileBounds& window,
+                                    const InnerPlace& place, std::int64_t end, const PackState<Params, V>& all) const {
+    typename OpEpilogue::template Row<Params, A> epilogue[V];
+    for (int v = 0; v < V; ++v) epilogue[v] = {params, all.reference[v], all.of(v)};
     if constexpr (keeps && is_packed) {
-      store(column, output, window, place, 0, [&](A x, int v) { return finish[v].from_input(math, x); });
+      store(column, out, window, place, 0, [&](A x, int v) { return epilogue[v].from_input(params, x); });
     } else if constexpr (keeps) {
-      store(column, output, window, place, 0, [&](A kept, int v) { return finish[v](math, kept); });
+      store(column, out, window, place, 0, [&](A kept, int v) { return epilogue[v](params, kept); });
     } else {
       // Backward: the column still holds what was read last, and a cache what was read before that.
       const std::int64_t last = end - reach(place);
       for (std::int64_t c = last; c >= 0; c -= reach(place)) {
         if (c < last) load(column, input, window, place, c);
-        store(column, output, window, place, c, [&](A x, int v) { return finish[v].from_input(math, x); });
+        store(column, out, window, place, c, [&](A x, int v) { return epilogue[v].from_input(params, x); });
       }
     }
   }
 
-  template <class Output, class F>
-  KOKKOS_INLINE_FUNCTION void store(Column& column, const Output& output, const Window& window, const InnerPlace& place,
+  template <class OutputRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(Column& column, const OutputRow& out, const TileBounds& window, const InnerPlace& place,
                                     std::int64_t c, const F& value) const {
-    using Y         = typename Sink::value_type;
+    using Y         = typename Output::value_type;
     const auto pack = [&](int k) {
       auto&& x = column.template get<2>(k);
       Pack<Y, V> y;
       for (int v = 0; v < V; ++v) y[v] = static_cast<Y>(value(x[v], v));
       return y;
     };
-    const bool whole = moves_whole(output, window);
+    const bool whole = moves_whole(out, window);
     if (whole && has_all_places(window, place, c)) {
-      for_all_places(output, place, c, [&](const auto& at, int k) { at.store_whole_pack(pack(k), 0); });
+      for_all_places(out, place, c, [&](const auto& at, int k) { at.store_whole_pack(pack(k), 0); });
       return;
     }
-    for_places(output, window, place, c, [&](const auto& at, bool is_column, int k) {
+    for_places(out, window, place, c, [&](const auto& at, bool is_column, int k) {
       if (!is_column) return;
       if (opaque(int(whole)) != 0) {  // or nvcc would compare for all k ahead of the branch above
         at.store_whole_pack(pack(k), 0);

@@ -36,7 +36,7 @@ struct Strided {
     KOKKOS_INLINE_FUNCTION void next() { at += step; }
   };
 
-  KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const {
+  KOKKOS_INLINE_FUNCTION Walk positions(std::int64_t first, int step) const {
     return {data + first * stride, step * stride};
   }
 };
@@ -55,7 +55,7 @@ struct AnyLabels {
     KOKKOS_INLINE_FUNCTION void next() { at += step; }
   };
 
-  KOKKOS_INLINE_FUNCTION Walk walk(std::int64_t first, int step) const { return {labels, first, step}; }
+  KOKKOS_INLINE_FUNCTION Walk positions(std::int64_t first, int step) const { return {labels, first, step}; }
 };
 
 /// f(the labels, as Strided if they can be). It is to ask for classes only, which no negative number is, whatever it
@@ -150,13 +150,13 @@ struct SumInOrder {
   KOKKOS_INLINE_FUNCTION auto sum_at_a_time(int rank, std::int64_t first, std::int64_t end) const {
     const std::int64_t behind = end - first - rank;
     const int left            = behind < most_at_a_time ? static_cast<int>(behind) : most_at_a_time;
-    auto walk                 = term.walk(first + rank, team_size);
-    decltype(walk.load()) loaded[terms_at_a_time];
+    auto positions                 = term.positions(first + rank, team_size);
+    decltype(positions.load()) loaded[terms_at_a_time];
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < terms_at_a_time; ++k) {
       loaded[k] = Term::nothing;
-      if (k * team_size < left) loaded[k] = walk.load();
-      walk.next();
+      if (k * team_size < left) loaded[k] = positions.load();
+      positions.next();
     }
     decltype(term.value(loaded[0])) sum = 0;
     KOKKOSNN_IMPL_UNROLL
@@ -287,7 +287,7 @@ struct LossSums {
   static void sum(const ExecutionSpace& exec, const char* function, const char* what, const Term& term, std::int64_t n,
                   double* parts, const Result& result) {
     const std::int64_t teams = teams_for(n);
-    const WorkspaceLease<ExecutionSpace, WorkspaceUse::mailboxes> counter(exec, teams > 1 ? sizeof(std::int64_t) : 0);
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words> counter(exec, teams > 1 ? sizeof(std::int64_t) : 0);
     int* const done = reinterpret_cast<int*>(counter.data());
     using Bounds    = Kokkos::LaunchBounds<max_threads_per_team, 1>;
     const Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams), team_size, 1);

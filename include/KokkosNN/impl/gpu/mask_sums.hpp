@@ -33,7 +33,7 @@ struct MaskTerms {
     const Y* y;
     const D* dy;
     const std::uint8_t* keep;
-    Span allowed;
+    ColumnRange allowed;
     const MaskSums& at;
 
     KOKKOS_INLINE_FUNCTION bool allows(std::int64_t column) const {
@@ -49,7 +49,7 @@ struct MaskTerms {
   };
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t k, std::int64_t r) const {
-    Span allowed{0, at.cols};
+    ColumnRange allowed{0, at.cols};
     if (at.has_diagonals) {
       const std::int64_t q = at.query(k, r);
       if (q + at.low > 0) allowed.begin = q + at.low;
@@ -77,7 +77,7 @@ struct TeamSum {
     mine = reduce_lanes(mine, 1, group.lanes(), SumJoin{});
     if (group.warps() == 1) return mine;
     team.team_barrier();  // the last sum has been read
-    if (group.rank % native_lanes() == 0) slots[group.rank / native_lanes()] = mine;
+    if (group.rank % warp_width() == 0) slots[group.rank / warp_width()] = mine;
     team.team_barrier();
     double sum = 0;
     for (int w = 0; w < group.warps(); ++w) sum += slots[w];

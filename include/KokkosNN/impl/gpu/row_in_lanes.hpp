@@ -16,17 +16,17 @@ namespace KokkosNN::Impl {
 /// vector_lanes of a GPU: what row_in_team does for rows that a warp has alone or several of, but nothing that is there
 /// for others. All threads of a row are relative to one reference, nobody waits for another warp, and a team has one
 /// turn. In rows so short the instructions around the elements are as many as those for them.
-template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct RowInLanes {
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Finisher = Finish<op>;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<op>;
 
   // Small, see `most_argument_bytes`.
   Source source;
-  Sink sink;
+  Output output;
   std::int64_t rows;
-  Math math;
+  Params params;
   int cols;
   int lanes;              // threads of a row, a power of two
   int lane_bits;          // its logarithm
@@ -42,19 +42,19 @@ struct RowInLanes {
     const std::int64_t row = is_row ? mine : 0;
     const RowGroup group{thread & (lanes - 1), lanes, 0};
     const auto input  = source.row(row);
-    const auto output = output_row<Finisher>(sink, row);  // found ahead of the loads, while registers are free
+    const auto out = output_row<OpEpilogue>(output, row);  // found ahead of the loads, while registers are free
     const auto part   = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
 
-    Storage storage(nullptr, group);
-    const State all = storage.reduce(input, part, math, lanes);
+    Placement placement(nullptr, group);
+    const State all = placement.reduce(input, part, params, lanes);
     prefetch_later_rows(team, source, first, prefetching_teams);
     if (!is_row) return;
 
-    if constexpr (Finisher::one_value_a_row) {
-      if (group.rank == 0) sink.store(Finisher::value(math, all), output);
+    if constexpr (OpEpilogue::one_value_a_row) {
+      if (group.rank == 0) output.store(OpEpilogue::value(params, all), out);
     } else {
-      using FinishRow = typename Finisher::template Row<Math, A>;
-      storage.write(input, output, part, math, finish_short_row<FinishRow>(math, all));
+      using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
+      placement.write(input, out, part, params, short_row_epilogue<RowEpilogue>(params, all));
     }
   }
 };

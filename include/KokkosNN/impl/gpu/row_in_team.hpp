@@ -16,45 +16,45 @@
 #include <cstdint>
 
 // vector_lanes, team_registers, team_scratch, team_online: a row belongs to a group of threads of one team. One kernel;
-// what differs is where the group keeps the row, the Storage:
+// what differs is where the group keeps the row, the Placement:
 //
-//   storage.reduce(row, part, math, lanes)        -> the thread's state: (reference, sum), the reference being its
+//   placement.reduce(row, part, math, lanes)        -> the thread's state: (reference, sum), the reference being its
 //                                                    warp's; of a gradient a sum. May show an observer the logits
-//   storage.write(row, sink, part, math, finish)  -> finished values, from what is relative to the warp's reference if
+//   placement.write(row, output, part, math, finish)  -> finished values, from what is relative to the warp's reference if
 //                                                    has_own_reference, else from the input itself
-//   storage.write_columns(row, sink, part, math, value)   the same by value(logit, column), where logits are kept
-//   storage.prepare_write(row, part, math)        -> behind reduce, ahead of what all threads wait for; where there is
+//   placement.write_columns(row, output, part, math, value)   the same by value(logit, column), where logits are kept
+//   placement.prepare_write(row, part, math)        -> behind reduce, ahead of what all threads wait for; where there is
 //                                                    something to prepare
 
 namespace KokkosNN::Impl {
 
 /// The TeamPolicy functor: load, max, sum, store.
-template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct RowInTeam {
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Finisher = Finish<op>;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<op>;
 
   // Small, see `most_argument_bytes`.
   Source source;
-  Sink sink;
+  Output output;
   std::int64_t rows;
   std::int64_t cols;
-  Math math;
+  Params params;
   int lanes;  // threads of a group
   int scratch_level;
   int scratch_bytes;
   int rows_per_team;      // on a GPU the groups in a team, on a host a multiple
   int prefetching_teams;  // the first ones, which ask for the rows of later ones
 
-  static RowInTeam of(const RowPlan& plan, const Source& source, const Sink& sink, const Math& math, std::int64_t rows,
+  static RowInTeam of(const RowPlan& plan, const Source& source, const Output& output, const Params& params, std::int64_t rows,
                       std::int64_t cols, int prefetching_teams = 0) {
     return {source,
-            sink,
+            output,
             rows,
             cols,
-            math,
-            plan.lanes,
+            params,
+            plan.threads_per_row,
             plan.scratch_level,
             static_cast<int>(plan.scratch_bytes),
             plan.rows_per_team,
@@ -88,27 +88,27 @@ struct RowInTeam {
     const std::int64_t row = block + ahead;
     const bool is_row      = row < rows;
     const auto input  = source.row(is_row ? row : 0);
-    const auto output =
-        output_row<Finisher>(sink, is_row ? row : 0);  // found ahead of the loads, while registers are free
+    const auto out =
+        output_row<OpEpilogue>(output, is_row ? row : 0);  // found ahead of the loads, while registers are free
     const auto part = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
 
-    Storage storage(row_scratch, group);
-    const State mine = storage.reduce(input, part, math, group.lanes());
-    prepare_write(storage, input, part, math);
+    Placement placement(row_scratch, group);
+    const State mine = placement.reduce(input, part, params, group.lanes());
+    prepare_write(placement, input, part, params);
     prefetch_later_rows(team, source, block, prefetching_teams);
-    const State warp = merge_warp<sums_warps<Storage>>(math, mine, group.lanes());
-    const State all  = completed(math, input, exchange(math, team, group, pairs, round, warp));
+    const State warp = merge_warp<sums_warps<Placement>>(params, mine, group.lanes());
+    const State all  = completed(params, input, exchange(params, team, group, pairs, round, warp));
     if (!is_row) return;
 
-    if constexpr (StateSink<Sink>) {
-      if (group.rank == 0) sink.store_state(math, all, output);
-    } else if constexpr (Finisher::one_value_a_row) {
-      if (group.rank == 0) sink.store(Finisher::value(math, all), output);
+    if constexpr (StateOutput<Output>) {
+      if (group.rank == 0) output.store_state(params, all, out);
+    } else if constexpr (OpEpilogue::one_value_a_row) {
+      if (group.rank == 0) output.store(OpEpilogue::value(params, all), out);
     } else {
-      using FinishRow   = typename Finisher::template Row<Math, A>;
-      const auto finish = finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all);
-      storage.write(input, output, part, math, finish);
-      write_others<V>(input, output, cols, group.rank, group.size, math, finish);
+      using RowEpilogue   = typename OpEpilogue::template Row<Params, A>;
+      const auto epilogue = make_epilogue<RowEpilogue>(params, Placement::has_own_reference ? mine : all, all);
+      placement.write(input, out, part, params, epilogue);
+      write_others<V>(input, out, cols, group.rank, group.size, params, epilogue);
     }
   }
 };

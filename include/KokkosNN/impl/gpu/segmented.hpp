@@ -244,9 +244,9 @@ struct LongRowList {
 /// The threads of a row within a warp agree on its state.
 struct WarpJoin {
   int lanes;
-  template <class Math, class State>
-  KOKKOS_INLINE_FUNCTION State operator()(const Math& math, const State& mine) const {
-    return merge_warp(math, mine, lanes);
+  template <class Params, class State>
+  KOKKOS_INLINE_FUNCTION State operator()(const Params& params, const State& mine) const {
+    return merge_warp(params, mine, lanes);
   }
 };
 
@@ -261,14 +261,14 @@ struct TeamJoin {
       : team(member), group{member.team_rank(), member.team_size(), 0} {}
 
   /// Of states relative to a reference that their warp shares.
-  template <class Math, class State>
-  KOKKOS_INLINE_FUNCTION State operator()(const Math& math, const State& mine) const {
-    return exchange(math, team, group, static_cast<State*>(nullptr), round++, merge_warp(math, mine, group.lanes()));
+  template <class Params, class State>
+  KOKKOS_INLINE_FUNCTION State operator()(const Params& params, const State& mine) const {
+    return exchange(params, team, group, static_cast<State*>(nullptr), round++, merge_warp(params, mine, group.lanes()));
   }
   /// Of any states.
-  template <class Math, class State>
-  KOKKOS_INLINE_FUNCTION State of_any(const Math& math, const State& mine) const {
-    return exchange(math, team, group, static_cast<State*>(nullptr), round++, merge_lanes(math, mine, group.lanes()));
+  template <class Params, class State>
+  KOKKOS_INLINE_FUNCTION State of_any(const Params& params, const State& mine) const {
+    return exchange(params, team, group, static_cast<State*>(nullptr), round++, merge_lanes(params, mine, group.lanes()));
   }
 };
 
@@ -300,7 +300,7 @@ struct ShortRows {
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t turn = team.league_rank(); turn * rows_of_team() < rows.count(); turn += team.league_size()) {
       const int rank = opaque(team.team_rank());  // anew, or nvcc keeps, and spills, what follows from it
-      do_rows(turn * rows_of_team() + rank / row_lanes, rows.count(), rank & (native_lanes() - 1),
+      do_rows(turn * rows_of_team() + rank / row_lanes, rows.count(), rank & (warp_width() - 1),
               [&](std::int64_t begin) {
                 if constexpr (Operation::known_stride != 0) {
                   if (rank == 0 && ahead.rows > 0) ask_ahead(turn * rows_of_team(), begin);
@@ -313,7 +313,7 @@ struct ShortRows {
   /// that take all lanes. ask(where the row begins), once that is known.
   template <class Ask>
   KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t number, std::int64_t last, int lane, const Ask& ask) const {
-    constexpr int warp_takes = warp_tiles * Operation::lane_elements * native_lanes();
+    constexpr int warp_takes = warp_tiles * Operation::lane_elements * warp_width();
     const int rank           = lane & (row_lanes - 1);
     const bool has_row       = number < last;  // asked of the index, as branches here cost registers
     FoundRow row             = rows.template find<Operation::known_stride != 0>(has_row ? number : last, has_row);
@@ -332,7 +332,7 @@ struct ShortRows {
     if (count_lanes(!is_held) == 0) return;
     constexpr int heads = Rows::side_by_side;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (int leader = 0; leader < native_lanes(); leader += heads * row_lanes) {
+    for (int leader = 0; leader < warp_width(); leader += heads * row_lanes) {
       const int wanted = shuffle_from(is_held ? 0 : count, leader);
       if (wanted == 0) continue;
       const std::int64_t head = Operation::has_neighbours || heads > 1 ? 0 : shuffle_from(row.head, leader);
@@ -346,10 +346,10 @@ struct ShortRows {
   template <int at_once>
   KOKKOS_INLINE_FUNCTION void do_by_warp(std::int64_t begin, int count, std::int64_t row, std::int64_t head,
                                          int lane) const {
-    constexpr int lanes = native_lanes() / at_once > 0 ? native_lanes() / at_once : 1;
+    constexpr int lanes = warp_width() / at_once > 0 ? warp_width() / at_once : 1;
     constexpr int held  = Operation::lane_elements * lanes;
     if constexpr (at_once > 1) {
-      if (count > held && count <= Operation::lane_elements * native_lanes()) {
+      if (count > held && count <= Operation::lane_elements * warp_width()) {
         return do_by_warp<at_once / 2>(begin, count, row, head, lane);
       }
     }
@@ -371,7 +371,7 @@ struct ShortRows {
                                        int rank) const {
     const auto& own  = of_head(op, head);
     const State mine = own.template reduce_shared<lanes>(begin, end, rank);
-    const State all  = merge_lanes(op.math, mine, lanes);
+    const State all  = merge_lanes(op.params, mine, lanes);
     if constexpr (Operation::one_value_a_row) {
       if (rank == 0) own.store_value(all, row);
     } else {
@@ -415,8 +415,8 @@ struct FlatRows {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const int warps  = flat_team_size / native_lanes();
-    const int lane   = team.team_rank() % native_lanes();
+    const int warps  = flat_team_size / warp_width();
+    const int lane   = team.team_rank() % warp_width();
     Flat& shared     = *warp_shared<Flat, flat_team_size>();
     const Rows& rows = by_row.rows;
     Share share      = rows.share(std::int64_t(team.league_rank()) * warps + team_warp(), rows_of_warp);
@@ -445,7 +445,7 @@ struct FlatRows {
 
   /// A window of at most so many rows, as many as a warp holds; none if the first is too long.
   KOKKOS_INLINE_FUNCTION FlatRow window_of(std::int64_t raw_offset, int rows, int lane) const {
-    const int last            = rows < native_lanes() ? rows : native_lanes() - 1;
+    const int last            = rows < warp_width() ? rows : warp_width() - 1;
     const std::int64_t offset = offset_inside(raw_offset, by_row.rows.elements);
     const std::int64_t begin  = shuffle_from(offset, 0);
     const int phase           = pack_phase<X, 16 / sizeof(X)>(by_row.op.x.data + begin);
@@ -478,7 +478,7 @@ struct FlatRows {
   }
 
   KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t first, int rows, int lane) const {
-    constexpr int at_a_time = native_lanes() > row_lanes ? native_lanes() / row_lanes : 1;
+    constexpr int at_a_time = warp_width() > row_lanes ? warp_width() / row_lanes : 1;
     const std::int64_t last = first + rows;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t row = first; row < last; row += at_a_time) {
@@ -490,7 +490,7 @@ struct FlatRows {
   template <int Q, class F>
   KOKKOS_INLINE_FUNCTION static bool with_tile(char* memory, const FlatWindow& window, const F& f) {
     if constexpr (Q < most_flat_quads) {
-      if (window.end > 4 * Q * native_lanes()) return with_tile<Q + 2>(memory, window, f);
+      if (window.end > 4 * Q * warp_width()) return with_tile<Q + 2>(memory, window, f);
     }
     return f(FlatTile<typename Operation::A, Q>{memory});
   }
@@ -519,7 +519,7 @@ struct LongRows {
                                                                              part.row, join);
       } else {
         const State state = join.of_any(
-            op.math,
+            op.params,
             of_head(op, part.head).template reduce_shared<segment_team_size>(part.begin, part.end, join.group.rank));
         if (join.group.rank == 0) list.states[i] = state;
       }
@@ -561,9 +561,9 @@ struct LongParts {
     const std::int64_t last = list.within(part.first + part.parts);
     State mine{};
     for (std::int64_t i = part.first + join.group.rank; i < last; i += join.group.size) {
-      mine = merge_two(op.math, mine, list.states[i]);
+      mine = merge_two(op.params, mine, list.states[i]);
     }
-    return join.of_any(op.math, mine);
+    return join.of_any(op.params, mine);
   }
 };
 

@@ -47,24 +47,24 @@ KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t en
   }
 }
 
-/// A host's thread does a row as row_in_team does: as `Storage` keeps it, by packs of V.
-template <int V, class Storage, RowOperator op, class Math, class Row, class SinkRow>
-KOKKOS_INLINE_FUNCTION void do_row_with(Storage& storage, const Math& math, const Row& input, const SinkRow& output,
+/// A host's thread does a row as row_in_team does: as `Placement` keeps it, by packs of V.
+template <int V, class Placement, RowOperator op, class Params, class Row, class OutputRow>
+KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& params, const Row& input, const OutputRow& output,
                                         std::int64_t cols) {
-  using FinishRow    = typename Finish<op>::template Row<Math, typename Math::accumulator>;
+  using RowEpilogue    = typename Epilogue<op>::template Row<Params, typename Params::accumulator>;
   const RowPart part = RowPart::whole<V>(input, cols, 0);
-  const auto mine    = storage.reduce(input, part, math, 1);
-  storage.write(input, output, part, math, finish_row<FinishRow>(math, mine, mine));
+  const auto mine    = placement.reduce(input, part, params, 1);
+  placement.write(input, output, part, params, make_epilogue<RowEpilogue>(params, mine, mine));
 }
 
 /// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. On a GPU it matters whether
 /// the compiler knows how far a row's elements are from each other, in all tensors; 0: it does not.
-template <RowOperator operation, class MathOfRow, class X, class Y, Backend backend, int stride_of_elements>
+template <RowOperator operation, class ParamsOfRow, class X, class Y, Backend backend, int stride_of_elements>
 struct SegmentedForward {
-  using Math     = MathOfRow;
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Finisher = Finish<operation>;
+  using Params     = ParamsOfRow;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<operation>;
 
   static constexpr int tensors         = 1;
   static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
@@ -75,25 +75,25 @@ struct SegmentedForward {
   template <int threads>
   using Shared = SharedElements<threads, known_stride>;
 
-  static constexpr bool one_value_a_row = Finisher::one_value_a_row;
-  static constexpr bool keep            = Finisher::keeps_exponentials;
+  static constexpr bool one_value_a_row = OpEpilogue::one_value_a_row;
+  static constexpr bool keep            = OpEpilogue::keeps_exponentials;
   static constexpr bool takes_flat =
       has_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
-  using Flat             = FlatShared<A, FlatPart<Math>>;
+  using Flat             = FlatShared<A, FlatPart<Params>>;
   using input_type       = X;
   static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
 
-  Math math;
+  Params params;
   Values<const X> x;
   Values<Y> y;
 
   /// The same for the rows of one of several heads.
   KOKKOS_INLINE_FUNCTION SegmentedForward of_head(std::int64_t head) const {
-    return {math, x.of_head(head), y.of_head(head)};
+    return {params, x.of_head(head), y.of_head(head)};
   }
 
   KOKKOS_INLINE_FUNCTION void store_value(const State& state, std::int64_t row) const {
-    y[row] = static_cast<Y>(Finisher::value(math, state));
+    y[row] = static_cast<Y>(OpEpilogue::value(params, state));
   }
 
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const { x.prefetch(begin, count); }
@@ -101,22 +101,22 @@ struct SegmentedForward {
   /// The result of a row that has no number, -1, goes nowhere.
   template <int held, int threads, class Join>
   KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t row, const Join& join) const {
-    constexpr int lanes = threads < native_lanes() ? threads : native_lanes();
+    constexpr int lanes = threads < warp_width() ? threads : warp_width();
     constexpr int width = share_pack<held>;
     constexpr int K     = held / width;
     Tile<A, width, K> tile;
     load(share, tile);
-    const A reference = math.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
-    PackSums<Math, width> sums;
-    tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(math, math.exp.at(finite_reference(reference)),
+    const A reference = params.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
+    PackSums<Params, width> sums;
+    tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(params, params.exp.at(finite_reference(reference)),
                                                                         sums);
     const State mine{reference, sums.all_lanes()};
-    const State all = join(math, mine);
+    const State all = join(params, mine);
     if constexpr (one_value_a_row) {
       if (row >= 0 && share.rank == 0) store_value(all, row);
     } else {
-      const auto finish = finish_row<FinishRow>(math, mine, all);
-      share.template store<width, K>(y, [&](int k, int v) { return finish(math, tile.pack[k][v]); });
+      const auto epilogue = make_epilogue<RowEpilogue>(params, mine, all);
+      share.template store<width, K>(y, [&](int k, int v) { return epilogue(params, tile.pack[k][v]); });
     }
   }
 
@@ -146,9 +146,9 @@ struct SegmentedForward {
     } else {
       const int place  = 1 + count_bits(lanes_that(!row.is_empty()) & lanes_before(row.lane));
       const int before = sum_before(count_bits(heads), row.lane);
-      if (!row.is_empty()) shared.words[place] = flat_finish(shared, tile, row, reference).words();
+      if (!row.is_empty()) shared.words[place] = flat_epilogue(shared, tile, row, reference).words();
       sync_lanes();
-      finish_flat(tile, row.lane, heads, shared.words + before);
+      make_flat_epilogue(tile, row.lane, heads, shared.words + before);
       sync_lanes();
       store_flat(tile, y.data + row.first, row.window, row.lane, lines);
     }
@@ -157,13 +157,13 @@ struct SegmentedForward {
 
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
-    RunningSum<Math> running;
+    RunningSum<Params> running;
     for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Tile<A, 4, max_packs> tile;
       load(share, tile);
-      const auto reference = running.raise(math, tile.max());
-      PackSums<Math, 4> sums;
-      tile.template add_exponentials<Leaves::logits, sum_for<operation>>(math, reference, sums);
+      const auto reference = running.raise(params, tile.max());
+      PackSums<Params, 4> sums;
+      tile.template add_exponentials<Leaves::logits, sum_for<operation>>(params, reference, sums);
       running.add(sums.all_lanes());
     });
     return running.state();
@@ -172,11 +172,11 @@ struct SegmentedForward {
   template <int threads>
   KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
     if constexpr (!one_value_a_row) {
-      const auto finish = finish_row<FinishRow>(math, all, all);
+      const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
       for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
         Tile<A, 4, max_packs> tile;
         load(share, tile);
-        share.template store<4, max_packs>(y, [&](int k, int v) { return finish.from_input(math, tile.pack[k][v]); });
+        share.template store<4, max_packs>(y, [&](int k, int v) { return epilogue.from_input(params, tile.pack[k][v]); });
       });
     }
   }
@@ -185,32 +185,32 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t row, A* scratch) const {
     const std::int64_t cols = end - begin;
     if (cols <= V / 4)
-      return do_row_in<RegisterStorage<operation, A, V / 4, 1, false>, V / 4>(begin, cols, row, scratch);
+      return do_row_in<RegisterPlacement<operation, A, V / 4, 1, false>, V / 4>(begin, cols, row, scratch);
     if (cols <= V / 2)
-      return do_row_in<RegisterStorage<operation, A, V / 2, 1, false>, V / 2>(begin, cols, row, scratch);
-    if (cols <= V) return do_row_in<RegisterStorage<operation, A, V, 1, false>, V>(begin, cols, row, scratch);
-    do_row_in<ScratchStorage<operation, A, V, 4, false>, V>(begin, cols, row, scratch);
+      return do_row_in<RegisterPlacement<operation, A, V / 2, 1, false>, V / 2>(begin, cols, row, scratch);
+    if (cols <= V) return do_row_in<RegisterPlacement<operation, A, V, 1, false>, V>(begin, cols, row, scratch);
+    do_row_in<ScratchPlacement<operation, A, V, 4, false>, V>(begin, cols, row, scratch);
   }
 
   KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
     Parts parts(nullptr, RowGroup::alone());
     const auto input = x.row(begin);
-    return parts.reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
+    return parts.reduce(input, RowPart::whole<V>(input, end - begin, 0), params, 1);
   }
 
   KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
     if constexpr (!one_value_a_row) {
-      const auto finish = finish_row<FinishRow>(math, all, all);
+      const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
       const auto input  = x.row(begin);
       const auto part = RowPart::whole<V>(input, end - begin, 0);
-      Parts(nullptr, RowGroup::alone()).write(input, y.row(begin), part, math, finish);
+      Parts(nullptr, RowGroup::alone()).write(input, y.row(begin), part, params, epilogue);
     }
   }
 
  private:
-  using FinishRow =
-      typename std::conditional_t<one_value_a_row, Finish<RowOperator::softmax>, Finisher>::template Row<Math, A>;
-  using Parts = OnlineStorage<operation, A, V, packs_of_parts(V)>;
+  using RowEpilogue =
+      typename std::conditional_t<one_value_a_row, Epilogue<RowOperator::softmax>, OpEpilogue>::template Row<Params, A>;
+  using Parts = OnlinePlacement<operation, A, V, packs_of_parts(V)>;
 
   /// Logits of up to so many powers of two have exponentials that are far from leaving the range of a float, and from
   /// being lost beside each other.
@@ -218,9 +218,9 @@ struct SegmentedForward {
 
   /// The exponential of elements that were not multiplied by the sign of the scale.
   KOKKOS_INLINE_FUNCTION auto signed_exp() const {
-    auto exp = math.exp;
-    exp.scale2 *= math.sign;
-    exp.scale2_low *= math.sign;
+    auto exp = params.exp;
+    exp.scale2 *= params.sign;
+    exp.scale2_low *= params.sign;
     return exp;
   }
 
@@ -234,15 +234,15 @@ struct SegmentedForward {
     for_loaded<X>(tile, row.lane, [&](const Pack<A, W>& pack, int p) {
       for (int v = 0; v < W; ++v) {
         if (!row.window.has(row.lane * tile.elements + W * p + v)) continue;
-        most  = larger_or_nan(most, math.sign * pack[v]);
-        least = -larger_or_nan(-least, -math.sign * pack[v]);
+        most  = larger_or_nan(most, params.sign * pack[v]);
+        least = -larger_or_nan(-least, -params.sign * pack[v]);
       }
     });
     if (lanes_that(most != most) != 0) return false;
-    most      = reduce_lanes(most, 1, native_lanes(), MaxJoin{});
-    least     = -reduce_lanes(-least, 1, native_lanes(), MaxJoin{});
-    reference = math.exp.reference_of(most);
-    return (most - least) * math.exp.scale2 < 2 * near && math.exp.has_power(2 * most);
+    most      = reduce_lanes(most, 1, warp_width(), MaxJoin{});
+    least     = -reduce_lanes(-least, 1, warp_width(), MaxJoin{});
+    reference = params.exp.reference_of(most);
+    return (most - least) * params.exp.scale2 < 2 * near && params.exp.has_power(2 * most);
   }
 
   /// Leaves the sums of runs, and exponentials in place of logits where they are kept. False where the reference is not
@@ -251,9 +251,9 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION bool add_runs(Flat& shared, const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                        A reference, bool suits) const {
     constexpr int W  = 16 / sizeof(X);
-    const A exponent = math.exp.at(reference).exponent;
+    const A exponent = params.exp.at(reference).exponent;
     const auto exp   = signed_exp();
-    FlatPart<Math> run{};
+    FlatPart<Params> run{};
     A largest = A(0);
     for_loaded<X>(tile, lane, [&](const Pack<A, W>& pack, int p) {
       Pack<A, W> e;
@@ -271,14 +271,14 @@ struct SegmentedForward {
         }
       }
     });
-    return suits || lanes_that(!(largest < near * math.exp.inverse)) == 0;
+    return suits || lanes_that(!(largest < near * params.exp.inverse)) == 0;
   }
 
   template <int Q>
-  KOKKOS_INLINE_FUNCTION FlatPart<Math> flat_sum(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+  KOKKOS_INLINE_FUNCTION FlatPart<Params> flat_sum(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
                                                  A reference) const {
-    [[maybe_unused]] const A exponent = math.exp.at(reference).exponent;
-    return sum_of_row<FlatPart<Math>>(shared, tile, row, [&](int quad, int v) {
+    [[maybe_unused]] const A exponent = params.exp.at(reference).exponent;
+    return sum_of_row<FlatPart<Params>>(shared, tile, row, [&](int quad, int v) {
       if constexpr (keep) {
         return (&tile.template at<A>(quad, 0))[v];
       } else {
@@ -292,23 +292,23 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION State flat_state(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
                                           A reference) const {
     if (row.is_empty()) return State{};
-    return math.exp.at_its_sum(reference, wide_of<typename Math::wide_sum>(flat_sum(shared, tile, row, reference)));
+    return params.exp.at_its_sum(reference, wide_of<typename Params::wide_sum>(flat_sum(shared, tile, row, reference)));
   }
 
   template <int Q>
-  KOKKOS_INLINE_FUNCTION FinishRow flat_finish(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
+  KOKKOS_INLINE_FUNCTION RowEpilogue flat_epilogue(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
                                                A reference) const {
     if constexpr (keep) {
-      return FinishRow(math, math.exp.at(reference), split_sum<A>(flat_sum(shared, tile, row, reference)));
+      return RowEpilogue(params, params.exp.at(reference), split_sum<A>(flat_sum(shared, tile, row, reference)));
     } else {
-      return FinishRow(math, reference, flat_state(shared, tile, row, reference));
+      return RowEpilogue(params, reference, flat_state(shared, tile, row, reference));
     }
   }
 
   /// Leaves the results of a lane's elements; `words` is what the row of the first one has left.
   template <int Q>
-  KOKKOS_INLINE_FUNCTION void finish_flat(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
-                                          const TwoWords<A>* words) const {
+  KOKKOS_INLINE_FUNCTION void make_flat_epilogue(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
+                                          const DoubleDouble<A>* words) const {
     using From      = std::conditional_t<keep, A, X>;
     constexpr int W = 16 / sizeof(Y);
     char* const own = tile.own(lane);
@@ -320,7 +320,7 @@ struct SegmentedForward {
       for (int v = 0; v < W; ++v) {
         if (has_head(heads, v)) ++words;
         const A value = static_cast<A>(from[v]);
-        result[v]     = static_cast<Y>(FinishRow(*words)(math, keep ? value : math.sign * value));
+        result[v]     = static_cast<Y>(RowEpilogue(*words)(params, keep ? value : params.sign * value));
       }
       *reinterpret_cast<Pack<Y, W>*>(own + W * p * sizeof(Y)) = result;
       heads >>= W;
@@ -330,29 +330,29 @@ struct SegmentedForward {
   /// The elements times the sign of the scale.
   template <int threads, int width, int K>
   KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, width, K>& tile) const {
-    share.load(x, tile.pack, math.sign * -Kokkos::Experimental::infinity_v<A>);
-    apply_sign(tile.pack, math.sign);
+    share.load(x, tile.pack, params.sign * -Kokkos::Experimental::infinity_v<A>);
+    apply_sign(tile.pack, params.sign);
   }
 
-  template <class Storage, int VRow>
+  template <class Placement, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, std::int64_t row, A* scratch) const {
-    Storage storage(scratch, RowGroup::alone());
+    Placement placement(scratch, RowGroup::alone());
     const auto input = x.row(begin);
     if constexpr (one_value_a_row) {
-      store_value(storage.reduce(input, RowPart::whole<VRow>(input, cols, 0), math, 1), row);
+      store_value(placement.reduce(input, RowPart::whole<VRow>(input, cols, 0), params, 1), row);
     } else {
-      do_row_with<VRow, Storage, operation>(storage, math, input, y.row(begin), cols);
+      do_row_with<VRow, Placement, operation>(placement, params, input, y.row(begin), cols);
     }
   }
 };
 
 /// softmax_backward or log_softmax_backward of rows of y and dy, both of T.
-template <RowOperator operation, class MathOfRow, class T, Backend backend, int stride_of_elements>
+template <RowOperator operation, class ParamsOfRow, class T, Backend backend, int stride_of_elements>
 struct SegmentedBackward {
-  using Math     = MathOfRow;
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Finisher = Finish<operation>;
+  using Params     = ParamsOfRow;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<operation>;
 
   static constexpr int tensors         = 2;
   static constexpr int max_packs       = segment_packs(tensors, sizeof(A));
@@ -367,13 +367,13 @@ struct SegmentedBackward {
   static constexpr bool takes_flat      = false;
   static constexpr int V                = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
 
-  Math math;
+  Params params;
   Values<const T> y;
   Values<const T> dy;
   Values<T> dx;
 
   KOKKOS_INLINE_FUNCTION SegmentedBackward of_head(std::int64_t head) const {
-    return {math, y.of_head(head), dy.of_head(head), dx.of_head(head)};
+    return {params, y.of_head(head), dy.of_head(head), dx.of_head(head)};
   }
 
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
@@ -388,59 +388,59 @@ struct SegmentedBackward {
     Pack<A, width> value[K];
     Pack<A, width> gradient[K];
     load(share, value, gradient);
-    const State all   = join(math, State{sum_of(value, gradient)});
-    const auto finish = finish_row<FinishRow>(math, all, all);
-    share.template store<width, K>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+    const State all   = join(params, State{sum_of(value, gradient)});
+    const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
+    share.template store<width, K>(dx, [&](int k, int v) { return epilogue(params, value[k][v], gradient[k][v]); });
   }
 
   template <int threads>
   KOKKOS_INLINE_FUNCTION State reduce_shared(std::int64_t begin, std::int64_t end, int rank) const {
-    RunningTerms<Math> running{};
+    RunningTerms<Params> running{};
     for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
-      running = running + RunningTerms<Math>(sum_of(value, gradient));
+      running = running + RunningTerms<Params>(sum_of(value, gradient));
     });
-    return {static_cast<typename Math::wide_sum>(running)};
+    return {static_cast<typename Params::wide_sum>(running)};
   }
 
   template <int threads>
   KOKKOS_INLINE_FUNCTION void write_shared(std::int64_t begin, std::int64_t end, const State& all, int rank) const {
-    const auto finish = finish_row<FinishRow>(math, all, all);
+    const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
     for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
-      share.template store<4, max_packs>(dx, [&](int k, int v) { return finish(math, value[k][v], gradient[k][v]); });
+      share.template store<4, max_packs>(dx, [&](int k, int v) { return epilogue(params, value[k][v], gradient[k][v]); });
     });
   }
 
   KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t, A* scratch) const {
     const std::int64_t cols = end - begin;
-    if (cols <= V / 4) return do_row_in<PairRegisterStorage<T, T, A, V / 4, 1>, V / 4>(begin, cols, scratch);
-    if (cols <= V) return do_row_in<PairRegisterStorage<T, T, A, V, 1>, V>(begin, cols, scratch);
+    if (cols <= V / 4) return do_row_in<PairRegisterPlacement<T, T, A, V / 4, 1>, V / 4>(begin, cols, scratch);
+    if (cols <= V) return do_row_in<PairRegisterPlacement<T, T, A, V, 1>, V>(begin, cols, scratch);
     do_row_in<Parts, V>(begin, cols, scratch);
   }
 
   KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
     const auto input = row(begin);
-    return Parts(nullptr, RowGroup::alone()).reduce(input, RowPart::whole<V>(input, end - begin, 0), math, 1);
+    return Parts(nullptr, RowGroup::alone()).reduce(input, RowPart::whole<V>(input, end - begin, 0), params, 1);
   }
 
   KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
-    const auto finish = finish_row<FinishRow>(math, all, all);
+    const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
     const auto input  = row(begin);
     const auto part = RowPart::whole<V>(input, end - begin, 0);
-    Parts(nullptr, RowGroup::alone()).write(input, dx.row(begin), part, math, finish);
+    Parts(nullptr, RowGroup::alone()).write(input, dx.row(begin), part, params, epilogue);
   }
 
  private:
-  using FinishRow = typename Finisher::template Row<Math, A>;
-  using Parts     = PairOnlineStorage<T, T, A, V, packs_of_parts(V)>;
-  using MemRows   = MemoryRows<const T, RowForm::any>;
-  using PairRow   = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::any>,
-                                                                    MemoryRow<const T, RowForm::any>>;
+  using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
+  using Parts     = PairOnlinePlacement<T, T, A, V, packs_of_parts(V)>;
+  using MemRows   = MemoryRows<const T, RowForm::strided>;
+  using PairRow   = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::strided>,
+                                                                    MemoryRow<const T, RowForm::strided>>;
 
   KOKKOS_INLINE_FUNCTION PairRow row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
 
@@ -452,19 +452,19 @@ struct SegmentedBackward {
   }
 
   template <int width, int K>
-  KOKKOS_INLINE_FUNCTION static typename Math::wide_sum sum_of(const Pack<A, width> (&value)[K],
+  KOKKOS_INLINE_FUNCTION static typename Params::wide_sum sum_of(const Pack<A, width> (&value)[K],
                                                                const Pack<A, width> (&gradient)[K]) {
-    return sums_of_packs<Math, 1>([&](const auto& f) {
+    return sums_of_packs<Params, 1>([&](const auto& f) {
              KOKKOSNN_IMPL_UNROLL
              for (int k = 0; k < K; ++k) f(value[k], gradient[k]);
            })
         .all_lanes();
   }
 
-  template <class Storage, int VRow>
+  template <class Placement, int VRow>
   KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, A* scratch) const {
-    Storage storage(scratch, RowGroup::alone());
-    do_row_with<VRow, Storage, operation>(storage, math, row(begin), dx.row(begin), cols);
+    Placement placement(scratch, RowGroup::alone());
+    do_row_with<VRow, Placement, operation>(placement, params, row(begin), dx.row(begin), cols);
   }
 };
 

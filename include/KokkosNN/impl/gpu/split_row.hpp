@@ -14,15 +14,15 @@
 #include <cstddef>
 #include <cstdint>
 
-// split_row: several teams share a row. Each reads its part, publishes its (max, sum), waits for its siblings' and
-// writes. What takes longest is the letters' way through a memory that is busy: 1024 x 65536 floats 5 of a turn's 7.5
+// split_row: several teams share a row. Each reads its part, publishes its (max, sum), waits for its peers' and
+// writes. What takes longest is the status words' way through a memory that is busy: 1024 x 65536 floats 5 of an epoch's 7.5
 // us on an H200. So a team that has the registers reduces its next row meanwhile. Teams that wait must be running at
 // the same time: the planner makes the league no larger than what the device surely holds, and teams number themselves
 // in the order in which they start, so that those that share a row started together.
 
 namespace KokkosNN::Impl {
 
-/// In front of the mailboxes, one a team, in the memory that a launch needs. All is zero before it and after it.
+/// In front of the status words, one a team, in the memory that a launch needs. All is zero before it and after it.
 struct alignas(64) TeamCounters {
   int started;
   int left;
@@ -30,20 +30,20 @@ struct alignas(64) TeamCounters {
 
 template <class State>
 KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int64_t league_size) {
-  return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(typename MailboxFor<State>::type);
+  return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(typename StatusWordFor<State>::type);
 }
 
-/// The Storage is RegisterStorage or PackedStorage where a team's part of a row fits, OnlineStorage where it does not.
-template <RowOperator op, int V, bool overlaps, class Storage, class Math, class Source, class Sink>
+/// The Placement is RegisterPlacement or PackedPlacement where a team's part of a row fits, OnlinePlacement where it does not.
+template <RowOperator op, int V, bool overlaps, class Placement, class Params, class Source, class Output>
 struct SplitRow {
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Letters  = typename MailboxFor<State>::type;
-  using Finisher = Finish<op>;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using Words  = typename StatusWordFor<State>::type;
+  using OpEpilogue = Epilogue<op>;
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   std::int64_t rows;
   std::int64_t cols;
   int teams_per_row;
@@ -59,11 +59,11 @@ struct SplitRow {
     auto* number = reinterpret_cast<int*>(pairs + exchange_pairs(group.warps()));
 
     const int ticket = take_ticket(team, number);
-    const Seat seat  = {group, ticket % teams_per_row, ticket / teams_per_row, team.league_size() / teams_per_row};
+    const Seat peer  = {group, ticket % teams_per_row, ticket / teams_per_row, team.league_size() / teams_per_row};
     if constexpr (overlaps) {
-      do_rows_in_pairs(team, seat, pairs);
+      do_rows_in_pairs(team, peer, pairs);
     } else {
-      do_rows(team, seat, pairs);
+      do_rows(team, peer, pairs);
     }
     leave(team);
   }
@@ -83,8 +83,8 @@ struct SplitRow {
   KOKKOS_INLINE_FUNCTION TeamCounters& counters() const { return *reinterpret_cast<TeamCounters*>(workspace); }
 
   /// Those of the teams that share this one's rows.
-  KOKKOS_INLINE_FUNCTION Letters* mailboxes(const Seat& seat) const {
-    return reinterpret_cast<Letters*>(workspace + sizeof(TeamCounters)) + std::int64_t(seat.first_row) * teams_per_row;
+  KOKKOS_INLINE_FUNCTION Words* status_words(const Seat& peer) const {
+    return reinterpret_cast<Words*>(workspace + sizeof(TeamCounters)) + std::int64_t(peer.first_row) * teams_per_row;
   }
 
   /// How many teams have started before this one.
@@ -95,14 +95,14 @@ struct SplitRow {
     return *number;
   }
 
-  /// For a team that has read its last letters. The last one, of which no sibling will read any, leaves zeros for the
-  /// next launch. A GPU's team waits for nobody here, and without a fence not for its results to reach memory: a letter
+  /// For a team that has read its last status words. The last one, of which no peer will read any, leaves zeros for the
+  /// next launch. A GPU's team waits for nobody here, and without a fence not for its results to reach memory: a status word
   /// that was waited for has been read, and there is nothing to write before the count is known. (4 x 200000 f32 10.1
   /// us; with a barrier and a fence here and ahead of the ticket 10.9.)
   template <class Member>
   KOKKOS_INLINE_FUNCTION void leave(const Member& team) const {
     const int rank = team.team_rank();
-    if (rank >= native_lanes()) return;
+    if (rank >= warp_width()) return;
     int before = 0;
     if (rank == 0) {
       KOKKOS_IF_ON_DEVICE((before = Kokkos::atomic_fetch_add(&counters().left, 1);))
@@ -111,41 +111,41 @@ struct SplitRow {
     if (shuffle_from(before, 0) != team.league_size() - 1) return;
     auto* words  = reinterpret_cast<int*>(workspace);
     const auto n = static_cast<int>(split_row_workspace_bytes<State>(team.league_size()) / sizeof(int));
-    for (int i = rank; i < n; i += native_lanes()) words[i] = 0;
+    for (int i = rank; i < n; i += warp_width()) words[i] = 0;
   }
 
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const Seat& seat, State* pairs) const {
+  KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const Seat& peer, State* pairs) const {
     int round         = 0;
-    std::int64_t turn = 0;
+    std::int64_t epoch = 0;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t row = seat.first_row; row < rows; row += seat.groups, ++turn) {
-      Storage storage(nullptr, seat.new_group());
-      const State mine = reduce(team, seat, storage, row, turn, pairs, round, [] {});
-      finish(team, seat, storage, row, turn, pairs, round, mine, first_letter(seat, turn));
+    for (std::int64_t row = peer.first_row; row < rows; row += peer.groups, ++epoch) {
+      Placement placement(nullptr, peer.new_group());
+      const State mine = reduce(team, peer, placement, row, epoch, pairs, round, [] {});
+      epilogue(team, peer, placement, row, epoch, pairs, round, mine, first_word(peer, epoch));
     }
   }
 
-  /// The same where registers hold two rows: while the letters of one are on their way the team reduces the next.
+  /// The same where registers hold two rows: while the status words of one are on their way the team reduces the next.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void do_rows_in_pairs(const Member& team, const Seat& seat, State* pairs) const {
+  KOKKOS_INLINE_FUNCTION void do_rows_in_pairs(const Member& team, const Seat& peer, State* pairs) const {
     int round = 0;
-    Storage storage(nullptr, seat.new_group());
+    Placement placement(nullptr, peer.new_group());
     State mine;
-    std::int64_t row = seat.first_row;
+    std::int64_t row = peer.first_row;
     bool is_row      = row < rows;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t turn = 0; is_row; ++turn, row += seat.groups) {
-      auto letter           = first_letter(seat, turn - 1);
+    for (std::int64_t epoch = 0; is_row; ++epoch, row += peer.groups) {
+      auto word           = first_word(peer, epoch - 1);
       const auto read_again = [&] {
-        if (!first_warp_reads_all() && !Letters::holds(letter, turn - 1)) letter = first_letter(seat, turn - 1);
+        if (!first_warp_reads_all() && !Words::holds(word, epoch - 1)) word = first_word(peer, epoch - 1);
       };
-      Storage next(nullptr, seat.new_group());
+      Placement next(nullptr, peer.new_group());
       State mine_of_next;
       is_row = row < rows;
-      if (is_row) mine_of_next = reduce(team, seat, next, row, turn, pairs, round, read_again);
-      if (turn > 0) finish(team, seat, storage, row - seat.groups, turn - 1, pairs, round, mine, letter);
-      storage = next;
+      if (is_row) mine_of_next = reduce(team, peer, next, row, epoch, pairs, round, read_again);
+      if (epoch > 0) epilogue(team, peer, placement, row - peer.groups, epoch - 1, pairs, round, mine, word);
+      placement = next;
       mine    = mine_of_next;
     }
   }
@@ -160,115 +160,115 @@ struct SplitRow {
     return input;
   }
 
-  KOKKOS_INLINE_FUNCTION auto part_of(const Seat& seat, const auto& row) const {
-    return RowPart::share<V>(row, cols, seat.group.rank, share * seat.number, share);
+  KOKKOS_INLINE_FUNCTION auto part_of(const Seat& peer, const auto& row) const {
+    return RowPart::share<V>(row, cols, peer.group.rank, share * peer.number, share);
   }
 
-  /// A row's first half: this team's part of it, told to its siblings. Returns this thread's state. What `ask` asks for
+  /// A row's first half: this team's part of it, told to its peers. Returns this thread's state. What `ask` asks for
   /// arrives while the team's warps tell each other.
   template <class Member, class Ask>
-  KOKKOS_INLINE_FUNCTION State reduce(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
-                                      std::int64_t turn, State* pairs, int& round, const Ask& ask) const {
+  KOKKOS_INLINE_FUNCTION State reduce(const Member& team, const Seat& peer, Placement& placement, std::int64_t row,
+                                      std::int64_t epoch, State* pairs, int& round, const Ask& ask) const {
     const auto input = input_row(row);
-    const State mine = storage.reduce(input, part_of(seat, input), math, seat.group.lanes());
+    const State mine = placement.reduce(input, part_of(peer, input), params, peer.group.lanes());
     ask();
     if constexpr (is_joined<State>) {
-      const State warp  = merge_warp<sums_warps<Storage>>(math, mine, seat.group.lanes());
-      const State whole = exchange<true>(math, team, seat.group, pairs, round++, warp);
-      if (seat.group.rank == 0) publish(mailboxes(seat)[seat.number], turn, whole);
+      const State warp  = merge_warp<sums_warps<Placement>>(params, mine, peer.group.lanes());
+      const State whole = exchange<true>(params, team, peer.group, pairs, round++, warp);
+      if (peer.group.rank == 0) publish(status_words(peer)[peer.number], epoch, whole);
     }
-    // The next row's part moves towards this team while the siblings' letters do.
-    if (row + seat.groups < rows) {
-      const auto next = source.row(row + seat.groups);
-      storage.prefetch(next, part_of(seat, next));
+    // The next row's part moves towards this team while the peers' status words do.
+    if (row + peer.groups < rows) {
+      const auto next = source.row(row + peer.groups);
+      placement.prefetch(next, part_of(peer, next));
     }
     return mine;
   }
 
-  /// The second one: what all siblings have told is joined, and the part written.
+  /// The second one: what all peers have told is joined, and the part written.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void finish(const Member& team, const Seat& seat, Storage& storage, std::int64_t row,
-                                     std::int64_t turn, State* pairs, int& round, const State& mine,
-                                     const typename Letters::Letter& letter) const {
+  KOKKOS_INLINE_FUNCTION void epilogue(const Member& team, const Seat& peer, Placement& placement, std::int64_t row,
+                                     std::int64_t epoch, State* pairs, int& round, const State& mine,
+                                     const typename Words::Word& word) const {
     const auto input  = source.row(row);
-    const auto output = output_row<Finisher>(sink, row);
+    const auto out = output_row<OpEpilogue>(output, row);
     if constexpr (finds_facts) {
-      find_facts(seat, input);
+      find_facts(peer, input);
     } else {
-      prepare_write(storage, input, part_of(seat, input), math);
+      prepare_write(placement, input, part_of(peer, input), params);
     }
     State all = mine;
-    if constexpr (is_joined<State>) all = join_siblings(team, seat, turn, pairs, round++, letter);
+    if constexpr (is_joined<State>) all = join_peers(team, peer, epoch, pairs, round++, word);
     if constexpr (finds_facts) {
-      if (seat.group.warps() == 1) sync_lanes();
-      storage.take_facts(part_of(seat, input), *team_shared<typename Storage::Facts>());
+      if (peer.group.warps() == 1) sync_lanes();
+      placement.take_facts(part_of(peer, input), *team_shared<typename Placement::Facts>());
     }
-    all = completed(math, input, all);
+    all = completed(params, input, all);
 
-    if constexpr (Finisher::one_value_a_row) {
-      if (seat.number == 0 && seat.group.rank == 0) sink.store(Finisher::value(math, all), output);
+    if constexpr (OpEpilogue::one_value_a_row) {
+      if (peer.number == 0 && peer.group.rank == 0) output.store(OpEpilogue::value(params, all), out);
     } else {
-      using FinishRow = typename Finisher::template Row<Math, A>;
-      const auto finish =
-          with_rounded_factor(finish_row<FinishRow>(math, Storage::has_own_reference ? mine : all, all));
-      storage.write(input, output, part_of(seat, input), math, finish);
-      write_others<V>(input, output, cols, std::int64_t(seat.number) * seat.group.size + seat.group.rank,
-                      std::int64_t(teams_per_row) * seat.group.size, math, finish);
+      using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
+      const auto epilogue =
+          with_rounded_factor(make_epilogue<RowEpilogue>(params, Placement::has_own_reference ? mine : all, all));
+      placement.write(input, out, part_of(peer, input), params, epilogue);
+      write_others<V>(input, out, cols, std::int64_t(peer.number) * peer.group.size + peer.group.rank,
+                      std::int64_t(teams_per_row) * peer.group.size, params, epilogue);
     }
   }
 
   /// Whether one warp of a team finds out what a row's write needs besides its elements, and tells the others, for whom
   /// there is a barrier ahead.
   static constexpr bool finds_facts = [] {
-    if constexpr (native_lanes() > 1 && is_joined<State> && requires { Storage::tells_facts; }) {
-      return Storage::tells_facts;
+    if constexpr (warp_width() > 1 && is_joined<State> && requires { Placement::tells_facts; }) {
+      return Placement::tells_facts;
     }
     return false;
   }();
 
-  /// The last warp does: the first one has letters to read. What it left for the row before has been read by all, as
+  /// The last warp does: the first one has status words to read. What it left for the row before has been read by all, as
   /// there was a barrier in this row's first half.
-  KOKKOS_INLINE_FUNCTION void find_facts(const Seat& seat, const auto& input) const {
-    if (seat.group.rank < (seat.group.warps() - 1) * native_lanes()) return;
+  KOKKOS_INLINE_FUNCTION void find_facts(const Seat& peer, const auto& input) const {
+    if (peer.group.rank < (peer.group.warps() - 1) * warp_width()) return;
     sync_lanes();
-    const Span all_packs = RowPart::whole<V>(input, cols, 0).packs;
-    Storage::find_facts(input, all_packs, part_of(seat, input).packs, seat.number == 0, math,
-                        seat.group.rank == seat.group.size - 1, *team_shared<typename Storage::Facts>());
+    const ColumnRange all_packs = RowPart::whole<V>(input, cols, 0).packs;
+    Placement::find_facts(input, all_packs, part_of(peer, input).packs, peer.number == 0, params,
+                        peer.group.rank == peer.group.size - 1, *team_shared<typename Placement::Facts>());
   }
 
-  /// Whether the first warp has a lane for each letter: it then tells the others, who join nothing themselves.
-  KOKKOS_INLINE_FUNCTION bool first_warp_reads_all() const { return teams_per_row <= native_lanes(); }
+  /// Whether the first warp has a lane for each status word: it then tells the others, who join nothing themselves.
+  KOKKOS_INLINE_FUNCTION bool first_warp_reads_all() const { return teams_per_row <= warp_width(); }
 
-  /// What lies in this thread's first mailbox, for `join_siblings`: asked for early, as the answer takes a while.
-  KOKKOS_INLINE_FUNCTION typename Letters::Letter first_letter(const Seat& seat, std::int64_t turn) const {
-    if (!is_joined<State> || seat.group.rank >= teams_per_row) return {};
-    return mailboxes(seat)[seat.group.rank].read(turn);
+  /// What lies in this thread's first status word, for `join_siblings`: asked for early, as the answer takes a while.
+  KOKKOS_INLINE_FUNCTION typename Words::Word first_word(const Seat& peer, std::int64_t epoch) const {
+    if (!is_joined<State> || peer.group.rank >= teams_per_row) return {};
+    return status_words(peer)[peer.group.rank].read(epoch);
   }
 
-  /// Threads wait for a letter each; everybody gets their union, joined in one order in all teams of a row.
+  /// Threads wait for a status word each; everybody gets their union, joined in one order in all teams of a row.
   template <class Member>
-  KOKKOS_INLINE_FUNCTION State join_siblings(const Member& team, const Seat& seat, std::int64_t turn, State* pairs,
-                                             int round, const typename Letters::Letter& first) const {
+  KOKKOS_INLINE_FUNCTION State join_peers(const Member& team, const Seat& peer, std::int64_t epoch, State* pairs,
+                                             int round, const typename Words::Word& first) const {
     State all;
-    if (!first_warp_reads_all() || seat.group.rank < native_lanes()) {
-      all = merge_lanes(math, read_letters(seat, turn, first), seat.group.lanes());
+    if (!first_warp_reads_all() || peer.group.rank < warp_width()) {
+      all = merge_lanes(params, read_words(peer, epoch, first), peer.group.lanes());
     }
-    return first_warp_reads_all() ? told_by_first(team, seat.group, pairs, round, all)
-                                  : exchange(math, team, seat.group, pairs, round, all);
+    return first_warp_reads_all() ? told_by_first(team, peer.group, pairs, round, all)
+                                  : exchange(params, team, peer.group, pairs, round, all);
   }
 
-  /// The union of the letters that come to this thread.
-  KOKKOS_INLINE_FUNCTION State read_letters(const Seat& seat, std::int64_t turn,
-                                            typename Letters::Letter letter) const {
+  /// The union of the status words that come to this thread.
+  KOKKOS_INLINE_FUNCTION State read_words(const Seat& peer, std::int64_t epoch,
+                                            typename Words::Word word) const {
     State all;
-    for (int p = seat.group.rank; p < teams_per_row; p += seat.group.size) {
-      const Letters& mailbox = mailboxes(seat)[p];
-      if (p != seat.group.rank) letter = mailbox.read(turn);
-      while (!mailbox.holds(letter, turn)) {
+    for (int p = peer.group.rank; p < teams_per_row; p += peer.group.size) {
+      const Words& status = status_words(peer)[p];
+      if (p != peer.group.rank) word = status.read(epoch);
+      while (!status.holds(word, epoch)) {
         wait_a_little();
-        letter = mailbox.read(turn);
+        word = status.read(epoch);
       }
-      all = merge_two(math, all, opened<State>(mailbox, letter));
+      all = merge_two(params, all, opened<State>(status, word));
     }
     return all;
   }

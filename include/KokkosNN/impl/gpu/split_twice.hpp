@@ -30,12 +30,12 @@ struct RowShares {
 };
 
 /// (max, sum) of part number p of row r goes to states[r * parts + p].
-template <int V, class Storage, class Math, class Source>
+template <int V, class Placement, class Params, class Source>
 struct ReduceParts {
-  using State = typename Math::State;
+  using State = typename Params::State;
 
   Source source;
-  Math math;
+  Params params;
   RowShares shares;
   int scratch_level;
   int scratch_bytes;
@@ -50,25 +50,25 @@ struct ReduceParts {
 
     const auto input = source.row(row);
     const auto part  = shares.template part<V>(input, group.rank, number);
-    Storage storage(nullptr, group);
-    const State mine  = storage.reduce(input, part, math, group.lanes());
+    Placement placement(nullptr, group);
+    const State mine  = placement.reduce(input, part, params, group.lanes());
     const State whole =
-        exchange(math, team, group, pairs, 0, merge_warp<sums_warps<Storage>>(math, mine, group.lanes()));
+        exchange(params, team, group, pairs, 0, merge_warp<sums_warps<Placement>>(params, mine, group.lanes()));
     if (group.rank == 0) states[team.league_rank()] = whole;
   }
 };
 
 /// Teams go through the parts backwards: what was read last is the likeliest to be in a cache. Of an operator with one
 /// value a row there is one team a row.
-template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct WriteParts {
-  using A        = typename Math::accumulator;
-  using State    = typename Math::State;
-  using Finisher = Finish<op>;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<op>;
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   RowShares shares;
   int scratch_level;
   int scratch_bytes;
@@ -79,25 +79,25 @@ struct WriteParts {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
     auto* pairs       = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
     const int index   = team.league_size() - 1 - team.league_rank();
-    const int row     = Finisher::one_value_a_row ? index : index / shares.parts;
-    const auto output = output_row<Finisher>(sink, row);
+    const int row     = OpEpilogue::one_value_a_row ? index : index / shares.parts;
+    const auto out = output_row<OpEpilogue>(output, row);
     const State* own  = states + std::int64_t(row) * shares.parts;
 
-    if constexpr (Finisher::one_value_a_row) {
+    if constexpr (OpEpilogue::one_value_a_row) {
       const State all = join_parts(team, group, own, pairs);
-      if (group.rank == 0) sink.store(Finisher::value(math, all), output);
+      if (group.rank == 0) output.store(OpEpilogue::value(params, all), out);
     } else {
       const auto input = source.row(row);
       const int number = index - row * shares.parts;
       const auto part  = shares.template part<V>(input, group.rank, number);
-      Storage storage(nullptr, group);
-      storage.load(input, part, math);
-      const State all   = completed(math, input, join_parts(team, group, own, pairs));
-      using FinishRow   = typename Finisher::template Row<Math, A>;
-      const auto finish = with_rounded_factor(finish_row<FinishRow>(math, all, all));
-      storage.write_from_input(output, part, math, finish);
-      write_others<V>(input, output, shares.cols, std::int64_t(number) * group.size + group.rank,
-                      std::int64_t(shares.parts) * group.size, math, finish);
+      Placement placement(nullptr, group);
+      placement.load(input, part, params);
+      const State all   = completed(params, input, join_parts(team, group, own, pairs));
+      using RowEpilogue   = typename OpEpilogue::template Row<Params, A>;
+      const auto epilogue = with_rounded_factor(make_epilogue<RowEpilogue>(params, all, all));
+      placement.write_from_input(out, part, params, epilogue);
+      write_others<V>(input, out, shares.cols, std::int64_t(number) * group.size + group.rank,
+                      std::int64_t(shares.parts) * group.size, params, epilogue);
     }
   }
 
@@ -107,8 +107,8 @@ struct WriteParts {
   KOKKOS_INLINE_FUNCTION State join_parts(const Member& team, const RowGroup& group, const State* own,
                                           State* pairs) const {
     State all;
-    for (int p = group.rank; p < shares.parts; p += group.size) all = merge_two(math, all, own[p]);
-    return exchange(math, team, group, pairs, 0, merge_lanes(math, all, group.lanes()));
+    for (int p = group.rank; p < shares.parts; p += group.size) all = merge_two(params, all, own[p]);
+    return exchange(params, team, group, pairs, 0, merge_lanes(params, all, group.lanes()));
   }
 };
 

@@ -16,7 +16,7 @@
 
 // vector_lanes of a GPU for short rows that lie one behind another but begin between packs: a row a thread, through
 // team scratch. (softmax of 1048576 x 7 f32 on an H200: 26 us, by lanes that load their packs, and elements of the
-// rims, from memory 100.)
+// edges, from memory 100.)
 
 namespace KokkosNN::Impl {
 
@@ -41,21 +41,21 @@ struct RowsOfTeam {
 };
 
 /// The TeamPolicy functor of softmax, log-softmax and log-sum-exp.
-template <RowOperator op, int V, class Math, class Source, class Sink>
+template <RowOperator op, int V, class Params, class Source, class Output>
 struct StagedRows {
-  using A        = typename Math::accumulator;
+  using A        = typename Params::accumulator;
   using T        = typename Source::value_type;
-  using State    = typename Math::State;
-  using Finisher = Finish<op>;
+  using State    = typename Params::State;
+  using OpEpilogue = Epilogue<op>;
 
-  static constexpr bool writes_rows = !Finisher::one_value_a_row;
-  static constexpr bool keeps       = Finisher::keeps_exponentials && std::is_same_v<T, A>;  // in scratch
+  static constexpr bool writes_rows = !OpEpilogue::one_value_a_row;
+  static constexpr bool keeps       = OpEpilogue::keeps_exponentials && std::is_same_v<T, A>;  // in scratch
 
   // Small, see `most_argument_bytes`.
   Source source;
-  Sink sink;
+  Output output;
   std::int64_t rows;
-  Math math;
+  Params params;
   int cols;
   int prefetching_teams;  // the first ones, which ask for the rows of later ones
 
@@ -65,13 +65,13 @@ struct StagedRows {
     const auto staging = mine.template staging<T, V>(cols);
     T* const held      = static_cast<T*>(team_scratch(team, 0, mine.threads * cols * int(sizeof(T))));
 
-    staging.fetch(source.data + mine.first * cols, held, source.line_policy(), math.sign < 0);
+    staging.fetch(source.data + mine.first * cols, held, source.line_policy(), params.sign < 0);
     prefetch_later_rows(team, source, mine.first, prefetching_teams);
     team.team_barrier();
     if (mine.thread < mine.count) work(held + mine.thread * cols, mine.first + mine.thread);
     if constexpr (writes_rows) {
       team.team_barrier();
-      staging.put(sink.data + mine.first * cols, held);
+      staging.put(output.data + mine.first * cols, held);
     }
   }
 
@@ -80,9 +80,9 @@ struct StagedRows {
     constexpr A none = -Kokkos::Experimental::infinity_v<A>;
     A max            = none;
     for_staged(cols, [&](int c, auto n) { max = max_ignoring_nan(max, largest(staged_elements(row + c, n, none))); });
-    const auto reference = math.exp.refer(max);
-    PackSums<Math, staged_at_once> sums;
-    if (is_infinite<sum_for<op>, Math>(reference.at)) {
+    const auto reference = params.exp.refer(max);
+    PackSums<Params, staged_at_once> sums;
+    if (is_infinite<sum_for<op>, Params>(reference.at)) {
       bool any_nan = false;
       for_staged(cols, [&](int c, auto n) { any_nan |= has_nan(staged_elements(row + c, n, none)); });
       sums.add(0, one_or_nan<A>(any_nan));
@@ -91,42 +91,42 @@ struct StagedRows {
     }
     const State all{reference.R, sums.all_lanes()};
     if constexpr (writes_rows) {
-      const auto finish = finish_short_row<typename Finisher::template Row<Math, A>>(math, all);
-      const auto value  = [&](A x) { return keeps ? finish(math, x) : finish.from_input(math, x); };
+      const auto epilogue = short_row_epilogue<typename OpEpilogue::template Row<Params, A>>(params, all);
+      const auto value  = [&](A x) { return keeps ? epilogue(params, x) : epilogue.from_input(params, x); };
       for_staged(cols, [&](int c, auto n) {
         leave_staged(row + c, narrowed<T>(staged_elements(row + c, n, none), value), n);
       });
     } else {
-      sink.store(Finisher::value(math, all), number);
+      output.store(OpEpilogue::value(params, all), number);
     }
   }
 
   /// Adds a row's exponentials; they stay in its place where they are kept.
   KOKKOS_INLINE_FUNCTION void add_staged(T* row, const ExpReference<A>& reference,
-                                         PackSums<Math, staged_at_once>& sums) const {
+                                         PackSums<Params, staged_at_once>& sums) const {
     for_staged(cols, [&](int c, auto n) {
       auto pack = staged_elements(row + c, n, -Kokkos::Experimental::infinity_v<A>);
       if constexpr (keeps) {
         if (reference.base != A(0)) subtract(pack, reference.base);
-        add_exponentials<true>(math, pack, reference, sums);
+        add_exponentials<true>(params, pack, reference, sums);
         leave_staged(row + c, pack, n);
       } else {
-        sums.add(exponentials<Leaves::logits, sum_for<op>>(math, pack, reference));
+        sums.add(exponentials<Leaves::logits, sum_for<op>>(params, pack, reference));
       }
     });
   }
 };
 
 /// Of softmax_backward and log_softmax_backward: rows of y and of dy, in whose place dx is left.
-template <RowOperator op, int V, class Math, class T>
+template <RowOperator op, int V, class Params, class T>
 struct StagedGradients {
-  using A = typename Math::accumulator;
+  using A = typename Params::accumulator;
 
   const T* y;
   const T* dy;
   T* dx;
   std::int64_t rows;
-  Math math;
+  Params params;
   int cols;
   LinePolicy lines;
 
@@ -153,22 +153,22 @@ struct StagedGradients {
 
   KOKKOS_INLINE_FUNCTION void work(const T* of_y, T* of_dy) const {
     const auto elements = [](const T* from, int n) { return staged_elements(from, n, A(0)); };
-    const auto sums     = sums_of_packs<Math, sum_lanes>([&](const auto& f) {
+    const auto sums     = sums_of_packs<Params, sum_lanes>([&](const auto& f) {
       for_staged(cols, [&](int c, auto n) {
         const auto gradient = elements(of_dy + c, n);
-        if constexpr (Math::sums_products) {
+        if constexpr (Params::sums_products) {
           f(elements(of_y + c, n), gradient);
         } else {
           f(gradient, gradient);
         }
       });
     });
-    const typename Finish<op>::template Row<Math, A> finish(math, {sums.all_lanes()});
+    const typename Epilogue<op>::template Row<Params, A> epilogue(params, {sums.all_lanes()});
     for_staged(cols, [&](int c, auto n) {
       const auto value    = elements(of_y + c, n);
       const auto gradient = elements(of_dy + c, n);
       Pack<T, staged_at_once> result;
-      for (int i = 0; i < staged_at_once; ++i) result[i] = static_cast<T>(finish(math, value[i], gradient[i]));
+      for (int i = 0; i < staged_at_once; ++i) result[i] = static_cast<T>(epilogue(params, value[i], gradient[i]));
       leave_staged(of_dy + c, result, n);
     });
   }

@@ -28,7 +28,7 @@ namespace KokkosNN::Impl {
 /// The rows of a block: `count` of them lie in the tensor.
 template <class A>
 struct InnerBlock {
-  static constexpr int lanes = lanes_of<A>;
+  static constexpr int lanes = simd_width<A>;
 
   std::int64_t outer;
   std::int64_t first;
@@ -42,7 +42,7 @@ struct InnerBlock {
 /// The vectors of a block at each column of a tensor.
 template <class T, class A>
 struct BlockColumns {
-  static constexpr int lanes = lanes_of<A>;
+  static constexpr int lanes = simd_width<A>;
   static constexpr int step  = host_inner_step;
   /// Whether vectors are loaded and stored as they lie there: a float of a call in double is converted.
   static constexpr bool has_vectors = std::is_same_v<accumulator_t<T>, A>;
@@ -76,20 +76,20 @@ struct BlockColumns {
     }
   }
 
-  /// Past the caches if `streams`, which `may_stream` allows.
-  template <bool streams>
+  /// Past the caches if `nontemporal_stores`, which `may_stream` allows.
+  template <bool nontemporal_stores>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Vector<A>& value, std::int64_t c, int v) const {
     const int rows = block.rows(v);
     T* const to    = at(c, v);
     if (rows == lanes && inner_stride == 1) {
-      if constexpr (streams && has_vectors) return stream_vector(to, value);
+      if constexpr (nontemporal_stores && has_vectors) return store_vector_nontemporal(to, value);
       return store_whole(to, value);
     }
     A each[lanes];
     store_vector(each, value);
     for (int l = 0; l < rows; ++l) to[l * inner_stride] = static_cast<T>(each[l]);
   }
-  KOKKOS_FORCEINLINE_FUNCTION bool may_stream() const {
+  KOKKOS_FORCEINLINE_FUNCTION bool may_store_nontemporal() const {
     const auto is_whole = [](std::uintptr_t bytes) { return bytes % (lanes * sizeof(T)) == 0; };
     return has_vectors && inner_stride == 1 && is_whole(reinterpret_cast<std::uintptr_t>(base)) &&
            is_whole(static_cast<std::uintptr_t>(col_stride) * sizeof(T));
@@ -141,7 +141,7 @@ struct InnerCallShape {
   std::int64_t inner;
   std::int64_t cols;
   int width;  // rows of a block
-  bool streams;
+  bool nontemporal_stores;
   int scratch_level;
   int scratch_bytes;
 
@@ -159,57 +159,57 @@ struct InnerCallShape {
       const std::int64_t first = (b - o * blocks) * width;
       f(InnerBlock<A>{o, first, static_cast<int>(std::min<std::int64_t>(width, inner - first))}, held);
     }
-    if (streams) end_streaming();
+    if (nontemporal_stores) fence_nontemporal_stores();
   }
 
   /// Stores value(i, v), the i-th of the columns of a step, for all columns of a block, one after the other: stores do
   /// not wait for one another if they are neighbours. `prepare(c, n)` comes before the n columns from c on.
   template <class T, class A, class Prepare, class Value>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const BlockColumns<T, A>& output, const Prepare& prepare,
+  KOKKOS_FORCEINLINE_FUNCTION void write(const BlockColumns<T, A>& out, const Prepare& prepare,
                                          const Value& value) const {
-    if (streams && output.may_stream()) return write_by<true>(output, prepare, value);
-    write_by<false>(output, prepare, value);
+    if (nontemporal_stores && out.may_store_nontemporal()) return write_by<true>(out, prepare, value);
+    write_by<false>(out, prepare, value);
   }
 
   /// The same of values that are computed a step at a time: compute(c, n, v, y).
   template <int most, class T, class A, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void write_computed(const BlockColumns<T, A>& output, const Compute& compute) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write_computed(const BlockColumns<T, A>& out, const Compute& compute) const {
     Vector<A> results[most][host_inner_step];
     write(
-        output,
+        out,
         [&](std::int64_t c, int n) KOKKOSNN_IMPL_INLINED {
-          for (int v = 0; v < output.block.vectors(); ++v) compute(c, n, v, results[v]);
+          for (int v = 0; v < out.block.vectors(); ++v) compute(c, n, v, results[v]);
         },
         [&](int i, int v) KOKKOSNN_IMPL_INLINED { return results[v][i]; });
   }
 
  private:
   template <bool past_caches, class T, class A, class Prepare, class Value>
-  KOKKOS_FORCEINLINE_FUNCTION void write_by(const BlockColumns<T, A>& output, const Prepare& prepare,
+  KOKKOS_FORCEINLINE_FUNCTION void write_by(const BlockColumns<T, A>& out, const Prepare& prepare,
                                             const Value& value) const {
-    const int vectors = output.block.vectors();
+    const int vectors = out.block.vectors();
     for_steps(cols, [&](std::int64_t c, int n) KOKKOSNN_IMPL_INLINED {
       prepare(c, n);
       for (int i = 0; i < n; ++i) {
-        for (int v = 0; v < vectors; ++v) output.template store<past_caches>(value(i, v), c + i, v);
+        for (int v = 0; v < vectors; ++v) out.template store<past_caches>(value(i, v), c + i, v);
       }
     });
   }
 };
 
 inline InnerCallShape inner_shape(const RowPlan& plan, std::int64_t rows, std::int64_t inner, std::int64_t cols) {
-  return {rows / inner, inner, cols, plan.pack, plan.streams, plan.scratch_level, static_cast<int>(plan.scratch_bytes)};
+  return {rows / inner, inner, cols, plan.pack, plan.nontemporal_stores, plan.scratch_level, static_cast<int>(plan.scratch_bytes)};
 }
 
 /// Softmax and its kin.
-template <RowOperator op, class Math, class Source, class Sink>
+template <RowOperator op, class Params, class Source, class Output>
 struct HostInner {
-  using A                    = typename Math::accumulator;
+  using A                    = typename Params::accumulator;
   using T                    = Vector<A>;
   using X                    = std::remove_const_t<typename Source::value_type>;
-  using State                = typename Math::State;
-  using Finisher             = Finish<op>;
-  static constexpr int lanes = lanes_of<A>;
+  using State                = typename Params::State;
+  using OpEpilogue             = Epilogue<op>;
+  static constexpr int lanes = simd_width<A>;
   static constexpr int step  = host_inner_step;
   static constexpr int most  = host_inner_bytes / int(sizeof(T));  // vectors side by side
   /// What is kept of the columns of a step: exponentials and their references, or logits.
@@ -217,8 +217,8 @@ struct HostInner {
   static constexpr int kept                = host_inner_kept(op) * lanes;
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   InnerCallShape shape;
 
   template <class Member>
@@ -227,13 +227,13 @@ struct HostInner {
   }
 
  private:
-  using Rows = RawArray<RunningLanes<Math>, most>;
+  using Rows = RawArray<RunningLanes<Params>, most>;
 
   void do_block(const InnerBlock<A>& block, A* held) const {
     const BlockColumns<const X, A> input({source.data, source.col_stride, source.inner_stride, source.map}, block);
     Rows rows;
-    for (int v = 0; v < block.vectors(); ++v) new (rows.at(v)) RunningLanes<Math>(math);
-    if constexpr (Finisher::one_value_a_row) {
+    for (int v = 0; v < block.vectors(); ++v) new (rows.at(v)) RunningLanes<Params>(params);
+    if constexpr (OpEpilogue::one_value_a_row) {
       reduce<false>(input, held, rows);
       for (int v = 0; v < block.vectors(); ++v) store_values(block, v, rows[v]);
     } else if (host_inner_keeps(op, shape.cols)) {
@@ -247,11 +247,11 @@ struct HostInner {
 
   template <bool keeps>
   void reduce(const BlockColumns<const X, A>& input, A* held, Rows& rows) const {
-    const Math own     = math;
+    const Params own     = params;
     const bool negates = own.sign < A(0);
     const int vectors  = input.block.vectors();
     for_steps(shape.cols, [&](std::int64_t c, int n) KOKKOSNN_IMPL_INLINED {
-      if (shape.streams) input.look_ahead(c + step);
+      if (shape.nontemporal_stores) input.look_ahead(c + step);
       for (int v = 0; v < vectors; ++v) {
         T x[step], e[step];
         input.load(c, n, v, own.template pad<A>(), x);
@@ -269,20 +269,20 @@ struct HostInner {
   }
 
   /// What each vector's results are made with.
-  auto finish_of(const InnerBlock<A>& block, const Rows& rows) const {
-    using Wide = typename Finisher::template Row<Math, T>;
-    RawArray<Wide, most> finish;
-    for (int v = 0; v < block.vectors(); ++v) new (finish.at(v)) Wide(rows[v].template finish<Finisher>(math));
-    return finish;
+  auto epilogue_of(const InnerBlock<A>& block, const Rows& rows) const {
+    using Wide = typename OpEpilogue::template Row<Params, T>;
+    RawArray<Wide, most> epilogue;
+    for (int v = 0; v < block.vectors(); ++v) new (epilogue.at(v)) Wide(rows[v].template epilogue<OpEpilogue>(params));
+    return epilogue;
   }
 
   void write_kept(const InnerBlock<A>& block, A* held, const Rows& rows) const {
-    const Math own    = math;
+    const Params own    = params;
     const int vectors = block.vectors();
-    const auto finish = finish_of(block, rows);
+    const auto epilogue = epilogue_of(block, rows);
     A* of_step        = held;
     shape.write(
-        BlockColumns<typename Sink::value_type, A>(sink, block),
+        BlockColumns<typename Output::value_type, A>(output, block),
         [&](std::int64_t c, int) KOKKOSNN_IMPL_INLINED {
           of_step = held + c / step * vectors * kept;
           if constexpr (keeps_exponentials) {
@@ -293,45 +293,45 @@ struct HostInner {
           }
         },
         [&](int i, int v)
-            KOKKOSNN_IMPL_INLINED { return finish[v](own, load_vector(of_step + v * kept + i * lanes)); });
+            KOKKOSNN_IMPL_INLINED { return epilogue[v](own, load_vector(of_step + v * kept + i * lanes)); });
   }
 
   void write_again(const InnerBlock<A>& block, const BlockColumns<const X, A>& input, const Rows& rows) const {
-    const Math own    = math;
+    const Params own    = params;
     const T sign      = splat<T>(own.sign);
-    const auto finish = finish_of(block, rows);
-    shape.write_computed<most>(BlockColumns<typename Sink::value_type, A>(sink, block),
+    const auto epilogue = epilogue_of(block, rows);
+    shape.write_computed<most>(BlockColumns<typename Output::value_type, A>(output, block),
                                [&](std::int64_t c, int n, int v, T(&y)[step]) KOKKOSNN_IMPL_INLINED {
-                                 if (v == 0 && shape.streams) input.look_ahead(c + step);
+                                 if (v == 0 && shape.nontemporal_stores) input.look_ahead(c + step);
                                  input.load(c, n, v, A(0), y);
-                                 for (T& x : y) x = finish[v].from_input(own, x * sign);
+                                 for (T& x : y) x = epilogue[v].from_input(own, x * sign);
                                });
   }
 
-  void store_values(const InnerBlock<A>& block, int v, const RunningLanes<Math>& rows) const {
+  void store_values(const InnerBlock<A>& block, int v, const RunningLanes<Params>& rows) const {
     const std::int64_t first = block.outer * shape.inner + block.first + v * lanes;
     State states[lanes];
-    rows.store(math, states);
-    for (int l = 0; l < block.rows(v); ++l) sink.store(Finisher::value(math, states[l]), first + l);
+    rows.store(params, states);
+    for (int l = 0; l < block.rows(v); ++l) output.store(OpEpilogue::value(params, states[l]), first + l);
   }
 };
 
 /// The gradients: two tensors and a sum a row, or one and what a row brings along.
-template <RowOperator op, class Math, class Source, class Sink>
+template <RowOperator op, class Params, class Source, class Output>
 struct HostGradientInner {
-  using A                    = typename Math::accumulator;
+  using A                    = typename Params::accumulator;
   using T                    = Vector<A>;
-  using State                = typename Math::State;
-  using Finisher             = Finish<op>;
-  using Narrow               = typename Finisher::template Row<Math, A>;
-  using Wide                 = typename Finisher::template Row<Math, T>;
-  static constexpr int lanes = lanes_of<A>;
+  using State                = typename Params::State;
+  using OpEpilogue             = Epilogue<op>;
+  using Narrow               = typename OpEpilogue::template Row<Params, A>;
+  using Wide                 = typename OpEpilogue::template Row<Params, T>;
+  static constexpr int lanes = simd_width<A>;
   static constexpr int step  = host_inner_step;
   static constexpr int most  = host_inner_bytes / int(sizeof(T));
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   InnerCallShape shape;
 
   template <class Member>
@@ -358,55 +358,55 @@ struct HostGradientInner {
 
   /// Reads both tensors twice: to keep them takes more out of the caches than it saves.
   void do_pairs(const InnerBlock<A>& block) const {
-    const Math own    = math;
+    const Params own    = params;
     const auto y      = columns_of(source.y, block);
     const auto dy     = columns_of(source.dy, block);
     const int vectors = block.vectors();
-    LaneTerms<Math> sums[most];
+    LaneTerms<Params> sums[most];
     for_steps(shape.cols, [&](std::int64_t c, int n) KOKKOSNN_IMPL_INLINED {
-      if (shape.streams && Math::sums_products) y.look_ahead(c + step);
-      if (shape.streams) dy.look_ahead(c + step);
+      if (shape.nontemporal_stores && Params::sums_products) y.look_ahead(c + step);
+      if (shape.nontemporal_stores) dy.look_ahead(c + step);
       for (int v = 0; v < vectors; ++v) {
         T a[step] = {}, b[step];
-        if constexpr (Math::sums_products) y.load(c, n, v, A(0), a);
+        if constexpr (Params::sums_products) y.load(c, n, v, A(0), a);
         dy.load(c, n, v, A(0), b);
         for (int i = 0; i < step; ++i) sums[v].add(a[i], b[i]);
       }
     });
-    RawArray<Wide, most> finish;
+    RawArray<Wide, most> epilogue;
     for (int v = 0; v < vectors; ++v) {
-      typename Math::wide_sum each[lanes];
+      typename Params::wide_sum each[lanes];
       sums[v].lanes(each);
-      new (finish.at(v)) Wide(finish_lanes<Finisher, Math>([&](int l) { return Narrow(own, State{each[l]}); }));
+      new (epilogue.at(v)) Wide(lanes_epilogue<OpEpilogue, Params>([&](int l) { return Narrow(own, State{each[l]}); }));
     }
     std::int64_t of_step = 0;
     shape.write(
-        BlockColumns<typename Sink::value_type, A>(sink, block),
+        BlockColumns<typename Output::value_type, A>(output, block),
         [&](std::int64_t c, int) KOKKOSNN_IMPL_INLINED {
           of_step = c;
-          if (!shape.streams) return;
+          if (!shape.nontemporal_stores) return;
           y.look_ahead(c + step);
           dy.look_ahead(c + step);
         },
         [&](int i, int v)
-            KOKKOSNN_IMPL_INLINED { return finish[v](own, y.load(of_step + i, v), dy.load(of_step + i, v)); });
+            KOKKOSNN_IMPL_INLINED { return epilogue[v](own, y.load(of_step + i, v), dy.load(of_step + i, v)); });
   }
 
   void do_elements(const InnerBlock<A>& block) const {
-    const Math own = math;
+    const Params own = params;
     const auto x   = columns_of(source.x, block);
-    RawArray<Wide, most> finish;
+    RawArray<Wide, most> epilogue;
     for (int v = 0; v < block.vectors(); ++v) {
       const std::int64_t first = block.outer * shape.inner + block.first + v * lanes;
       const int last           = block.rows(v) - 1;
-      new (finish.at(v)) Wide(finish_lanes<Finisher, Math>(
+      new (epilogue.at(v)) Wide(lanes_epilogue<OpEpilogue, Params>(
           [&](int l) { return Narrow(own, source.template scalars<A>(first + std::min(l, last))); }));
     }
-    shape.write_computed<most>(BlockColumns<typename Sink::value_type, A>(sink, block),
+    shape.write_computed<most>(BlockColumns<typename Output::value_type, A>(output, block),
                                [&](std::int64_t c, int n, int v, T(&dx)[step]) KOKKOSNN_IMPL_INLINED {
-                                 if (v == 0 && shape.streams) x.look_ahead(c + step);
+                                 if (v == 0 && shape.nontemporal_stores) x.look_ahead(c + step);
                                  x.load(c, n, v, A(0), dx);
-                                 for (T& value : dx) value = finish[v](own, value);
+                                 for (T& value : dx) value = epilogue[v](own, value);
                                });
   }
 };

@@ -14,31 +14,31 @@
 #include <algorithm>
 #include <cstdint>
 
-// The storages with which host_rows is the gradients' kernel on a host.
+// The placements with which host_rows is the gradients' kernel on a host.
 
 namespace KokkosNN::Impl {
 
 /// What keeps nothing of a row: it is read again, from a cache, to write.
-template <class Math>
+template <class Params>
 struct HostRereading {
-  using A                                 = typename Math::accumulator;
+  using A                                 = typename Params::accumulator;
   static constexpr bool keeps_rows        = false;
   static constexpr bool has_own_reference = false;
   static constexpr bool holds_pieces      = false;
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION A load(const Row&, const Piece&, A*, const Math&) const {
+  KOKKOS_FORCEINLINE_FUNCTION A load(const Row&, const Piece&, A*, const Params&) const {
     return A(0);
   }
 };
 
 /// The two loops over a row of y and dy, or over a piece of one.
-template <class Math>
+template <class Params>
 struct PairLoops {
-  using A                    = typename Math::accumulator;
-  static constexpr int lanes = lanes_of<A>;
+  using A                    = typename Params::accumulator;
+  static constexpr int lanes = simd_width<A>;
 
-  static constexpr bool has_products = HostTerms<Math>::in_double && Math::sums_products;
+  static constexpr bool has_products = HostTerms<Params>::in_double && Params::sums_products;
   /// Shorter rows have no use for what adds products faster and joins them slower.
   static constexpr int least_by_products = 128;
   static constexpr int least_to_align    = 8 * lanes;
@@ -54,30 +54,30 @@ struct PairLoops {
   template <bool asks_ahead = false, class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
     if constexpr (has_products) {
-      if (count >= least_by_products) return sum_by<HostProducts<Math>, asks_ahead>(y, dy, count);
+      if (count >= least_by_products) return sum_by<HostProducts<Params>, asks_ahead>(y, dy, count);
     }
-    return sum_by<HostTerms<Math>, asks_ahead>(y, dy, count);
+    return sum_by<HostTerms<Params>, asks_ahead>(y, dy, count);
   }
 
   /// Writes a row and sums the next one, not by products.
-  template <class Y, class D, class O, class FinishRow>
+  template <class Y, class D, class O, class RowEpilogue>
   KOKKOS_FORCEINLINE_FUNCTION static auto write_and_sum(const Y* y, const D* dy, O* to, const Y* next_y,
-                                                        const D* next_dy, int count, const Math math,
-                                                        const FinishRow finish) {
+                                                        const D* next_dy, int count, const Params params,
+                                                        const RowEpilogue epilogue) {
     static_assert(!has_products);
-    using Sums = HostTerms<Math>;
+    using Sums = HostTerms<Params>;
     return total_of<Sums>(count, [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
       add_to(sums, next_y + i, next_dy + i, n);
-      store_up_to(to + i, finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)), n);
+      store_up_to(to + i, epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n)), n);
     });
   }
 
   /// What rows share is copied: compilers would read it again after every store.
-  template <class Y, class D, class O, class FinishRow>
+  template <class Y, class D, class O, class RowEpilogue>
   KOKKOS_FORCEINLINE_FUNCTION static void write(const Y* y, const D* dy, O* to, int count, RowWriter<O>& writer,
-                                                const Math math, const FinishRow finish) {
+                                                const Params params, const RowEpilogue epilogue) {
     const auto value = [&](int i, int n)
-                           KOKKOSNN_IMPL_INLINED { return finish(math, load_up_to(y + i, n), load_up_to(dy + i, n)); };
+                           KOKKOSNN_IMPL_INLINED { return epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n)); };
     // y, dy and dx mostly lie alike: then whole cache lines are loaded as well. softmax_backward f32 x 781, 4 MiB a
     // tensor on two cores, 111 GB/s, without 106; x 500 112 and 105.
     const bool aligns = count >= least_to_align;
@@ -85,7 +85,7 @@ struct PairLoops {
       const auto values = [&](int i) KOKKOSNN_IMPL_INLINED {
         const TwoVectors<Y> a = load_two_vectors(y + i);
         const TwoVectors<D> b = load_two_vectors(dy + i);
-        return TwoVectors<O>{finish(math, a.first, b.first), finish(math, a.second, b.second)};
+        return TwoVectors<O>{epilogue(params, a.first, b.first), epilogue(params, a.second, b.second)};
       };
       writer.write_by_two(to, count, values, value, aligns);
     } else {
@@ -97,7 +97,7 @@ struct PairLoops {
   template <class Sums, bool asks_ahead, class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const Y* y, const D* dy, int count) {
     const auto ask = [&](int i) KOKKOSNN_IMPL_INLINED {
-      if constexpr (asks_ahead && Math::sums_products) {
+      if constexpr (asks_ahead && Params::sums_products) {
         prefetch_line(reinterpret_cast<const char*>(y + i) + ahead_bytes);
         prefetch_line(reinterpret_cast<const char*>(dy + i) + ahead_bytes);
       } else if constexpr (asks_ahead) {
@@ -161,15 +161,15 @@ struct StridedRows {
 
 /// Pairs of rows of one piece, of Y and D to O in memory, by loops with nothing else in them: what is done once a row
 /// is as much as that of 64 columns or more. A row's bits don't depend on how many of the others exist.
-template <class Math, class FinishRow, class Y, class D, class O>
+template <class Params, class RowEpilogue, class Y, class D, class O>
 struct ShortPairs {
-  using A                    = typename Math::accumulator;
-  using Loops                = PairLoops<Math>;
+  using A                    = typename Params::accumulator;
+  using Loops                = PairLoops<Params>;
   using Ys                   = StridedRows<const Y>;
   using Ds                   = StridedRows<const D>;
   using Out                  = StridedRows<O>;
-  static constexpr int lanes = lanes_of<A>;
-  static constexpr int rows  = HostRowSums<Math>::rows;
+  static constexpr int lanes = simd_width<A>;
+  static constexpr int rows  = HostRowSums<Params>::rows;
 
   /// Short rows are summed some at a time and then written, so that the end of a sum holds nothing up; what is read
   /// twice is a quarter of the first-level cache. softmax_backward, f32, 4 MiB a tensor on two cores, GB/s, in brackets
@@ -181,85 +181,85 @@ struct ShortPairs {
   /// in blocks 79; x 256 71 and 79.
   static constexpr int least_at_once = 512;
 
-  KOKKOS_INLINE_FUNCTION static void write(const Math math, std::int64_t count, int cols, RowWriter<O>& writer,
+  KOKKOS_INLINE_FUNCTION static void write(const Params params, std::int64_t count, int cols, RowWriter<O>& writer,
                                            const Ys y, const Ds dy, const Out out) {
-    const bool streams = writer.streams();
+    const bool nontemporal_stores = writer.nontemporal_stores();
     std::int64_t r     = 0;
-    if (cols == lanes && !streams) {
-      r = write_vectors<false>(math, count, y, dy, out);
+    if (cols == lanes && !nontemporal_stores) {
+      r = write_vectors<false>(params, count, y, dy, out);
     } else if (cols == lanes && elements_to_boundary(out.base) == 0 && out.stride % lanes == 0) {
-      r = write_vectors<true>(math, count, y, dy, out);
+      r = write_vectors<true>(params, count, y, dy, out);
     }
-    const bool at_once = !Loops::has_products && !moves_two_vectors<Y, D, O> && !streams && cols >= least_at_once;
+    const bool at_once = !Loops::has_products && !moves_two_vectors<Y, D, O> && !nontemporal_stores && cols >= least_at_once;
     const int in_block = std::min(most_in_block, block_bytes / (cols * int(sizeof(Y) + sizeof(D))));
-    if (!streams && !at_once && in_block > 1) {
+    if (!nontemporal_stores && !at_once && in_block > 1) {
       for (; r < count; r += in_block) {
         const std::int64_t left = count - r;
-        write_block(math, left < in_block ? static_cast<int>(left) : in_block, cols, {y(r), y.stride},
+        write_block(params, left < in_block ? static_cast<int>(left) : in_block, cols, {y(r), y.stride},
                     {dy(r), dy.stride}, {out(r), out.stride});
       }
       return;
     }
     if (r == count) return;
-    const bool asks = streams && (Math::sums_products || cols <= Loops::most_asked);
+    const bool asks = nontemporal_stores && (Params::sums_products || cols <= Loops::most_asked);
     const auto sum  = [&](std::int64_t l) KOKKOSNN_IMPL_INLINED {
       return asks ? Loops::template sum<true>(y(l), dy(l), cols) : Loops::sum(y(l), dy(l), cols);
     };
     auto total = sum(r);
     if constexpr (!Loops::has_products) {
       for (; at_once && r + 1 < count; ++r) {
-        total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, math, FinishRow(math, {total}));
+        total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, params, RowEpilogue(params, {total}));
       }
     }
     for (; r < count; ++r) {
-      Loops::write(y(r), dy(r), out(r), cols, writer, math, FinishRow(math, {total}));
+      Loops::write(y(r), dy(r), out(r), cols, writer, params, RowEpilogue(params, {total}));
       if (r + 1 < count) total = sum(r + 1);
     }
   }
 
  private:
   /// Up to `most_in_block` rows.
-  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Math& math, int count, int cols, const Ys& y, const Ds& dy,
+  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Params& params, int count, int cols, const Ys& y, const Ds& dy,
                                                       const Out& out) {
     decltype(Loops::sum(y(0), dy(0), cols)) totals[most_in_block];
     for (int l = 0; l < count; ++l) totals[l] = Loops::sum(y(l), dy(l), cols);
     RowWriter<O> writer(false, false);  // of which the compiler sees that: x 64 106 GB/s, with the caller's 102
     for (int l = 0; l < count; ++l) {
-      Loops::write(y(l), dy(l), out(l), cols, writer, math, FinishRow(math, {totals[l]}));
+      Loops::write(y(l), dy(l), out(l), cols, writer, params, RowEpilogue(params, {totals[l]}));
     }
   }
 
   /// Rows of one vector; how many were written. (Inlined twice, the loop in cache takes a seventh longer.)
-  template <bool streams>
-  __attribute__((noinline)) static std::int64_t write_vectors(const Math math, std::int64_t count, const Ys y,
+  template <bool nontemporal_stores>
+  __attribute__((noinline)) static std::int64_t write_vectors(const Params params, std::int64_t count, const Ys y,
                                                               const Ds dy, const Out out) {
     std::int64_t r = 0;
     for (; r + rows <= count; r += rows) {
-      write_vectors<streams>(math, {y(r), y.stride}, {dy(r), dy.stride}, {out(r), out.stride});
+      write_vectors<nontemporal_stores>(params, {y(r), y.stride}, {dy(r), dy.stride}, {out(r), out.stride});
     }
     return r;
   }
 
   /// As many rows of one vector as a vector of their sums has lanes: what is done once a row, the join of its lanes, is
   /// done for all of them at once.
-  template <bool streams>
-  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Math& math, const Ys& y, const Ds& dy, const Out& out) {
-    HostRowSums<Math> sums;
+  template <bool nontemporal_stores>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Params& params, const Ys& y, const Ds& dy, const Out& out) {
+    HostRowSums<Params> sums;
     KOKKOSNN_IMPL_UNROLL
     for (int l = 0; l < rows; ++l) {
-      HostTerms<Math> terms;
+      HostTerms<Params> terms;
       terms.add_from(y(l), dy(l));
       sums.set(l, terms);
     }
-    TwoWords<A> words[rows];
+    DoubleDouble<A> words[rows];
     sums.join(words);
-    FinishRow finish(math, {});
+    RowEpilogue epilogue(params, {});
     KOKKOSNN_IMPL_UNROLL
     for (int l = 0; l < rows; ++l) {
-      finish.sum = words[l];
-      const Vector<A> dx = finish(math, load_vector(y(l)), load_vector(dy(l)));
-      if constexpr (streams) {
-        stream_vector(out(l), dx);
+      epilogue.sum = words[l];
+      const Vector<A> dx = epilogue(params, load_vector(y(l)), load_vector(dy(l)));
+      if constexpr (nontemporal_stores) {
+        store_vector_nontemporal(out(l), dx);
       } else {
         store_vector(out(l), dx);
       }
@@ -268,13 +268,13 @@ struct ShortPairs {
 };
 
 /// The gradients that sum over a row.
-template <int V, class Math, class Source>
-struct HostPairs : HostRereading<Math> {
-  using A      = typename Math::accumulator;
+template <int V, class Params, class Source>
+struct HostPairs : HostRereading<Params> {
+  using A      = typename Params::accumulator;
   using Y      = typename decltype(Source::y)::value_type;
   using D      = typename decltype(Source::dy)::value_type;
-  using AnyRow = PairOnlineStorage<Y, D, A, V, 4>;
-  using Loops  = PairLoops<Math>;
+  using AnyRow = PairOnlinePlacement<Y, D, A, V, 4>;
+  using Loops  = PairLoops<Params>;
 
   static constexpr bool has_row_loops = true;
   template <class Row>
@@ -283,20 +283,20 @@ struct HostPairs : HostRereading<Math> {
 
   /// Rows `first` to `last`, of one piece each, by loops without anything else in them where vectors of them lie in
   /// memory; says whether they do.
-  template <class FinishRow, class Rows, class Sink, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION static bool write_rows(const Math& math, const Rows& rows, const Sink& sink,
+  template <class RowEpilogue, class Rows, class Output, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION static bool write_rows(const Params& params, const Rows& rows, const Output& output,
                                                      std::int64_t first, std::int64_t last, int cols, Writer& writer) {
     using Row     = decltype(rows.row(0));
-    using SinkRow = decltype(sink.row(0));
-    if constexpr (is_plain<Row> && VectorsOf<SinkRow, A>) {
+    using OutputRow = decltype(output.row(0));
+    if constexpr (is_plain<Row> && VectorsOf<OutputRow, A>) {
       const Row row        = rows.row(first);
-      const SinkRow output = sink.row(first);
-      const bool is_unit   = row.y.stride == 1 && row.dy.stride == 1 && output.stride == 1;
-      const std::int64_t y = rows.y.map.only_stride(), dy = rows.dy.map.only_stride(), dx = sink.map.only_stride();
+      const OutputRow out = output.row(first);
+      const bool is_unit   = row.y.stride == 1 && row.dy.stride == 1 && out.stride == 1;
+      const std::int64_t y = rows.y.map.only_stride(), dy = rows.dy.map.only_stride(), dx = output.map.only_stride();
       if (is_unit && y != 0 && dy != 0 && dx != 0) {
-        using O = typename SinkRow::value_type;
-        ShortPairs<Math, FinishRow, Y, D, O>::write(math, last - first, cols, writer, {row.y.base, y},
-                                                    {row.dy.base, dy}, {output.base, dx});
+        using O = typename OutputRow::value_type;
+        ShortPairs<Params, RowEpilogue, Y, D, O>::write(params, last - first, cols, writer, {row.y.base, y},
+                                                    {row.dy.base, dy}, {out.base, dx});
         return true;
       }
     }
@@ -304,53 +304,53 @@ struct HostPairs : HostRereading<Math> {
   }
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A*, const Math& math, A,
+  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece& piece, A*, const Params& params, A,
                                                           NextPiece<A>&) const {
     if constexpr (is_plain<Row>) {
       if (row.y.stride == 1 && row.dy.stride == 1) {
         return {Loops::sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count)};
       }
     }
-    return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), math, 1);
+    return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), params, 1);
   }
 
-  template <class Row, class SinkRow, class FinishRow, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A*, const Math& math,
-                                         const FinishRow& finish, Writer& writer) const {
-    if constexpr (is_plain<Row> && VectorsOf<SinkRow, A>) {
-      if (row.y.stride == 1 && row.dy.stride == 1 && sink.stride == 1) {
-        return Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, sink.base + piece.begin, piece.count,
-                            writer, math, finish);
+  template <class Row, class OutputRow, class RowEpilogue, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A*, const Params& params,
+                                         const RowEpilogue& epilogue, Writer& writer) const {
+    if constexpr (is_plain<Row> && VectorsOf<OutputRow, A>) {
+      if (row.y.stride == 1 && row.dy.stride == 1 && output.stride == 1) {
+        return Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, output.base + piece.begin, piece.count,
+                            writer, params, epilogue);
       }
     }
-    AnyRow(nullptr, RowGroup::alone()).write(row, sink, piece.part(), math, finish);
+    AnyRow(nullptr, RowGroup::alone()).write(row, output, piece.part(), params, epilogue);
   }
 };
 
 /// Each result depends on one element and on values a row.
-template <int V, class Math, class Source>
-struct HostElements : HostRereading<Math> {
-  using A      = typename Math::accumulator;
+template <int V, class Params, class Source>
+struct HostElements : HostRereading<Params> {
+  using A      = typename Params::accumulator;
   using X      = typename decltype(Source::x)::value_type;
-  using AnyRow = ElementwiseStorage<X, A, V, 4>;
+  using AnyRow = ElementwisePlacement<X, A, V, 4>;
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece&, A*, const Math&, A,
+  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece&, A*, const Params&, A,
                                                           NextPiece<A>&) const {
     return row.scalars;
   }
 
-  template <class Row, class SinkRow, class FinishRow, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A*, const Math& math,
-                                         const FinishRow& finish, Writer& writer) const {
-    if constexpr (VectorsOf<decltype(Row::x), A> && VectorsOf<SinkRow, A>) {
-      if (row.x.stride == 1 && sink.stride == 1) {
+  template <class Row, class OutputRow, class RowEpilogue, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A*, const Params& params,
+                                         const RowEpilogue& epilogue, Writer& writer) const {
+    if constexpr (VectorsOf<decltype(Row::x), A> && VectorsOf<OutputRow, A>) {
+      if (row.x.stride == 1 && output.stride == 1) {
         const auto* const x = row.x.base + piece.begin;
-        return writer.write(sink.base + piece.begin, piece.count,
-                            [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish(math, load_up_to(x + i, n)); });
+        return writer.write(output.base + piece.begin, piece.count,
+                            [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue(params, load_up_to(x + i, n)); });
       }
     }
-    AnyRow(nullptr, RowGroup::alone()).write(row, sink, piece.part(), math, finish);
+    AnyRow(nullptr, RowGroup::alone()).write(row, output, piece.part(), params, epilogue);
   }
 };
 

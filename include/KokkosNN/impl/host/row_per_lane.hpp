@@ -37,12 +37,12 @@ class RawArray {
 
 /// Aggregates of numbers of A, one a lane, as one aggregate of vectors.
 template <class A, class Wide, class Narrow>
-KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Narrow, lanes_of<A>>& narrow) {
-  static_assert(sizeof(Wide) == sizeof(Narrow) * lanes_of<A>);
+KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Narrow, simd_width<A>>& narrow) {
+  static_assert(sizeof(Wide) == sizeof(Narrow) * simd_width<A>);
   constexpr int words = sizeof(Narrow) / sizeof(A);
-  BitsOf<A> from[lanes_of<A>][words], to[words][lanes_of<A>];
+  BitsOf<A> from[simd_width<A>][words], to[words][simd_width<A>];
   std::memcpy(from, &narrow, sizeof from);
-  for (int l = 0; l < lanes_of<A>; ++l) {
+  for (int l = 0; l < simd_width<A>; ++l) {
     for (int w = 0; w < words; ++w) to[w][l] = from[l][w];
   }
   std::memcpy(static_cast<void*>(&wide), to, sizeof to);
@@ -50,50 +50,50 @@ KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Nar
 
 /// The other way round.
 template <class A, class Wide, class Narrow>
-KOKKOS_FORCEINLINE_FUNCTION void take_apart(const Wide& wide, RawArray<Narrow, lanes_of<A>>& narrow) {
-  static_assert(sizeof(Wide) == sizeof(Narrow) * lanes_of<A>);
+KOKKOS_FORCEINLINE_FUNCTION void take_apart(const Wide& wide, RawArray<Narrow, simd_width<A>>& narrow) {
+  static_assert(sizeof(Wide) == sizeof(Narrow) * simd_width<A>);
   constexpr int words = sizeof(Narrow) / sizeof(A);
-  BitsOf<A> from[words][lanes_of<A>], to[lanes_of<A>][words];
+  BitsOf<A> from[words][simd_width<A>], to[simd_width<A>][words];
   std::memcpy(from, &wide, sizeof from);
-  for (int l = 0; l < lanes_of<A>; ++l) {
+  for (int l = 0; l < simd_width<A>; ++l) {
     for (int w = 0; w < words; ++w) to[l][w] = from[w][l];
   }
   std::memcpy(narrow.at(0), to, sizeof to);
 }
 
 /// What is known of rows side by side: what RowState is to one.
-template <class Math>
+template <class Params>
 struct LaneState {
-  using A = typename Math::accumulator;
+  using A = typename Params::accumulator;
   using T = Vector<A>;
 
   T reference;
   ExpReference<T> at;  ///< of what is kept, its references being finite
-  TwoWords<T> sum;
+  DoubleDouble<T> sum;
 
-  KOKKOS_FORCEINLINE_FUNCTION LaneState(const Math& math, const T& max)
-      : reference(math.exp.reference_of(max)), at(math.exp.at(finite_reference(reference))), sum{T{}, T{}} {}
+  KOKKOS_FORCEINLINE_FUNCTION LaneState(const Params& params, const T& max)
+      : reference(params.exp.reference_of(max)), at(params.exp.at(finite_reference(reference))), sum{T{}, T{}} {}
 
   /// Each lane's own.
-  KOKKOS_FORCEINLINE_FUNCTION void store(typename Math::State* states) const {
-    A references[lanes_of<A>];
-    typename Math::wide_sum each[lanes_of<A>];
+  KOKKOS_FORCEINLINE_FUNCTION void store(typename Params::State* states) const {
+    A references[simd_width<A>];
+    typename Params::wide_sum each[simd_width<A>];
     store_vector(references, reference);
-    HostSums<Math>::join_words(sum, each);
-    for (int l = 0; l < lanes_of<A>; ++l) states[l] = {references[l], each[l]};
+    HostSums<Params>::join_words(sum, each);
+    for (int l = 0; l < simd_width<A>; ++l) states[l] = {references[l], each[l]};
   }
 };
 
 /// The state of rows of which `count` logits lie at held, held + stride, ..., the largest being `max`; the exponentials
 /// take their place if `keeps`.
-template <bool keeps, SumFor use, class Math, class A = typename Math::accumulator>
-KOKKOS_FORCEINLINE_FUNCTION LaneState<Math> reduce_side_by_side(const Math& math, A* held, std::int64_t count,
+template <bool keeps, SumFor use, class Params, class A = typename Params::accumulator>
+KOKKOS_FORCEINLINE_FUNCTION LaneState<Params> reduce_side_by_side(const Params& params, A* held, std::int64_t count,
                                                                 std::int64_t stride, const Vector<A>& max) {
   using T = Vector<A>;
-  LaneState<Math> state(math, max);
-  HostSums<Math> sums;
+  LaneState<Params> state(params, max);
+  HostSums<Params> sums;
   const auto exponential = [&](std::int64_t c) KOKKOSNN_IMPL_INLINED {
-    const T e = math.exp.template term_of_difference<use>(load_vector(held + c * stride) - state.at.base, state.at);
+    const T e = params.exp.template term_of_difference<use>(load_vector(held + c * stride) - state.at.base, state.at);
     if constexpr (keeps) store_vector(held + c * stride, e);
     return e;
   };
@@ -109,97 +109,97 @@ KOKKOS_FORCEINLINE_FUNCTION LaneState<Math> reduce_side_by_side(const Math& math
 }
 
 /// What the results of rows side by side are made with; row(l) is that of lane l.
-template <class Finisher, class Math, class F>
-KOKKOS_FORCEINLINE_FUNCTION auto finish_lanes(const F& row) {
-  using A      = typename Math::accumulator;
-  using Narrow = typename Finisher::template Row<Math, A>;
-  using Wide   = typename Finisher::template Row<Math, Vector<A>>;
-  RawArray<Narrow, lanes_of<A>> narrow;
-  for (int l = 0; l < lanes_of<A>; ++l) new (narrow.at(l)) Narrow(row(l));
+template <class OpEpilogue, class Params, class F>
+KOKKOS_FORCEINLINE_FUNCTION auto lanes_epilogue(const F& row) {
+  using A      = typename Params::accumulator;
+  using Narrow = typename OpEpilogue::template Row<Params, A>;
+  using Wide   = typename OpEpilogue::template Row<Params, Vector<A>>;
+  RawArray<Narrow, simd_width<A>> narrow;
+  for (int l = 0; l < simd_width<A>; ++l) new (narrow.at(l)) Narrow(row(l));
   RawArray<Wide, 1> wide;
   put_side_by_side<A>(wide[0], narrow);
   return wide[0];
 }
 
 /// The same of the lanes' states.
-template <class Finisher, class Math>
-KOKKOS_FORCEINLINE_FUNCTION auto finish_states(const Math& math, const typename Math::State* states) {
-  using Narrow = typename Finisher::template Row<Math, typename Math::accumulator>;
-  return finish_lanes<Finisher, Math>([&](int l) { return finish_row<Narrow>(math, states[l], states[l]); });
+template <class OpEpilogue, class Params>
+KOKKOS_FORCEINLINE_FUNCTION auto states_epilogue(const Params& params, const typename Params::State* states) {
+  using Narrow = typename OpEpilogue::template Row<Params, typename Params::accumulator>;
+  return lanes_epilogue<OpEpilogue, Params>([&](int l) { return make_epilogue<Narrow>(params, states[l], states[l]); });
 }
 
 /// The same of rows that are kept relative to their own state.
-template <class Finisher, class Math, class A = typename Math::accumulator>
-KOKKOS_FORCEINLINE_FUNCTION auto finish_own_lanes(const Math& math, const LaneState<Math>& state) {
+template <class OpEpilogue, class Params, class A = typename Params::accumulator>
+KOKKOS_FORCEINLINE_FUNCTION auto own_lanes_epilogue(const Params& params, const LaneState<Params>& state) {
   using T = Vector<A>;
-  if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
-    return typename Finisher::template Row<Math, T>(math, state.at, split_sum<T>(state.sum));
+  if constexpr (std::is_same_v<OpEpilogue, Epilogue<RowOperator::softmax>>) {
+    return typename OpEpilogue::template Row<Params, T>(params, state.at, split_sum<T>(state.sum));
   } else {
-    typename Math::State states[lanes_of<A>];
+    typename Params::State states[simd_width<A>];
     state.store(states);
-    return finish_states<Finisher>(math, states);
+    return states_epilogue<OpEpilogue>(params, states);
   }
 }
 
 /// What is known of rows side by side whose columns come by some at a time. Exponentials are relative to a reference
 /// that is raised once a logit is far above it, which is seldom.
-template <class Math>
+template <class Params>
 class RunningLanes {
  public:
-  using A = typename Math::accumulator;
+  using A = typename Params::accumulator;
   using T = Vector<A>;
 
   static constexpr int columns = 8;  ///< that come by at a time
 
-  explicit RunningLanes(const Math& math)
-      : m_state(math, splat<T>(-Kokkos::Experimental::infinity_v<A>)), m_highest(m_state.reference) {}
+  explicit RunningLanes(const Params& params)
+      : m_state(params, splat<T>(-Kokkos::Experimental::infinity_v<A>)), m_highest(m_state.reference) {}
 
   /// What exponentials are relative to at present.
   KOKKOS_FORCEINLINE_FUNCTION const T& reference() const { return m_state.reference; }
 
   /// The next columns and their exponentials.
   template <SumFor use>
-  KOKKOS_FORCEINLINE_FUNCTION void take(const Math& math, const T (&x)[columns], T (&e)[columns]) {
+  KOKKOS_FORCEINLINE_FUNCTION void take(const Params& params, const T (&x)[columns], T (&e)[columns]) {
     const T max =
         largest(largest(largest(x[0], x[1]), largest(x[2], x[3])), largest(largest(x[4], x[5]), largest(x[6], x[7])));
-    if (is_any_above(max, m_highest)) raise(math, max);
+    if (is_any_above(max, m_highest)) raise(params, max);
     const ExpReference<T> at = m_state.at;
     if (m_is_power) {
-      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(x[i], at);
+      for (int i = 0; i < columns; ++i) e[i] = params.exp.template term_of_difference<use>(x[i], at);
     } else {
-      for (int i = 0; i < columns; ++i) e[i] = math.exp.template term_of_difference<use>(difference<use>(x[i]), at);
+      for (int i = 0; i < columns; ++i) e[i] = params.exp.template term_of_difference<use>(difference<use>(x[i]), at);
     }
     add(((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7])));
   }
 
   /// What results are made with, from logits or from exponentials relative to the last reference.
-  template <class Finisher>
-  auto finish(const Math& math) const {
-    if constexpr (std::is_same_v<Finisher, Finish<RowOperator::softmax>>) {
-      return finish_own_lanes<Finisher>(math, m_state);
+  template <class OpEpilogue>
+  auto epilogue(const Params& params) const {
+    if constexpr (std::is_same_v<OpEpilogue, Epilogue<RowOperator::softmax>>) {
+      return own_lanes_epilogue<OpEpilogue>(params, m_state);
     } else {
-      typename Math::State states[lanes_of<A>];
-      store(math, states);
-      return finish_states<Finisher>(math, states);
+      typename Params::State states[simd_width<A>];
+      store(params, states);
+      return states_epilogue<OpEpilogue>(params, states);
     }
   }
   /// Makes exponentials that are relative to an earlier reference relative to the last one.
-  KOKKOS_FORCEINLINE_FUNCTION void bring_up(const Math& math, const T& earlier, A* exponentials, int count) const {
+  KOKKOS_FORCEINLINE_FUNCTION void bring_up(const Params& params, const T& earlier, A* exponentials, int count) const {
     if (!is_any_above(m_state.reference, earlier)) return;
-    const auto by = rescalings(math, earlier, m_state.reference);
+    const auto by = rescalings(params, earlier, m_state.reference);
     for (int i = 0; i < count; ++i) {
-      A* const at = exponentials + i * lanes_of<A>;
+      A* const at = exponentials + i * simd_width<A>;
       store_vector(at, by.of(load_vector(at)));
     }
   }
 
   /// Each lane's own. Where a logarithm is taken of a sum far above its reference, both would cancel.
-  void store(const Math& math, typename Math::State* states) const {
+  void store(const Params& params, typename Params::State* states) const {
     m_state.store(states);
-    for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int l = 0; l < simd_width<A>; ++l) {
       const A sum = static_cast<A>(states[l].sum);
-      if (sum >= A(2) && Kokkos::isfinite(sum) && math.exp.has_power(states[l].reference)) {
-        states[l] = math.exp.at_its_sum(states[l].reference, states[l].sum);
+      if (sum >= A(2) && Kokkos::isfinite(sum) && params.exp.has_power(states[l].reference)) {
+        states[l] = params.exp.at_its_sum(states[l].reference, states[l].sum);
       }
     }
   }
@@ -208,41 +208,41 @@ class RunningLanes {
   /// The power of two that an exponential may reach before the reference is raised: Gaussian rows never get there.
   static constexpr A headroom = 8;
 
-  LaneState<Math> m_state;
+  LaneState<Params> m_state;
   T m_highest;             // logit that is not far above the reference
   bool m_is_power = true;  // all references are, and nothing is to be subtracted
 
   template <SumFor use>
   KOKKOS_FORCEINLINE_FUNCTION T difference(const T& x) const {
     const T d = x - m_state.at.base;
-    if constexpr (!finds_infinity<use, Math>) return d;
+    if constexpr (!finds_infinity<use, Params>) return d;
     return m_state.at.base == splat<T>(Kokkos::Experimental::infinity_v<A>) ? zero_of_number(x) : d;
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static T largest(const T& a, const T& b) { return max_ignoring_nan(a, b); }
 
   KOKKOS_FORCEINLINE_FUNCTION void add(const T& terms) {
-    if constexpr (Math::accuracy == ExpAccuracy::full) {
-      m_state.sum = m_state.sum + TwoWords<T>{terms, T{}};
+    if constexpr (Params::accuracy == ExpAccuracy::full) {
+      m_state.sum = m_state.sum + DoubleDouble<T>{terms, T{}};
     } else {
       m_state.sum.high += terms;
     }
   }
 
-  __attribute__((noinline)) void raise(const Math& math, const T& max) {
+  __attribute__((noinline)) void raise(const Params& params, const T& max) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
-    const T reference    = max > m_highest ? math.exp.reference_of(max) : m_state.reference;
-    m_state.sum          = rescalings(math, m_state.reference, reference).of(m_state.sum);
+    const T reference    = max > m_highest ? params.exp.reference_of(max) : m_state.reference;
+    m_state.sum          = rescalings(params, m_state.reference, reference).of(m_state.sum);
     m_state.reference    = reference;
-    m_state.at           = math.exp.at(finite_reference(reference));
-    const T far          = (m_state.at.exponent + splat<T>(headroom)) * splat<T>(math.exp.inverse);
+    m_state.at           = params.exp.at(finite_reference(reference));
+    const T far          = (m_state.at.exponent + splat<T>(headroom)) * splat<T>(params.exp.inverse);
     m_is_power           = !is_any_above(m_state.at.base, T{}) && !is_any_above(T{}, m_state.at.base);
     m_highest            = m_state.at.base == T{} ? far : m_state.at.base;
     m_highest            = reference == splat<T>(-infinity) ? reference : m_highest;
   }
 
-  static auto rescalings(const Math& math, const T& from, const T& to) {
-    return math.exp.rescalings(finite_reference(from), finite_reference(to));
+  static auto rescalings(const Params& params, const T& from, const T& to) {
+    return params.exp.rescalings(finite_reference(from), finite_reference(to));
   }
 };
 

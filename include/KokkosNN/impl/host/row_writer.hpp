@@ -11,7 +11,7 @@
 
 namespace KokkosNN::Impl {
 
-/// Writes rows to a host's memory, a thread's own one after another; past the caches if `streams`. That goes by whole
+/// Writes rows to a host's memory, a thread's own one after another; past the caches if `nontemporal_stores`. That goes by whole
 /// lines, as one that is stored to in both ways goes to memory twice: where rows adjoin (`adjoins`: a row ends where
 /// the next begins), what a row begins or ends with in the middle of a line is put together here. Another thread may
 /// look once the writer is gone.
@@ -22,26 +22,26 @@ class RowWriter {
   static constexpr int line            = host_line / sizeof(Y);  ///< elements
   static constexpr int vectors_in_line = std::max(1, line / lanes);
 
-  [[gnu::always_inline]] RowWriter(bool streams, bool adjoins) : m_streams(streams), m_joins(streams && adjoins) {}
+  [[gnu::always_inline]] RowWriter(bool nontemporal_stores, bool adjoins) : m_nontemporal_stores(nontemporal_stores), m_joins(nontemporal_stores && adjoins) {}
   RowWriter(const RowWriter&)            = delete;
   RowWriter& operator=(const RowWriter&) = delete;
   [[gnu::always_inline]] ~RowWriter() {
     if (m_joins) {
       for (int l = 0; l < lines; ++l) open(nullptr);
     }
-    if (m_streams) end_streaming();
+    if (m_nontemporal_stores) fence_nontemporal_stores();
   }
 
-  [[gnu::always_inline]] bool streams() const { return m_streams; }
+  [[gnu::always_inline]] bool nontemporal_stores() const { return m_nontemporal_stores; }
 
   /// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ... up to `count`. If `aligns`, or if it
   /// streams, whole vectors begin at a line.
   template <class Value>
   [[gnu::always_inline]] void write(Y* to, int count, const Value& value, bool aligns = false) {
     int i = begin(to, count, value, aligns);
-    if (m_streams) {
+    if (m_nontemporal_stores) {
       for (; i + line <= count; i += line) {
-        for (int l = 0; l < line; l += lanes) stream_vector(to + i + l, value(i + l, lanes));
+        for (int l = 0; l < line; l += lanes) store_vector_nontemporal(to + i + l, value(i + l, lanes));
       }
     }
     end(to, i, count, value);
@@ -53,7 +53,7 @@ class RowWriter {
                                                 bool aligns) {
     constexpr int both = 2 * lanes;
     int i              = begin(to, count, value, aligns);
-    if (m_streams) {
+    if (m_nontemporal_stores) {
       for (; i + line <= count; i += line) {
         for (int l = 0; l < line; l += both) store_two_vectors<true>(to + i + l, values(i + l));
       }
@@ -67,7 +67,7 @@ class RowWriter {
   /// Up to a line's beginning, where asked for; says where that is.
   template <class Value>
   [[gnu::always_inline]] int begin(Y* to, int count, const Value& value, bool aligns) {
-    if (!aligns && !m_streams) return 0;
+    if (!aligns && !m_nontemporal_stores) return 0;
     const int head = std::min(count, elements_to_boundary<vectors_in_line>(to));
     if (head == 0) return 0;
     Y* const place = place_of(to);
@@ -114,7 +114,7 @@ class RowWriter {
     const float* const at = reinterpret_cast<const float*>(m_held[m_last]);
     if (oldest != nullptr) {
       constexpr int floats = host_line / sizeof(float);
-      for (int l = 0; l < floats; l += lanes_of<float>) stream_vector(oldest + l, load_vector(at + l));
+      for (int l = 0; l < floats; l += simd_width<float>) store_vector_nontemporal(oldest + l, load_vector(at + l));
     }
     m_to[m_last] = nullptr;
     m_next       = to;
@@ -131,7 +131,7 @@ class RowWriter {
   int m_begin    = 0;        ///< from this element
   int m_end      = 0;        ///< to this one
   Y* m_next      = nullptr;  ///< where that one will lie
-  const bool m_streams;
+  const bool m_nontemporal_stores;
   const bool m_joins;
 };
 

@@ -22,11 +22,11 @@
 // first-level cache, and a thread goes through a piece by few loops of vectors; short rows are taken many at a time, so
 // that what is done once a row, one long chain of scalar instructions, is in flight for several of them. Each piece has
 // its own state, and they are joined in the order of the columns: no bit depends on which thread had which piece. What
-// a piece's loops do is the storage's:
+// a piece's loops do is the placement's:
 //
-//   storage.load(row, piece, held, math)                  -> what `reduce` wants to know: the largest logit, or nothing
-//   storage.reduce(row, piece, held, math, loaded, next)  -> the piece's state; does what it can for the next piece
-//   storage.write(row, sink, piece, held, math, finish, writer)
+//   placement.load(row, piece, held, math)                  -> what `reduce` wants to know: the largest logit, or nothing
+//   placement.reduce(row, piece, held, math, loaded, next)  -> the piece's state; does what it can for the next piece
+//   placement.write(row, output, piece, held, math, finish, writer)
 
 namespace KokkosNN::Impl {
 
@@ -69,7 +69,7 @@ struct NextPiece {
 
 /// A row that lies in memory, from where vectors of A are loaded, if its elements are neighbours.
 template <class Row, class A>
-concept VectorsOf = lanes_of<A> > 1 && requires(const Row& row) {
+concept VectorsOf = simd_width<A> > 1 && requires(const Row& row) {
   row.base;
   row.stride;
   requires std::is_same_v<accumulator_t<typename Row::value_type>, A>;
@@ -92,87 +92,87 @@ struct JoinMaxima {
 
 /// Softmax and its kin. `keeps`: what was loaded, or its exponentials, stays until it is written; otherwise it is loaded
 /// and computed anew.
-template <RowOperator op, int V, class Math, bool keeps>
+template <RowOperator op, int V, class Params, bool keeps>
 struct HostLogits {
-  using A                                  = typename Math::accumulator;
+  using A                                  = typename Params::accumulator;
   using T                                  = Vector<A>;
-  static constexpr int lanes               = lanes_of<A>;
+  static constexpr int lanes               = simd_width<A>;
   static constexpr bool keeps_rows         = keeps;
   static constexpr bool has_own_reference  = keeps;
   static constexpr bool holds_pieces       = true;
-  static constexpr bool keeps_exponentials = keeps && Finish<op>::keeps_exponentials;
+  static constexpr bool keeps_exponentials = keeps && Epilogue<op>::keeps_exponentials;
 
   /// What is not read again from where it lies is copied to `held`, its last vector filled up with -inf.
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Math& math) const {
+  KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Params& params) const {
     if constexpr (VectorsOf<Row, A>) {
       if (row.stride == 1) {
-        return fold_lanes(load_from(row.base + piece.begin, piece.count, held, math), JoinMaxima{});
+        return fold_lanes(load_from(row.base + piece.begin, piece.count, held, params), JoinMaxima{});
       }
     }
-    return load_packs(row, piece, held, math);
+    return load_packs(row, piece, held, params);
   }
 
   /// From memory; the largest logits by lanes.
   template <class X>
-  KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Math& math) {
-    return math.sign < A(0) ? load_vectors<true>(from, count, held) : load_vectors<false>(from, count, held);
+  KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Params& params) {
+    return params.sign < A(0) ? load_vectors<true>(from, count, held) : load_vectors<false>(from, count, held);
   }
   /// Whether `load_from` copies nothing.
   template <class X>
-  KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Math& math) {
-    return is_accumulator<X> && !(math.sign < A(0));
+  KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Params& params) {
+    return is_accumulator<X> && !(params.sign < A(0));
   }
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION typename Math::State reduce(const Row& row, const Piece& piece, A* held, const Math& math,
+  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece& piece, A* held, const Params& params,
                                                           A max, NextPiece<A>& next) const {
-    const A reference   = math.exp.reference_of(max);
-    const auto at       = math.exp.at(finite_reference(reference));
-    const A* const from = loaded(row, piece, held, math);
-    const auto state_of = [&](const HostSums<Math>& sums) -> typename Math::State {
-      return {reference, is_infinite<sum_for<op>, Math>(at) ? one_of_numbers(from, piece.count) : sums.total()};
+    const A reference   = params.exp.reference_of(max);
+    const auto at       = params.exp.at(finite_reference(reference));
+    const A* const from = loaded(row, piece, held, params);
+    const auto state_of = [&](const HostSums<Params>& sums) -> typename Params::State {
+      return {reference, is_infinite<sum_for<op>, Params>(at) ? one_of_numbers(from, piece.count) : sums.total()};
     };
-    if (next.logits == nullptr) return state_of(sums_of(from, held, piece.count, math, at, next.ahead));
+    if (next.logits == nullptr) return state_of(sums_of(from, held, piece.count, params, at, next.ahead));
     T next_max;
-    const auto sums = sums_of(from, held, piece.count, math, at, next.logits, next.count, next_max);
+    const auto sums = sums_of(from, held, piece.count, params, at, next.logits, next.count, next_max);
     next.max        = fold_lanes(next_max, JoinMaxima{});
     return state_of(sums);
   }
 
-  template <class Row, class SinkRow, class FinishRow, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const Piece& piece, A* held,
-                                         const Math math, const FinishRow finish, Writer& writer) const {
+  template <class Row, class OutputRow, class RowEpilogue, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A* held,
+                                         const Params params, const RowEpilogue epilogue, Writer& writer) const {
     if constexpr (keeps_exponentials) {
-      write_values(sink, piece, writer, held,
-                   [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return finish(math, kept); });
+      write_values(output, piece, writer, held,
+                   [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return epilogue(params, kept); });
       return;
     }
-    const A* const from = loaded(row, piece, held, math);
-    if (!keeps && from == held) load(row, piece, held, math);
-    write_values(sink, piece, writer, from, [&](const auto& x) KOKKOSNN_IMPL_INLINED {
-      if constexpr (keeps) return finish(math, x);
-      if constexpr (!keeps) return finish.from_input(math, x);
+    const A* const from = loaded(row, piece, held, params);
+    if (!keeps && from == held) load(row, piece, held, params);
+    write_values(output, piece, writer, from, [&](const auto& x) KOKKOSNN_IMPL_INLINED {
+      if constexpr (keeps) return epilogue(params, x);
+      if constexpr (!keeps) return epilogue.from_input(params, x);
     });
   }
 
   /// Of `count` logits; the exponentials go to `held` if they are kept. Asks for as many elements ahead.
-  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_of(const A* from, A* held, int count, const Math& math,
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_of(const A* from, A* held, int count, const Params& params,
                                                             const ExpReference<A>& reference, const Ahead& ahead) {
-    return sums_beside(from, held, count, math, reference,
+    return sums_beside(from, held, count, params, reference,
                        [&](int i, int, int n) KOKKOSNN_IMPL_INLINED { ahead.ask(i, n); });
   }
 
   /// The same, and the largest ones, by lanes, of `next_count` logits that will be wanted next, at most as many. Asks
   /// for those a piece behind: a load that waits for memory holds up the exponentials (4096 x 4096 softmax on two cores
   /// 25 GB/s, with it 40).
-  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_of(const A* from, A* held, int count, const Math& math,
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_of(const A* from, A* held, int count, const Params& params,
                                                             const ExpReference<A>& reference, const A* next,
                                                             int next_count, T& next_max) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     T max[4];
     for (T& m : max) m = splat<T>(-infinity);
-    const auto sums = sums_beside(from, held, count, math, reference, [&](int i, int k, int n) KOKKOSNN_IMPL_INLINED {
+    const auto sums = sums_beside(from, held, count, params, reference, [&](int i, int k, int n) KOKKOSNN_IMPL_INLINED {
       prefetch_elements<host_line>(next + i + host_piece(sizeof(A)), n);
       if (const int left = next_count - i; left > 0) {
         max[k] = max_ignoring_nan(max[k], load_up_to(next + i, std::min(n, left), -infinity));
@@ -183,7 +183,7 @@ struct HostLogits {
   }
 
  private:
-  using W = typename Math::wide_sum;
+  using W = typename Params::wide_sum;
 
   /// The sum of logits with +inf, where that is a number unless one of them is not.
   static W one_of_numbers(const A* logits, int count) {
@@ -195,11 +195,11 @@ struct HostLogits {
 
   /// beside(i, k, n) for each vector, at i, of which n lanes count, k being 0 to 3.
   template <class Beside>
-  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Math> sums_beside(const A* from, A* held, int count, const Math& math,
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_beside(const A* from, A* held, int count, const Params& params,
                                                                 const ExpReference<A>& reference,
                                                                 const Beside& beside) {
-    HostSums<Math> sums;
-    const auto exp         = math.exp;  // a copy: what is read through a reference is read again after every store
+    HostSums<Params> sums;
+    const auto exp         = params.exp;  // a copy: what is read through a reference is read again after every store
     const auto at          = splat_reference<T>(reference);
     const auto exponential = [&](int i, int k) KOKKOSNN_IMPL_INLINED {
       const T e = exp.template term_of_difference<sum_for<op>>(load_vector(from + i), at);
@@ -229,9 +229,9 @@ struct HostLogits {
   /// Where the logits of a piece are once it was loaded.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
-                                                     const Math& math) {
+                                                     const Params& params) {
     if constexpr (MemoryOf<Row, A>) {
-      if (row.stride == 1 && stays<A>(math)) return row.base + piece.begin;
+      if (row.stride == 1 && stays<A>(params)) return row.base + piece.begin;
     }
     return held;
   }
@@ -260,13 +260,13 @@ struct HostLogits {
 
   /// Any row, by packs as all kernels load them.
   template <class Row>
-  KOKKOS_INLINE_FUNCTION static A load_packs(const Row& row, const Piece& piece, A* held, const Math& math) {
-    const auto stretch = row.template from<V>(piece.begin);
+  KOKKOS_INLINE_FUNCTION static A load_packs(const Row& row, const Piece& piece, A* held, const Params& params) {
+    const auto columns_from = row.template from<V>(piece.begin);
     const int end      = (piece.count + lanes - 1) / lanes * lanes;
     A max              = -Kokkos::Experimental::infinity_v<A>;
     for (int c = 0; c < piece.count; c += V) {
       Tile<A, V, 1> tile;
-      tile.load(stretch, PackWalk{c, V, 0}, Window{piece.count}, math);
+      tile.load(columns_from, PackPositions{c, V, 0}, TileBounds{piece.count}, params);
       max             = max_ignoring_nan(max, tile.max());
       const int count = end - c < V ? end - c : V;
       for (int v = 0; v < count; ++v) held[c + v] = tile.pack[0][v];
@@ -274,17 +274,17 @@ struct HostLogits {
     return max;
   }
 
-  template <class SinkRow, class Writer, class Value>
-  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const SinkRow& sink, const Piece& piece, Writer& writer,
+  template <class OutputRow, class Writer, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const OutputRow& output, const Piece& piece, Writer& writer,
                                                        const A* from, const Value& value) {
-    if constexpr (VectorsOf<SinkRow, A>) {
-      if (sink.stride == 1) {
-        return writer.write(sink.base + piece.begin, piece.count,
+    if constexpr (VectorsOf<OutputRow, A>) {
+      if (output.stride == 1) {
+        return writer.write(output.base + piece.begin, piece.count,
                             [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
       }
     }
-    using Y            = typename SinkRow::value_type;
-    const auto stretch = sink.template from<V>(piece.begin);
+    using Y            = typename OutputRow::value_type;
+    const auto columns_from = output.template from<V>(piece.begin);
     for (int c = 0; c < piece.count; c += V) {
       const int count = piece.count - c < V ? piece.count - c : V;
       A values[V + lanes];
@@ -293,42 +293,42 @@ struct HostLogits {
       }
       Pack<Y, V> result{};
       for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
-      stretch.template store_pack<V>(result, c, Window{piece.count});
+      columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
     }
   }
 };
 
 /// Rows of few columns, as many as there are lanes, turned: one a lane. A row's bits don't depend on how many of the
 /// others exist.
-template <RowOperator op, class Math>
+template <RowOperator op, class Params>
 struct NarrowRows {
-  using A                          = typename Math::accumulator;
+  using A                          = typename Params::accumulator;
   using T                          = Vector<A>;
-  using Finisher                   = Finish<op>;
-  static constexpr int lanes       = lanes_of<A>;
+  using OpEpilogue                   = Epilogue<op>;
+  static constexpr int lanes       = simd_width<A>;
   static constexpr int most_cols   = 2 * lanes;
   static constexpr bool keeps      = [] {
-    if constexpr (requires { Finisher::keeps_exponentials; }) return Finisher::keeps_exponentials;
+    if constexpr (requires { OpEpilogue::keeps_exponentials; }) return OpEpilogue::keeps_exponentials;
     return false;
   }();
 
   /// `in(l)`, `out(l)`: where a row begins.
   template <class In, class Out>
-  KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, bool streams, const In& in,
+  KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, bool nontemporal_stores, const In& in,
                                              const Out& out) {
     T held[most_cols];
-    const auto finish = finish_own_lanes<Finisher>(math, reduce(math, rows, cols, held, in));
+    const auto epilogue = own_lanes_epilogue<OpEpilogue>(params, reduce(params, rows, cols, held, in));
     for (int begin = 0; begin < cols; begin += lanes) {
       const int count = cols - begin < lanes ? cols - begin : lanes;
       T tile[lanes];
-      for (int c = 0; c < lanes; ++c) tile[c] = finish(math, held[begin + c]);
+      for (int c = 0; c < lanes; ++c) tile[c] = epilogue(params, held[begin + c]);
       transpose<A>(tile);
       for (int l = 0; l < rows; ++l) {
         auto* const to = out(l) + begin;
         if (count < lanes) {
           store_lanes(to, tile[l], count);
-        } else if (streams && elements_to_boundary(to) == 0) {
-          stream_vector(to, tile[l]);
+        } else if (nontemporal_stores && elements_to_boundary(to) == 0) {
+          store_vector_nontemporal(to, tile[l]);
         } else {
           store_vector(to, tile[l]);
         }
@@ -337,9 +337,9 @@ struct NarrowRows {
   }
 
   template <class In>
-  KOKKOS_FORCEINLINE_FUNCTION static LaneState<Math> reduce(const Math& math, int rows, int cols, T (&held)[most_cols],
+  KOKKOS_FORCEINLINE_FUNCTION static LaneState<Params> reduce(const Params& params, int rows, int cols, T (&held)[most_cols],
                                                             const In& in) {
-    const A pad = math.template pad<A>();
+    const A pad = params.template pad<A>();
     T max       = splat<T>(-Kokkos::Experimental::infinity_v<A>);
     for (int begin = 0; begin < cols; begin += lanes) {
       const int count = cols - begin < lanes ? cols - begin : lanes;
@@ -353,23 +353,23 @@ struct NarrowRows {
       }
       transpose<A>(tile);
       for (int c = 0; c < lanes; ++c) {
-        const T x       = tile[c] * splat<T>(math.sign);
+        const T x       = tile[c] * splat<T>(params.sign);
         held[begin + c] = x;
         max             = max_ignoring_nan(max, x);
       }
     }
-    return reduce_side_by_side<keeps, sum_for<op>>(math, reinterpret_cast<A*>(held), cols, lanes, max);
+    return reduce_side_by_side<keeps, sum_for<op>>(params, reinterpret_cast<A*>(held), cols, lanes, max);
   }
 };
 
 /// Rows of not very many columns, as many as there are lanes. What is done once a row is done for all of them at once:
 /// the last vectors of each row's maximum and sum are turned and joined lane by lane.
-template <RowOperator op, class Storage, class Math>
+template <RowOperator op, class Placement, class Params>
 struct LaneRows {
-  using A                    = typename Math::accumulator;
+  using A                    = typename Params::accumulator;
   using T                    = Vector<A>;
-  using Narrow               = typename Finish<op>::template Row<Math, A>;
-  static constexpr int lanes = lanes_of<A>;
+  using Narrow               = typename Epilogue<op>::template Row<Params, A>;
+  static constexpr int lanes = simd_width<A>;
 
   /// The largest logits of each row, by lanes; where they are not known yet.
   struct Maxima {
@@ -380,15 +380,15 @@ struct LaneRows {
   /// `held` has room for the rows, each up to a whole vector. Finds the `maxima` of the rows that come next, next(l),
   /// if there are as many.
   template <class In, class Out, class Writer>
-  KOKKOS_INLINE_FUNCTION static void softmax(const Math& math, int rows, int cols, Writer& writer, const In& in,
+  KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, Writer& writer, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     using X              = std::remove_cvref_t<decltype(*in(0))>;
     using Y              = std::remove_cvref_t<decltype(*out(0))>;
     const int padded     = (cols + lanes - 1) / lanes * lanes;
-    const bool stays     = Storage::template stays<X>(math);
+    const bool stays     = Placement::template stays<X>(params);
     // In their results' place, as `memory_of_result`; rows of 64 columns would take 3 % longer.
-    const bool in_place = is_accumulator<Y> && !writer.streams() && cols == padded && cols >= 8 * lanes;
+    const bool in_place = is_accumulator<Y> && !writer.nontemporal_stores() && cols == padded && cols >= 8 * lanes;
     const auto held_row = [&](int l) {
       if constexpr (is_accumulator<Y>) {
         if (in_place) return out(l);
@@ -398,44 +398,44 @@ struct LaneRows {
     T high[lanes], low[lanes];
     for (int l = 0; l < lanes; ++l) {
       high[l] = maxima.are_known ? maxima.of_row[l]
-                : l < rows       ? Storage::load_from(in(l), cols, held_row(l), math)
+                : l < rows       ? Placement::load_from(in(l), cols, held_row(l), params)
                                  : splat<T>(-infinity);
     }
     transpose<A>(high);
     for (int l = 1; l < lanes; ++l) high[0] = max_ignoring_nan(high[0], high[l]);
     maxima.are_known = has_next && stays;
 
-    LaneState<Math> state(math, high[0]);
+    LaneState<Params> state(params, high[0]);
     RawArray<ExpReference<A>, lanes> at;
     take_apart<A>(state.at, at);
     for (int l = 0; l < lanes; ++l) {
-      HostSums<Math> sums;
+      HostSums<Params> sums;
       if (l < rows) {
         const A* const from = logits_of<X>(stays, in, held_row, l);
         const Ahead ahead{has_next ? static_cast<const void*>(next(l)) : from, int(sizeof(X))};
         if constexpr (is_accumulator<X>) {
           sums = maxima.are_known
-                     ? Storage::sums_of(from, held_row(l), cols, math, at[l], next(l), cols, maxima.of_row[l])
-                     : Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+                     ? Placement::sums_of(from, held_row(l), cols, params, at[l], next(l), cols, maxima.of_row[l])
+                     : Placement::sums_of(from, held_row(l), cols, params, at[l], ahead);
         } else {
-          sums = Storage::sums_of(from, held_row(l), cols, math, at[l], ahead);
+          sums = Placement::sums_of(from, held_row(l), cols, params, at[l], ahead);
         }
       }
-      const TwoWords<T> words = sums.words();
+      const DoubleDouble<T> words = sums.words();
       high[l]                 = words.high;
       low[l]                  = words.low;
     }
     transpose<A>(high);
     transpose<A>(low);
     state.sum = {high[0], low[0]};
-    for (int l = 1; l < lanes; ++l) state.sum = state.sum + TwoWords<T>{high[l], low[l]};
+    for (int l = 1; l < lanes; ++l) state.sum = state.sum + DoubleDouble<T>{high[l], low[l]};
 
-    RawArray<Narrow, lanes> finish;
-    take_apart<A>(finish_own_lanes<Finish<op>>(math, state), finish);
+    RawArray<Narrow, lanes> epilogue;
+    take_apart<A>(own_lanes_epilogue<Epilogue<op>>(params, state), epilogue);
     for (int l = 0; l < rows; ++l) {
-      const A* const kept = logits_of<X>(stays && !Storage::keeps_exponentials, in, held_row, l);
+      const A* const kept = logits_of<X>(stays && !Placement::keeps_exponentials, in, held_row, l);
       writer.write(out(l), cols,
-                   [&](int i, int n) KOKKOSNN_IMPL_INLINED { return finish[l](math, load_up_to(kept + i, n)); });
+                   [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue[l](params, load_up_to(kept + i, n)); });
     }
   }
 
@@ -452,20 +452,20 @@ struct LaneRows {
 };
 
 /// The TeamPolicy functor.
-template <RowOperator op, int V, class Storage, class Math, class Source, class Sink>
+template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct HostRows {
-  using A                     = typename Math::accumulator;
-  using State                 = typename Math::State;
-  using Finisher              = Finish<op>;
+  using A                     = typename Params::accumulator;
+  using State                 = typename Params::State;
+  using OpEpilogue              = Epilogue<op>;
   static constexpr int length = host_piece(sizeof(A));  // of a piece
 
   Source source;
-  Sink sink;
-  Math math;
+  Output output;
+  Params params;
   std::int64_t rows;
   std::int64_t cols;
   int rows_per_team;
-  bool streams;
+  bool nontemporal_stores;
   bool batch_invariant;
   int scratch_level;
   int scratch_bytes;
@@ -478,18 +478,18 @@ struct HostRows {
  private:
   struct NoResult {};
   template <class M, bool>
-  struct FinishOf {
+  struct EpilogueOf {
     using type = NoResult;
   };
   template <class M>
-  struct FinishOf<M, false> {
-    using type = typename Finisher::template Row<M, A>;
+  struct EpilogueOf<M, false> {
+    using type = typename OpEpilogue::template Row<M, A>;
   };
-  using FinishRow = typename FinishOf<Math, Finisher::one_value_a_row>::type;
+  using RowEpilogue = typename EpilogueOf<Params, OpEpilogue::one_value_a_row>::type;
 
   template <class Member>
   void do_rows(const Member& team) const {
-    alignas(vector_bytes) A held[Storage::holds_pieces ? length + V : 1];
+    alignas(vector_bytes) A held[Placement::holds_pieces ? length + V : 1];
     auto writer = make_writer();
     for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
@@ -499,32 +499,32 @@ struct HostRows {
   }
 
   bool results_adjoin() const {
-    if constexpr (requires { sink.map.only_stride(), sink.row(0).stride; }) {
-      return sink.map.only_stride() == cols && sink.row(0).stride == 1;
+    if constexpr (requires { output.map.only_stride(), output.row(0).stride; }) {
+      return output.map.only_stride() == cols && output.row(0).stride == 1;
     } else {
       return false;
     }
   }
 
   auto make_writer() const {
-    if constexpr (Finisher::one_value_a_row) {
+    if constexpr (OpEpilogue::one_value_a_row) {
       return NoResult{};
     } else {
-      return RowWriter<typename decltype(sink.row(0))::value_type>(streams, results_adjoin());
+      return RowWriter<typename decltype(output.row(0))::value_type>(nontemporal_stores, results_adjoin());
     }
   }
 
   /// Of a row's pieces, each of which begins with a pack. Few of them are alike, as many as without, since behind a
   /// short one memory would have to be waited for: softmax f32 x 12672 on two cores, 64 MiB a tensor, 28 GB/s, alike 32,
   /// 4 MiB 53.7 and 57.5.
-  static KOKKOS_INLINE_FUNCTION int piece_length(const Span& span) {
-    constexpr std::int64_t few = 64, unit = std::max(V, lanes_of<A>);
+  static KOKKOS_INLINE_FUNCTION int piece_length(const ColumnRange& span) {
+    constexpr std::int64_t few = 64, unit = std::max(V, simd_width<A>);
     const std::int64_t count  = span.end - span.begin;
     const std::int64_t pieces = (count + length - 1) / length;
     if (pieces < 2 || pieces > few) return length;
     return static_cast<int>(((count + pieces - 1) / pieces + unit - 1) / unit * unit);
   }
-  static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const Span& span, int each, std::int64_t number) {
+  static KOKKOS_FORCEINLINE_FUNCTION Piece piece_of(const ColumnRange& span, int each, std::int64_t number) {
     const std::int64_t begin = span.begin + number * each;
     return {begin, static_cast<int>(std::min<std::int64_t>(each, span.end - begin))};
   }
@@ -541,11 +541,11 @@ struct HostRows {
 
   /// The logits of a row that are taken as they lie in memory, all of them; nullptr if not so.
   const A* logits_of([[maybe_unused]] std::int64_t number) const {
-    if constexpr (requires { Storage::template stays<A>(math); }) {
+    if constexpr (requires { Placement::template stays<A>(params); }) {
       using Row = decltype(source.row(0));
       if constexpr (MemoryOf<Row, A> && !GivesItsPacks<Row, V>) {
         const Row row = source.row(number);
-        if (row.stride == 1 && Storage::template stays<A>(math)) return row.base;
+        if (row.stride == 1 && Placement::template stays<A>(params)) return row.base;
       }
     }
     return nullptr;
@@ -555,38 +555,38 @@ struct HostRows {
   /// waited for while exponentials are computed: rows in memory, as another source might still read what lies there.
   template <class Row>
   A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
-    if constexpr (!Finisher::one_value_a_row && Storage::keeps_rows && !GivesItsPacks<Row, V> && MemoryOf<Row, A>) {
-      const auto output = sink.row(number);
-      if constexpr (MemoryOf<std::decay_t<decltype(output)>, A>) {
-        if (!streams && row.stride == 1 && output.stride == 1) return output.base;
+    if constexpr (!OpEpilogue::one_value_a_row && Placement::keeps_rows && !GivesItsPacks<Row, V> && MemoryOf<Row, A>) {
+      const auto out = output.row(number);
+      if constexpr (MemoryOf<std::decay_t<decltype(out)>, A>) {
+        if (!nontemporal_stores && row.stride == 1 && out.stride == 1) return out.base;
       }
     }
     return nullptr;
   }
 
   /// Whether rows of few columns are turned: where vectors of them lie in memory.
-  template <class Row, class SinkRow>
+  template <class Row, class OutputRow>
   static constexpr bool has_narrow_rows =
-      Storage::keeps_rows && !Finisher::one_value_a_row && VectorsOf<Row, A> && VectorsOf<SinkRow, A>;
+      Placement::keeps_rows && !OpEpilogue::one_value_a_row && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
 
   /// Columns of rows that are taken by lanes.
-  static constexpr int most_by_lanes = length / lanes_of<A>;
+  static constexpr int most_by_lanes = length / simd_width<A>;
 
   /// Rows of one piece, several at a time.
   template <class Member, class Writer>
   void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
-    if constexpr (!Finisher::one_value_a_row) {
+    if constexpr (!OpEpilogue::one_value_a_row) {
       using Row     = decltype(source.row(0));
-      using SinkRow = decltype(sink.row(0));
-      if constexpr (has_narrow_rows<Row, SinkRow>) {
-        const bool are_neighbours = source.row(begin).stride == 1 && sink.row(begin).stride == 1;
+      using OutputRow = decltype(output.row(0));
+      if constexpr (has_narrow_rows<Row, OutputRow>) {
+        const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
         if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
       }
-      if constexpr (requires { Storage::has_row_loops; }) {
+      if constexpr (requires { Placement::has_row_loops; }) {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
-        if (Storage::template write_rows<FinishRow>(math, source, sink, first, last, static_cast<int>(cols), writer)) {
+        if (Placement::template write_rows<RowEpilogue>(params, source, output, first, last, static_cast<int>(cols), writer)) {
           return;
         }
       }
@@ -611,21 +611,21 @@ struct HostRows {
 
   template <class Member, class Writer>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
-    constexpr int lanes  = lanes_of<A>;
+    constexpr int lanes  = simd_width<A>;
     // A row that is turned is summed column by column; rows that do not lie side by side in memory cannot be.
-    const bool is_narrow    = cols <= NarrowRows<op, Math>::most_cols && !batch_invariant;
+    const bool is_narrow    = cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
     const std::int64_t step = std::int64_t(team.team_size()) * lanes;
-    typename LaneRows<op, Storage, Math>::Maxima maxima;
+    typename LaneRows<op, Placement, Params>::Maxima maxima;
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end; first += step) {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - first));
       const RowBases<Source> in(source, first);
-      const RowBases<Sink> out(sink, first);
+      const RowBases<Output> out(output, first);
       if (is_narrow) {
-        NarrowRows<op, Math>::softmax(math, n, static_cast<int>(cols), streams, in, out);
+        NarrowRows<op, Params>::softmax(params, n, static_cast<int>(cols), nontemporal_stores, in, out);
       } else {
         const bool has_next = first + step + lanes <= end;
         const RowBases<Source> next(source, has_next ? first + step : first);
-        LaneRows<op, Storage, Math>::softmax(math, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
+        LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
                                              has_next);
       }
     }
@@ -634,10 +634,10 @@ struct HostRows {
   template <class Member, class Writer>
   void do_several_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     constexpr int most = 64;
-    const int padded   = static_cast<int>((cols + lanes_of<A> - 1) / lanes_of<A> * lanes_of<A>);
+    const int padded   = static_cast<int>((cols + simd_width<A> - 1) / simd_width<A> * simd_width<A>);
     const int at_once       = std::clamp(length / 2 / std::max(1, padded), 1, most);  // beside their results
     const std::int64_t step = std::int64_t(team.team_size()) * at_once;
-    const Storage storage;
+    const Placement placement;
     NextPiece<A> next{};
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * at_once; first < end; first += step) {
       const int n         = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
@@ -645,49 +645,49 @@ struct HostRows {
       const auto held_row = [&](int i) {
         A* const result = padded == cols ? memory_of_result(source.row(first + i), first + i) : nullptr;
         if (result != nullptr) return result;
-        return Storage::holds_pieces ? held + i * padded : held;
+        return Placement::holds_pieces ? held + i * padded : held;
       };
       A loaded[most];
       RawArray<State, most> state;
-      FinishRow finish[most];
+      RowEpilogue epilogue[most];
       if (logits_of(first) == nullptr) {
         for (int i = 0; i < n; ++i) {
           const auto row = source.row(first + i);
-          loaded[i]      = storage.load(row, piece(row), held_row(i), math);
+          loaded[i]      = placement.load(row, piece(row), held_row(i), params);
         }
       }
       for (int i = 0; i < n; ++i) {
         const auto row            = source.row(first + i);
         const std::int64_t behind = i + 1 < n ? first + i + 1 : first + step;
         if (logits_of(first) != nullptr) {
-          const auto load = [&](int) { return storage.load(row, piece(row), held_row(i), math); };
+          const auto load = [&](int) { return placement.load(row, piece(row), held_row(i), params); };
           next.count      = static_cast<int>(cols);
           loaded[i]       = next.known_or(next.count, load);
           next.logits     = behind < end ? logits_of(behind) : nullptr;
         }
         next.ahead = ahead_of(first + i + n, 0, held);
-        state[i]   = storage.reduce(row, piece(row), held_row(i), math, loaded[i], next);
+        state[i]   = placement.reduce(row, piece(row), held_row(i), params, loaded[i], next);
       }
       for (int i = 0; i < n; ++i) {
-        conclude(completed(math, source.row(first + i), state[i]), state[i], first + i, finish[i]);
+        conclude(completed(params, source.row(first + i), state[i]), state[i], first + i, epilogue[i]);
       }
-      if constexpr (!Finisher::one_value_a_row) {
+      if constexpr (!OpEpilogue::one_value_a_row) {
         for (int i = 0; i < n; ++i) {
           const auto row    = source.row(first + i);
-          const auto output = sink.row(first + i);
-          storage.write(row, output, piece(row), held_row(i), math, finish[i], writer);
-          write_others<V>(row, output, cols, 0, 1, math, finish[i]);
+          const auto out = output.row(first + i);
+          placement.write(row, out, piece(row), held_row(i), params, epilogue[i], writer);
+          write_others<V>(row, out, cols, 0, 1, params, epilogue[i]);
         }
       }
     }
   }
 
   /// A row's one value is stored; otherwise its finish is made.
-  void conclude(const State& total, const State& own, std::int64_t row, FinishRow& finish) const {
-    if constexpr (Finisher::one_value_a_row) {
-      sink.store(Finisher::value(math, total), row);
+  void conclude(const State& total, const State& own, std::int64_t row, RowEpilogue& epilogue) const {
+    if constexpr (OpEpilogue::one_value_a_row) {
+      output.store(OpEpilogue::value(params, total), row);
     } else {
-      finish = finish_row<FinishRow>(math, Storage::has_own_reference ? own : total, total);
+      epilogue = make_epilogue<RowEpilogue>(params, Placement::has_own_reference ? own : total, total);
     }
   }
 
@@ -700,15 +700,15 @@ struct HostRows {
     for (std::int64_t row = begin; row < end; ++row) {
       if (row > begin && team.team_size() > 1) team.team_barrier();  // the states may still be read
       const bool has_next = row + 1 < end && team.team_size() == 1;
-      do_long_row(team, row, states, Storage::keeps_rows ? kept : nullptr, own, next, has_next, writer);
+      do_long_row(team, row, states, Placement::keeps_rows ? kept : nullptr, own, next, has_next, writer);
     }
     if (team.team_size() > 1) team.team_barrier();
   }
 
-  static KOKKOS_INLINE_FUNCTION std::int64_t pieces_of(const Span& span) {
+  static KOKKOS_INLINE_FUNCTION std::int64_t pieces_of(const ColumnRange& span) {
     return (span.end - span.begin + length - 1) / length;
   }
-  static KOKKOS_INLINE_FUNCTION std::int64_t states_of(const Span& span) {
+  static KOKKOS_INLINE_FUNCTION std::int64_t states_of(const ColumnRange& span) {
     const std::int64_t pieces = pieces_of(span);
     const std::int64_t each   = std::max<std::int64_t>(1, host_pieces_a_state(pieces));
     return (pieces + each - 1) / each;
@@ -717,9 +717,9 @@ struct HostRows {
   template <class Member, class Writer>
   void do_long_row(const Member& team, std::int64_t number, State* states, A* kept, A* own, NextPiece<A>& next,
                    bool has_next, Writer& writer) const {
-    const Storage storage;
+    const Placement placement;
     const auto row            = source.row(number);
-    const Span span           = RowPart::whole<V>(row, cols, 0).packs;
+    const ColumnRange span           = RowPart::whole<V>(row, cols, 0).packs;
     const int size            = piece_length(span);
     const std::int64_t pieces = pieces_of(span);
     const std::int64_t all    = states_of(span);
@@ -735,7 +735,7 @@ struct HostRows {
     const auto reduced    = [&](std::int64_t p) {
       const Piece piece = piece_of(span, size, p);
       const A loaded    = next.known_or(piece.count, [&](int done) {
-        return storage.load(row, {piece.begin + done, piece.count - done}, held(p) + done, math);
+        return placement.load(row, {piece.begin + done, piece.count - done}, held(p) + done, params);
       });
       const bool behind = p + 1 < std::min(pieces, last * each);
       const Piece after = piece_of(span, size, behind ? p + 1 : 0);
@@ -743,29 +743,29 @@ struct HostRows {
       next.logits       = of != nullptr ? of + after.begin : nullptr;
       next.count        = std::min(piece.count, after.count);
       next.ahead        = ahead_of(number, piece.begin + size, own);
-      return storage.reduce(row, piece, held(p), math, loaded, next);
+      return placement.reduce(row, piece, held(p), params, loaded, next);
     };
     for (std::int64_t s = first; s < last; ++s) {
       states[s] = reduced(s * each);
       if constexpr (is_joined<State>) {
         for (std::int64_t p = s * each + 1; p < std::min(pieces, (s + 1) * each); ++p) {
-          states[s] = merge_two(math, states[s], reduced(p));
+          states[s] = merge_two(params, states[s], reduced(p));
         }
       }
     }
     if (team.team_size() > 1) team.team_barrier();
-    const State total = completed(math, row, joined(states, all));
-    if constexpr (Finisher::one_value_a_row) {
-      if (team.team_rank() == 0) sink.store(Finisher::value(math, total), number);
+    const State total = completed(params, row, joined(states, all));
+    if constexpr (OpEpilogue::one_value_a_row) {
+      if (team.team_rank() == 0) output.store(OpEpilogue::value(params, total), number);
     } else {
-      const auto output = sink.row(number);
-      FinishRow finish;
+      const auto out = output.row(number);
+      RowEpilogue epilogue;
       for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
-        conclude(total, states[p / each], number, finish);
-        storage.write(row, output, piece_of(span, size, p), held(p), math, finish, writer);
+        conclude(total, states[p / each], number, epilogue);
+        placement.write(row, out, piece_of(span, size, p), held(p), params, epilogue, writer);
       }
-      conclude(total, total, number, finish);
-      write_others<V>(row, output, cols, team.team_rank(), team.team_size(), math, finish);
+      conclude(total, total, number, epilogue);
+      write_others<V>(row, out, cols, team.team_rank(), team.team_size(), params, epilogue);
     }
   }
 
@@ -773,7 +773,7 @@ struct HostRows {
   State joined(const State* states, std::int64_t count) const {
     State total;
     if constexpr (is_joined<State>) {
-      for (std::int64_t s = 0; s < count; ++s) total = merge_two(math, total, states[s]);
+      for (std::int64_t s = 0; s < count; ++s) total = merge_two(params, total, states[s]);
     } else {
       total = states[0];
     }

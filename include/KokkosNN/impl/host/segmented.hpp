@@ -125,7 +125,7 @@ struct JoinLongRows {
       State& all  = workspace.beginning_in(c, head);
       State state = all;
       for (std::int64_t part = c + 1; part <= last; ++part) {
-        state = merge_two(op.math, state, workspace.begun_in(part, head));
+        state = merge_two(op.params, state, workspace.begun_in(part, head));
       }
       if constexpr (Operation::one_value_a_row) {
         op.of_head(head).store_value(state, note.tail.row);

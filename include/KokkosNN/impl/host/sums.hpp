@@ -36,13 +36,13 @@ struct InDouble {
 };
 
 /// ExponentialSums with a vector of lanes.
-template <class Math>
+template <class Params>
 struct HostSums {
-  using A                       = typename Math::accumulator;
-  using W                       = typename Math::wide_sum;
+  using A                       = typename Params::accumulator;
+  using W                       = typename Params::wide_sum;
   using T                       = Vector<A>;
-  static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
-  static constexpr A start      = ExponentialSums<Math, 1>::start;
+  static constexpr bool is_full = Params::accuracy == ExpAccuracy::full;
+  static constexpr A start      = ExponentialSums<Params, 1>::start;
 
   T sum = splat<T>(start);
   T low = splat<T>(A(0));
@@ -58,27 +58,27 @@ struct HostSums {
     const T high = sum - splat<T>(start);
     if constexpr (!is_full) {
       return fold_lanes(high, JoinSums{});
-    } else if constexpr (std::is_same_v<W, double> && lanes_of<A> > 1) {
+    } else if constexpr (std::is_same_v<W, double> && simd_width<A> > 1) {
       const InDouble highs(high), lows(low);
       return fold_lanes((highs.half[0] + lows.half[0]) + (highs.half[1] + lows.half[1]), JoinSums{});
     } else {
-      Pack<W, lanes_of<A>> all;
+      Pack<W, simd_width<A>> all;
       lanes(all.value);
       return folded<1>(all)[0];
     }
   }
 
   /// Of each lane.
-  KOKKOS_FORCEINLINE_FUNCTION TwoWords<T> words() const { return {sum - splat<T>(start), low}; }
+  KOKKOS_FORCEINLINE_FUNCTION DoubleDouble<T> words() const { return {sum - splat<T>(start), low}; }
 
   /// Lane by lane.
-  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[lanes_of<A>]) const { join_words(words(), each); }
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[simd_width<A>]) const { join_words(words(), each); }
 
-  KOKKOS_FORCEINLINE_FUNCTION static void join_words(const TwoWords<T>& words, W (&each)[lanes_of<A>]) {
-    A highs[lanes_of<A>], lows[lanes_of<A>];
+  KOKKOS_FORCEINLINE_FUNCTION static void join_words(const DoubleDouble<T>& words, W (&each)[simd_width<A>]) {
+    A highs[simd_width<A>], lows[simd_width<A>];
     store_vector(highs, words.high);
     store_vector(lows, words.low);
-    for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int l = 0; l < simd_width<A>; ++l) {
       if constexpr (is_full) {
         each[l] = W{highs[l]} + W{lows[l]};
       } else {
@@ -104,12 +104,12 @@ KOKKOS_FORCEINLINE_FUNCTION W sum_of_words(A high, A low) {
 }
 
 /// TermSums with a vector of lanes.
-template <class Math>
+template <class Params>
 struct HostTerms {
-  using A                         = typename Math::accumulator;
-  using W                         = typename Math::wide_sum;
-  using Words                     = TermSums<Math, 1>;
-  static constexpr bool in_double = Words::in_double && lanes_of<A> > 1;
+  using A                         = typename Params::accumulator;
+  using W                         = typename Params::wide_sum;
+  using Words                     = TermSums<Params, 1>;
+  static constexpr bool in_double = Words::in_double && simd_width<A> > 1;
   using T                         = std::conditional_t<in_double, Vector<double>, Vector<A>>;
 
   T sum = T{};
@@ -118,7 +118,7 @@ struct HostTerms {
   KOKKOS_FORCEINLINE_FUNCTION void add(const Vector<A>& y, const Vector<A>& dy) {
     if constexpr (in_double) {
       const InDouble b(dy);
-      if constexpr (Math::sums_products) {
+      if constexpr (Params::sums_products) {
         const InDouble a(y);
         sum = fused_multiply_add(a.half[0], b.half[0], sum);  // products are exact
         low = fused_multiply_add(a.half[1], b.half[1], low);
@@ -126,10 +126,10 @@ struct HostTerms {
         sum += b.half[0];
         low += b.half[1];
       }
-    } else if constexpr (Math::sums_products && Words::two_words) {
+    } else if constexpr (Params::sums_products && Words::two_words) {
       add_product(y, dy, sum, low);
     } else {
-      add_term(Math::sums_products ? y * dy : dy);
+      add_term(Params::sums_products ? y * dy : dy);
     }
   }
 
@@ -138,8 +138,8 @@ struct HostTerms {
   KOKKOS_FORCEINLINE_FUNCTION void add_from(const Y* y, const D* dy) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
     if constexpr (in_double && std::is_same_v<Y, float> && std::is_same_v<D, float>) {
-      constexpr int half = lanes_of<A> / 2;
-      if constexpr (Math::sums_products) {
+      constexpr int half = simd_width<A> / 2;
+      if constexpr (Params::sums_products) {
         sum = fused_multiply_add(load_in_double(y), load_in_double(dy), sum);
         low = fused_multiply_add(load_in_double(y + half), load_in_double(dy + half), low);
       } else {
@@ -155,7 +155,7 @@ struct HostTerms {
   /// Adds what another one has, lane by lane.
   KOKKOS_FORCEINLINE_FUNCTION void join(const HostTerms& other) {
     if constexpr (Words::two_words) {
-      const TwoWords<T> both = TwoWords<T>{sum, low} + TwoWords<T>{other.sum, other.low};
+      const DoubleDouble<T> both = DoubleDouble<T>{sum, low} + DoubleDouble<T>{other.sum, other.low};
       sum                    = both.high;
       low                    = both.low;
     } else {
@@ -172,7 +172,7 @@ struct HostTerms {
     if constexpr (in_double) {
       return fold_lanes(sum + low, JoinSums{});
     } else if constexpr (Words::two_words) {
-      Pack<W, lanes_of<A>> all;
+      Pack<W, simd_width<A>> all;
       lanes(all.value);
       return folded<1>(all)[0];
     } else {
@@ -181,13 +181,13 @@ struct HostTerms {
   }
 
   /// Lane by lane.
-  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[lanes_of<A>]) const {
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[simd_width<A>]) const {
     using Term          = ScalarOf<T>;
     constexpr int count = sizeof(T) / sizeof(Term);
     Term highs[count], lows[count];
     store_vector(highs, sum);
     store_vector(lows, low);
-    for (int l = 0; l < lanes_of<A>; ++l) {
+    for (int l = 0; l < simd_width<A>; ++l) {
       if constexpr (in_double) {
         each[l] = l < count ? highs[l % count] : lows[l % count];
       } else if constexpr (Words::two_words) {
@@ -211,7 +211,7 @@ struct HostTerms {
 
 /// A sum of products of floats in two floats a lane: as good as one in double, in fewer operations than converting the
 /// factors takes.
-template <class Math>
+template <class Params>
 struct HostProducts {
   using A = float;
   using T = Vector<float>;
@@ -235,30 +235,30 @@ struct HostProducts {
 };
 
 /// HostTerms of rows side by side, products of floats as HostProducts adds them.
-template <class Math>
-struct LaneTerms : HostTerms<Math> {};
+template <class Params>
+struct LaneTerms : HostTerms<Params> {};
 
-template <class Math>
-requires(HostTerms<Math>::in_double && Math::sums_products) struct LaneTerms<Math> : HostProducts<Math> {
+template <class Params>
+requires(HostTerms<Params>::in_double && Params::sums_products) struct LaneTerms<Params> : HostProducts<Params> {
   /// Lane by lane.
-  KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[lanes_of<float>]) const {
-    float highs[lanes_of<float>], lows[lanes_of<float>];
+  KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[simd_width<float>]) const {
+    float highs[simd_width<float>], lows[simd_width<float>];
     store_vector(highs, this->high);
     store_vector(lows, this->low);
-    for (int l = 0; l < lanes_of<float>; ++l) each[l] = sum_of_words<double>(highs[l], lows[l]);
+    for (int l = 0; l < simd_width<float>; ++l) each[l] = sum_of_words<double>(highs[l], lows[l]);
   }
 };
 
 /// The terms of as many rows as their vectors have lanes. They are added by halves as HostTerms::total does it, but
 /// those of two rows at a time, so that in the end a vector has the rows' sums: bit by bit those that each row has by
 /// itself.
-template <class Math>
+template <class Params>
 struct HostRowSums {
-  using Terms                     = HostTerms<Math>;
+  using Terms                     = HostTerms<Params>;
   using T                         = typename Terms::T;
   using Term                      = ScalarOf<T>;
-  using Result                    = TwoWords<typename Math::accumulator>;
-  static constexpr int rows       = lanes_of<Term>;
+  using Result                    = DoubleDouble<typename Params::accumulator>;
+  static constexpr int rows       = simd_width<Term>;
   static constexpr bool two_words = Terms::Words::two_words;
 
   T high[rows];
@@ -267,8 +267,8 @@ struct HostRowSums {
   KOKKOS_FORCEINLINE_FUNCTION void set(int l, const Terms& terms) {
     if constexpr (two_words) {
       // As HostTerms::lanes does it.
-      const TwoWords<T> words =
-          TwoWords<T>{terms.sum, T{}} + TwoWords<T>{terms.low == terms.low ? terms.low : T{}, T{}};
+      const DoubleDouble<T> words =
+          DoubleDouble<T>{terms.sum, T{}} + DoubleDouble<T>{terms.low == terms.low ? terms.low : T{}, T{}};
       high[l] = words.high;
       low[l]  = words.low;
     } else {
@@ -284,9 +284,9 @@ struct HostRowSums {
     if constexpr (two_words) store_vector(lows, low[0]);
     for (int l = 0; l < rows; ++l) {
       if constexpr (two_words) {
-        words[l] = words_of(typename Math::State{{highs[l], lows[l]}});
+        words[l] = words_of(typename Params::State{{highs[l], lows[l]}});
       } else {
-        words[l] = words_of(typename Math::State{highs[l]});
+        words[l] = words_of(typename Params::State{highs[l]});
       }
     }
   }
@@ -302,7 +302,7 @@ struct HostRowSums {
         if constexpr (two_words) {
           const T upper_low        = interleaved_half<1, Term>(low[l], low[l + half]);
           low[l]                   = interleaved_half<0, Term>(low[l], low[l + half]);
-          const TwoWords<T> joined = TwoWords<T>{high[l], low[l]} + TwoWords<T>{upper, upper_low};
+          const DoubleDouble<T> joined = DoubleDouble<T>{high[l], low[l]} + DoubleDouble<T>{upper, upper_low};
           high[l]                  = joined.high;
           low[l]                   = joined.low;
         } else {

@@ -75,7 +75,7 @@ template <class A>
 using Vector = typename VectorOf<A>::type;
 
 template <class A>
-inline constexpr int lanes_of = sizeof(Vector<A>) / sizeof(A);
+inline constexpr int simd_width = sizeof(Vector<A>) / sizeof(A);
 
 template <class T>
 using ScalarOf = typename VectorTraits<T>::scalar;
@@ -209,7 +209,7 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<double> fused_multiply_add(Vector<double> a, 
   return Vector<double>(vfmaq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
 #else
   Vector<double> result;
-  for (int l = 0; l < lanes_of<double>; ++l) result[l] = std::fma(a[l], b[l], c[l]);
+  for (int l = 0; l < simd_width<double>; ++l) result[l] = std::fma(a[l], b[l], c[l]);
   return result;
 #endif
 }
@@ -308,14 +308,14 @@ KOKKOS_FORCEINLINE_FUNCTION T interleaved(const T& a, const T& b, std::integer_s
 
 template <int half, class A>
 KOKKOS_FORCEINLINE_FUNCTION Vector<A> interleaved_half(const Vector<A>& a, const Vector<A>& b) {
-  return interleaved<half, A>(a, b, std::make_integer_sequence<int, lanes_of<A>>{});
+  return interleaved<half, A>(a, b, std::make_integer_sequence<int, simd_width<A>>{});
 }
 
 /// v[i]'s lane j is v[j]'s lane i, and the other way round: as many perfect shuffles as bring every pair together.
-template <class A, int left = lanes_of<A>, int... i>
-KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[lanes_of<A>], std::integer_sequence<int, i...> each) {
+template <class A, int left = simd_width<A>, int... i>
+KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[simd_width<A>], std::integer_sequence<int, i...> each) {
   if constexpr (left > 1) {
-    constexpr int half     = lanes_of<A> / 2;
+    constexpr int half     = simd_width<A> / 2;
     const Vector<A> next[] = {interleaved<i % 2, A>(v[i / 2], v[i / 2 + half], each)...};
     ((v[i] = next[i]), ...);
     transpose<A, left / 2>(v, each);
@@ -336,8 +336,8 @@ KOKKOS_FORCEINLINE_FUNCTION void transpose(A (&)[1], Each) {}
 
 /// The same; one number is its own transpose.
 template <class A>
-KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[lanes_of<A>]) {
-  transpose<A>(v, std::make_integer_sequence<int, lanes_of<A>>{});
+KOKKOS_FORCEINLINE_FUNCTION void transpose(Vector<A> (&v)[simd_width<A>]) {
+  transpose<A>(v, std::make_integer_sequence<int, simd_width<A>>{});
 }
 
 /// The lanes joined, by halves.

@@ -60,7 +60,7 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
     return Vector<float>(_mm256_cvtph_ps(__m128i(bits)));
 #else
     Vector<float> values;
-    for (int l = 0; l < lanes_of<float>; ++l) values[l] = Binary16::value_of(bits[l]);
+    for (int l = 0; l < simd_width<float>; ++l) values[l] = Binary16::value_of(bits[l]);
     return values;
 #endif
   }
@@ -87,7 +87,7 @@ KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
     return HalfBits(_mm256_cvtps_ph(__m256(values), _MM_FROUND_TO_NEAREST_INT));
 #else
     HalfBits bits;
-    for (int l = 0; l < lanes_of<float>; ++l) bits[l] = Binary16::bits_of(values[l]);
+    for (int l = 0; l < simd_width<float>; ++l) bits[l] = Binary16::bits_of(values[l]);
     return bits;
 #endif
   }
@@ -193,7 +193,7 @@ KOKKOS_FORCEINLINE_FUNCTION void store_up_to(T* to, const Loaded<T>& v, int coun
 /// Past the caches, to an address that is a multiple of what a vector takes in memory; where there is no instruction
 /// for that it is an ordinary store. `end_streaming` before another thread may look.
 template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void stream_vector(T* to, const Loaded<T>& v) {
+KOKKOS_FORCEINLINE_FUNCTION void store_vector_nontemporal(T* to, const Loaded<T>& v) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
   if constexpr (has_half_vectors<T>) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), __m256i(rounded<T>(v)));
@@ -216,7 +216,7 @@ KOKKOS_FORCEINLINE_FUNCTION void stream_vector(T* to, const Loaded<T>& v) {
   store_vector(to, v);
 #endif
 }
-KOKKOS_INLINE_FUNCTION void end_streaming() {
+KOKKOS_INLINE_FUNCTION void fence_nontemporal_stores() {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__SSE2__)
   _mm_sfence();
 #endif
@@ -270,12 +270,12 @@ template <class... T>
 inline constexpr bool moves_two_vectors = false;
 #endif
 
-/// In the order in which they were loaded; past the caches if `streams`, to a multiple of what they take in memory.
-template <bool streams, class T>
+/// In the order in which they were loaded; past the caches if `nontemporal_stores`, to a multiple of what they take in memory.
+template <bool nontemporal_stores, class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v) {
   const auto bits = two_vectors_rounded(v);
-  if constexpr (streams) {
-    stream_vector(reinterpret_cast<float*>(to), Vector<float>(bits));
+  if constexpr (nontemporal_stores) {
+    store_vector_nontemporal(reinterpret_cast<float*>(to), Vector<float>(bits));
   } else {
     std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
   }

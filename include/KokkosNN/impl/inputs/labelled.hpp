@@ -127,11 +127,11 @@ struct LabelledRows {
 
 /// Where a row's gradient, loss and log-sum-exp go.
 template <class Y, RowForm form, class A, class Map = MapOf<form>>
-struct LossSink {
+struct LossOutput {
   using value_type = Y;
 
   struct Row : MemoryRow<Y, form> {
-    const LossSink& sink;
+    const LossOutput& output;
   };
 
   MemoryRows<Y, form, Map> dlogits;
@@ -143,9 +143,9 @@ struct LossSink {
 
 /// The same without a gradient.
 template <class A, class Map>
-struct LossSink<void, RowForm::any, A, Map> {
+struct LossOutput<void, RowForm::strided, A, Map> {
   struct Row {
-    const LossSink& sink;
+    const LossOutput& output;
   };
 
   OptionalScalars<A, Map> loss;

@@ -50,7 +50,7 @@ struct TypedPointer {
 };
 
 /// The columns of each row that causal masks, windows and lengths allow.
-struct ColumnRange {
+struct AllowedColumns {
   std::int64_t cols  = 0;
   bool has_diagonals = false;
   std::int64_t low   = 0;  ///< query q may see columns q + low
@@ -60,8 +60,8 @@ struct ColumnRange {
   bool has_64_bit_lengths = false;
   RowMap length;  ///< row -> place in lengths
 
-  KOKKOS_INLINE_FUNCTION Span operator()(std::int64_t row) const {
-    Span allowed{0, cols};
+  KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
+    ColumnRange allowed{0, cols};
     if (has_diagonals) {
       const std::int64_t q = query(row);
       if (q + low > 0) allowed.begin = q + low;
@@ -71,7 +71,7 @@ struct ColumnRange {
       const std::int64_t n = length_of(length(row));
       if (n < allowed.end) allowed.end = n;
     }
-    return allowed.begin < allowed.end ? allowed : Span{0, 0};
+    return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
   }
 
  private:
@@ -83,10 +83,10 @@ struct ColumnRange {
 
 /// The packs that a row's allowed columns touch; none if there are none.
 template <int V>
-KOKKOS_INLINE_FUNCTION Span packs_of(const Span& allowed, std::int64_t cols) {
+KOKKOS_INLINE_FUNCTION ColumnRange packs_of(const ColumnRange& allowed, std::int64_t cols) {
   const std::int64_t begin = allowed.begin & -std::int64_t(V);
   const std::int64_t end   = (allowed.end + V - 1) & -std::int64_t(V);
-  return cols == 0 ? Span{0, 0} : Span{begin, end < cols ? end : cols};
+  return cols == 0 ? ColumnRange{0, 0} : ColumnRange{begin, end < cols ? end : cols};
 }
 
 /// Each row's sink.
@@ -103,17 +103,17 @@ struct RowSinks {
 };
 
 /// A logit that is not scaled, as a state: a sum of one exponential. NaN and +inf spoil the row, as an element's do.
-template <class Math, class A = typename Math::accumulator>
-KOKKOS_INLINE_FUNCTION typename Math::State state_of_sink(const Math& math, A sink) {
-  using W = typename Math::wide_sum;
+template <class Params, class A = typename Params::accumulator>
+KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params, A sink) {
+  using W = typename Params::wide_sum;
   if (!(sink < Kokkos::Experimental::infinity_v<A>)) {
     return {-Kokkos::Experimental::infinity_v<A>, W{Kokkos::Experimental::quiet_NaN_v<A>}};
   }
-  const A reference = math.exp.reference_of(unscaled(sink, math.exp.scale()));
-  const auto at     = math.exp.at(reference);
+  const A reference = params.exp.reference_of(unscaled(sink, params.exp.scale()));
+  const auto at     = params.exp.at(reference);
   // One of the two subtractions is of 0; the other leaves less than one, unless no x reaches as far as the sink does:
   // its weight beside one that almost does is as far from 1 as numbers go.
-  const A rest = fused_multiply_add(-math.exp.scale(), at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
+  const A rest = fused_multiply_add(-params.exp.scale(), at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
                  at.exponent * log_of_2_low<A>;
   using C = Exp2Constants<A>;
   return {reference, W{Kokkos::exp(at_most(at_least(rest, C::log_of_least), C::log_of_most))}};
@@ -129,7 +129,7 @@ inline constexpr bool has_registers_beside_packs = false;
 /// What looks at single elements of x, for a whole call. The logit is softcap(scale x) + bias - slope |distance|.
 template <class T, class A>
 struct ElementMask {
-  bool folds_scale = false;  ///< scale and softcap are applied here, and RowMath has a scale of 1
+  bool folds_scale = false;  ///< scale and softcap are applied here, and SoftmaxParams has a scale of 1
   A scale          = 1;
   A softcap        = 0;  ///< 0: none
   A inner_scale    = 1;  ///< scale / softcap
@@ -145,7 +145,7 @@ struct ElementMask {
   std::int64_t alibi_offset = 0;
 
   /// A stretch of a row: the same from some column on.
-  struct Stretch {
+  struct Columns {
     const ElementMask& all;
     TypedPointer<T> bias;
     const std::uint8_t* keep;
@@ -165,15 +165,15 @@ struct ElementMask {
     /// false, and nothing done, where it does not lie there in packs, and of slopes alone, which are faster one pack at
     /// a time.
     template <int V, int K>
-    KOKKOS_INLINE_FUNCTION bool to_logits_at_once(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
+    KOKKOS_INLINE_FUNCTION bool to_logits_at_once(Pack<A, V> (&packs)[K], const PackPositions& positions) const {
       const bool has_slopes_alone = all.slopes.exists() && !bias.exists() && keep == nullptr;
-      if (has_slopes_alone || !lies_in_packs<V>(walk.place(0))) return false;
+      if (has_slopes_alone || !lies_in_packs<V>(positions.place(0))) return false;
       constexpr int most = K < 4 ? K : 4;  // registers for more of them are missing
       KOKKOSNN_IMPL_UNROLL
       for (int begin = 0; begin < K; begin += most) {
         const auto each = [&](const auto& f) {
           KOKKOSNN_IMPL_UNROLL
-          for (int k = begin; k < begin + most && k < K; ++k) f(packs[k], walk.place(k), k - begin);
+          for (int k = begin; k < begin + most && k < K; ++k) f(packs[k], positions.place(k), k - begin);
         };
         each([&](Pack<A, V>& pack, int, int) { cap_or_scale(pack); });
         if (bias.exists()) add_biases<V, most>(each);
@@ -293,11 +293,11 @@ struct ElementMask {
     A slope;
     std::int64_t diagonal;
 
-    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
-      Stretch stretch{all, bias, keep, slope, static_cast<A>(start - diagonal)};
-      if (bias.exists()) stretch.bias = moved(bias, start * all.bias_stride);
-      if (keep != nullptr) stretch.keep = keep + start * all.keep_stride;
-      return stretch;
+    KOKKOS_INLINE_FUNCTION Columns from(std::int64_t start) const {
+      Columns columns_from{all, bias, keep, slope, static_cast<A>(start - diagonal)};
+      if (bias.exists()) columns_from.bias = moved(bias, start * all.bias_stride);
+      if (keep != nullptr) columns_from.keep = keep + start * all.keep_stride;
+      return columns_from;
     }
   };
 
@@ -330,7 +330,7 @@ struct NoElementMask {
 
 /// A stretch of a masked row.
 template <class T, RowForm form, class A, class Elements>
-struct MaskedStretch : MemoryStretch<T, form> {
+struct MaskedColumns : MemoryColumns<T, form> {
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask::Row>;
   /// Whether 16-bit elements can be masked as they were loaded.
   static constexpr bool masks_words = !has_element_mask;
@@ -356,10 +356,10 @@ struct MaskedStretch : MemoryStretch<T, form> {
 
   /// The same of a tile's packs; false, and nothing done, where that has to be decided for each of them.
   template <int V, int K>
-  KOKKOS_INLINE_FUNCTION bool adjust_tile(Pack<A, V> (&packs)[K], const PackWalk& walk) const {
+  KOKKOS_INLINE_FUNCTION bool adjust_tile(Pack<A, V> (&packs)[K], const PackPositions& positions) const {
     if constexpr (has_element_mask && has_registers_beside_packs) {
-      const bool is_inner = walk.place(0) >= first && walk.place(K - 1) + V <= last;
-      return is_inner && elements.to_logits_at_once(packs, walk);
+      const bool is_inner = positions.place(0) >= first && positions.place(K - 1) + V <= last;
+      return is_inner && elements.to_logits_at_once(packs, positions);
     } else {
       return false;
     }
@@ -383,30 +383,30 @@ struct MaskedStretch : MemoryStretch<T, form> {
 template <class T, RowForm form, class A, class Elements>
 struct MaskedRow {
   using value_type               = std::remove_const_t<T>;
-  static constexpr bool has_rims = false;
+  static constexpr bool has_edges = false;
 
   MemoryRow<T, form> x;
-  Span allowed;
+  ColumnRange allowed;
   A sink;
   Elements elements;
 
   template <int V>
-  KOKKOS_INLINE_FUNCTION Span packs(std::int64_t cols) const {
+  KOKKOS_INLINE_FUNCTION ColumnRange packs(std::int64_t cols) const {
     return packs_of<V>(allowed, cols);
   }
 
   template <int V>
   KOKKOS_INLINE_FUNCTION auto from(std::int64_t start) const {
-    using Stretch = MaskedStretch<T, form, A, std::decay_t<decltype(elements.from(start))>>;
-    return Stretch{x.template from<V>(start), place(allowed.begin, start), place(allowed.end, start),
+    using Columns = MaskedColumns<T, form, A, std::decay_t<decltype(elements.from(start))>>;
+    return Columns{x.template from<V>(start), place(allowed.begin, start), place(allowed.end, start),
                    elements.from(start)};
   }
 
   /// The row's state once its sink has joined.
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State completed(const Math& math, const typename Math::State& state) const {
+  template <class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State completed(const Params& params, const typename Params::State& state) const {
     if (sink == -Kokkos::Experimental::infinity_v<A>) return state;
-    return merge_two(math, state, state_of_sink(math, sink));
+    return merge_two(params, state, state_of_sink(params, sink));
   }
 
  private:
@@ -424,10 +424,10 @@ struct MaskedRows {
   using value_type                       = std::remove_const_t<T>;
   static constexpr RowForm form          = row_form;
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask>;
-  static_assert(form != RowForm::shifted);
+  static_assert(form != RowForm::misaligned);
 
   MemoryRows<T, form> x;
-  ColumnRange range;
+  AllowedColumns range;
   RowSinks<value_type> sinks;
   Elements elements;
 

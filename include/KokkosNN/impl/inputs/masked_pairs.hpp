@@ -67,15 +67,15 @@ struct NoGradientElements {
 /// A row of y and of dy.
 template <class YRow, class DyRow, class ElementsRow>
 struct MaskedPairRow {
-  static constexpr bool has_rims = false;
+  static constexpr bool has_edges = false;
 
   YRow y;
   DyRow dy;
-  Span allowed;
+  ColumnRange allowed;
   ElementsRow elements;
 
   template <int V>
-  KOKKOS_INLINE_FUNCTION Span packs(std::int64_t cols) const {
+  KOKKOS_INLINE_FUNCTION ColumnRange packs(std::int64_t cols) const {
     return packs_of<V>(allowed, cols);
   }
 
@@ -108,13 +108,13 @@ struct MaskedPairRow {
 /// Rows of y and of dy side by side, masked.
 template <class YRows, class DyRows, class Elements>
 struct MaskedPairRows {
-  static_assert(YRows::form == DyRows::form && YRows::form != RowForm::shifted);
+  static_assert(YRows::form == DyRows::form && YRows::form != RowForm::misaligned);
   static constexpr RowForm form          = YRows::form;
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoGradientElements>;
 
   YRows y;
   DyRows dy;
-  ColumnRange range;
+  AllowedColumns range;
   Elements elements;
 
   KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {

@@ -25,7 +25,7 @@ struct PairRows {
   struct Row {
     using y_type                   = typename YRow::value_type;
     using dy_type                  = typename DyRow::value_type;
-    static constexpr bool has_rims = YRow::has_rims;
+    static constexpr bool has_edges = YRow::has_edges;
 
     YRow y;
     DyRow dy;
@@ -52,7 +52,7 @@ struct ScalarRows {
 
   template <class XRow>
   struct Row {
-    static constexpr bool has_rims = XRow::has_rims;
+    static constexpr bool has_edges = XRow::has_edges;
 
     XRow x;
     RowScalars<A> scalars;

@@ -15,18 +15,18 @@
 #include <cstdint>
 #include <type_traits>
 
-// Where rows come from and go to. A kernel asks a source or sink for one row, `rows.row(r)`, then for a stretch of it
+// Where rows come from and go to. A kernel asks a source or output for one row, `rows.row(r)`, then for a stretch of it
 // from some column on, `row.from<V>(start)`, and moves packs by their place in the stretch: `load_pack<V>(c, window,
 // pad)`, `store_pack<V>(pack, c, window)`. Places in a stretch are ints: 64-bit arithmetic stays out of the inner
-// loops. A `shifted` row has rims besides, elements in front of its first whole pack and behind its last.
+// loops. A `misaligned` row has edges besides, elements in front of its first whole pack and behind its last.
 
 namespace KokkosNN::Impl {
-/// A stretch of a row in memory. Unless the form is `any`, packs are aligned and lie in the row or outside of it, as
+/// A stretch of a row in memory. Unless the form is `strided`, packs are aligned and lie in the row or outside of it, as
 /// the launch has checked.
 template <class T, RowForm form>
-struct MemoryStretch {
+struct MemoryColumns {
   using value_type                   = std::remove_const_t<T>;
-  static constexpr bool always_whole = form != RowForm::any;
+  static constexpr bool always_whole = form != RowForm::strided;
 
   T* base;
   std::int64_t stride;
@@ -35,7 +35,7 @@ struct MemoryStretch {
 
   /// Whether every pack can be moved at once or lies outside of the row.
   template <int V>
-  KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+  KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const TileBounds& window) const {
     return whole_packs && window.splits_no_pack<V>();
   }
 
@@ -55,7 +55,7 @@ struct MemoryStretch {
 
   /// Asks for a pack to be brought into the last-level cache, where there is an instruction for that.
   template <int V>
-  KOKKOS_INLINE_FUNCTION void prefetch_pack([[maybe_unused]] int c, [[maybe_unused]] const Window& window) const {
+  KOKKOS_INLINE_FUNCTION void prefetch_pack([[maybe_unused]] int c, [[maybe_unused]] const TileBounds& window) const {
 #if defined(__CUDA_ARCH__)
     if (stride == 1 && c < window.end) asm volatile("prefetch.global.L2 [%0];" ::"l"(base + c));
 #endif
@@ -63,7 +63,7 @@ struct MemoryStretch {
 
   /// A pack that lies in the row or outside of it.
   template <int V>
-  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const TileBounds& window, value_type pad) const {
     Pack<value_type, V> pack;
     for (int v = 0; v < V; ++v) pack[v] = pad;
     if (c < window.end) pack = load_inner_pack<V>(c);
@@ -77,7 +77,7 @@ struct MemoryStretch {
   }
 
   template <int V>
-  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
+  KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const TileBounds& window, value_type pad) const {
     if (whole_packs && window.has_pack<V>(c)) return load_whole_pack<V>(c, window, pad);
     Pack<value_type, V> pack;
     KOKKOS_IF_ON_DEVICE((const T* const first                = base + opaque(c) * opaque_argument(stride);
@@ -90,7 +90,7 @@ struct MemoryStretch {
   }
 
   template <int V>
-  KOKKOS_INLINE_FUNCTION void store_pack(const Pack<value_type, V>& pack, int c, const Window& window) const {
+  KOKKOS_INLINE_FUNCTION void store_pack(const Pack<value_type, V>& pack, int c, const TileBounds& window) const {
     if (whole_packs && window.has_pack<V>(c)) return store_whole_pack(pack, c);
     T* const first          = base + opaque(c) * opaque_argument(stride);
     const std::int64_t step = anew_argument(stride);
@@ -102,42 +102,42 @@ struct MemoryStretch {
 
 /// A stretch whose whole packs leave the caches first; of other rows the stretch itself.
 template <class T, RowForm form>
-struct StreamedStretch : MemoryStretch<T, form> {
+struct StreamedColumns : MemoryColumns<T, form> {
   template <int V>
   KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<T, V>& pack, int c) const {
     KOKKOS_IF_ON_DEVICE((store_at_once<true>(reinterpret_cast<Pack<T, V>*>(this->base + c), pack);))
-    KOKKOS_IF_ON_HOST((MemoryStretch<T, form>::store_whole_pack(pack, c);))
+    KOKKOS_IF_ON_HOST((MemoryColumns<T, form>::store_whole_pack(pack, c);))
   }
 };
-template <class Stretch>
-KOKKOS_INLINE_FUNCTION Stretch streamed(const Stretch& stretch) {
-  return stretch;
+template <class Columns>
+KOKKOS_INLINE_FUNCTION Columns streamed(const Columns& columns_from) {
+  return columns_from;
 }
 template <class T, RowForm form>
 requires(form !=
-         RowForm::any) KOKKOS_INLINE_FUNCTION StreamedStretch<T, form> streamed(const MemoryStretch<T, form>& stretch) {
-  return {stretch};
+         RowForm::strided) KOKKOS_INLINE_FUNCTION StreamedColumns<T, form> streamed(const MemoryColumns<T, form>& columns_from) {
+  return {columns_from};
 }
 
 /// One row in memory, to read (`T` const) or write.
 template <class T, RowForm form>
 struct MemoryRow {
   using value_type                     = std::remove_const_t<T>;
-  static constexpr bool has_rims       = form == RowForm::shifted;
-  static constexpr bool is_unit_stride = form != RowForm::any;
+  static constexpr bool has_edges       = form == RowForm::misaligned;
+  static constexpr bool is_unit_stride = form != RowForm::strided;
 
   T* base;
   std::int64_t stride;
   LinePolicy policy = {};
 
-  /// Elements in front of the first pack boundary, where the packs of a row with rims begin.
+  /// Elements in front of the first pack boundary, where the packs of a row with edges begin.
   template <int V>
   KOKKOS_INLINE_FUNCTION int head() const {
     return (V - pack_phase<T, V>(base)) % V;
   }
   /// The stretch from column `start` on.
   template <int V>
-  KOKKOS_INLINE_FUNCTION MemoryStretch<T, form> from(std::int64_t start) const {
+  KOKKOS_INLINE_FUNCTION MemoryColumns<T, form> from(std::int64_t start) const {
     // Unknown to the optimiser, or nvcc would add start to the place of every pack, in 64 bits.
     if constexpr (is_unit_stride) return {opaque(base + start), 1, true, policy};
     T* const first = base + start * stride;
@@ -162,7 +162,7 @@ struct ColumnStride {
   KOKKOS_INLINE_FUNCTION constexpr std::int64_t between_columns() const { return 1; }
 };
 template <>
-struct ColumnStride<RowForm::any> {
+struct ColumnStride<RowForm::strided> {
   std::int64_t stride = 1;
 
   ColumnStride() = default;
@@ -173,7 +173,7 @@ struct ColumnStride<RowForm::any> {
 /// Rows that can be asked for ahead of time, and loaded with a word for the cache: those that are read, if they are
 /// contiguous. Others take no room for that.
 template <class T, RowForm form>
-inline constexpr bool can_look_ahead = (form != RowForm::any) && std::is_const_v<T>;
+inline constexpr bool can_look_ahead = (form != RowForm::strided) && std::is_const_v<T>;
 template <bool can>
 struct LooksAhead {
   KOKKOS_INLINE_FUNCTION constexpr LinePolicy line_policy() const { return {}; }
@@ -187,7 +187,7 @@ struct LooksAhead<true> {
   KOKKOS_INLINE_FUNCTION LinePolicy line_policy() const { return policy; }
 };
 
-/// The rows of a View, reduced axis and all others as strides. Rows that are not of `any` form are contiguous: the
+/// The rows of a View, reduced axis and all others as strides. Rows that are not of `strided` form are contiguous: the
 /// kernel for them has no other path, and registers to spare.
 template <class T, RowForm row_form, class Map = MapOf<row_form>>
 struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_form>> {
@@ -258,9 +258,9 @@ struct MemoryScalars {
 template <Concepts::RowLoad Load>
 struct FunctorRows {
   using value_type              = typename Load::value_type;
-  static constexpr RowForm form = RowForm::any;
+  static constexpr RowForm form = RowForm::strided;
 
-  struct Stretch {
+  struct Columns {
     using value_type                   = typename Load::value_type;
     static constexpr bool always_whole = false;
 
@@ -269,12 +269,12 @@ struct FunctorRows {
     std::int64_t start;
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const TileBounds& window) const {
       return window.splits_no_pack<V>();
     }
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION void prefetch_pack(int, const Window&) const {}
+    KOKKOS_INLINE_FUNCTION void prefetch_pack(int, const TileBounds&) const {}
 
     template <int V>
     KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
@@ -287,7 +287,7 @@ struct FunctorRows {
     }
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const Window& window, value_type pad) const {
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const TileBounds& window, value_type pad) const {
       if (c < window.end) return load_inner_pack<V>(c);
       Pack<value_type, V> pack;
       for (int v = 0; v < V; ++v) pack[v] = pad;
@@ -295,7 +295,7 @@ struct FunctorRows {
     }
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const Window& window, value_type pad) const {
+    KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_pack(int c, const TileBounds& window, value_type pad) const {
       if (window.has_pack<V>(c)) return load.template load<V>(r, start + c);
       Pack<value_type, V> pack;
       for (int v = 0; v < V; ++v) pack[v] = c + v < window.end ? load.template load<1>(r, start + c + v)[0] : pad;
@@ -305,13 +305,13 @@ struct FunctorRows {
 
   struct Row {
     using value_type               = typename Load::value_type;
-    static constexpr bool has_rims = false;
+    static constexpr bool has_edges = false;
 
     const Load& load;
     std::int64_t r;
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
+    KOKKOS_INLINE_FUNCTION Columns from(std::int64_t start) const {
       return {load, r, start};
     }
   };
@@ -321,37 +321,37 @@ struct FunctorRows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {load, r}; }
 };
 
-/// A user's store functor as a sink of rows; it takes results in the accumulator type A.
+/// A user's store functor as an output of rows; it takes results in the accumulator type A.
 template <class Store, class A>
-struct FunctorSink {
+struct FunctorOutput {
   using value_type = A;
 
-  struct Stretch {
+  struct Columns {
     using value_type                   = A;
     static constexpr bool always_whole = false;
 
-    const Store& sink;
+    const Store& output;
     std::int64_t r;
     std::int64_t start;
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const Window& window) const {
+    KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const TileBounds& window) const {
       return window.splits_no_pack<V>();
     }
 
     template <int V>
     KOKKOS_INLINE_FUNCTION void store_whole_pack(const Pack<A, V>& pack, int c) const {
-      sink.template store<V>(pack, r, start + c);
+      output.template store<V>(pack, r, start + c);
     }
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION void store_pack(const Pack<A, V>& pack, int c, const Window& window) const {
+    KOKKOS_INLINE_FUNCTION void store_pack(const Pack<A, V>& pack, int c, const TileBounds& window) const {
       if (window.has_pack<V>(c)) {
-        sink.template store<V>(pack, r, start + c);
+        output.template store<V>(pack, r, start + c);
         return;
       }
       for (int v = 0; v < V; ++v) {
-        if (c + v < window.end) sink.template store<1>(Pack<A, 1>{{pack[v]}}, r, start + c + v);
+        if (c + v < window.end) output.template store<1>(Pack<A, 1>{{pack[v]}}, r, start + c + v);
       }
     }
   };
@@ -359,12 +359,12 @@ struct FunctorSink {
   struct Row {
     using value_type = A;
 
-    const Store& sink;
+    const Store& output;
     std::int64_t r;
 
     template <int V>
-    KOKKOS_INLINE_FUNCTION Stretch from(std::int64_t start) const {
-      return {sink, r, start};
+    KOKKOS_INLINE_FUNCTION Columns from(std::int64_t start) const {
+      return {output, r, start};
     }
   };
 

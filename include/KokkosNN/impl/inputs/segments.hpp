@@ -101,7 +101,7 @@ struct Divisor {
 template <class T>
 struct Values {
   using value_type = std::remove_const_t<T>;
-  using Row        = MemoryRow<T, RowForm::any>;
+  using Row        = MemoryRow<T, RowForm::strided>;
 
   T* data;
   std::int64_t stride;

@@ -12,19 +12,19 @@ namespace KokkosNN::Impl {
 
 /// A number as high + low, for sums in which no rounding must be seen.
 template <class T>
-struct TwoWords {
+struct DoubleDouble {
   T high{};
   T low{};
 
   /// Knuth's two-sum; bitwise commutative.
-  KOKKOS_INLINE_FUNCTION friend TwoWords operator+(const TwoWords& a, const TwoWords& b) {
+  KOKKOS_INLINE_FUNCTION friend DoubleDouble operator+(const DoubleDouble& a, const DoubleDouble& b) {
     const T s     = a.high + b.high;
     const T back  = s - a.high;
     const T error = (a.high - (s - back)) + (b.high - back);
     return {s, error + (a.low + b.low)};
   }
   /// By a power of two.
-  KOKKOS_INLINE_FUNCTION friend TwoWords operator*(const TwoWords& a, T power) {
+  KOKKOS_INLINE_FUNCTION friend DoubleDouble operator*(const DoubleDouble& a, T power) {
     return {a.high * power, a.low * power};
   }
   KOKKOS_INLINE_FUNCTION explicit operator T() const { return high + low; }
@@ -32,12 +32,12 @@ struct TwoWords {
 
 /// A wide sum as its nearest A and what that lacks.
 template <class A, class W>
-KOKKOS_INLINE_FUNCTION TwoWords<A> split_sum(W sum) {
+KOKKOS_INLINE_FUNCTION DoubleDouble<A> split_sum(W sum) {
   const A high = static_cast<A>(sum);
   return {high, static_cast<A>(sum - W(high))};
 }
 template <class A>
-KOKKOS_INLINE_FUNCTION TwoWords<A> split_sum(const TwoWords<A>& sum) {
+KOKKOS_INLINE_FUNCTION DoubleDouble<A> split_sum(const DoubleDouble<A>& sum) {
   const A high = sum.high + sum.low;
   return {high, sum.low - (high - sum.high)};
 }

@@ -129,7 +129,7 @@ template <class A>
 struct Exp2Table {
   using Words = BitsOf<Vector<A>>;
 
-  static constexpr int entries    = lanes_of<A>;
+  static constexpr int entries    = simd_width<A>;
   static constexpr int entry_bits = std::bit_width(unsigned(entries)) - 1;
   static constexpr int point      = Exp2Constants<A>::mantissa_bits - entry_bits;  ///< where i has its lowest bit
   static constexpr A round_magic  = Exp2Constants<A>::round_magic / entries;
@@ -225,17 +225,17 @@ struct ExpReference {
 };
 
 /// Whether the sum of a row with +inf is a number, if none of its elements is NaN: a log-sum-exp then is +inf.
-template <SumFor use, class Math>
+template <SumFor use, class Params>
 inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
-  requires Math::has_lse;
+  requires Params::has_lse;
 };
 
 /// Whether such a row's exponentials are taken relative to +inf. The difference of that and +inf would be NaN, as that
 /// of NaN is: instead of a sum of exponentials there is `one_or_nan`, or instead of the differences `zero_of_number`,
 /// whichever takes a kernel fewer registers.
-template <SumFor use, class Math, class A>
+template <SumFor use, class Params, class A>
 KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
-  if constexpr (finds_infinity<use, Math>) {
+  if constexpr (finds_infinity<use, Params>) {
     return r.base == Kokkos::Experimental::infinity_v<A>;
   } else {
     return false;

@@ -41,16 +41,16 @@ void prepare_together(const char* function, const mpi::Communicator<Exec>& comm,
 
 /// reduce(block) enqueues what leaves the block's pairs, finish(block) what uses them once they are merged. While the
 /// host waits for MPI the device reads the next block.
-template <class Exec, class Reduce, class Finish>
+template <class Exec, class Reduce, class Epilogue>
 void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, ShardPair* pairs,
-               int pairs_a_row, const Reduce& reduce, const Finish& finish) {
+               int pairs_a_row, const Reduce& reduce, const Epilogue& epilogue) {
   const std::string fence = std::string("KokkosNN::") + function + ": pairs for MPI";
   reduce(0);
   for (std::int64_t block = 0; block < blocks.count(); ++block) {
     comm.exec().fence(fence);
     if (block + 1 < blocks.count()) reduce(block + 1);
     comm.merge(function, pairs + blocks.first_row(block) * pairs_a_row, blocks.rows(block) * pairs_a_row);
-    finish(block);
+    epilogue(block);
   }
 }
 
@@ -71,19 +71,19 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   using X         = typename XView::non_const_value_type;
   using Y         = typename YView::non_const_value_type;
   using Reduction = ShardedReduction<Exec, X, common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
-  using Finish    = ShardedFinish<Exec, op, X, Y>;
+  using Epilogue    = ShardedFinish<Exec, op, X, Y>;
 
   const Tensor in = tensor_of(x), out = tensor_of(y);
   RowBlocks blocks;
   ShardPair* pairs               = nullptr;
-  typename Finish::State* states = nullptr;
+  typename Epilogue::State* states = nullptr;
   prepare_together(function, comm, [&] {
     refuse_plan(function, options.plan);
     normalise(function, op, in, out, options);
     blocks = RowBlocks(in, options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
     pairs  = comm.pairs(blocks.all_rows());
-    states = states_of<typename Finish::State>(comm, blocks.all_rows());
+    states = states_of<typename Epilogue::State>(comm, blocks.all_rows());
     return SharedFacts(op, blocks, options);
   });
   if (blocks.all_rows() == 0) return;
@@ -103,7 +103,7 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
         const ShardLayout layout =
             lse ? layout_of_shard(blocks.axis(), {part}, {result}) : layout_of_shard(blocks.axis(), {part, result}, {});
         const std::int64_t first = blocks.first_row(block);
-        Finish::run(exec, layout, options, elements_of<const X>(part), elements_of<Y>(result), pairs + first,
+        Epilogue::run(exec, layout, options, elements_of<const X>(part), elements_of<Y>(result), pairs + first,
                     states + first);
       });
 }
@@ -144,7 +144,7 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
         const Tensor y_part = blocks.of_rows(tensors.x, block), dy_part = blocks.of_rows(tensors.dy, block),
                      dx_part     = blocks.of_rows(tensors.dx, block);
         const std::int64_t first = blocks.first_row(block);
-        Gradient::finish(comm.exec(), layout_of_shard(blocks.axis(), {y_part, dy_part, dx_part}, {}), options,
+        Gradient::epilogue(comm.exec(), layout_of_shard(blocks.axis(), {y_part, dy_part, dx_part}, {}), options,
                          elements_of<Y>(y_part), elements_of<D>(dy_part), elements_of<Dx>(dx_part), pairs + first,
                          states + first);
       });
@@ -288,7 +288,7 @@ class ShardedCrossEntropyCall {
           const Tensor losses = m_blocks.of_values(loss, block);
           const Tensor lses   = has_lse ? m_blocks.of_values(m_lse, block) : losses;
           const auto layout   = layout_of_shard(m_blocks.axis(), {logits}, {labels, losses, lses});
-          Sharded::finish(exec(), layout.rows, m_options, m_shared, labels_of(labels, layout.map(1)),
+          Sharded::epilogue(exec(), layout.rows, m_options, m_shared, labels_of(labels, layout.map(1)),
                           m_pairs + m_blocks.first_row(block) * m_pairs_a_row,
                           OptionalScalars<A>{elements_of<A>(losses), layout.map(2)},
                           OptionalScalars<A>{has_lse ? elements_of<A>(lses) : nullptr, layout.map(3)});

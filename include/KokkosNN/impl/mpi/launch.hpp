@@ -25,20 +25,20 @@ namespace KokkosNN::Impl {
 
 /// Threads that a team may have: rows of any form need more registers.
 constexpr int most_threads_online(RowOperator op, RowForm form) {
-  return form == RowForm::any ? std::min(max_threads_when_wide, most_threads_when_looping(op))
+  return form == RowForm::strided ? std::min(max_threads_when_wide, most_threads_when_looping(op))
                               : most_threads_when_looping(op);
 }
 
-/// Launches team_online on rows that a source gives and a sink takes.
-template <RowOperator op, int V, class Storage, class Exec, class Math, class Source, class Sink>
-void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Math& math,
-                   const Source& source, const Sink& sink) {
+/// Launches team_online on rows that a source gives and an output takes.
+template <RowOperator op, int V, class Placement, class Exec, class Params, class Source, class Output>
+void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Params& params,
+                   const Source& source, const Output& output) {
   constexpr Backend backend = backend_of<Exec>();
   require_kernel(
-      plan, {backend, op, V, element_bytes<Source>, element_bytes<Sink>, sizeof(typename Math::accumulator), false});
+      plan, {backend, op, V, element_bytes<Source>, element_bytes<Output>, sizeof(typename Params::accumulator), false});
   launch<most_threads_online(op, Source::form)>(
       exec, plan,
-      RowInTeam<op, V, Storage, Math, Source, Sink>::of(plan, source, sink, math, layout.rows, layout.cols));
+      RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, source, output, params, layout.rows, layout.cols));
 }
 
 /// The plan of such a kernel. What is y in a reduction that writes no rows, is x again.
@@ -99,16 +99,16 @@ void clear_pairs(const Exec& exec, std::int64_t n, ShardPair* pairs) {
 }
 
 /// The states of whole rows, once instead of by every thread of a row.
-template <class Math>
+template <class Params>
 struct UnpackPairs {
-  using State = typename Math::State;
+  using State = typename Params::State;
 
-  Math math;
+  Params params;
   const ShardPair* pairs;
   State* states;
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
-    State state = FromPair<State>::state(math, pairs[row]);
+    State state = FromPair<State>::state(params, pairs[row]);
     if constexpr (requires { state.reference; }) {
       // Of a row with +inf only the log-sum-exp is one.
       using A = decltype(state.reference);
@@ -119,18 +119,18 @@ struct UnpackPairs {
 };
 
 /// The states of whole rows as log-sum-exps.
-template <class Math, class Y>
+template <class Params, class Y>
 struct StoreLogSumExps {
-  using State = typename Math::State;
+  using State = typename Params::State;
 
-  Math math;
+  Params params;
   const ShardPair* pairs;
   Y* lse;
   RowMap map;
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
     lse[map(row)] =
-        static_cast<Y>(Finish<RowOperator::logsumexp>::value(math, FromPair<State>::state(math, pairs[row])));
+        static_cast<Y>(Epilogue<RowOperator::logsumexp>::value(params, FromPair<State>::state(params, pairs[row])));
   }
 };
 
@@ -139,7 +139,7 @@ template <class Exec, class X, class A, ExpAccuracy accuracy>
 struct ShardedReduction {
   static constexpr Backend backend = backend_of<Exec>();
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
-  using Math                       = RowMath<A, accuracy>;
+  using Params                       = SoftmaxParams<A, accuracy>;
 
   /// Not inline, as ViewCall's.
   static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x,
@@ -154,9 +154,9 @@ void ShardedReduction<Exec, X, A, accuracy>::run(const Exec& exec, const ShardLa
   const RowPlan plan = plan_online<X, X>(op, exec, layout, sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     using Source = MemoryRows<const X, form()>;
-    launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
-        exec, plan, layout, Math(options.scale, options.masked_row), Source{x, layout.col_stride[0], layout.map(0)},
-        PairSink{pairs});
+    launch_online<op, V, typename Placements<op, Source, A, V, backend>::Online>(
+        exec, plan, layout, Params(options.scale, options.masked_row), Source{x, layout.col_stride[0], layout.map(0)},
+        PairOutput{pairs});
   });
 }
 
@@ -166,8 +166,8 @@ struct ShardedFinish {
   static constexpr Backend backend = backend_of<Exec>();
   using A                          = common_accumulator_t<X, Y>;
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(Y), sizeof(A));
-  using Math                       = RowMath<A, exp_accuracy_for<Y>>;
-  using State                      = typename Math::State;
+  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
+  using State                      = typename Params::State;
 
   /// Not inline, as ViewCall's.
   static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
@@ -177,21 +177,21 @@ struct ShardedFinish {
 template <class Exec, RowOperator op, class X, class Y>
 void ShardedFinish<Exec, op, X, Y>::run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options,
                                         const X* x, Y* y, const ShardPair* pairs, State* states) {
-  const Math math(options.scale, options.masked_row);
+  const Params params(options.scale, options.masked_row);
   const std::string name = std::string("KokkosNN::mpi::") + to_string(op);
   if constexpr (op == RowOperator::logsumexp) {
-    for_each_row(exec, name + "[lse]", layout.rows, StoreLogSumExps<Math, Y>{math, pairs, y, layout.map(1)});
+    for_each_row(exec, name + "[lse]", layout.rows, StoreLogSumExps<Params, Y>{params, pairs, y, layout.map(1)});
   } else {
     if (layout.cols == 0) return;
-    for_each_row(exec, name + "[states]", layout.rows, UnpackPairs<Math>{math, pairs, states});
+    for_each_row(exec, name + "[states]", layout.rows, UnpackPairs<Params>{params, pairs, states});
     const RowPlan plan = plan_online<X, Y>(op, exec, layout, sizeof(A), options.determinism);
     with_form<backend, true>(plan.form, [&](auto form) {
       using Rows   = MemoryRows<const X, form()>;
       using Source = RowsWithStates<Rows, State>;
-      using Sink   = MemoryRows<Y, form()>;
-      launch_online<op, V, FinishingStorage<typename Storages<op, Rows, A, V, backend>::Online>>(
-          exec, plan, layout, math, Source{Rows{x, layout.col_stride[0], layout.map(0)}, states},
-          Sink{y, layout.col_stride[1], layout.map(1)});
+      using Output   = MemoryRows<Y, form()>;
+      launch_online<op, V, FinishingPlacement<typename Placements<op, Rows, A, V, backend>::Online>>(
+          exec, plan, layout, params, Source{Rows{x, layout.col_stride[0], layout.map(0)}, states},
+          Output{y, layout.col_stride[1], layout.map(1)});
     });
   }
 }
@@ -203,13 +203,13 @@ struct ShardedGradient {
   using A                          = gradient_accumulator_t<Y, D, Dx>;
   using Wider                      = std::conditional_t<(sizeof(D) > sizeof(Y)), D, Y>;
   static constexpr int V           = pack_size(backend, sizeof(Wider), sizeof(Dx), sizeof(A));
-  using Math                       = GradientMath<op, A, exp_accuracy_for<Dx>>;
-  using State                      = typename Math::State;
+  using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
+  using State                      = typename Params::State;
 
   /// Not inline, as ViewCall's.
   static void reduce(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
                      const D* dy, ShardPair* pairs);
-  static void finish(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
+  static void epilogue(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
                      const D* dy, Dx* dx, const ShardPair* pairs, State* states);
 
  private:
@@ -229,36 +229,36 @@ void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const ShardLa
   with_form<backend, true>(plan.form, [&](auto form) {
     const auto source = source_of<form()>(layout, y, dy);
     using Source      = std::decay_t<decltype(source)>;
-    launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
-        exec, plan, layout, Math(options.scale, options.masked_row), source, PairSink{pairs});
+    launch_online<op, V, typename Placements<op, Source, A, V, backend>::Online>(
+        exec, plan, layout, Params(options.scale, options.masked_row), source, PairOutput{pairs});
   });
 }
 
 template <class Exec, RowOperator op, class Y, class D, class Dx>
-void ShardedGradient<Exec, op, Y, D, Dx>::finish(const Exec& exec, const ShardLayout& layout,
+void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const ShardLayout& layout,
                                                  const SoftmaxOptions& options, const Y* y, const D* dy, Dx* dx,
                                                  const ShardPair* pairs, State* states) {
   if (layout.cols == 0) return;
-  const Math math(options.scale, options.masked_row);
+  const Params params(options.scale, options.masked_row);
   for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows,
-               UnpackPairs<Math>{math, pairs, states});
+               UnpackPairs<Params>{params, pairs, states});
   const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     const auto rows = source_of<form()>(layout, y, dy);
     using Rows      = std::decay_t<decltype(rows)>;
     using Source    = RowsWithStates<Rows, State>;
-    launch_online<op, V, FinishingStorage<typename Storages<op, Rows, A, V, backend>::Online>>(
-        exec, plan, layout, math, Source{rows, states},
+    launch_online<op, V, FinishingPlacement<typename Placements<op, Rows, A, V, backend>::Online>>(
+        exec, plan, layout, params, Source{rows, states},
         MemoryRows<Dx, form()>{dx, layout.col_stride[2], layout.map(2)});
   });
 }
 
 /// From the pairs of whole rows to their losses and log-sum-exps.
-template <class Math, class A>
+template <class Params, class A>
 struct StoreLosses {
-  using State = typename Math::State;
+  using State = typename Params::State;
 
-  Math math;
+  Params params;
   Labels labels;
   const ShardPair* pairs;
   int pairs_a_row;
@@ -268,11 +268,11 @@ struct StoreLosses {
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
     const ShardPair* const own = pairs + row * pairs_a_row;
     const State total          = total_of(own);
-    const Label label          = math.label_of(labels(row));
-    const A row_lse            = Finish<RowOperator::logsumexp>::value(math, total);
+    const Label label          = params.label_of(labels(row));
+    const A row_lse            = Epilogue<RowOperator::logsumexp>::value(params, total);
     A value                    = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
     if (label.is_class) {
-      value = row_loss(math, total, static_cast<A>(own[1].lse()), math.weights(label.number), row_lse);
+      value = row_loss(params, total, static_cast<A>(own[1].lse()), params.weights(label.number), row_lse);
     }
     lse.store(row_lse, row);
     loss.store(value, row);
@@ -281,8 +281,8 @@ struct StoreLosses {
  private:
   KOKKOS_INLINE_FUNCTION State total_of(const ShardPair* own) const {
     using Exponentials = RowState<A, decltype(State::sum)>;
-    const auto total   = FromPair<Exponentials>::state(math, own[0]);
-    if constexpr (Math::is_extended) {
+    const auto total   = FromPair<Exponentials>::state(params, own[0]);
+    if constexpr (Params::is_extended) {
       using Linear = typename State::Linear;
       return State::of(total, pairs_a_row > 2 ? static_cast<Linear>(own[2].sum) : Linear(0));
     } else {
@@ -300,7 +300,7 @@ struct ShardedCrossEntropy {
   using A                          = accumulator_t<X>;
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
   template <bool extended>
-  using Math = CrossEntropyMath<op, A, exp_accuracy_for<A>, extended>;
+  using Params = CrossEntropyParams<op, A, exp_accuracy_for<A>, extended>;
 
   /// What a cross entropy's kernels know besides logits and labels.
   struct Shared {
@@ -314,8 +314,8 @@ struct ShardedCrossEntropy {
     static int pairs_a_row(const CrossEntropyOptions& options) { return options.label_smoothing != 0 ? 3 : 2; }
 
     template <bool extended>
-    Math<extended> math(const CrossEntropyOptions& options) const {
-      Math<extended> result(options, shard);
+    Params<extended> params(const CrossEntropyOptions& options) const {
+      Params<extended> result(options, shard);
       result.weights           = weights;
       result.weight_of_classes = weight_of_classes;
       return result;
@@ -325,7 +325,7 @@ struct ShardedCrossEntropy {
   /// Not inline, as ViewCall's.
   static void reduce(const Exec& exec, const ShardLayout& layout, const CrossEntropyOptions& options,
                      const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
-  static void finish(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,
+  static void epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,
                      const Labels& labels, const ShardPair* pairs, const OptionalScalars<A>& loss,
                      const OptionalScalars<A>& lse);
 
@@ -336,10 +336,10 @@ struct ShardedCrossEntropy {
                           const Labels& labels, ShardPair* pairs) {
     with_form<backend, true>(plan.form, [&](auto form) {
       using Source = LabelledRows<X, form(), A, extended>;
-      launch_online<op, V, typename Storages<op, Source, A, V, backend>::Online>(
-          exec, plan, layout, shared.template math<extended>(options),
+      launch_online<op, V, typename Placements<op, Source, A, V, backend>::Online>(
+          exec, plan, layout, shared.template params<extended>(options),
           Source{{logits, layout.col_stride[0], layout.map(0)}, labels, {}, {}},
-          LabelledPairSink{pairs, Shared::pairs_a_row(options)});
+          LabelledPairOutput{pairs, Shared::pairs_a_row(options)});
     });
   }
 };
@@ -358,17 +358,17 @@ void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const ShardLayout& l
 }
 
 template <class Exec, class X>
-void ShardedCrossEntropy<Exec, X>::finish(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options,
+void ShardedCrossEntropy<Exec, X>::epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options,
                                           const Shared& shared, const Labels& labels, const ShardPair* pairs,
                                           const OptionalScalars<A>& loss, const OptionalScalars<A>& lse) {
   const std::string label = "KokkosNN::mpi::cross_entropy[losses]";
-  const auto start        = [&](const auto& math) {
+  const auto start        = [&](const auto& params) {
     for_each_row(
                exec, label, rows,
-               StoreLosses<std::decay_t<decltype(math)>, A>{math, labels, pairs, Shared::pairs_a_row(options), loss, lse});
+               StoreLosses<std::decay_t<decltype(params)>, A>{params, labels, pairs, Shared::pairs_a_row(options), loss, lse});
   };
-  Shared::is_extended(options) ? start(shared.template math<true>(options))
-                               : start(shared.template math<false>(options));
+  Shared::is_extended(options) ? start(shared.template params<true>(options))
+                               : start(shared.template params<false>(options));
 }
 
 }  // namespace KokkosNN::Impl

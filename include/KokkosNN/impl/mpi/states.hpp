@@ -28,7 +28,7 @@ using ShardPair = MaxSumExp<double>;
 /// The logarithm of what exponentials are relative to, in two words; in one where neighbouring logits have a difference
 /// that is large, so that the second one would be of no use, and no small number.
 template <class Exp, class A>
-KOKKOS_INLINE_FUNCTION TwoWords<double> logarithm_of(const Exp& exp, const ExpReference<A>& r) {
+KOKKOS_INLINE_FUNCTION DoubleDouble<double> logarithm_of(const Exp& exp, const ExpReference<A>& r) {
   const double scale = static_cast<double>(exp.scale()) + static_cast<double>(exp.scale_low);
   const double base = r.base, exponent = r.exponent;  // one of them is 0
   const double high = Kokkos::fma(scale, base, exponent * log_of_2_high);
@@ -46,16 +46,16 @@ KOKKOS_INLINE_FUNCTION W wide_sum_of(double sum) {
   }
 }
 
-template <class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Math& math, const RowState<A, W>& state) {
+template <class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Params& params, const RowState<A, W>& state) {
   const double sum = static_cast<double>(state.sum);
   if (!Kokkos::isfinite(state.reference)) return {static_cast<double>(state.reference), sum};
-  const auto log = logarithm_of(math.exp, math.exp.at(state.reference));
+  const auto log = logarithm_of(params.exp, params.exp.at(state.reference));
   return {log.high, Kokkos::fma(sum, log.low, sum)};
 }
 
-template <class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Math&, const RowSum<A, W>& state) {
+template <class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Params&, const RowSum<A, W>& state) {
   return {0, static_cast<double>(state.sum)};
 }
 
@@ -65,41 +65,41 @@ struct FromPair;
 
 template <class A, class W>
 struct FromPair<RowState<A, W>> {
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION static RowState<A, W> state(const Math& math, const ShardPair& pair) {
+  template <class Params>
+  KOKKOS_INLINE_FUNCTION static RowState<A, W> state(const Params& params, const ShardPair& pair) {
     if (!Kokkos::isfinite(pair.max)) return {static_cast<A>(pair.max), wide_sum_of<W>(pair.sum)};
-    const double scale = static_cast<double>(math.exp.scale()) + static_cast<double>(math.exp.scale_low);
-    const A reference  = math.exp.reference_of(static_cast<A>(unscaled(pair.max, scale)));
-    const auto log     = logarithm_of(math.exp, math.exp.at(reference));
+    const double scale = static_cast<double>(params.exp.scale()) + static_cast<double>(params.exp.scale_low);
+    const A reference  = params.exp.reference_of(static_cast<A>(unscaled(pair.max, scale)));
+    const auto log     = logarithm_of(params.exp, params.exp.at(reference));
     return {reference, wide_sum_of<W>(pair.sum * Kokkos::exp((pair.max - log.high) - log.low))};
   }
 };
 
 template <class A, class W>
 struct FromPair<RowSum<A, W>> {
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION static RowSum<A, W> state(const Math&, const ShardPair& pair) {
+  template <class Params>
+  KOKKOS_INLINE_FUNCTION static RowSum<A, W> state(const Params&, const ShardPair& pair) {
     return {wide_sum_of<W>(pair.sum)};
   }
 };
 
 /// Where the rows' states of a shard go: row r's is pairs[r].
-struct PairSink {
+struct PairOutput {
   static constexpr bool takes_states = true;
 
   ShardPair* pairs;
 
-  template <class Math, class State>
-  KOKKOS_INLINE_FUNCTION void store_state(const Math& math, const State& state, std::int64_t row) const {
-    pairs[row] = pair_of(math, state);
+  template <class Params, class State>
+  KOKKOS_INLINE_FUNCTION void store_state(const Params& params, const State& state, std::int64_t row) const {
+    pairs[row] = pair_of(params, state);
   }
 };
 
 /// Of a cross entropy: (max, sum), the label's logit from whoever has it, and where labels are smoothed the sum of all
 /// weighted logits.
-struct LabelledPairSink {
+struct LabelledPairOutput {
   struct Row {
-    const LabelledPairSink& sink;
+    const LabelledPairOutput& output;
   };
 
   ShardPair* pairs;
@@ -107,15 +107,15 @@ struct LabelledPairSink {
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {*this}; }
 
-  template <class Math, class State, class A>
-  KOKKOS_INLINE_FUNCTION void store_state(const Math& math, const State& state, A label_logit, const Label& label,
+  template <class Params, class State, class A>
+  KOKKOS_INLINE_FUNCTION void store_state(const Params& params, const State& state, A label_logit, const Label& label,
                                           std::int64_t row) const {
     ShardPair* const own = pairs + row * pairs_a_row;
-    if constexpr (Math::is_extended) {
-      own[0] = pair_of(math, state.exponentials());
+    if constexpr (Params::is_extended) {
+      own[0] = pair_of(params, state.exponentials());
       if (pairs_a_row > 2) own[2] = {0, static_cast<double>(state.linear)};
     } else {
-      own[0] = pair_of(math, state);
+      own[0] = pair_of(params, state);
     }
     ShardPair of_label;
     if (label.is_here) of_label.push(static_cast<double>(label_logit));
@@ -129,8 +129,8 @@ struct RowsWithStates : Rows {
   struct Row : decltype(std::declval<const Rows&>().row(0)) {
     State state;
 
-    template <class Math>
-    KOKKOS_INLINE_FUNCTION State completed(const Math&, const State&) const {
+    template <class Params>
+    KOKKOS_INLINE_FUNCTION State completed(const Params&, const State&) const {
       return state;
     }
   };
@@ -140,13 +140,13 @@ struct RowsWithStates : Rows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {Rows::row(r), states[r]}; }
 };
 
-/// The storage for them: one that reads a row again to write has nothing else to do.
+/// The placement for them: one that reads a row again to write has nothing else to do.
 template <class Online>
-struct FinishingStorage : Online {
+struct FinishingPlacement : Online {
   using Online::Online;
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row&, const RowPart&, const Math&, int) const {
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row&, const RowPart&, const Params&, int) const {
     return {};
   }
 };

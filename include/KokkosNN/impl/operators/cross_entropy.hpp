@@ -54,8 +54,8 @@ struct Softcap {
 
 /// What all rows of a cross entropy share.
 template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
-struct CrossEntropyMath : RowMath<A, exp_accuracy> {
-  using Base                        = RowMath<A, exp_accuracy>;
+struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
+  using Base                        = SoftmaxParams<A, exp_accuracy>;
   static constexpr bool is_extended = extended;
   static constexpr bool has_lse     = true;  ///< beside what else is made of a sum
   using State                       = std::conditional_t<
@@ -73,7 +73,7 @@ struct CrossEntropyMath : RowMath<A, exp_accuracy> {
   const A* inverse_divisor   = nullptr;  ///< of the mean; none: 1
   const A* weight_of_classes = nullptr;  ///< of all of them; none: their number
 
-  CrossEntropyMath(const CrossEntropyOptions& options, const ClassShard& columns)
+  CrossEntropyParams(const CrossEntropyOptions& options, const ClassShard& columns)
       : Base(1, MaskedRowPolicy::nan),
         softcap(options.softcap),
         kept(A(1 - options.label_smoothing)),
@@ -129,77 +129,77 @@ struct LinearSum {
   }
 };
 
-/// A row's total, for the storage that knows its label.
+/// A row's total, for the placement that knows its label.
 template <RowOperator op>
-requires(is_cross_entropy(op)) struct Finish<op> {
+requires(is_cross_entropy(op)) struct Epilogue<op> {
   static constexpr bool one_value_a_row = false;
 
-  template <class Math, class A>
+  template <class Params, class A>
   struct Row {
     A own_reference;  ///< what kept exponentials are relative to
-    typename Math::State total;
+    typename Params::State total;
 
-    KOKKOS_INLINE_FUNCTION Row(const Math&, A own, const typename Math::State& all) : own_reference(own), total(all) {}
-    KOKKOS_INLINE_FUNCTION Row(const Math&, const typename Math::State& all) : own_reference(0), total(all) {
+    KOKKOS_INLINE_FUNCTION Row(const Params&, A own, const typename Params::State& all) : own_reference(own), total(all) {}
+    KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& all) : own_reference(0), total(all) {
       if constexpr (requires { all.reference; }) own_reference = all.reference;
     }
   };
 };
 
 /// The loss of a row that has a class, from the row's total and the class's logit: NaN where the log-sum-exp is +inf.
-template <class Math, class A = typename Math::accumulator>
-KOKKOS_INLINE_FUNCTION A row_loss(const Math& math, const typename Math::State& total, A label_logit, A weight, A lse) {
+template <class Params, class A = typename Params::accumulator>
+KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::State& total, A label_logit, A weight, A lse) {
   if (total.reference == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
-  const typename Finish<RowOperator::log_softmax>::template Row<Math, A> row(math, A(0), total);
+  const typename Epilogue<RowOperator::log_softmax>::template Row<Params, A> row(params, A(0), total);
   // Halves, as in log_softmax: a weight may be as small as a scale.
   const A half = at_most(row.half_difference(label_logit) - A(0.5) * row.log_sum, A(0));
-  A value      = 2 * (math.kept * weight * -half);
-  if (math.z_loss != A(0)) value += math.z_loss * weight * (lse * lse);
-  if constexpr (Math::is_extended) {
-    using Linear = typename Math::State::Linear;
-    if (math.spread != A(0)) {
-      const Linear of_all = Linear(math.total_weight()) * (2 * Linear(row.half_reference) + Linear(row.log_sum));
-      value += static_cast<A>(Linear(math.spread) * (of_all - total.linear));
+  A value      = 2 * (params.kept * weight * -half);
+  if (params.z_loss != A(0)) value += params.z_loss * weight * (lse * lse);
+  if constexpr (Params::is_extended) {
+    using Linear = typename Params::State::Linear;
+    if (params.spread != A(0)) {
+      const Linear of_all = Linear(params.total_weight()) * (2 * Linear(row.half_reference) + Linear(row.log_sum));
+      value += static_cast<A>(Linear(params.spread) * (of_all - total.linear));
     }
   }
   return value;
 }
 
 /// The gradient by a logit, before the label's part: softmax times a factor of the row, less what smoothing asks for.
-template <class Math, class A>
+template <class Params, class A>
 struct LogitGradient {
   A factor;  ///< of exponentials relative to the total's reference, or to the thread's own
   ExpReference<A> reference;
   A spread;  ///< of the class's weight
 
   /// From a row's state.
-  KOKKOS_INLINE_FUNCTION LogitGradient(const Math& math, A own_reference, const typename Math::State& total, A by,
+  KOKKOS_INLINE_FUNCTION LogitGradient(const Params& params, A own_reference, const typename Params::State& total, A by,
                                        A of_weight)
       : spread(of_weight) {
-    const typename Finish<RowOperator::softmax>::template Row<Math, A> softmax(math, own_reference, total);
+    const typename Epilogue<RowOperator::softmax>::template Row<Params, A> softmax(params, own_reference, total);
     reference = softmax.reference;
     factor    = softmax.factor * by;
     if (total.reference == Kokkos::Experimental::infinity_v<A>) factor = Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
   /// From a row's log-sum-exp: relative to the power of two below its exponential.
-  KOKKOS_INLINE_FUNCTION LogitGradient(const Math& math, A lse, A by, A of_weight) : spread(of_weight) {
+  KOKKOS_INLINE_FUNCTION LogitGradient(const Params& params, A lse, A by, A of_weight) : spread(of_weight) {
     const bool is_finite = Kokkos::isfinite(lse);
-    reference            = math.exp.at(is_finite ? math.exp.reference_of(lse) : A(0));
+    reference            = params.exp.at(is_finite ? params.exp.reference_of(lse) : A(0));
     const A rest         = (reference.base + fused_multiply_add(reference.exponent, log_of_2<A>, -lse)) +
                    reference.exponent * log_of_2_low<A>;
     factor = is_finite ? by * Kokkos::exp(rest) : Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
   /// From a kept exponential.
-  KOKKOS_INLINE_FUNCTION A operator()(const Math&, A kept) const { return kept * factor; }
-  KOKKOS_INLINE_FUNCTION A from_input(const Math& math, A x) const {
-    return (*this)(math, math.exp.of_any(x, reference));
+  KOKKOS_INLINE_FUNCTION A operator()(const Params&, A kept) const { return kept * factor; }
+  KOKKOS_INLINE_FUNCTION A from_input(const Params& params, A x) const {
+    return (*this)(params, params.exp.of_any(x, reference));
   }
   /// With all that there may be; `target` is the label's part.
-  KOKKOS_INLINE_FUNCTION A of_logit(const Math& math, A z, A weight, A target = A(0)) const {
-    const A dz = from_input(math, z) - (spread * weight + target);
-    return Math::is_extended ? dz * math.softcap.slope(z) : dz;
+  KOKKOS_INLINE_FUNCTION A of_logit(const Params& params, A z, A weight, A target = A(0)) const {
+    const A dz = from_input(params, z) - (spread * weight + target);
+    return Params::is_extended ? dz * params.softcap.slope(z) : dz;
   }
 };
 

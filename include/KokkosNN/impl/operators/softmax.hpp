@@ -10,26 +10,26 @@
 #include <cstdint>
 #include <type_traits>
 
-// What an operator makes of a row once (max, sum) is known. A new operator of the family is a new Finish. Elements are
+// What an operator makes of a row once (max, sum) is known. A new operator of the family is a new Epilogue. Elements are
 // numbers or, on a host, vectors T of them.
 
 namespace KokkosNN::Impl {
 
 /// What all rows of a call share.
 template <class A, ExpAccuracy exp_accuracy>
-struct RowMath {
+struct SoftmaxParams {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
   /// Sums of a row's parts: in `full`, roundings of float would be seen in the result.
   using wide_sum = std::conditional_t<exp_accuracy == ExpAccuracy::fast, A,
-                                      std::conditional_t<std::is_same_v<A, float>, double, TwoWords<double>>>;
+                                      std::conditional_t<std::is_same_v<A, float>, double, DoubleDouble<double>>>;
   using State    = RowState<A, wide_sum>;
 
   ScaledExp<A, accuracy> exp;  ///< exp(|scale| (x - reference))
   A sign;                      ///< of the scale; rows are multiplied by it when they are loaded
   A masked_value;              ///< NaN or 0: the quotient of a row without finite logits, and its logarithm
 
-  RowMath(double scale, MaskedRowPolicy policy)
+  SoftmaxParams(double scale, MaskedRowPolicy policy)
       : exp(scale < 0 ? -scale : scale),
         sign(scale < 0 ? A(-1) : A(1)),
         masked_value(policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>) {}
@@ -42,108 +42,108 @@ struct RowMath {
 };
 
 template <RowOperator op>
-struct Finish;
+struct Epilogue;
 
 /// What an operator makes of a row: `own` is the state that the thread's kept values are relative to.
-template <class FinishRow, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const RowState<A, W>& own, const RowState<A, W>& total) {
-  return FinishRow(math, own.reference, total);
+template <class RowEpilogue, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const RowState<A, W>& own, const RowState<A, W>& total) {
+  return RowEpilogue(params, own.reference, total);
 }
 
-/// A sink that wants a row's state and nothing of what an operator would make of it: `sink.store_state(math, state, row)`.
-template <class Sink>
-concept StateSink = Sink::takes_states;
+/// An output that wants a row's state and nothing of what an operator would make of it: `output.store_state(math, state, row)`.
+template <class Output>
+concept StateOutput = Output::takes_states;
 
-/// A sink's row, or its number where a row has only one value.
-template <class Finisher, class Sink>
-KOKKOS_INLINE_FUNCTION auto output_row(const Sink& sink, std::int64_t row) {
-  if constexpr (Finisher::one_value_a_row || StateSink<Sink>) {
+/// An output's row, or its number where a row has only one value.
+template <class OpEpilogue, class Output>
+KOKKOS_INLINE_FUNCTION auto output_row(const Output& output, std::int64_t row) {
+  if constexpr (OpEpilogue::one_value_a_row || StateOutput<Output>) {
     return row;
   } else {
-    return sink.row(row);
+    return output.row(row);
   }
 }
 
 /// What a row's finish makes of the exponential of x.
-template <class FinishRow, class Math, class T>
-KOKKOS_FORCEINLINE_FUNCTION T of_exponential(const FinishRow& finish, const Math& math, T x) {
-  return finish(math, math.exp(x, splat_reference<T>(finish.reference)));
+template <class RowEpilogue, class Params, class T>
+KOKKOS_FORCEINLINE_FUNCTION T of_exponential(const RowEpilogue& epilogue, const Params& params, T x) {
+  return epilogue(params, params.exp(x, splat_reference<T>(epilogue.reference)));
 }
 
 /// Asks a finish to take all that is known of the sum: of a row of few elements the rest of it can be seen.
 struct WholeSum {};
 
 /// What an operator makes of a short row, which is kept relative to its total.
-template <class FinishRow, class Math>
-KOKKOS_INLINE_FUNCTION FinishRow finish_short_row(const Math& math, const typename Math::State& total) {
-  if constexpr (std::is_constructible_v<FinishRow, const Math&, const typename Math::State&, WholeSum>) {
-    return FinishRow(math, total, WholeSum{});
+template <class RowEpilogue, class Params>
+KOKKOS_INLINE_FUNCTION RowEpilogue short_row_epilogue(const Params& params, const typename Params::State& total) {
+  if constexpr (std::is_constructible_v<RowEpilogue, const Params&, const typename Params::State&, WholeSum>) {
+    return RowEpilogue(params, total, WholeSum{});
   } else {
-    return FinishRow(math, total);
+    return RowEpilogue(params, total);
   }
 }
 
 /// y = exp(scale (x - reference)) / sum; the exponentials relative to the thread's own reference are kept and rescaled.
 template <>
-struct Finish<RowOperator::softmax> {
+struct Epilogue<RowOperator::softmax> {
   static constexpr bool keeps_exponentials = true;
   static constexpr bool one_value_a_row    = false;
 
-  template <class Math, class A>
+  template <class Params, class A>
   struct Row {
     A factor;      ///< of the row
     A factor_low;  ///< what rounding the quotient lost: a row of one element is 1
     ExpReference<A> reference;
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, A own_reference, const typename Math::State& total)
-        : reference(math.exp.at(finite_reference(total.reference))) {
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, A own_reference, const typename Params::State& total)
+        : reference(params.exp.at(finite_reference(total.reference))) {
       // 0 where the thread's lanes saw nothing but -inf: relative to a reference of 0 instead it could be infinite.
-      const A rescaling = math.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
-      set_factors(math, rescaling, split_sum<A>(total.sum));
+      const A rescaling = params.exp.rescaling(finite_reference(own_reference), finite_reference(total.reference));
+      set_factors(params, rescaling, split_sum<A>(total.sum));
     }
     /// Of a row that is kept relative to its total.
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
-        : Row(math, math.exp.at(finite_reference(total.reference)), split_sum<A>(total.sum)) {}
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total, WholeSum)
-        : reference(math.exp.at(finite_reference(total.reference))) {
-      set_factors<true>(math, A(1), split_sum<A>(total.sum));
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& total)
+        : Row(params, params.exp.at(finite_reference(total.reference)), split_sum<A>(total.sum)) {}
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& total, WholeSum)
+        : reference(params.exp.at(finite_reference(total.reference))) {
+      set_factors<true>(params, A(1), split_sum<A>(total.sum));
     }
     /// Of rows side by side, one a lane of A, each of which is kept relative to its total.
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, const ExpReference<A>& reference_, const TwoWords<A>& sum)
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const ExpReference<A>& reference_, const DoubleDouble<A>& sum)
         : reference(reference_) {
-      set_factors(math, splat<A>(ScalarOf<A>(1)), sum);
+      set_factors(params, splat<A>(ScalarOf<A>(1)), sum);
     }
     /// What kept exponentials need of the row, for whom to tell, and as it was told.
-    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {factor, factor_low}; }
-    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : factor(words.high), factor_low(words.low) {}
+    KOKKOS_INLINE_FUNCTION DoubleDouble<A> words() const { return {factor, factor_low}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const DoubleDouble<A>& words) : factor(words.high), factor_low(words.low) {}
     /// From a kept exponential.
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math&, T kept) const {
-      if constexpr (Math::accuracy == ExpAccuracy::fast) return kept * splat<T>(factor);
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params&, T kept) const {
+      if constexpr (Params::accuracy == ExpAccuracy::fast) return kept * splat<T>(factor);
       return fused_multiply_add(kept, splat<T>(factor), kept * splat<T>(factor_low));
     }
     /// From the input itself, where own_reference was the total's.
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
-      return of_exponential(*this, math, x);
+    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Params& params, T x) const {
+      return of_exponential(*this, params, x);
     }
     /// From many inputs of a row, less reference.base. (The series of doubles would be spilled.)
     KOKKOS_INLINE_FUNCTION auto from_differences() const
-        requires(Math::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float)) {
+        requires(Params::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float)) {
       return MultipliedExp<A>(reference, factor);
     }
 
     /// From an element of -inf.
-    KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0)); }
+    KOKKOS_INLINE_FUNCTION A of_masked(const Params& params) const { return (*this)(params, A(0)); }
 
    private:
     /// What a sum of floats has lost by being rounded to one is less than half an ulp: a GPU does not look for it
     /// unless it is told to (`whole`). Short rows have up to 4.4 ulp without it, and 3.7 with it.
     template <bool whole = false>
-    KOKKOS_INLINE_FUNCTION void set_factors(const Math& math, A rescaling, const TwoWords<A>& sum) {
+    KOKKOS_INLINE_FUNCTION void set_factors(const Params& params, A rescaling, const DoubleDouble<A>& sum) {
       const A zero    = splat<A>(ScalarOf<A>(0));
-      const A inverse = sum.high == zero ? splat<A>(math.masked_value) : inverse_of_normal(sum.high);
+      const A inverse = sum.high == zero ? splat<A>(params.masked_value) : inverse_of_normal(sum.high);
       A missing       = fused_multiply_add(-inverse, sum.high, splat<A>(ScalarOf<A>(1)));
       if constexpr (std::is_same_v<A, float> && !whole) {
         KOKKOS_IF_ON_HOST((missing = fused_multiply_add(-inverse, sum.low, missing);))
@@ -157,59 +157,59 @@ struct Finish<RowOperator::softmax> {
 };
 
 /// The same by one multiplication an element. What rounding the factor has lost is then up to an ulp of every result.
-template <class FinishRow>
-struct RoundedFactor : FinishRow {
-  template <class Math, class T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math&, T kept) const {
+template <class RowEpilogue>
+struct RoundedFactor : RowEpilogue {
+  template <class Params, class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params&, T kept) const {
     return kept * splat<T>(this->factor);
   }
-  template <class Math, class T>
-  KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
-    return of_exponential(*this, math, x);
+  template <class Params, class T>
+  KOKKOS_FORCEINLINE_FUNCTION T from_input(const Params& params, T x) const {
+    return of_exponential(*this, params, x);
   }
 };
 
 /// For rows of floats that are split: their teams have no register to spare, and the longer a row, the less its ulps
 /// are seen. 1024 x 50257: 0.85 of copy, with the whole factor 0.77.
-template <class FinishRow>
-KOKKOS_INLINE_FUNCTION auto with_rounded_factor(const FinishRow& finish) {
-  if constexpr (requires { requires std::is_same_v<decltype(FinishRow::factor_low), float>; }) {
-    return RoundedFactor<FinishRow>{finish};
+template <class RowEpilogue>
+KOKKOS_INLINE_FUNCTION auto with_rounded_factor(const RowEpilogue& epilogue) {
+  if constexpr (requires { requires std::is_same_v<decltype(RowEpilogue::factor_low), float>; }) {
+    return RoundedFactor<RowEpilogue>{epilogue};
   } else {
-    return finish;
+    return epilogue;
   }
 }
 
 /// A mask is the source's business.
 template <>
-struct Finish<RowOperator::masked_softmax> : Finish<RowOperator::softmax> {};
+struct Epilogue<RowOperator::masked_softmax> : Epilogue<RowOperator::softmax> {};
 
 /// y = scale (x - reference) - log(sum); never above 0, whatever the roundings. Of halves of x and the reference, as
 /// the difference of finite ones may leave A's range although its product with a small scale does not.
 template <>
-struct Finish<RowOperator::log_softmax> {
+struct Epilogue<RowOperator::log_softmax> {
   static constexpr bool keeps_exponentials = false;
   static constexpr bool one_value_a_row    = false;
 
-  template <class Math, class A>
+  template <class Params, class A>
   struct Row {
     A half_reference;
     A log_sum;  ///< of the exponentials relative to the reference
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, A, const typename Math::State& total) : Row(math, total) {}
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, A, const typename Params::State& total) : Row(params, total) {}
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& total)
         : half_reference(A(0.5) * finite_reference(total.reference)) {
       const A sum = static_cast<A>(total.sum);
-      log_sum     = sum == A(0) ? math.masked_value
-                                : Kokkos::log(sum) + math.exp.logarithm_less(finite_reference(total.reference));
+      log_sum     = sum == A(0) ? params.masked_value
+                                : Kokkos::log(sum) + params.exp.logarithm_less(finite_reference(total.reference));
     }
     /// What elements need of the row, for whom to tell, and as it was told.
-    KOKKOS_INLINE_FUNCTION TwoWords<A> words() const { return {half_reference, log_sum}; }
-    KOKKOS_INLINE_FUNCTION explicit Row(const TwoWords<A>& words) : half_reference(words.high), log_sum(words.low) {}
+    KOKKOS_INLINE_FUNCTION DoubleDouble<A> words() const { return {half_reference, log_sum}; }
+    KOKKOS_INLINE_FUNCTION explicit Row(const DoubleDouble<A>& words) : half_reference(words.high), log_sum(words.low) {}
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
-      return at_most(splat<T>(math.exp.twice_scale) * half_difference(x) - splat<T>(log_sum), splat<T>(ScalarOf<T>(0)));
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T x) const {
+      return at_most(splat<T>(params.exp.twice_scale) * half_difference(x) - splat<T>(log_sum), splat<T>(ScalarOf<T>(0)));
     }
     /// (x - reference) / 2 by one instruction, where there is one for a * b + c.
     template <class T>
@@ -217,30 +217,30 @@ struct Finish<RowOperator::log_softmax> {
       return x * splat<T>(ScalarOf<T>(0.5)) - splat<T>(half_reference);
     }
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Math& math, T x) const {
-      return (*this)(math, x);
+    KOKKOS_FORCEINLINE_FUNCTION T from_input(const Params& params, T x) const {
+      return (*this)(params, x);
     }
   };
 };
 
 /// lse = scale reference + log(sum), one value a row. With a reference of +inf that is +inf, or NaN if the sum is.
 template <>
-struct Finish<RowOperator::logsumexp> {
+struct Epilogue<RowOperator::logsumexp> {
   static constexpr bool keeps_exponentials = false;
   static constexpr bool one_value_a_row    = true;
 
-  template <class Math, class A = typename Math::accumulator>
-  KOKKOS_INLINE_FUNCTION static A value(const Math& math, const typename Math::State& total) {
+  template <class Params, class A = typename Params::accumulator>
+  KOKKOS_INLINE_FUNCTION static A value(const Params& params, const typename Params::State& total) {
     const A sum = static_cast<A>(total.sum);
     if (sum == A(0)) return -Kokkos::Experimental::infinity_v<A>;
     const A reference = finite_reference(total.reference);
-    return fused_multiply_add(math.exp.scale(), reference, Kokkos::log(sum) + math.exp.logarithm_less(reference));
+    return fused_multiply_add(params.exp.scale(), reference, Kokkos::log(sum) + params.exp.logarithm_less(reference));
   }
 };
 
 /// What an operator's sum of exponentials is for.
 template <RowOperator op>
-inline constexpr SumFor sum_for = Finish<op>::keeps_exponentials ? SumFor::quotient
+inline constexpr SumFor sum_for = Epilogue<op>::keeps_exponentials ? SumFor::quotient
                                   : op == RowOperator::logsumexp ? SumFor::log_sum_exp
                                                                  : SumFor::logarithm;
 

@@ -19,10 +19,10 @@
 
 namespace KokkosNN::Impl {
 template <RowOperator op, class A, ExpAccuracy exp_accuracy>
-struct GradientMath {
+struct GradientParams {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
-  using wide_sum                        = typename RowMath<A, exp_accuracy>::wide_sum;
+  using wide_sum                        = typename SoftmaxParams<A, exp_accuracy>::wide_sum;
   using State = std::conditional_t<op == RowOperator::logsumexp_backward, RowScalars<A>, RowSum<A, wide_sum>>;
   /// The sum is of products y dy, or else of dy alone.
   static constexpr bool sums_products =
@@ -34,7 +34,7 @@ struct GradientMath {
   A masked_value;          ///< NaN or 0: the gradient of a row whose log-sum-exp is -inf
   std::uint32_t zero = 0;  ///< which compilers do not know to be one, see HeldPack
 
-  GradientMath(double s, MaskedRowPolicy policy)
+  GradientParams(double s, MaskedRowPolicy policy)
       : exp(op != RowOperator::logsumexp_backward ? 1 : (s < 0 ? -s : s)),
         scale(A(s)),
         sign(s < 0 ? A(-1) : A(1)),
@@ -42,85 +42,85 @@ struct GradientMath {
 };
 
 /// Nothing that a gradient's thread keeps is relative to a state of its own.
-template <class FinishRow, class Math, class State>
-KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const State&, const State& total) {
-  return FinishRow(math, total);
+template <class RowEpilogue, class Params, class State>
+KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const State&, const State& total) {
+  return RowEpilogue(params, total);
 }
 
 /// dx = scale y (dy - sum), the sum being that of y dy. Both words of it: where dy is near the sum the second one is
 /// what is left.
 template <>
-struct Finish<RowOperator::softmax_backward> {
+struct Epilogue<RowOperator::softmax_backward> {
   static constexpr bool one_value_a_row = false;
 
-  template <class Math, class A>
+  template <class Params, class A>
   struct Row {
-    TwoWords<A> sum;
+    DoubleDouble<A> sum;
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math&, const typename Math::State& total) : sum(words_of(total)) {}
+    KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& total) : sum(words_of(total)) {}
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T y, T dy) const {
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T y, T dy) const {
       const T difference = dy - splat<T>(sum.high);
-      const T exact      = Math::accuracy == ExpAccuracy::fast ? difference : difference - splat<T>(sum.low);
-      return splat<T>(math.scale) * (y * exact);
+      const T exact      = Params::accuracy == ExpAccuracy::fast ? difference : difference - splat<T>(sum.low);
+      return splat<T>(params.scale) * (y * exact);
     }
     /// From an element that is masked.
-    KOKKOS_INLINE_FUNCTION A of_masked(const Math& math) const { return (*this)(math, A(0), A(0)); }
+    KOKKOS_INLINE_FUNCTION A of_masked(const Params& params) const { return (*this)(params, A(0), A(0)); }
   };
 };
 
 /// A mask is the source's business.
 template <>
-struct Finish<RowOperator::masked_softmax_backward> : Finish<RowOperator::softmax_backward> {};
+struct Epilogue<RowOperator::masked_softmax_backward> : Epilogue<RowOperator::softmax_backward> {};
 
 /// dx = scale (dy - exp(y) sum), the sum being that of dy.
 template <>
-struct Finish<RowOperator::log_softmax_backward> {
+struct Epilogue<RowOperator::log_softmax_backward> {
   static constexpr bool one_value_a_row = false;
 
-  template <class Math, class A>
+  template <class Params, class A>
   struct Row {
-    TwoWords<A> sum;
+    DoubleDouble<A> sum;
     ExpReference<A> reference;
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& total)
-        : sum(words_of(total)), reference(math.exp.at(A(0))) {}
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& total)
+        : sum(words_of(total)), reference(params.exp.at(A(0))) {}
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T y, T dy) const {
-      const T e    = math.exp.of_any(y, splat_reference<T>(reference));
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T y, T dy) const {
+      const T e    = params.exp.of_any(y, splat_reference<T>(reference));
       const T high = dy - e * splat<T>(sum.high);
-      return splat<T>(math.scale) * (Math::accuracy == ExpAccuracy::fast ? high : high - e * splat<T>(sum.low));
+      return splat<T>(params.scale) * (Params::accuracy == ExpAccuracy::fast ? high : high - e * splat<T>(sum.low));
     }
   };
 };
 
 /// dx = scale dlse exp(scale x - lse): the exponential relative to the power of two below exp(lse), times what is left.
 template <>
-struct Finish<RowOperator::logsumexp_backward> {
+struct Epilogue<RowOperator::logsumexp_backward> {
   static constexpr bool one_value_a_row = false;
 
-  template <class Math, class A>
+  template <class Params, class A>
   struct Row {
     A factor;
     ExpReference<A> reference;
 
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
-    KOKKOS_INLINE_FUNCTION Row(const Math& math, const typename Math::State& row) {
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& row) {
       const bool is_finite = Kokkos::isfinite(row.lse);
-      reference            = math.exp.at(is_finite ? math.exp.reference_of(unscaled(row.lse, math.exp.scale())) : A(0));
+      reference            = params.exp.at(is_finite ? params.exp.reference_of(unscaled(row.lse, params.exp.scale())) : A(0));
       // One of the first two terms is 0; the other is so near that the difference is all but exact. Where neighbouring
       // logits are far apart it may be large, and must not make an infinity to be multiplied by 0.
-      const A base = fused_multiply_add(math.exp.scale(), reference.base,
+      const A base = fused_multiply_add(params.exp.scale(), reference.base,
                                         fused_multiply_add(reference.exponent, log_of_2<A>, -row.lse));
-      const A rest = base + (math.exp.scale_low * reference.base + reference.exponent * log_of_2_low<A>);
-      factor       = is_finite ? math.scale * row.dlse * Kokkos::exp(at_most(rest, Exp2Constants<A>::log_of_most))
-                               : (row.lse < A(0) ? math.masked_value : Kokkos::Experimental::quiet_NaN_v<A>);
+      const A rest = base + (params.exp.scale_low * reference.base + reference.exponent * log_of_2_low<A>);
+      factor       = is_finite ? params.scale * row.dlse * Kokkos::exp(at_most(rest, Exp2Constants<A>::log_of_most))
+                               : (row.lse < A(0) ? params.masked_value : Kokkos::Experimental::quiet_NaN_v<A>);
     }
     template <class T>
-    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Math& math, T x) const {
-      return math.exp.of_any(splat<T>(math.sign) * x, splat_reference<T>(reference)) * splat<T>(factor);
+    KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T x) const {
+      return params.exp.of_any(splat<T>(params.sign) * x, splat_reference<T>(reference)) * splat<T>(factor);
     }
   };
 };

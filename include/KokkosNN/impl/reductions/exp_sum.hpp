@@ -17,24 +17,24 @@
 namespace KokkosNN::Impl {
 
 /// Whether an operator makes other logits of what was loaded, as a soft cap does: math.logit(x).
-template <class Math>
-concept ChangesLogits = requires(const Math& math, typename Math::accumulator x) {
-  math.logit(x);
+template <class Params>
+concept ChangesLogits = requires(const Params& params, typename Params::accumulator x) {
+  params.logit(x);
 };
 
-template <class Math, class A>
-KOKKOS_INLINE_FUNCTION A logit_of(const Math& math, A x) {
-  if constexpr (ChangesLogits<Math>) {
-    return math.logit(x);
+template <class Params, class A>
+KOKKOS_INLINE_FUNCTION A logit_of(const Params& params, A x) {
+  if constexpr (ChangesLogits<Params>) {
+    return params.logit(x);
   } else {
     return x;
   }
 }
 
 /// The same of a pack; -inf, which is what fills it outside of a row, stays.
-template <class Math, class A, int V>
-KOKKOS_INLINE_FUNCTION void make_logits(const Math& math, Pack<A, V>& pack) {
-  if constexpr (ChangesLogits<Math>) math.make_logits(pack);
+template <class Params, class A, int V>
+KOKKOS_INLINE_FUNCTION void make_logits(const Params& params, Pack<A, V>& pack) {
+  if constexpr (ChangesLogits<Params>) params.make_logits(pack);
 }
 
 /// For an operator that needs no more of a row's logits than (max, sum).
@@ -49,11 +49,11 @@ inline constexpr int exponentials_at_once = 8;
 /// Lanes of sums of exponentials relative to one reference, each at most 2 then and some roundings. In `full` a sum
 /// starts above anything that is added to it, and keeps what each addition rounds off in a second word (Dekker's fast
 /// two-sum): added one by one in float alone, 32 numbers lose up to 8 ulp.
-template <class Math, int lanes>
+template <class Params, int lanes>
 struct ExponentialSums {
-  using A                       = typename Math::accumulator;
-  using W                       = typename Math::wide_sum;
-  static constexpr bool is_full = Math::accuracy == ExpAccuracy::full;
+  using A                       = typename Params::accumulator;
+  using W                       = typename Params::wide_sum;
+  static constexpr bool is_full = Params::accuracy == ExpAccuracy::full;
   /// So large that few sums leave its power of two.
   static constexpr A start = is_full ? 128 : 0;
   static_assert(!is_full || start > 2 * exponentials_at_once);
@@ -91,7 +91,7 @@ struct ExponentialSums {
   template <int terms>
   KOKKOS_INLINE_FUNCTION W sum_of_warp(int group_lanes) const {
     if constexpr (counts_units<terms>) {
-      if (group_lanes == native_lanes()) return sum_of_whole_warp();
+      if (group_lanes == warp_width()) return sum_of_whole_warp();
     }
     return reduce_lanes(all_lanes(), 1, group_lanes, SumJoin{});
   }
@@ -103,7 +103,7 @@ struct ExponentialSums {
     static_assert(start == 128);
     constexpr float unit_2_36 = 0x1.8p-13f;  // added to a small float, leaves units of 2^-36
     const auto bits_of        = [](float x) { return Kokkos::bit_cast<std::uint32_t>(x); };
-    constexpr auto zeros      = [](float x) { return native_lanes() * Kokkos::bit_cast<std::uint32_t>(x); };
+    constexpr auto zeros      = [](float x) { return warp_width() * Kokkos::bit_cast<std::uint32_t>(x); };
     const std::uint32_t high  = warp_sum(bits_of(sum[0])) - zeros(start);
     const auto rest           = static_cast<std::int32_t>(warp_sum(bits_of(low[0] + unit_2_36)) - zeros(unit_2_36));
     return (std::uint64_t(high) << 20) + static_cast<std::int64_t>(rest);
@@ -129,8 +129,8 @@ inline constexpr int exponentials_of_pack = exponentials_at_once / 2;
 /// Sums for packs of V, to whose lanes a pack adds few exponentials each.
 template <int V>
 inline constexpr int sum_lanes_of = V <= exponentials_of_pack ? 1 : V / exponentials_of_pack;
-template <class Math, int V>
-using PackSums = ExponentialSums<Math, sum_lanes_of<V>>;
+template <class Params, int V>
+using PackSums = ExponentialSums<Params, sum_lanes_of<V>>;
 
 /// What is left where logits were, once their exponentials are added: x, or x - base, or the exponentials.
 enum class Leaves { logits, differences, exponentials };
@@ -138,26 +138,26 @@ template <bool keep>
 inline constexpr Leaves leaves_if = keep ? Leaves::exponentials : Leaves::logits;
 
 /// exp(scale (x - R)) of a pack of x, where that is left, or else of x - base; added up to the lanes of PackSums.
-template <Leaves leaves, SumFor use, class A, int V, class Math>
-KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Math& math, Pack<A, V>& pack,
+template <Leaves leaves, SumFor use, class A, int V, class Params>
+KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Params& params, Pack<A, V>& pack,
                                                              const ExpReference<A>& reference) {
   Pack<A, V> e;
   for (int v = 0; v < V; ++v) {
     const A d = leaves == Leaves::logits ? pack[v] - reference.base : pack[v];
     if constexpr (leaves == Leaves::exponentials) {
-      e[v] = pack[v] = math.exp.of_difference(d, reference);
+      e[v] = pack[v] = params.exp.of_difference(d, reference);
     } else {
-      e[v] = math.exp.template term_of_difference<use>(d, reference);
+      e[v] = params.exp.template term_of_difference<use>(d, reference);
     }
   }
   return folded<sum_lanes_of<V>>(e);
 }
 
 /// Adds them; of a pack of x, or of x - base, in place of which the exponentials are kept.
-template <bool keep, class A, int V, class Math>
-KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, Pack<A, V>& pack, const ExpReference<A>& reference,
-                                             PackSums<Math, V>& sums) {
-  sums.add(exponentials<leaves_if<keep>, SumFor::quotient>(math, pack, reference));
+template <bool keep, class A, int V, class Params>
+KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, Pack<A, V>& pack, const ExpReference<A>& reference,
+                                             PackSums<Params, V>& sums) {
+  sums.add(exponentials<leaves_if<keep>, SumFor::quotient>(params, pack, reference));
 }
 
 }  // namespace KokkosNN::Impl

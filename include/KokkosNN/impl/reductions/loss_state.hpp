@@ -35,62 +35,62 @@ struct alignas(8) LossState {
   }
 };
 
-template <bool is_summed = false, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION LossState<A, W> merge_warp(const Math& math, const LossState<A, W>& mine, int lanes) {
-  return LossState<A, W>::of(merge_warp<is_summed>(math, mine.exponentials(), lanes),
+template <bool is_summed = false, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION LossState<A, W> merge_warp(const Params& params, const LossState<A, W>& mine, int lanes) {
+  return LossState<A, W>::of(merge_warp<is_summed>(params, mine.exponentials(), lanes),
                              reduce_lanes(mine.linear, 1, lanes, SumJoin{}));
 }
 
-template <bool repeated = false, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION LossState<A, W> merge_lanes(const Math& math, const LossState<A, W>& mine, int lanes) {
-  return LossState<A, W>::of(merge_lanes<repeated>(math, mine.exponentials(), lanes),
+template <bool repeated = false, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION LossState<A, W> merge_lanes(const Params& params, const LossState<A, W>& mine, int lanes) {
+  return LossState<A, W>::of(merge_lanes<repeated>(params, mine.exponentials(), lanes),
                              reduce_lanes(mine.linear, 1, lanes, SumJoin{}));
 }
 
-template <class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION LossState<A, W> merge_two(const Math& math, const LossState<A, W>& a, const LossState<A, W>& b) {
-  return LossState<A, W>::of(merge_two(math, a.exponentials(), b.exponentials()), a.linear + b.linear);
+template <class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION LossState<A, W> merge_two(const Params& params, const LossState<A, W>& a, const LossState<A, W>& b) {
+  return LossState<A, W>::of(merge_two(params, a.exponentials(), b.exponentials()), a.linear + b.linear);
 }
 
-template <class FinishRow, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION FinishRow finish_row(const Math& math, const LossState<A, W>& own,
+template <class RowEpilogue, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const LossState<A, W>& own,
                                             const LossState<A, W>& total) {
-  return FinishRow(math, own.reference, total);
+  return RowEpilogue(params, own.reference, total);
 }
 
-/// Two letters, each with its own tag.
+/// Two status words, each with its own tag.
 template <class A>
-struct LossMailbox {
-  struct Letter {
-    typename Mailbox<A>::Letter exponentials;
-    SumMailbox::Letter linear;
+struct LossStatusWord {
+  struct Word {
+    typename StatusWord<A>::Word exponentials;
+    SumStatusWord::Word linear;
   };
 
-  Mailbox<A> exponentials;
-  SumMailbox linear;
+  StatusWord<A> exponentials;
+  SumStatusWord linear;
 
-  KOKKOS_INLINE_FUNCTION Letter read(std::int64_t turn) const { return {exponentials.read(turn), linear.read(turn)}; }
-  KOKKOS_INLINE_FUNCTION static bool holds(const Letter& letter, std::int64_t turn) {
-    return Mailbox<A>::holds(letter.exponentials, turn) && SumMailbox::holds(letter.linear, turn);
+  KOKKOS_INLINE_FUNCTION Word read(std::int64_t epoch) const { return {exponentials.read(epoch), linear.read(epoch)}; }
+  KOKKOS_INLINE_FUNCTION static bool holds(const Word& word, std::int64_t epoch) {
+    return StatusWord<A>::holds(word.exponentials, epoch) && SumStatusWord::holds(word.linear, epoch);
   }
 };
 
 template <class A, class W>
-struct MailboxFor<LossState<A, W>> {
-  using type = LossMailbox<A>;
+struct StatusWordFor<LossState<A, W>> {
+  using type = LossStatusWord<A>;
 };
 
 template <class A, class W>
-KOKKOS_INLINE_FUNCTION void publish(LossMailbox<A>& mailbox, std::int64_t turn, const LossState<A, W>& state) {
-  publish(mailbox.linear, turn, RowSum<float, double>{static_cast<double>(state.linear)});
-  publish(mailbox.exponentials, turn, state.exponentials());
+KOKKOS_INLINE_FUNCTION void publish(LossStatusWord<A>& status, std::int64_t epoch, const LossState<A, W>& state) {
+  publish(status.linear, epoch, RowSum<float, double>{static_cast<double>(state.linear)});
+  publish(status.exponentials, epoch, state.exponentials());
 }
 
 template <class State, class A>
-KOKKOS_INLINE_FUNCTION State opened(const LossMailbox<A>& mailbox, const typename LossMailbox<A>::Letter& letter) {
+KOKKOS_INLINE_FUNCTION State opened(const LossStatusWord<A>& status, const typename LossStatusWord<A>::Word& word) {
   using Exponentials = decltype(State().exponentials());
-  return State::of(opened<Exponentials>(mailbox.exponentials, letter.exponentials),
-                   static_cast<typename State::Linear>(SumMailbox::open(letter.linear)));
+  return State::of(opened<Exponentials>(status.exponentials, word.exponentials),
+                   static_cast<typename State::Linear>(SumStatusWord::open(word.linear)));
 }
 
 }  // namespace KokkosNN::Impl

@@ -24,18 +24,18 @@ struct alignas(8) RowSum {
   W sum = {};
 };
 
-template <bool = false, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_warp(const Math&, const RowSum<A, W>& mine, int lanes) {
+template <bool = false, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_warp(const Params&, const RowSum<A, W>& mine, int lanes) {
   return {reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
 }
 
-template <bool = false, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_lanes(const Math& math, const RowSum<A, W>& mine, int lanes) {
-  return merge_warp(math, mine, lanes);
+template <bool = false, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_lanes(const Params& params, const RowSum<A, W>& mine, int lanes) {
+  return merge_warp(params, mine, lanes);
 }
 
-template <class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_two(const Math&, const RowSum<A, W>& a, const RowSum<A, W>& b) {
+template <class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_two(const Params&, const RowSum<A, W>& a, const RowSum<A, W>& b) {
   return {a.sum + b.sum};
 }
 
@@ -49,63 +49,63 @@ struct RowScalars {
 template <class A>
 inline constexpr bool is_joined<RowScalars<A>> = false;
 
-template <bool = false, class Math, class A>
-KOKKOS_INLINE_FUNCTION RowScalars<A> merge_warp(const Math&, const RowScalars<A>& mine, int) {
+template <bool = false, class Params, class A>
+KOKKOS_INLINE_FUNCTION RowScalars<A> merge_warp(const Params&, const RowScalars<A>& mine, int) {
   return mine;
 }
 
-template <class Math, class Member, class A>
-KOKKOS_INLINE_FUNCTION RowScalars<A> exchange(const Math&, const Member&, const RowGroup&, RowScalars<A>*, int,
+template <class Params, class Member, class A>
+KOKKOS_INLINE_FUNCTION RowScalars<A> exchange(const Params&, const Member&, const RowGroup&, RowScalars<A>*, int,
                                               const RowScalars<A>& mine) {
   return mine;
 }
 
 /// A sum that may have either sign in one 64-bit word, which carries its own tag: the last bit of a double.
-struct SumMailbox {
-  using Letter = std::uint64_t;
+struct SumStatusWord {
+  using Word = std::uint64_t;
 
-  Letter letters[4];
+  Word slots[4];
 
-  KOKKOS_INLINE_FUNCTION void publish(std::int64_t turn, double sum) {
-    const auto bits = Kokkos::bit_cast<Letter>(sum);
-    write_fresh(&letters[letter_of(turn)], (bits & ~Letter(1)) | Letter(tag_of(turn)));
+  KOKKOS_INLINE_FUNCTION void publish(std::int64_t epoch, double sum) {
+    const auto bits = Kokkos::bit_cast<Word>(sum);
+    write_fresh(&slots[slot_of(epoch)], (bits & ~Word(1)) | Word(tag_of(epoch)));
   }
-  KOKKOS_INLINE_FUNCTION Letter read(std::int64_t turn) const { return read_fresh(&letters[letter_of(turn)]); }
-  KOKKOS_INLINE_FUNCTION static bool holds(Letter letter, std::int64_t turn) { return (letter & 1) == tag_of(turn); }
-  KOKKOS_INLINE_FUNCTION static double open(Letter letter) { return Kokkos::bit_cast<double>(letter & ~Letter(1)); }
+  KOKKOS_INLINE_FUNCTION Word read(std::int64_t epoch) const { return read_fresh(&slots[slot_of(epoch)]); }
+  KOKKOS_INLINE_FUNCTION static bool holds(Word word, std::int64_t epoch) { return (word & 1) == tag_of(epoch); }
+  KOKKOS_INLINE_FUNCTION static double open(Word word) { return Kokkos::bit_cast<double>(word & ~Word(1)); }
 };
 
 template <>
-struct MailboxFor<RowSum<float, float>> {
-  using type = SumMailbox;
+struct StatusWordFor<RowSum<float, float>> {
+  using type = SumStatusWord;
 };
 template <>
-struct MailboxFor<RowSum<float, double>> {
-  using type = SumMailbox;
+struct StatusWordFor<RowSum<float, double>> {
+  using type = SumStatusWord;
 };
 template <class W>
-struct MailboxFor<RowSum<double, W>> {
-  using type = Mailbox<double>;
+struct StatusWordFor<RowSum<double, W>> {
+  using type = StatusWord<double>;
 };
 template <class A>
-struct MailboxFor<RowScalars<A>> {
-  using type = Mailbox<A>;
+struct StatusWordFor<RowScalars<A>> {
+  using type = StatusWord<A>;
 };
 
 template <class W>
-KOKKOS_INLINE_FUNCTION void publish(SumMailbox& mailbox, std::int64_t turn, const RowSum<float, W>& state) {
-  mailbox.publish(turn, static_cast<double>(state.sum));
+KOKKOS_INLINE_FUNCTION void publish(SumStatusWord& status, std::int64_t epoch, const RowSum<float, W>& state) {
+  status.publish(epoch, static_cast<double>(state.sum));
 }
 
 template <class State>
-KOKKOS_INLINE_FUNCTION State opened(const SumMailbox&, SumMailbox::Letter letter) {
-  return {static_cast<decltype(State::sum)>(SumMailbox::open(letter))};
+KOKKOS_INLINE_FUNCTION State opened(const SumStatusWord&, SumStatusWord::Word word) {
+  return {static_cast<decltype(State::sum)>(SumStatusWord::open(word))};
 }
 
 /// A row's sum as two words of A. A second word next to an infinite sum is the NaN that two-sums leave there, and says
 /// nothing.
 template <class A, class W>
-KOKKOS_INLINE_FUNCTION TwoWords<A> words_of(const RowSum<A, W>& state) {
+KOKKOS_INLINE_FUNCTION DoubleDouble<A> words_of(const RowSum<A, W>& state) {
   if constexpr (std::is_same_v<A, W>) {
     return {state.sum, A(0)};
   } else if constexpr (std::is_same_v<W, double>) {
@@ -113,21 +113,21 @@ KOKKOS_INLINE_FUNCTION TwoWords<A> words_of(const RowSum<A, W>& state) {
     const A low  = static_cast<A>(state.sum - W(high));
     return {high, low == low ? low : A(0)};
   } else {
-    return state.sum.low == state.sum.low ? split_sum<A>(state.sum) : TwoWords<A>{state.sum.high, A(0)};
+    return state.sum.low == state.sum.low ? split_sum<A>(state.sum) : DoubleDouble<A>{state.sum.high, A(0)};
   }
 }
 
 template <class W>
-KOKKOS_INLINE_FUNCTION void publish(Mailbox<double>& mailbox, std::int64_t turn, const RowSum<double, W>& state) {
-  const TwoWords<double> words = words_of(state);
-  mailbox.publish(turn, {words.high, words.low});
+KOKKOS_INLINE_FUNCTION void publish(StatusWord<double>& status, std::int64_t epoch, const RowSum<double, W>& state) {
+  const DoubleDouble<double> words = words_of(state);
+  status.publish(epoch, {words.high, words.low});
 }
 
 template <class State>
 requires std::is_same_v<State, RowSum<double, decltype(State::sum)>> KOKKOS_INLINE_FUNCTION State
-opened(const Mailbox<double>&, const Mailbox<double>::Letter& letter) {
-  const auto words = Mailbox<double>::open(letter);
-  return {static_cast<decltype(State::sum)>(TwoWords<double>{words.reference, words.sum})};
+opened(const StatusWord<double>&, const StatusWord<double>::Word& word) {
+  const auto words = StatusWord<double>::open(word);
+  return {static_cast<decltype(State::sum)>(DoubleDouble<double>{words.reference, words.sum})};
 }
 
 /// What all rows of a gradient share.

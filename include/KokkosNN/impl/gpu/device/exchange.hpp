@@ -18,18 +18,18 @@
 
 namespace KokkosNN::Impl {
 /// A sum relative to `from` as one relative to `to`; nothing but -inf, and NaN, has no reference and stays.
-template <class Math, class W, class A>
-KOKKOS_INLINE_FUNCTION W rescaled(const Math& math, W sum, A from, A to) {
-  return from == -Kokkos::Experimental::infinity_v<A> ? sum : sum * math.exp.rescaling(from, to);
+template <class Params, class W, class A>
+KOKKOS_INLINE_FUNCTION W rescaled(const Params& params, W sum, A from, A to) {
+  return from == -Kokkos::Experimental::infinity_v<A> ? sum : sum * params.exp.rescaling(from, to);
 }
 
 /// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result. `repeated`: all lanes of
 /// the warp call, and every `lanes` of them have the same states.
-template <bool repeated = false, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION RowState<A, W> merge_lanes(const Math& math, const RowState<A, W>& mine, int lanes) {
+template <bool repeated = false, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowState<A, W> merge_lanes(const Params& params, const RowState<A, W>& mine, int lanes) {
   constexpr bool at_once = repeated && has_warp_max && std::is_same_v<A, float>;
-  const A reference      = reduce_lanes(mine.reference, 1, at_once ? native_lanes() : lanes, MaxJoin{});
-  return {reference, reduce_lanes(rescaled(math, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
+  const A reference      = reduce_lanes(mine.reference, 1, at_once ? warp_width() : lanes, MaxJoin{});
+  return {reference, reduce_lanes(rescaled(params, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
 }
 
 /// Whether the threads of a row have to agree on a state at all.
@@ -37,22 +37,22 @@ template <class State>
 inline constexpr bool is_joined = true;
 
 /// The lanes' states joined where all have one reference, and perhaps the sum already.
-template <bool is_summed = false, class Math, class A, class W>
-KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Math&, const RowState<A, W>& mine, int lanes) {
+template <bool is_summed = false, class Params, class A, class W>
+KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Params&, const RowState<A, W>& mine, int lanes) {
   return {mine.reference, is_summed ? mine.sum : reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
 }
 
-/// Whether a Storage's `reduce` gives every thread its warp's sum.
-template <class Storage>
+/// Whether a Placement's `reduce` gives every thread its warp's sum.
+template <class Placement>
 inline constexpr bool sums_warps = requires {
-  requires Storage::sums_warps;
+  requires Placement::sums_warps;
 };
 
 /// Two states joined; bitwise commutative.
-template <class Math, class State = typename Math::State>
-KOKKOS_INLINE_FUNCTION State merge_two(const Math& math, const State& a, const State& b) {
+template <class Params, class State = typename Params::State>
+KOKKOS_INLINE_FUNCTION State merge_two(const Params& params, const State& a, const State& b) {
   const auto reference = a.reference > b.reference ? a.reference : b.reference;
-  return {reference, rescaled(math, a.sum, a.reference, reference) + rescaled(math, b.sum, b.reference, reference)};
+  return {reference, rescaled(params, a.sum, a.reference, reference) + rescaled(params, b.sum, b.reference, reference)};
 }
 
 /// Of a power of two; Kokkos::countr_zero is a search on a GPU.
@@ -92,10 +92,10 @@ struct RowGroup {
   }
 
   /// Lanes of the group that can shuffle with this one.
-  KOKKOS_INLINE_FUNCTION int lanes() const { return size < native_lanes() ? size : native_lanes(); }
+  KOKKOS_INLINE_FUNCTION int lanes() const { return size < warp_width() ? size : warp_width(); }
   /// Warps that the group spans; more than one only if the group is the team.
   KOKKOS_INLINE_FUNCTION int warps() const {
-    return static_cast<int>((unsigned(size) + native_lanes() - 1) / native_lanes());
+    return static_cast<int>((unsigned(size) + warp_width() - 1) / warp_width());
   }
 };
 
@@ -123,9 +123,9 @@ KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs([[maybe_unused]] int threads
 template <class State>
 KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[maybe_unused]] int warps, int round) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-  constexpr int most_warps = max_threads_per_team / native_lanes();
-  __shared__ alignas(16) char storage[2 * most_warps * sizeof(State)];
-  return reinterpret_cast<State*>(storage) + (round & 1) * most_warps;
+  constexpr int most_warps = max_threads_per_team / warp_width();
+  __shared__ alignas(16) char placement[2 * most_warps * sizeof(State)];
+  return reinterpret_cast<State*>(placement) + (round & 1) * most_warps;
 #else
   return pairs + (round & 1) * warps;
 #endif
@@ -133,25 +133,25 @@ KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[ma
 
 /// Joins the warps' (max, sum) with one barrier; every thread of the team gets the result, or `for_first_warp` those of
 /// the first warp do, and the others need not wait for it. `round` alternates between calls.
-template <bool for_first_warp = false, class Math, class Member, class State = typename Math::State>
-KOKKOS_INLINE_FUNCTION State exchange(const Math& math, const Member& team, const RowGroup& group, State* pairs,
+template <bool for_first_warp = false, class Params, class Member, class State = typename Params::State>
+KOKKOS_INLINE_FUNCTION State exchange(const Params& params, const Member& team, const RowGroup& group, State* pairs,
                                       int round, const State& mine) {
   const int warps = group.warps();
   if (warps == 1) return mine;
   State* const slots = exchange_slots(pairs, warps, round);
-  if (group.rank % native_lanes() == 0) slots[group.rank / native_lanes()] = mine;
+  if (group.rank % warp_width() == 0) slots[group.rank / warp_width()] = mine;
   team.team_barrier();
-  if (for_first_warp && group.rank >= native_lanes()) return mine;
+  if (for_first_warp && group.rank >= warp_width()) return mine;
 
   State all;
-  if constexpr (native_lanes() > 1) {
+  if constexpr (warp_width() > 1) {
     // Every so many lanes have all slots among them, and need no more shuffles than there are slots to join.
     const int lanes = power_at_least(warps);
     const int slot  = group.rank & (lanes - 1);
     if (slot < warps) all = slots[slot];
-    all = merge_lanes<true>(math, all, lanes);
+    all = merge_lanes<true>(params, all, lanes);
   } else {
-    for (int w = 0; w < warps; ++w) all = merge_two(math, all, slots[w]);
+    for (int w = 0; w < warps; ++w) all = merge_two(params, all, slots[w]);
   }
   return all;
 }
@@ -218,7 +218,7 @@ struct JoinOfTeam {
   int rank;
   int warps;
 
-  static constexpr int lanes = native_lanes();
+  static constexpr int lanes = warp_width();
 
   template <class A>
   KOKKOS_INLINE_FUNCTION A max(A mine) const {

@@ -50,9 +50,9 @@ struct FlatRow {
 using FlatWords = Pack<std::uint32_t, 4>;
 
 /// A sum of exponentials relative to one reference, as wide as results need.
-template <class Math>
-using FlatPart = std::conditional_t<Math::accuracy == ExpAccuracy::full, TwoWords<typename Math::accumulator>,
-                                    typename Math::accumulator>;
+template <class Params>
+using FlatPart = std::conditional_t<Params::accuracy == ExpAccuracy::full, DoubleDouble<typename Params::accumulator>,
+                                    typename Params::accumulator>;
 
 /// sum + value, without the additions of zeros that a sum of two words would take.
 template <class A>
@@ -60,7 +60,7 @@ KOKKOS_INLINE_FUNCTION A added(A sum, A value) {
   return sum + value;
 }
 template <class A>
-KOKKOS_INLINE_FUNCTION TwoWords<A> added(const TwoWords<A>& sum, A value) {
+KOKKOS_INLINE_FUNCTION DoubleDouble<A> added(const DoubleDouble<A>& sum, A value) {
   const A s    = sum.high + value;
   const A back = s - sum.high;
   return {s, sum.low + ((sum.high - (s - back)) + (value - back))};
@@ -71,7 +71,7 @@ KOKKOS_INLINE_FUNCTION W wide_of(A sum) {
   return W(sum);
 }
 template <class W, class A>
-KOKKOS_INLINE_FUNCTION W wide_of(const TwoWords<A>& sum) {
+KOKKOS_INLINE_FUNCTION W wide_of(const DoubleDouble<A>& sum) {
   return W(sum.high) + W(sum.low);
 }
 
@@ -108,12 +108,12 @@ inline constexpr int most_flat_quads = 8;
 /// lane on, or all of it.
 template <class A, class Part>
 struct alignas(16) FlatShared {
-  static constexpr int lanes    = native_lanes();
+  static constexpr int lanes    = warp_width();
   static constexpr int elements = FlatTile<A, most_flat_quads>::elements * lanes;
 
   alignas(16) char tile[lanes * FlatTile<A, most_flat_quads>::stride];
   Part runs[most_flat_quads][lanes];
-  TwoWords<A> words[lanes + 2];  ///< a row's finish; the first one of elements before all rows
+  DoubleDouble<A> words[lanes + 2];  ///< a row's finish; the first one of elements before all rows
   std::uint32_t heads[lanes];
 };
 
@@ -144,10 +144,10 @@ template <class T, class A, int Q>
 KOKKOS_INLINE_FUNCTION char* pack_of_window(const FlatTile<A, Q>& tile, int from, int lane, int k) {
   constexpr int V     = 16 / sizeof(T);
   constexpr int packs = tile.elements / V;
-  if constexpr (native_lanes() % packs == 0) {
-    return reinterpret_cast<char*>(&tile.template at<T>(V * lane, from)) + k * (native_lanes() / packs * tile.stride);
+  if constexpr (warp_width() % packs == 0) {
+    return reinterpret_cast<char*>(&tile.template at<T>(V * lane, from)) + k * (warp_width() / packs * tile.stride);
   } else {
-    return reinterpret_cast<char*>(&tile.template at<T>(V * (k * native_lanes() + lane), from));
+    return reinterpret_cast<char*>(&tile.template at<T>(V * (k * warp_width() + lane), from));
   }
 }
 
@@ -160,9 +160,9 @@ KOKKOS_INLINE_FUNCTION void fetch_flat(const FlatTile<A, Q>& tile, const T* from
   const int left     = (row.window.end - V * row.lane) * int(sizeof(T));
   KOKKOSNN_IMPL_UNROLL
   for (int k = 0; k < tile.elements / V; ++k) {
-    const int bytes = left - 16 * native_lanes() * k;
+    const int bytes = left - 16 * warp_width() * k;
     if (k > 0 || row.first >= 0 || row.lane > 0) {
-      copy_ahead(pack_of_window<T>(tile, tile.template loaded<T>, row.lane, k), own + k * native_lanes() * V,
+      copy_ahead(pack_of_window<T>(tile, tile.template loaded<T>, row.lane, k), own + k * warp_width() * V,
                  bytes < 0 ? 0 : (bytes > 16 ? 16 : bytes));
     }
   }
@@ -191,16 +191,16 @@ KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const 
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < tile.elements / V; ++k) {
       const FlatWords words = *reinterpret_cast<const FlatWords*>(pack_of_window<T>(tile, 0, lane, k));
-      if (window.has_pack<V>(V * (k * native_lanes() + lane))) {
-        store_at_once(reinterpret_cast<FlatWords*>(own + k * native_lanes() * V), words, lines);
+      if (window.has_pack<V>(V * (k * warp_width() + lane))) {
+        store_at_once(reinterpret_cast<FlatWords*>(own + k * warp_width() * V), words, lines);
       }
     }
-    const int rim     = lane < V ? lane : (window.end & -V) + lane - V;
-    const bool is_rim = lane < V ? window.begin > 0 : lane < 2 * V;
-    if (is_rim && window.has(rim)) to[rim] = tile.template at<T>(rim, 0);
+    const int edge     = lane < V ? lane : (window.end & -V) + lane - V;
+    const bool is_edge = lane < V ? window.begin > 0 : lane < 2 * V;
+    if (is_edge && window.has(edge)) to[edge] = tile.template at<T>(edge, 0);
   } else {
     KOKKOSNN_IMPL_NO_UNROLL
-    for (int place = lane; place < window.end; place += native_lanes()) {
+    for (int place = lane; place < window.end; place += warp_width()) {
       if (window.has(place)) to[place] = tile.template at<T>(place, 0);
     }
   }
@@ -233,7 +233,7 @@ KOKKOS_INLINE_FUNCTION bool has_head(std::uint32_t heads, int element) { return 
 template <class A, int Q, class Shared>
 KOKKOS_INLINE_FUNCTION void mark_head(Shared& shared, const FlatTile<A, Q>& tile, const FlatRow& row) {
   const int lane = tile.lane_of(row.begin);
-  if ((!row.is_empty() || row.lane == row.rows) && lane < native_lanes()) {
+  if ((!row.is_empty() || row.lane == row.rows) && lane < warp_width()) {
     set_shared_bits(shared.heads[lane], 1u << (row.begin - lane * tile.elements));
   }
 }

@@ -16,7 +16,7 @@ namespace KokkosNN::Impl {
 
 /// The places of a stretch that belong to the row: 0 <= c < end. The last pack may stick out; elements outside are
 /// loaded as `pad` and not stored.
-struct Window {
+struct TileBounds {
   int end;
 
   template <int V>
@@ -45,13 +45,13 @@ KOKKOS_INLINE_FUNCTION bool moves_whole_packs(const T* pointer, std::int64_t str
 }
 
 /// One access of a whole pack, on a GPU. The words go through registers by name: nvcc splits the store of an array. 16
-/// bytes that will not be read soon (`streams`) leave the last-level cache ahead of other lines.
-template <bool streams = false, class P>
+/// bytes that will not be read soon (`nontemporal_stores`) leave the last-level cache ahead of other lines.
+template <bool nontemporal_stores = false, class P>
 KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused]] const P& pack) {
 #if defined(__CUDA_ARCH__)
   if constexpr (sizeof(P) == 16) {
     const auto words = Kokkos::bit_cast<uint4>(pack);
-    if constexpr (streams) {
+    if constexpr (nontemporal_stores) {
       asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x), "r"(words.y), "r"(words.z),
                    "r"(words.w)
                    : "memory");

@@ -83,11 +83,11 @@ KOKKOS_INLINE_FUNCTION void raise_maxima(Pack<A, V>& maxima, const Pack<A, V>& p
   for (int v = 0; v < V; ++v) maxima[v] = max_ignoring_nan(maxima[v], pack[v]);
 }
 
-/// finish(value) for each element, in the sink's type.
+/// finish(value) for each element, in the output's type.
 template <class T, class A, int V, class F>
-KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& finish) {
+KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& epilogue) {
   Pack<T, V> result;
-  for (int v = 0; v < V; ++v) result[v] = static_cast<T>(finish(pack[v]));
+  for (int v = 0; v < V; ++v) result[v] = static_cast<T>(epilogue(pack[v]));
   return result;
 }
 

@@ -25,7 +25,7 @@ namespace KokkosNN::Impl {
 /// bytes spilled without, none with it.)
 template <class T, int V>
 class HeldPack {
-  static constexpr bool in_words = native_lanes() > 1 && sizeof(T) == 2 && V > 1;
+  static constexpr bool in_words = warp_width() > 1 && sizeof(T) == 2 && V > 1;
   using Held                     = std::conditional_t<in_words, Pack<std::uint32_t, (V + 1) / 2>, Pack<T, V>>;
 
  public:
@@ -82,36 +82,36 @@ template <class T, int V, int K>
 struct HeldTile {
   HeldPack<T, V> pack[K];
 
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window) {
-    KOKKOS_IF_ON_DEVICE((load_on_device(stretch, walk, window);))
-    KOKKOS_IF_ON_HOST((load_on_host(stretch, walk, window);))
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
+    KOKKOS_IF_ON_DEVICE((load_on_device(columns_from, positions, window);))
+    KOKKOS_IF_ON_HOST((load_on_host(columns_from, positions, window);))
   }
 
  private:
   /// One decision for the tile instead of one a pack, where rows allow: almost always.
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void load_on_device(const Stretch& stretch, const PackWalk& walk, const Window& window) {
-    if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load_on_device(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
+    if (Columns::always_whole || columns_from.template moves_whole_tiles<V>(window)) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         pack[k].clear();
-        if (walk.place(k) < window.end) pack[k].load(stretch.base + walk.place(k), stretch.policy);
+        if (positions.place(k) < window.end) pack[k].load(columns_from.base + positions.place(k), columns_from.policy);
       }
     } else {
       KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) pack[k].hold(stretch.template load_pack<V>(walk.place(k), window, T(0)));
+      for (int k = 0; k < K; ++k) pack[k].hold(columns_from.template load_pack<V>(positions.place(k), window, T(0)));
     }
   }
 
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void load_on_host(const Stretch& stretch, const PackWalk& walk, const Window& window) {
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load_on_host(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
     for (int k = 0; k < K; ++k) {
-      const int c = walk.place(k);
-      if (stretch.whole_packs && window.template has_pack<V>(c)) {
-        pack[k].load(stretch.base + c, stretch.policy);
+      const int c = positions.place(k);
+      if (columns_from.whole_packs && window.template has_pack<V>(c)) {
+        pack[k].load(columns_from.base + c, columns_from.policy);
       } else {
-        pack[k].hold(stretch.template load_pack<V>(c, window, T(0)));
+        pack[k].hold(columns_from.template load_pack<V>(c, window, T(0)));
       }
     }
   }
@@ -120,12 +120,12 @@ struct HeldTile {
 /// Lanes of sums of numbers of either sign. In `full` no rounding is lost: a sum starts so far above its terms that
 /// what an addition rounds off comes from one subtraction (Dekker's fast two-sum), products being rounded only there. A
 /// host adds floats in double instead, where their products are exact.
-template <class Math, int lanes>
+template <class Params, int lanes>
 struct TermSums {
-  using A                         = typename Math::accumulator;
-  using W                         = typename Math::wide_sum;
-  static constexpr bool is_full   = Math::accuracy == ExpAccuracy::full;
-  static constexpr bool in_double = is_full && std::is_same_v<A, float> && native_lanes() == 1;
+  using A                         = typename Params::accumulator;
+  using W                         = typename Params::wide_sum;
+  static constexpr bool is_full   = Params::accuracy == ExpAccuracy::full;
+  static constexpr bool in_double = is_full && std::is_same_v<A, float> && warp_width() == 1;
   static constexpr bool two_words = is_full && !in_double;
   using Term                      = std::conditional_t<in_double, double, A>;
   static constexpr int most_terms = 32;  // a lane
@@ -169,13 +169,13 @@ struct TermSums {
 
 /// Adds a pack of products a b, or of terms b alone. Where no two words are kept, some terms at a time: loops that
 /// a host's compiler vectorises.
-template <int lanes, class Math, class A, class B, int V>
-KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Math, lanes>& sums, const Pack<A, V>& a, const Pack<B, V>& b) {
-  using Wide = typename Math::accumulator;
-  using Term = typename TermSums<Math, lanes>::Term;
-  if constexpr (TermSums<Math, lanes>::two_words) {
+template <int lanes, class Params, class A, class B, int V>
+KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Params, lanes>& sums, const Pack<A, V>& a, const Pack<B, V>& b) {
+  using Wide = typename Params::accumulator;
+  using Term = typename TermSums<Params, lanes>::Term;
+  if constexpr (TermSums<Params, lanes>::two_words) {
     for (int v = 0; v < V; ++v) {
-      if constexpr (Math::sums_products) {
+      if constexpr (Params::sums_products) {
         sums.add_product(v % lanes, static_cast<Wide>(a[v]), static_cast<Wide>(b[v]));
       } else {
         sums.add(v % lanes, static_cast<Wide>(b[v]));
@@ -184,7 +184,7 @@ KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Math, lanes>& sums, const Pack<A, 
   } else {
     Pack<Term, V> terms;
     for (int v = 0; v < V; ++v) terms[v] = static_cast<Term>(static_cast<Wide>(b[v]));
-    if constexpr (Math::sums_products) {
+    if constexpr (Params::sums_products) {
       for (int v = 0; v < V; ++v) terms[v] *= static_cast<Term>(static_cast<Wide>(a[v]));
     }
     const auto parts = folded<lanes>(terms);
@@ -193,24 +193,24 @@ KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Math, lanes>& sums, const Pack<A, 
 }
 
 /// Raises each lane's largest term, without its sign.
-template <class Math, int lanes, class Term, class A, class B, int V>
+template <class Params, int lanes, class Term, class A, class B, int V>
 KOKKOS_INLINE_FUNCTION void raise_largest(Pack<Term, lanes>& largest, const Pack<A, V>& a, const Pack<B, V>& b) {
   for (int v = 0; v < V; ++v) {
     Term term = static_cast<Term>(b[v]);
-    if constexpr (Math::sums_products) term *= static_cast<Term>(a[v]);
+    if constexpr (Params::sums_products) term *= static_cast<Term>(a[v]);
     largest[v % lanes] = max_ignoring_nan(largest[v % lanes], Kokkos::abs(term));
   }
 }
 
 /// The sums of K pairs of packs; for_packs(f) calls f(y, dy) for each.
-template <class Math, int lanes, class ForPacks>
-KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_packs(const ForPacks& for_packs) {
-  using Sums = TermSums<Math, lanes>;
+template <class Params, int lanes, class ForPacks>
+KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_packs(const ForPacks& for_packs) {
+  using Sums = TermSums<Params, lanes>;
   using Term = typename Sums::Term;
   Sums sums;
   if constexpr (Sums::two_words) {
     auto largest = filled<Term, lanes>(Term(0));
-    for_packs([&](const auto& y, const auto& dy) { raise_largest<Math>(largest, y, dy); });
+    for_packs([&](const auto& y, const auto& dy) { raise_largest<Params>(largest, y, dy); });
     sums = Sums(largest);
   }
   for_packs([&](const auto& y, const auto& dy) { add_pack(sums, y, dy); });
@@ -218,14 +218,14 @@ KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_packs(const ForPacks& for_p
 }
 
 /// The same of packs that are held; y only where the terms need it.
-template <class Math, int lanes, class Y, class D, int V, int K>
-KOKKOS_INLINE_FUNCTION TermSums<Math, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K], const HeldPack<D, V> (&dy)[K]) {
-  static_assert(!TermSums<Math, lanes>::two_words || K * V / lanes <= TermSums<Math, lanes>::most_terms);
-  return sums_of_packs<Math, lanes>([&](const auto& f) {
+template <class Params, int lanes, class Y, class D, int V, int K>
+KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K], const HeldPack<D, V> (&dy)[K]) {
+  static_assert(!TermSums<Params, lanes>::two_words || K * V / lanes <= TermSums<Params, lanes>::most_terms);
+  return sums_of_packs<Params, lanes>([&](const auto& f) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       dy[k].show([&](const Pack<D, V>& gradient) {
-        if constexpr (Math::sums_products) {
+        if constexpr (Params::sums_products) {
           y[k].show([&](const Pack<Y, V>& value) { f(value, gradient); });
         } else {
           f(gradient, gradient);
@@ -242,69 +242,69 @@ struct PairTile {
   HeldTile<D, V, K> dy;
 
   template <class Row>
-  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackWalk& walk, const Window& window) {
-    y.load(row.y.template from<V>(start), walk, window);
-    dy.load(row.dy.template from<V>(start), walk, window);
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions, const TileBounds& window) {
+    y.load(row.y.template from<V>(start), positions, window);
+    dy.load(row.dy.template from<V>(start), positions, window);
     if constexpr (requires { row.mask(y.pack[0], dy.pack[0], start, 0); }) {
       KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) row.mask(y.pack[k], dy.pack[k], start, walk.place(k));
+      for (int k = 0; k < K; ++k) row.mask(y.pack[k], dy.pack[k], start, positions.place(k));
     }
   }
 
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::wide_sum sum() const {
-    return sums_of_held<Math, sum_lanes_of<V>>(y.pack, dy.pack).all_lanes();
+  template <class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::wide_sum sum() const {
+    return sums_of_held<Params, sum_lanes_of<V>>(y.pack, dy.pack).all_lanes();
   }
 
   /// `row` is what was loaded, from column `start` on.
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void store(const Row& row, const SinkRow& sink, std::int64_t start, const PackWalk& walk,
-                                    const Window& window, const Math& math, const FinishRow& finish) const {
-    using A = typename Math::accumulator;
-    using T = typename SinkRow::value_type;
-    store_tile<V, K>(sink.template from<V>(start), walk, window, [&](int k) {
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void store(const Row& row, const OutputRow& output, std::int64_t start, const PackPositions& positions,
+                                    const TileBounds& window, const Params& params, const RowEpilogue& epilogue) const {
+    using A = typename Params::accumulator;
+    using T = typename OutputRow::value_type;
+    store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
       Pack<A, V> wide;
-      y.pack[k].show_again(math.zero, [&](const Pack<Y, V>& value) {
-        dy.pack[k].show_again(math.zero, [&](const Pack<D, V>& gradient) {
-          for (int v = 0; v < V; ++v) wide[v] = finish(math, static_cast<A>(value[v]), static_cast<A>(gradient[v]));
+      y.pack[k].show_again(params.zero, [&](const Pack<Y, V>& value) {
+        dy.pack[k].show_again(params.zero, [&](const Pack<D, V>& gradient) {
+          for (int v = 0; v < V; ++v) wide[v] = epilogue(params, static_cast<A>(value[v]), static_cast<A>(gradient[v]));
         });
       });
-      if constexpr (requires { row.chain(wide, start, 0); }) row.chain(wide, start, walk.place(k));
+      if constexpr (requires { row.chain(wide, start, 0); }) row.chain(wide, start, positions.place(k));
       return narrowed<T>(wide, [](A value) { return value; });
     });
   }
 };
 
-/// This thread's element of y's and of dy's rims.
+/// This thread's element of y's and of dy's edges.
 template <class Y, class D, bool exists>
-struct RimPair {
+struct EdgePair {
   template <class Row>
   KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&) {}
   /// `sum` and the term of this element.
-  template <class Math, class W>
+  template <class Params, class W>
   KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
     return sum;
   }
-  template <class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void store(const SinkRow&, const RowPart&, const Math&, const FinishRow&) const {}
+  template <class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void store(const OutputRow&, const RowPart&, const Params&, const RowEpilogue&) const {}
 };
 
 template <class Y, class D>
-struct RimPair<Y, D, true> {
+struct EdgePair<Y, D, true> {
   Y y;
   D dy;
 
   template <class Row>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part) {
-    y  = part.has_rim ? row.y.load_one(part.rim) : Y(0);
-    dy = part.has_rim ? row.dy.load_one(part.rim) : D(0);
+    y  = part.has_edge ? row.y.load_one(part.edge) : Y(0);
+    dy = part.has_edge ? row.dy.load_one(part.edge) : D(0);
   }
 
-  template <class Math, class W>
+  template <class Params, class W>
   KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
-    using A = typename Math::accumulator;
-    TermSums<Math, 1> term;
-    if constexpr (Math::sums_products) {
+    using A = typename Params::accumulator;
+    TermSums<Params, 1> term;
+    if constexpr (Params::sums_products) {
       term.add_product(0, static_cast<A>(y), static_cast<A>(dy));
     } else {
       term.add(0, static_cast<A>(dy));
@@ -312,40 +312,40 @@ struct RimPair<Y, D, true> {
     return sum + W(term.all_lanes());
   }
 
-  template <class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    using A = typename Math::accumulator;
-    using T = typename SinkRow::value_type;
-    if (part.has_rim) sink.store_one(static_cast<T>(finish(math, static_cast<A>(y), static_cast<A>(dy))), part.rim);
+  template <class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void store(const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    using A = typename Params::accumulator;
+    using T = typename OutputRow::value_type;
+    if (part.has_edge) output.store_one(static_cast<T>(epilogue(params, static_cast<A>(y), static_cast<A>(dy))), part.edge);
   }
 };
 
 /// A row's sum over many tiles: wider than float, as there may be very many.
-template <class Math>
-using RunningTerms = typename RunningSum<Math>::Sum;
+template <class Params>
+using RunningTerms = typename RunningSum<Params>::Sum;
 
 /// The sum of a part, loaded tile by tile; y only where the terms need it.
-template <class Y, class D, int V, int K, class Row, class Math>
-KOKKOS_INLINE_FUNCTION typename Math::State sum_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
-                                                      const Math&) {
-  const Span& span       = part.packs;
-  const int tile_size    = K * walk.step;
-  RimPair<Y, D, Row::has_rims> rim;
-  rim.load(row, part);
-  RunningTerms<Math> sum = rim.template added_to<Math>(RunningTerms<Math>{});
+template <class Y, class D, int V, int K, class Row, class Params>
+KOKKOS_INLINE_FUNCTION typename Params::State sum_tiles(const Row& row, const RowPart& part, const PackPositions& positions,
+                                                      const Params&) {
+  const ColumnRange& span       = part.packs;
+  const int tile_size    = K * positions.step;
+  EdgePair<Y, D, Row::has_edges> edge;
+  edge.load(row, part);
+  RunningTerms<Params> sum = edge.template added_to<Params>(RunningTerms<Params>{});
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
     PairTile<Y, D, V, K> tile;
     const std::int64_t start = span.start(t, tile_size);
-    const Window window      = span.window(t, tile_size);
-    if constexpr (Math::sums_products) {
-      tile.load(row, start, walk, window);
+    const TileBounds window      = span.window(t, tile_size);
+    if constexpr (Params::sums_products) {
+      tile.load(row, start, positions, window);
     } else {
-      tile.dy.load(row.dy.template from<V>(start), walk, window);
+      tile.dy.load(row.dy.template from<V>(start), positions, window);
     }
-    sum = sum + RunningTerms<Math>(tile.template sum<Math>());
+    sum = sum + RunningTerms<Params>(tile.template sum<Params>());
   }
-  return {static_cast<typename Math::wide_sum>(sum)};
+  return {static_cast<typename Params::wide_sum>(sum)};
 }
 
 }  // namespace KokkosNN::Impl

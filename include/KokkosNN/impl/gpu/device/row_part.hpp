@@ -17,7 +17,7 @@
 namespace KokkosNN::Impl {
 
 /// Columns begin to end of a row, which packs go through from `begin` on.
-struct Span {
+struct ColumnRange {
   std::int64_t begin;
   std::int64_t end;
 
@@ -25,12 +25,12 @@ struct Span {
   /// The column at which the t-th tile starts.
   KOKKOS_INLINE_FUNCTION std::int64_t start(std::int64_t t, int tile_size) const { return begin + t * tile_size; }
   /// The places of the t-th tile that lie in the span.
-  KOKKOS_INLINE_FUNCTION Window window(std::int64_t t, int tile_size) const {
+  KOKKOS_INLINE_FUNCTION TileBounds window(std::int64_t t, int tile_size) const {
     const std::int64_t left = end - start(t, tile_size);
     return {left < tile_size ? static_cast<int>(left) : tile_size};
   }
   /// All of a span that is one tile.
-  KOKKOS_INLINE_FUNCTION Window window() const { return {static_cast<int>(end - begin)}; }
+  KOKKOS_INLINE_FUNCTION TileBounds window() const { return {static_cast<int>(end - begin)}; }
   /// Whether there is a t-th tile.
   KOKKOS_INLINE_FUNCTION bool has_tile(std::int64_t t, int tile_size) const { return start(t, tile_size) < end; }
   /// How many there are; counted, as a 64-bit division is a subroutine on GPUs.
@@ -47,29 +47,29 @@ concept GivesItsPacks = requires(const Row& row, std::int64_t cols) {
   row.template packs<V>(cols);
 };
 
-/// What of a row the threads of a group have: packs, and this thread's element of the row's rims, if it has one.
+/// What of a row the threads of a group have: packs, and this thread's element of the row's edges, if it has one.
 struct RowPart {
-  Span packs;
-  std::int64_t rim;
-  bool has_rim;
+  ColumnRange packs;
+  std::int64_t edge;
+  bool has_edge;
 
-  /// A whole row of `cols` columns. A group has at least as many threads as rims can have elements, 2V - 2.
+  /// A whole row of `cols` columns. A group has at least as many threads as edges can have elements, 2V - 2.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart whole(const Row& row, std::int64_t cols, int rank) {
     if constexpr (GivesItsPacks<Row, V>) {
       return {row.template packs<V>(cols), 0, false};
-    } else if constexpr (Row::has_rims) {
+    } else if constexpr (Row::has_edges) {
       const std::int64_t first = row.template head<V>();
       const std::int64_t head  = first < cols ? first : cols;
       const std::int64_t body  = (cols - head) & -std::int64_t(V);
-      const std::int64_t rim   = rank < head ? rank : rank + body;
-      return {{head, head + body}, rim, rim < cols};
+      const std::int64_t edge   = rank < head ? rank : rank + body;
+      return {{head, head + body}, edge, edge < cols};
     } else {
       return {{0, cols}, 0, false};
     }
   }
 
-  /// So many elements of its packs, from `first` on; the group with the first pack has the rims.
+  /// So many elements of its packs, from `first` on; the group with the first pack has the edges.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart share(const Row& row, std::int64_t cols, int rank, std::int64_t first,
                                               std::int64_t elements) {
@@ -77,101 +77,101 @@ struct RowPart {
     const std::int64_t begin = part.packs.begin + first;
     const std::int64_t end   = part.packs.end;
     part.packs               = {begin < end ? begin : end, begin + elements < end ? begin + elements : end};
-    part.has_rim             = part.has_rim && first == 0;
+    part.has_edge             = part.has_edge && first == 0;
     return part;
   }
 };
 
 /// Writes `value` to the columns of a span, which begins at a pack; threads are numbered by `rank` of `threads`.
-template <int V, class SinkRow>
-KOKKOS_INLINE_FUNCTION void fill_span(const SinkRow& sink, const Span& span, std::int64_t rank, std::int64_t threads,
-                                      typename SinkRow::value_type value) {
-  const auto pack = filled<typename SinkRow::value_type, V>(value);
+template <int V, class OutputRow>
+KOKKOS_INLINE_FUNCTION void fill_span(const OutputRow& output, const ColumnRange& span, std::int64_t rank, std::int64_t threads,
+                                      typename OutputRow::value_type value) {
+  const auto pack = filled<typename OutputRow::value_type, V>(value);
   KOKKOSNN_IMPL_NO_UNROLL
   for (std::int64_t c = span.begin + rank * V; c < span.end; c += threads * V) {
-    const Window window{span.end - c < V ? static_cast<int>(span.end - c) : V};
-    sink.template from<V>(anew(c)).template store_pack<V>(pack, 0, window);
+    const TileBounds window{span.end - c < V ? static_cast<int>(span.end - c) : V};
+    output.template from<V>(anew(c)).template store_pack<V>(pack, 0, window);
   }
 }
 
 /// Writes the columns of which nothing was loaded: what the row's finish makes of a masked element.
-template <int V, class Row, class SinkRow, class Math, class FinishRow>
-KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const SinkRow& sink, std::int64_t cols, std::int64_t rank,
-                                         std::int64_t threads, const Math& math, const FinishRow& finish) {
+template <int V, class Row, class OutputRow, class Params, class RowEpilogue>
+KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const OutputRow& output, std::int64_t cols, std::int64_t rank,
+                                         std::int64_t threads, const Params& params, const RowEpilogue& epilogue) {
   if constexpr (GivesItsPacks<Row, V>) {
-    const auto value = static_cast<typename SinkRow::value_type>(finish.of_masked(math));
-    const Span packs = row.template packs<V>(cols);
-    fill_span<V>(sink, {0, packs.begin}, rank, threads, value);
-    fill_span<V>(sink, {packs.end, cols}, rank, threads, value);
+    const auto value = static_cast<typename OutputRow::value_type>(epilogue.of_masked(params));
+    const ColumnRange packs = row.template packs<V>(cols);
+    fill_span<V>(output, {0, packs.begin}, rank, threads, value);
+    fill_span<V>(output, {packs.end, cols}, rank, threads, value);
   }
 }
 
-/// A row's state once what is no column of it has joined: a sink.
-template <class Math, class Row, class State>
-KOKKOS_INLINE_FUNCTION State completed(const Math& math, const Row& row, const State& state) {
-  if constexpr (requires { row.completed(math, state); }) {
-    return row.completed(math, state);
+/// A row's state once a term that is no column of it has joined: an attention sink.
+template <class Params, class Row, class State>
+KOKKOS_INLINE_FUNCTION State completed(const Params& params, const Row& row, const State& state) {
+  if constexpr (requires { row.completed(params, state); }) {
+    return row.completed(params, state);
   } else {
     return state;
   }
 }
 
 /// Makes logits of a pack that was loaded and widened, where rows ask for it.
-template <int V, class Stretch, class A>
-KOKKOS_INLINE_FUNCTION void adjust(const Stretch& stretch, Pack<A, V>& pack, int place) {
-  if constexpr (requires { stretch.template adjust<V>(pack, place); }) stretch.template adjust<V>(pack, place);
+template <int V, class Columns, class A>
+KOKKOS_INLINE_FUNCTION void adjust(const Columns& columns_from, Pack<A, V>& pack, int place) {
+  if constexpr (requires { columns_from.template adjust<V>(pack, place); }) columns_from.template adjust<V>(pack, place);
 }
 
 /// Whether packs of 16-bit elements are masked as they were loaded.
-template <class Stretch>
+template <class Columns>
 inline constexpr bool masks_words = false;
-template <class Stretch>
-requires(Stretch::masks_words) inline constexpr bool masks_words<Stretch> = true;
+template <class Columns>
+requires(Columns::masks_words) inline constexpr bool masks_words<Columns> = true;
 
-/// This thread's element of a row's rims.
+/// This thread's element of a row's edges.
 template <class A, bool exists>
-struct RimElement {
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&, const Math&) {}
+struct EdgeElement {
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&, const Params&) {}
   template <class Observer>
   KOKKOS_INLINE_FUNCTION void show(const RowPart&, Observer&) const {}
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max; }
-  template <bool keep, SumFor use, class Math, class Sums>
-  KOKKOS_INLINE_FUNCTION void add_exponential(const Math&, const ExpReference<A>&, Sums&) {}
-  template <class SinkRow, class F>
-  KOKKOS_INLINE_FUNCTION void store(const SinkRow&, const RowPart&, const F&) const {}
+  template <bool keep, SumFor use, class Params, class Sums>
+  KOKKOS_INLINE_FUNCTION void add_exponential(const Params&, const ExpReference<A>&, Sums&) {}
+  template <class OutputRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(const OutputRow&, const RowPart&, const F&) const {}
 };
 
 template <class A>
-struct RimElement<A, true> {
+struct EdgeElement<A, true> {
   A value;
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Params& params) {
     value = -Kokkos::Experimental::infinity_v<A>;
-    if (part.has_rim) value = logit_of(math, math.sign * static_cast<A>(row.load_one(part.rim)));
+    if (part.has_edge) value = logit_of(params, params.sign * static_cast<A>(row.load_one(part.edge)));
   }
 
   template <class Observer>
   KOKKOS_INLINE_FUNCTION void show(const RowPart& part, Observer& observer) const {
-    if (part.has_rim) observer(Pack<A, 1>{{value}}, part.rim, 1);
+    if (part.has_edge) observer(Pack<A, 1>{{value}}, part.edge, 1);
   }
 
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max_ignoring_nan(max, value); }
 
   /// `keep` leaves the exponential in its place.
-  template <bool keep, SumFor use, class Math, class Sums>
-  KOKKOS_INLINE_FUNCTION void add_exponential(const Math& math, const ExpReference<A>& reference, Sums& sums) {
-    const A d = is_infinite<use, Math>(reference) ? zero_of_number(value) : value - reference.base;
-    const A e = math.exp.of_difference(d, reference);
+  template <bool keep, SumFor use, class Params, class Sums>
+  KOKKOS_INLINE_FUNCTION void add_exponential(const Params& params, const ExpReference<A>& reference, Sums& sums) {
+    const A d = is_infinite<use, Params>(reference) ? zero_of_number(value) : value - reference.base;
+    const A e = params.exp.of_difference(d, reference);
     if constexpr (keep) value = e;
     sums.add(0, e);
   }
 
-  template <class SinkRow, class F>
-  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& finish) const {
-    using T = typename SinkRow::value_type;
-    if (part.has_rim) sink.store_one(static_cast<T>(finish(value)), part.rim);
+  template <class OutputRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(const OutputRow& output, const RowPart& part, const F& epilogue) const {
+    using T = typename OutputRow::value_type;
+    if (part.has_edge) output.store_one(static_cast<T>(epilogue(value)), part.edge);
   }
 };
 

@@ -14,28 +14,28 @@
 namespace KokkosNN::Impl {
 
 /// A thread's state over many tiles; the sum wider than float, as there may be very many.
-template <class Math>
+template <class Params>
 struct RunningSum {
-  using A   = typename Math::accumulator;
-  using W   = typename Math::wide_sum;
+  using A   = typename Params::accumulator;
+  using W   = typename Params::wide_sum;
   using Sum = std::conditional_t<std::is_same_v<A, float>, double, W>;
 
   A reference = -Kokkos::Experimental::infinity_v<A>;
   Sum sum     = {};
 
   /// Makes the reference fit for values up to `max`, and returns it.
-  KOKKOS_INLINE_FUNCTION ExpReference<A> raise(const Math& math, A max) {
-    const A next = math.exp.reference_of(max);
+  KOKKOS_INLINE_FUNCTION ExpReference<A> raise(const Params& params, A max) {
+    const A next = params.exp.reference_of(max);
     if (next > reference) {
-      sum       = rescaled(math, sum, reference, next);
+      sum       = rescaled(params, sum, reference, next);
       reference = next;
     }
-    return math.exp.at(finite_reference(reference));
+    return params.exp.at(finite_reference(reference));
   }
 
   KOKKOS_INLINE_FUNCTION void add(const W& value) { sum = sum + Sum(value); }
 
-  KOKKOS_INLINE_FUNCTION typename Math::State state() const { return {reference, static_cast<W>(sum)}; }
+  KOKKOS_INLINE_FUNCTION typename Params::State state() const { return {reference, static_cast<W>(sum)}; }
 };
 
 /// The tile of a row that was reduced last; where `holds`, it need not be read again to be written.
@@ -45,39 +45,39 @@ struct LastTile {
   bool is_held = false;
 
   /// Adds the tile's exponentials; it stays as it is but where logits are too large for references to be powers of two.
-  template <SumFor use, class Math>
-  KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
-                                               PackSums<Math, V>& sums) {
+  template <SumFor use, class Params>
+  KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, const ExpReference<A>& reference,
+                                               PackSums<Params, V>& sums) {
     is_held = holds && reference.base == A(0);
-    tile.template add_exponentials<Leaves::differences, use>(math, reference, sums);
+    tile.template add_exponentials<Leaves::differences, use>(params, reference, sums);
   }
 };
 
 /// (max, sum) of a span, loaded tile by tile.
-template <SumFor use, class A, int V, int K, bool holds, class Row, class Math, class Observer>
-KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const RowPart& part, const PackWalk& walk,
-                                                         const Math& math, Observer& observer,
+template <SumFor use, class A, int V, int K, bool holds, class Row, class Params, class Observer>
+KOKKOS_INLINE_FUNCTION typename Params::State reduce_tiles(const Row& row, const RowPart& part, const PackPositions& positions,
+                                                         const Params& params, Observer& observer,
                                                          LastTile<A, V, K, holds>& last) {
-  const Span& span    = part.packs;
-  const int tile_size = K * walk.step;
-  RunningSum<Math> running;
+  const ColumnRange& span    = part.packs;
+  const int tile_size = K * positions.step;
+  RunningSum<Params> running;
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
-    const Window window = span.window(t, tile_size);
+    const TileBounds window = span.window(t, tile_size);
     auto& tile          = last.tile;
-    tile.load(row.template from<V>(span.start(t, tile_size)), walk, window, math);
-    show_tile<V, K>(tile, span.start(t, tile_size), walk, window, observer);
-    const auto reference = running.raise(math, tile.max());
-    PackSums<Math, V> sums;
-    last.template add_exponentials<use>(math, reference, sums);
+    tile.load(row.template from<V>(span.start(t, tile_size)), positions, window, params);
+    show_tile<V, K>(tile, span.start(t, tile_size), positions, window, observer);
+    const auto reference = running.raise(params, tile.max());
+    PackSums<Params, V> sums;
+    last.template add_exponentials<use>(params, reference, sums);
     running.add(sums.all_lanes());
   }
-  RimElement<A, Row::has_rims> rim;
-  rim.load(row, part, math);
-  rim.show(part, observer);
-  if (part.has_rim) {
-    const auto reference = running.raise(math, rim.larger(running.reference));
-    PackSums<Math, V> sums;
-    rim.template add_exponential<false, use>(math, reference, sums);
+  EdgeElement<A, Row::has_edges> edge;
+  edge.load(row, part, params);
+  edge.show(part, observer);
+  if (part.has_edge) {
+    const auto reference = running.raise(params, edge.larger(running.reference));
+    PackSums<Params, V> sums;
+    edge.template add_exponential<false, use>(params, reference, sums);
     running.add(sums.all_lanes());
   }
   return running.state();
@@ -86,8 +86,8 @@ KOKKOS_INLINE_FUNCTION typename Math::State reduce_tiles(const Row& row, const R
 /// f(start, window) for each tile of a span that is read a second time: on a GPU last tile first, as what was read last
 /// may still be in a cache; a host's prefetching wants to go forward (4096 x 4096 f32 on two cores: backward half as
 /// fast).
-template <bool backward = (native_lanes() > 1), class F>
-KOKKOS_INLINE_FUNCTION void for_tiles_again(const Span& span, int tile_size, const F& f) {
+template <bool backward = (warp_width() > 1), class F>
+KOKKOS_INLINE_FUNCTION void for_tiles_again(const ColumnRange& span, int tile_size, const F& f) {
   const std::int64_t tiles = span.tiles(tile_size);
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t t = backward ? tiles - 1 - i : i;
@@ -96,30 +96,30 @@ KOKKOS_INLINE_FUNCTION void for_tiles_again(const Span& span, int tile_size, con
 }
 
 /// f(start, window, tile of logits) for each tile of a part that was reduced before; `last` is what is left of that.
-template <class A, int V, int K, bool holds, class Row, class Math, class F>
-KOKKOS_INLINE_FUNCTION void for_logits_again(const Row& row, const RowPart& part, const PackWalk& walk,
-                                             const Math& math, const LastTile<A, V, K, holds>& last, const F& f) {
+template <class A, int V, int K, bool holds, class Row, class Params, class F>
+KOKKOS_INLINE_FUNCTION void for_logits_again(const Row& row, const RowPart& part, const PackPositions& positions,
+                                             const Params& params, const LastTile<A, V, K, holds>& last, const F& f) {
   LastTile<A, V, K, holds> current = last;
-  constexpr bool backward          = holds || native_lanes() > 1;
-  for_tiles_again<backward>(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
-    if (!current.is_held) current.tile.load(row.template from<V>(start), walk, window, math);
+  constexpr bool backward          = holds || warp_width() > 1;
+  for_tiles_again<backward>(part.packs, K * positions.step, [&](std::int64_t start, const TileBounds& window) {
+    if (!current.is_held) current.tile.load(row.template from<V>(start), positions, window, params);
     current.is_held = false;
     f(start, window, current.tile);
   });
 }
 
 /// Stores value(x - base, its column) of a part that was reduced before.
-template <class A, int V, int K, bool holds, class Row, class SinkRow, class Math, class F>
-KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const SinkRow& sink, const RowPart& part,
-                                            const PackWalk& walk, const Math& math,
+template <class A, int V, int K, bool holds, class Row, class OutputRow, class Params, class F>
+KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const OutputRow& output, const RowPart& part,
+                                            const PackPositions& positions, const Params& params,
                                             const LastTile<A, V, K, holds>& last, A base, const F& value) {
-  RimElement<A, Row::has_rims> rim;
-  rim.load(row, part, math);
-  rim.store(sink, part, [&](A x) { return value(x - base, part.rim); });
-  for_logits_again(row, part, walk, math, last, [&](std::int64_t start, const Window& window, Tile<A, V, K>& tile) {
+  EdgeElement<A, Row::has_edges> edge;
+  edge.load(row, part, params);
+  edge.store(output, part, [&](A x) { return value(x - base, part.edge); });
+  for_logits_again(row, part, positions, params, last, [&](std::int64_t start, const TileBounds& window, Tile<A, V, K>& tile) {
     if (base != A(0)) tile.subtract(base);
     // What else is in the cache is rows that will be read again.
-    tile.store_columns(streamed(sink.template from<V>(start)), start, walk, window, value);
+    tile.store_columns(streamed(output.template from<V>(start)), start, positions, window, value);
   });
 }
 

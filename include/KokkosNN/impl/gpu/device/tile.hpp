@@ -29,14 +29,14 @@ KOKKOS_INLINE_FUNCTION std::uint32_t remainder(std::uint64_t n, std::uint32_t d)
 }
 
 /// The packs of a tile that belong to a thread: at place `first`, then every `step`.
-struct PackWalk {
+struct PackPositions {
   int first;
   int step;
   int ahead;  // from here to the last of the lanes that run in step with this one
 
   template <int V>
-  KOKKOS_INLINE_FUNCTION static PackWalk of(int rank, int size) {
-    const int lanes = size < native_lanes() ? size : native_lanes();
+  KOKKOS_INLINE_FUNCTION static PackPositions of(int rank, int size) {
+    const int lanes = size < warp_width() ? size : warp_width();
     return {rank * V, size * V, (lanes - 1 - (rank & (lanes - 1))) * V};
   }
   KOKKOS_INLINE_FUNCTION int place(int k) const { return anew(first + k * step); }
@@ -48,7 +48,7 @@ struct PackWalk {
   }
   /// Whether all K packs of this thread, and of those in step with it, lie in the window: a branch that no warp splits.
   template <int K>
-  KOKKOS_INLINE_FUNCTION bool fills(const Window& window) const {
+  KOKKOS_INLINE_FUNCTION bool fills(const TileBounds& window) const {
     return place(K - 1) + ahead < window.end;
   }
 };
@@ -63,15 +63,15 @@ struct PacksInUse {
   int step;
   int end;  ///< from the warp's first place on
 
-  KOKKOS_INLINE_FUNCTION PacksInUse(const PackWalk& walk, const Window& window, int warp)
-      : step(walk.step), end(window.end - (walk.first + walk.ahead - warp)) {}
+  KOKKOS_INLINE_FUNCTION PacksInUse(const PackPositions& positions, const TileBounds& window, int warp)
+      : step(positions.step), end(window.end - (positions.first + positions.ahead - warp)) {}
   KOKKOS_INLINE_FUNCTION bool operator()(int k) const { return k * step < end; }
 };
 
 template <int V, class Row>
-KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackWalk& walk, const Window& window, int lanes) {
-  if constexpr (GivesItsPacks<Row, V> && native_lanes() > 1) {
-    return PacksInUse(walk, window, (lanes - 1) * V);
+KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackPositions& positions, const TileBounds& window, int lanes) {
+  if constexpr (GivesItsPacks<Row, V> && warp_width() > 1) {
+    return PacksInUse(positions, window, (lanes - 1) * V);
   } else {
     return AllPacks{};
   }
@@ -79,12 +79,12 @@ KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackWalk& walk, const Window& win
 
 /// observer(pack, its first column, how many of its elements lie in the row) for a tile that starts at column `start`.
 template <int V, int K, class Tile, class Observer>
-KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackWalk& walk, const Window& window,
+KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackPositions& positions, const TileBounds& window,
                                       Observer& observer) {
   if constexpr (!std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      const int place = walk.place(k);
+      const int place = positions.place(k);
       if (place < window.end) observer(tile.pack[k], start + place, window.end - place);
     }
   }
@@ -92,34 +92,34 @@ KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, cons
 
 /// Loads K packs: inner(k, place) where all lie in the row, whole(k, place) where each lies in the row or outside of
 /// it, part(k, place) otherwise. One decision for the tile instead of one a pack, where rows allow: almost always.
-template <int V, int K, class Stretch, class Inner, class Whole, class Part>
-KOKKOS_INLINE_FUNCTION void load_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+template <int V, int K, class Columns, class Inner, class Whole, class Part>
+KOKKOS_INLINE_FUNCTION void load_tile(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
                                       const Inner& inner, const Whole& whole, const Part& part) {
-  const bool is_whole = Stretch::always_whole || stretch.template moves_whole_tiles<V>(window);
-  if (is_whole && walk.template fills<K>(window)) {
+  const bool is_whole = Columns::always_whole || columns_from.template moves_whole_tiles<V>(window);
+  if (is_whole && positions.template fills<K>(window)) {
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) inner(k, walk.place(k));
+    for (int k = 0; k < K; ++k) inner(k, positions.place(k));
   } else if (is_whole) {
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) whole(k, walk.place(k));
+    for (int k = 0; k < K; ++k) whole(k, positions.place(k));
   } else {
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) part(k, walk.place(k));
+    for (int k = 0; k < K; ++k) part(k, positions.place(k));
   }
 }
 
 /// Stores K packs, `result(k)` being the k-th.
-template <int V, int K, class Stretch, class Result>
-KOKKOS_INLINE_FUNCTION void store_tile(const Stretch& stretch, const PackWalk& walk, const Window& window,
+template <int V, int K, class Columns, class Result>
+KOKKOS_INLINE_FUNCTION void store_tile(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
                                        const Result& result) {
-  if (Stretch::always_whole || stretch.template moves_whole_tiles<V>(window)) {
+  if (Columns::always_whole || columns_from.template moves_whole_tiles<V>(window)) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      if (walk.place(k) < window.end) stretch.store_whole_pack(result(k), walk.place(k));
+      if (positions.place(k) < window.end) columns_from.store_whole_pack(result(k), positions.place(k));
     }
   } else {
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) stretch.template store_pack<V>(result(k), walk.place(k), window);
+    for (int k = 0; k < K; ++k) columns_from.template store_pack<V>(result(k), positions.place(k), window);
   }
 }
 
@@ -128,13 +128,13 @@ template <class T, int V, int K>
 struct RawTile {
   Pack<T, V> pack[K];
 
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window, T pad) {
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window, T pad) {
     load_tile<V, K>(
-        stretch, walk, window,  //
-        [&](int k, int place) { pack[k] = stretch.template load_inner_pack<V>(place); },
-        [&](int k, int place) { pack[k] = stretch.template load_whole_pack<V>(place, window, pad); },
-        [&](int k, int place) { pack[k] = stretch.template load_pack<V>(place, window, pad); });
+        columns_from, positions, window,  //
+        [&](int k, int place) { pack[k] = columns_from.template load_inner_pack<V>(place); },
+        [&](int k, int place) { pack[k] = columns_from.template load_whole_pack<V>(place, window, pad); },
+        [&](int k, int place) { pack[k] = columns_from.template load_pack<V>(place, window, pad); });
   }
 };
 
@@ -170,23 +170,23 @@ template <class T, int V, int K>
 struct PackedTile {
   Pack<std::uint32_t, V / 2> word[K];
 
-  template <class Stretch, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
-                                   const Math& math) {
-    const T pad = math.template pad<T>();
+  template <class Columns, class Params>
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
+                                   const Params& params) {
+    const T pad = params.template pad<T>();
     load_tile<V, K>(
-        stretch, walk, window,  //
-        [&](int k, int place) { word[k] = stretch.template load_inner_words<V>(place); },
+        columns_from, positions, window,  //
+        [&](int k, int place) { word[k] = columns_from.template load_inner_words<V>(place); },
         [&](int k, int place) {
           word[k] = words_of(filled<T, V>(pad));
-          if (place < window.end) word[k] = stretch.template load_inner_words<V>(place);
+          if (place < window.end) word[k] = columns_from.template load_inner_words<V>(place);
         },
-        [&](int k, int place) { word[k] = words_of(stretch.template load_pack<V>(place, window, pad)); });
-    if constexpr (masks_words<Stretch>) {
+        [&](int k, int place) { word[k] = words_of(columns_from.template load_pack<V>(place, window, pad)); });
+    if constexpr (masks_words<Columns>) {
       KOKKOSNN_IMPL_UNROLL
-      for (int k = 0; k < K; ++k) stretch.template mask_words<V>(word[k], walk.place(k), pad);
+      for (int k = 0; k < K; ++k) columns_from.template mask_words<V>(word[k], positions.place(k), pad);
     }
-    if (math.sign < 0) {
+    if (params.sign < 0) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         for (int w = 0; w < V / 2; ++w) word[k][w] ^= signs_of_word;
@@ -232,13 +232,13 @@ struct PackedTile {
   }
 
   /// Stores value(x) of each element in the accumulator type A.
-  template <int pass, class A, class Stretch, class F>
-  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
+  template <int pass, class A, class Columns, class F>
+  KOKKOS_INLINE_FUNCTION void store(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
                                     const F& value) const {
-    store_tile<V, K>(stretch, walk, window, [&](int k) {
+    store_tile<V, K>(columns_from, positions, window, [&](int k) {
       Pack<A, V> pack;
       unpack<pass>(pack, k);
-      return narrowed<typename Stretch::value_type>(pack, value);
+      return narrowed<typename Columns::value_type>(pack, value);
     });
   }
 
@@ -279,35 +279,35 @@ struct Tile {
     apply_sign(pack, sign);
   }
 
-  template <class Stretch, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Stretch& stretch, const PackWalk& walk, const Window& window,
-                                   const Math& math) {
-    using T                  = typename Stretch::value_type;
-    constexpr bool in_words  = native_lanes() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
-    constexpr bool is_masked = in_words && masks_words<Stretch>;
+  template <class Columns, class Params>
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
+                                   const Params& params) {
+    using T                  = typename Columns::value_type;
+    constexpr bool in_words  = warp_width() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
+    constexpr bool is_masked = in_words && masks_words<Columns>;
     if constexpr (in_words) {
       PackedTile<T, V, K> packed;
-      packed.load(stretch, walk, window, math);
+      packed.load(columns_from, positions, window, params);
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) packed.template unpack<0>(pack[k], k);
     } else {
       RawTile<T, V, K> raw;
-      raw.load(stretch, walk, window, math.template pad<T>());
-      widen(raw, math.sign);
+      raw.load(columns_from, positions, window, params.template pad<T>());
+      widen(raw, params.sign);
     }
-    if constexpr (!is_masked) adjust_packs(stretch, walk);
+    if constexpr (!is_masked) adjust_packs(columns_from, positions);
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) make_logits(math, pack[k]);
+    for (int k = 0; k < K; ++k) make_logits(params, pack[k]);
   }
 
   /// Makes logits of what was loaded, where rows ask for it: of all packs at once where they can.
-  template <class Stretch>
-  KOKKOS_INLINE_FUNCTION void adjust_packs(const Stretch& stretch, const PackWalk& walk) {
-    if constexpr (requires { stretch.adjust_tile(pack, walk); }) {
-      if (stretch.adjust_tile(pack, walk)) return;
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void adjust_packs(const Columns& columns_from, const PackPositions& positions) {
+    if constexpr (requires { columns_from.adjust_tile(pack, positions); }) {
+      if (columns_from.adjust_tile(pack, positions)) return;
     }
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) adjust<V>(stretch, pack[k], walk.place(k));
+    for (int k = 0; k < K; ++k) adjust<V>(columns_from, pack[k], positions.place(k));
   }
 
   template <class Used = AllPacks>
@@ -342,22 +342,22 @@ struct Tile {
   }
 
   /// Adds exp(pack - reference).
-  template <Leaves leaves, SumFor use, class Math, class Used = AllPacks>
-  KOKKOS_INLINE_FUNCTION void add_exponentials(const Math& math, const ExpReference<A>& reference,
-                                               PackSums<Math, V>& sums, const Used& used = {}) {
+  template <Leaves leaves, SumFor use, class Params, class Used = AllPacks>
+  KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, const ExpReference<A>& reference,
+                                               PackSums<Params, V>& sums, const Used& used = {}) {
     // Hardly ever, so not in the loop below.
     constexpr bool subtracts = leaves != Leaves::logits;
-    constexpr bool looks     = subtracts || finds_infinity<use, Math>;
+    constexpr bool looks     = subtracts || finds_infinity<use, Params>;
     if (looks && reference.base != A(0)) {
-      if (is_infinite<use, Math>(reference)) return sums.add(0, one_or_nan<A>(has_nan()));
+      if (is_infinite<use, Params>(reference)) return sums.add(0, one_or_nan<A>(has_nan()));
       if constexpr (subtracts) subtract(reference.base);
     }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
       if (!used(k)) continue;
-      auto parts = exponentials<leaves, use>(math, pack[k], reference);
+      auto parts = exponentials<leaves, use>(params, pack[k], reference);
       if (k + 1 < K && used(k + 1)) {
-        const auto others = exponentials<leaves, use>(math, pack[k + 1 < K ? k + 1 : k], reference);
+        const auto others = exponentials<leaves, use>(params, pack[k + 1 < K ? k + 1 : k], reference);
         for (int l = 0; l < sum_lanes_of<V>; ++l) parts[l] += others[l];
       }
       sums.add(parts);
@@ -365,27 +365,27 @@ struct Tile {
   }
 
   /// Stores what a row's finish makes of the kept values.
-  template <class Stretch, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void store_kept(const Stretch& stretch, const PackWalk& walk, const Window& window,
-                                         const Math& math, const FinishRow& finish) {
-    store(stretch, walk, window, [&](A kept) { return finish(math, kept); });
+  template <class Columns, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void store_kept(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
+                                         const Params& params, const RowEpilogue& epilogue) {
+    store(columns_from, positions, window, [&](A kept) { return epilogue(params, kept); });
   }
 
-  template <class Stretch, class F>
-  KOKKOS_INLINE_FUNCTION void store(const Stretch& stretch, const PackWalk& walk, const Window& window,
-                                    const F& finish) const {
-    using T = typename Stretch::value_type;
-    store_tile<V, K>(stretch, walk, window, [&](int k) { return narrowed<T>(pack[k], finish); });
+  template <class Columns, class F>
+  KOKKOS_INLINE_FUNCTION void store(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
+                                    const F& epilogue) const {
+    using T = typename Columns::value_type;
+    store_tile<V, K>(columns_from, positions, window, [&](int k) { return narrowed<T>(pack[k], epilogue); });
   }
 
   /// Stores value(x, its column) of a tile that starts at column `start`.
-  template <class Stretch, class F>
-  KOKKOS_INLINE_FUNCTION void store_columns(const Stretch& stretch, std::int64_t start, const PackWalk& walk,
-                                            const Window& window, const F& value) const {
-    using T = typename Stretch::value_type;
-    store_tile<V, K>(stretch, walk, window, [&](int k) {
+  template <class Columns, class F>
+  KOKKOS_INLINE_FUNCTION void store_columns(const Columns& columns_from, std::int64_t start, const PackPositions& positions,
+                                            const TileBounds& window, const F& value) const {
+    using T = typename Columns::value_type;
+    store_tile<V, K>(columns_from, positions, window, [&](int k) {
       Pack<T, V> result;
-      for (int v = 0; v < V; ++v) result[v] = static_cast<T>(value(pack[k][v], start + walk.place(k) + v));
+      for (int v = 0; v < V; ++v) result[v] = static_cast<T>(value(pack[k][v], start + positions.place(k) + v));
       return result;
     });
   }

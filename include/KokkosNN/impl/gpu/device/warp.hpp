@@ -15,7 +15,7 @@
 namespace KokkosNN::Impl {
 
 /// Lanes that can shuffle with each other where this code runs.
-KOKKOS_INLINE_FUNCTION constexpr int native_lanes() {
+KOKKOS_INLINE_FUNCTION constexpr int warp_width() {
 #if defined(__CUDA_ARCH__)
   return 32;
 #elif defined(__HIP_DEVICE_COMPILE__)
@@ -38,7 +38,7 @@ KOKKOS_INLINE_FUNCTION T shuffle_xor(T value, [[maybe_unused]] int mask) {
 }
 
 template <class T>
-KOKKOS_INLINE_FUNCTION TwoWords<T> shuffle_xor(const TwoWords<T>& value, int mask) {
+KOKKOS_INLINE_FUNCTION DoubleDouble<T> shuffle_xor(const DoubleDouble<T>& value, int mask) {
   return {shuffle_xor(value.high, mask), shuffle_xor(value.low, mask)};
 }
 
@@ -103,7 +103,7 @@ KOKKOS_INLINE_FUNCTION int sum_before([[maybe_unused]] int value, [[maybe_unused
   int sum = value;
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   KOKKOSNN_IMPL_UNROLL
-  for (int distance = 1; distance < native_lanes(); distance *= 2) {
+  for (int distance = 1; distance < warp_width(); distance *= 2) {
     const int other = shuffle_from(sum, lane - distance);
     if (lane >= distance) sum += other;
   }
@@ -133,7 +133,7 @@ KOKKOS_INLINE_FUNCTION void set_shared_bits(std::uint32_t& word, std::uint32_t b
 /// This thread's warp in its team, on a GPU: kernels have vector length 1.
 KOKKOS_INLINE_FUNCTION int team_warp() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-  return static_cast<int>(threadIdx.y) / native_lanes();
+  return static_cast<int>(threadIdx.y) / warp_width();
 #else
   return 0;
 #endif
@@ -144,8 +144,8 @@ template <class T, int threads>
 KOKKOS_INLINE_FUNCTION T* warp_shared() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   static_assert(sizeof(T) % 16 == 0);
-  __shared__ alignas(16) char storage[threads / native_lanes()][sizeof(T)];
-  return reinterpret_cast<T*>(storage[team_warp()]);
+  __shared__ alignas(16) char placement[threads / warp_width()][sizeof(T)];
+  return reinterpret_cast<T*>(placement[team_warp()]);
 #else
   return nullptr;
 #endif
@@ -155,8 +155,8 @@ KOKKOS_INLINE_FUNCTION T* warp_shared() {
 template <class T>
 KOKKOS_INLINE_FUNCTION T* team_shared() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-  __shared__ alignas(16) char storage[sizeof(T)];
-  return reinterpret_cast<T*>(storage);
+  __shared__ alignas(16) char placement[sizeof(T)];
+  return reinterpret_cast<T*>(placement);
 #else
   return nullptr;
 #endif
@@ -209,13 +209,13 @@ KOKKOS_INLINE_FUNCTION std::uint32_t warp_sum([[maybe_unused]] std::uint32_t val
 template <class T, class Join>
 KOKKOS_INLINE_FUNCTION T reduce_lanes(T value, [[maybe_unused]] int from, [[maybe_unused]] int lanes,
                                       [[maybe_unused]] const Join& join) {
-  if constexpr (native_lanes() > 1) {
-    if (from == 1 && lanes == native_lanes()) {  // the common case without a branch a step
+  if constexpr (warp_width() > 1) {
+    if (from == 1 && lanes == warp_width()) {  // the common case without a branch a step
       if constexpr (has_warp_max && std::is_same_v<T, float> && std::is_same_v<Join, MaxJoin>) {
         return warp_max(value);
       } else {
         KOKKOSNN_IMPL_UNROLL
-        for (int distance = native_lanes() / 2; distance > 0; distance /= 2) {
+        for (int distance = warp_width() / 2; distance > 0; distance /= 2) {
           value = join(value, shuffle_xor(value, distance));
         }
         return value;

@@ -17,41 +17,41 @@ namespace KokkosNN::Impl {
 
 /// A row of which each element's result depends on it and the row's scalars alone: read once, written at once.
 template <class X, class A, int V, int K>
-struct ElementwiseStorage {
+struct ElementwisePlacement {
   static constexpr bool has_own_reference = false;
 
-  PackWalk walk;
+  PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION ElementwiseStorage(A*, const RowGroup& group)
-      : walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION ElementwisePlacement(A*, const RowGroup& group)
+      : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart&, const Math&, int) const {
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart&, const Params&, int) const {
     return row.scalars;
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    using T             = typename SinkRow::value_type;
-    const Span& span    = part.packs;
-    const int tile_size = K * walk.step;
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    using T             = typename OutputRow::value_type;
+    const ColumnRange& span    = part.packs;
+    const int tile_size = K * positions.step;
     for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
       const std::int64_t start = span.start(t, tile_size);
-      const Window window      = span.window(t, tile_size);
+      const TileBounds window      = span.window(t, tile_size);
       HeldTile<X, V, K> tile;
-      tile.load(row.x.template from<V>(start), walk, window);
-      store_tile<V, K>(sink.template from<V>(start), walk, window, [&](int k) {
+      tile.load(row.x.template from<V>(start), positions, window);
+      store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
         Pack<T, V> result;
         tile.pack[k].show([&](const Pack<X, V>& x) {
-          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(finish(math, static_cast<A>(x[v])));
+          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(epilogue(params, static_cast<A>(x[v])));
         });
         return result;
       });
     }
-    if constexpr (Row::has_rims) {
-      if (part.has_rim) {
-        sink.store_one(static_cast<T>(finish(math, static_cast<A>(row.x.load_one(part.rim)))), part.rim);
+    if constexpr (Row::has_edges) {
+      if (part.has_edge) {
+        output.store_one(static_cast<T>(epilogue(params, static_cast<A>(row.x.load_one(part.edge)))), part.edge);
       }
     }
   }

@@ -10,36 +10,36 @@
 
 namespace KokkosNN::Impl {
 
-template <class Storage, class Row, class Math>
-KOKKOS_INLINE_FUNCTION void prepare_write(Storage& storage, const Row& row, const RowPart& part, const Math& math) {
-  if constexpr (requires { storage.prepare_write(row, part, math); }) storage.prepare_write(row, part, math);
+template <class Placement, class Row, class Params>
+KOKKOS_INLINE_FUNCTION void prepare_write(Placement& placement, const Row& row, const RowPart& part, const Params& params) {
+  if constexpr (requires { placement.prepare_write(row, part, params); }) placement.prepare_write(row, part, params);
 }
 
-/// A row, or a part of one, in the registers of its group: a Tile of K packs a thread, and its element of the rims.
-template <class Tile, class A, int V, int K, bool has_rims>
+/// A row, or a part of one, in the registers of its group: a Tile of K packs a thread, and its element of the edges.
+template <class Tile, class A, int V, int K, bool has_edges>
 struct HeldRow {
   Tile tile;
-  RimElement<A, has_rims> rim;
-  PackWalk walk;
+  EdgeElement<A, has_edges> edge;
+  PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION explicit HeldRow(const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION explicit HeldRow(const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Math& math) {
-    tile.load(row.template from<V>(part.packs.begin), walk, part.packs.window(), math);
-    rim.load(row, part, math);
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Params& params) {
+    tile.load(row.template from<V>(part.packs.begin), positions, part.packs.window(), params);
+    edge.load(row, part, params);
   }
 
   /// Asks for what `load` of that row will load.
   template <class Row>
   KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
-    const auto stretch  = row.template from<V>(part.packs.begin);
-    const Window window = part.packs.window();
-    if constexpr (has_bulk_prefetch && decltype(stretch)::always_whole) {
+    const auto columns_from  = row.template from<V>(part.packs.begin);
+    const TileBounds window = part.packs.window();
+    if constexpr (has_bulk_prefetch && decltype(columns_from)::always_whole) {
       const int bytes = window.end * static_cast<int>(sizeof(typename Row::value_type));
-      if (walk.first == 0 && bytes > 0) prefetch_bytes(stretch.base, bytes);
+      if (positions.first == 0 && bytes > 0) prefetch_bytes(columns_from.base, bytes);
     } else {
-      for (int k = 0; k < K; ++k) stretch.template prefetch_pack<V>(walk.place(k), window);
+      for (int k = 0; k < K; ++k) columns_from.template prefetch_pack<V>(positions.place(k), window);
     }
   }
 };

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-// With this storage row_in_team and split_row are the kernels of the cross entropies: a storage of softmax or of
+// With this placement row_in_team and split_row are the kernels of the cross entropies: a placement of softmax or of
 // log-sum-exp, Held, whose threads know the row's label. The label's logit is read by itself, ahead of all writes, and
 // the thread that has its element writes, in the end, the loss, the log-sum-exp and the label's part of the gradient:
 // what is done for all elements needs to compare no column with the label. A row without a class in its label, or whose
@@ -24,15 +24,15 @@ struct RowFactors {
   A dloss   = 1;
   A inverse = 1;  ///< of a mean's divisor
 
-  template <bool has_dloss, class Row, class Math>
-  KOKKOS_INLINE_FUNCTION void load(const Row& row, const Math& math, const Label& label) {
-    weight = math.weights(label.number);
+  template <bool has_dloss, class Row, class Params>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, const Params& params, const Label& label) {
+    weight = params.weights(label.number);
     if constexpr (has_dloss) dloss = row.rows.dloss.load(row.number);
-    if (math.inverse_divisor != nullptr) inverse = *math.inverse_divisor;
+    if (params.inverse_divisor != nullptr) inverse = *params.inverse_divisor;
   }
-  template <class Math>
-  KOKKOS_INLINE_FUNCTION A upstream(const Math& math) const {
-    return dloss * math.upstream * inverse;
+  template <class Params>
+  KOKKOS_INLINE_FUNCTION A upstream(const Params& params) const {
+    return dloss * params.upstream * inverse;
   }
 };
 
@@ -53,7 +53,7 @@ struct alignas(16) LabelFacts : LabelNote<A> {
 };
 
 template <RowOperator op, class Held, class Source, class A, int V>
-struct LabelledStorage : Held {
+struct LabelledPlacement : Held {
   static constexpr bool extended          = Source::is_extended;
   static constexpr bool writes_gradient   = op != RowOperator::cross_entropy;
   static constexpr bool writes_loss       = op != RowOperator::cross_entropy_backward;
@@ -66,53 +66,53 @@ struct LabelledStorage : Held {
   RowFactors<A> factors;
   const LabelFacts<A>* facts = nullptr;  ///< where a warp of the team has found out, and told it
 
-  using Held::Held, Held::walk;
+  using Held::Held, Held::positions;
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes) {
     if constexpr (!writes_loss) {
       return {row.rows.lse.load(row.number), A(0)};
     } else if constexpr (extended) {
-      LinearSum<typename Math::State, A> linear{math.column_weights(), math.spread != A(0)};
-      auto state   = Held::reduce(row, part, math, lanes, linear);
+      LinearSum<typename Params::State, A> linear{params.column_weights(), params.spread != A(0)};
+      auto state   = Held::reduce(row, part, params, lanes, linear);
       state.linear = linear.sum;
       return state;
     } else {
-      return Held::reduce(row, part, math, lanes);
+      return Held::reduce(row, part, params, lanes);
     }
   }
 
   /// What `write` needs of the row besides its elements, asked for while the row's threads wait for each other.
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION void prepare_write(const Row& row, const RowPart& part, const Math& math) {
-    const Label label = math.label_of(row.label);
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION void prepare_write(const Row& row, const RowPart& part, const Params& params) {
+    const Label label = params.label_of(row.label);
     has_label         = has_column(part, label.column);
     is_class          = label.is_class;
     is_ignored        = label.is_ignored;
-    if (has_label) label_logit = logit_of(math, static_cast<A>(row.load_one(label.column)));
-    factors.template load<!writes_loss>(row, math, label);
+    if (has_label) label_logit = logit_of(params, static_cast<A>(row.load_one(label.column)));
+    factors.template load<!writes_loss>(row, params, label);
     if (has_label && keeps_note()) *warp_note() = {row.label, factors};
   }
 
   using Facts = LabelFacts<A>;
-  /// Floats with rims have no register for where the facts are: f32 4096 x 50257 takes 455 us, with them 457 (bf16 4096
+  /// Floats with edges have no register for where the facts are: f32 4096 x 50257 takes 455 us, with them 457 (bf16 4096
   /// x 128256: 590 us, with them 571; f32 2048 x 128256: 564 and 558).
-  static constexpr bool tells_facts = sizeof(typename Source::value_type) == 2 || Source::form != RowForm::shifted;
+  static constexpr bool tells_facts = sizeof(typename Source::value_type) == 2 || Source::form != RowForm::misaligned;
 
   /// The same for a team that has a part of the row, by the threads of one warp, one of which `writes` it: the others
-  /// learn of it behind a barrier. The team may have the row's rims, too.
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION static void find_facts(const Row& row, const Span& all_packs, const Span& packs, bool has_rims,
-                                                const Math& math, bool writes, Facts& facts) {
-    const Label label  = math.label_of(row.label);
-    const bool is_ours = packs.has(label.column) || (has_rims && !all_packs.has(label.column));
+  /// learn of it behind a barrier. The team may have the row's edges, too.
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION static void find_facts(const Row& row, const ColumnRange& all_packs, const ColumnRange& packs, bool has_edges,
+                                                const Params& params, bool writes, Facts& facts) {
+    const Label label  = params.label_of(row.label);
+    const bool is_ours = packs.has(label.column) || (has_edges && !all_packs.has(label.column));
     Facts found{};
     found.label      = row.label;
     found.column     = is_ours ? label.column : -1;
     found.is_class   = label.is_class;
     found.is_ignored = label.is_ignored;
-    found.factors.template load<false>(row, math, label);
-    if (is_ours) found.label_logit = logit_of(math, static_cast<A>(row.load_one(label.column)));
+    found.factors.template load<false>(row, params, label);
+    if (is_ours) found.label_logit = logit_of(params, static_cast<A>(row.load_one(label.column)));
     if (writes) facts = found;
   }
 
@@ -124,26 +124,26 @@ struct LabelledStorage : Held {
     factors    = found.factors;
   }
 
-  template <class Row, class SinkRow, class Math, class Totals>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+  template <class Row, class OutputRow, class Params, class Totals>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                     const Totals& totals) {
     if constexpr (writes_gradient) {
       if (is_class) {
-        write_row(row, sink, part, math, logit_gradient(math, totals, factors));
+        write_row(row, output, part, params, logit_gradient(params, totals, factors));
       } else {
         const A constant = is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
-        Held::write_columns(row, sink, part, math, [&](A, std::int64_t) { return constant; });
+        Held::write_columns(row, output, part, params, [&](A, std::int64_t) { return constant; });
       }
     }
     if (has_label) {
-      const LabelNote<A> note = noted(row, math);
+      const LabelNote<A> note = noted(row, params);
       // Ahead of the label: nvcc spills 8 bytes of 8 packs of floats so, 24 in the other order.
       if (facts != nullptr) label_logit = facts->label_logit;
-      const Label label = math.label_of(note.label);
+      const Label label = params.label_of(note.label);
       if constexpr (writes_gradient) {
-        if (label.is_here) store_label(sink, math, totals.total, note.factors, label.column);
+        if (label.is_here) store_label(output, params, totals.total, note.factors, label.column);
       }
-      if constexpr (writes_loss) store_loss(row, sink, math, totals.total, note.factors.weight, label);
+      if constexpr (writes_loss) store_loss(row, output, params, totals.total, note.factors.weight, label);
     }
   }
 
@@ -152,79 +152,79 @@ struct LabelledStorage : Held {
   /// others' are read again, and so are floats' (bf16 8192 x 32000: 0.95 of copy, read again 0.93; f32 4096 x 50257:
   /// 0.71 and 0.73).
   KOKKOS_INLINE_FUNCTION bool keeps_note() const {
-    return native_lanes() > 1 && sizeof(typename Source::value_type) == 2 && walk.step >= native_lanes() * V;
+    return warp_width() > 1 && sizeof(typename Source::value_type) == 2 && positions.step >= warp_width() * V;
   }
 
   KOKKOS_INLINE_FUNCTION static LabelNote<A>* warp_note() { return warp_shared<LabelNote<A>, max_threads_per_team>(); }
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION LabelNote<A> noted(const Row& row, const Math& math) const {
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION LabelNote<A> noted(const Row& row, const Params& params) const {
     if (facts != nullptr) return *facts;
     if (keeps_note()) return *warp_note();
     LabelNote<A> note{row.rows.labels(row.number), {}};
-    note.factors.template load<!writes_loss>(row, math, math.label_of(note.label));
+    note.factors.template load<!writes_loss>(row, params, params.label_of(note.label));
     return note;
   }
 
   /// Whether this thread has that column's element.
   KOKKOS_INLINE_FUNCTION bool has_column(const RowPart& part, std::int64_t column) const {
     const std::int64_t place = column - part.packs.begin;
-    if (place >= 0 && column < part.packs.end) return walk.template has<V>(place);
-    return part.has_rim && part.rim == column;
+    if (place >= 0 && column < part.packs.end) return positions.template has<V>(place);
+    return part.has_edge && part.edge == column;
   }
 
   /// The label's element, over what the row's factor left there; from the logit, and so relative to the total alone.
-  template <class SinkRow, class Math>
-  KOKKOS_INLINE_FUNCTION void store_label(const SinkRow& sink, const Math& math, const typename Math::State& total,
+  template <class OutputRow, class Params>
+  KOKKOS_INLINE_FUNCTION void store_label(const OutputRow& output, const Params& params, const typename Params::State& total,
                                           const RowFactors<A>& of_row, std::int64_t column) const {
-    using T        = typename SinkRow::value_type;
-    const A target = of_row.upstream(math) * math.kept * of_row.weight;
-    const typename Finish<op>::template Row<Math, A> of_total(math, total);
-    const A value = logit_gradient(math, of_total, of_row).of_logit(math, label_logit, of_row.weight, target);
-    sink.store_one(static_cast<T>(value), column);
+    using T        = typename OutputRow::value_type;
+    const A target = of_row.upstream(params) * params.kept * of_row.weight;
+    const typename Epilogue<op>::template Row<Params, A> of_total(params, total);
+    const A value = logit_gradient(params, of_total, of_row).of_logit(params, label_logit, of_row.weight, target);
+    output.store_one(static_cast<T>(value), column);
   }
 
-  template <class Row, class SinkRow, class Math>
-  KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const SinkRow& sink, const Math& math,
-                                         const typename Math::State& total, A weight, const Label& label) const {
-    if constexpr (requires { sink.sink.store_state(math, total, label_logit, label, row.number); }) {
-      sink.sink.store_state(math, total, label_logit, label, row.number);
+  template <class Row, class OutputRow, class Params>
+  KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const OutputRow& output, const Params& params,
+                                         const typename Params::State& total, A weight, const Label& label) const {
+    if constexpr (requires { output.output.store_state(params, total, label_logit, label, row.number); }) {
+      output.output.store_state(params, total, label_logit, label, row.number);
     } else {
-      const A lse = Finish<RowOperator::logsumexp>::value(math, total);
-      sink.sink.lse.store(lse, row.number);
+      const A lse = Epilogue<RowOperator::logsumexp>::value(params, total);
+      output.output.lse.store(lse, row.number);
       A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
-      if (label.is_class) value = row_loss(math, total, label_logit, weight, lse);
-      sink.sink.loss.store(value, row.number);
+      if (label.is_class) value = row_loss(params, total, label_logit, weight, lse);
+      output.output.loss.store(value, row.number);
     }
   }
 
   /// All elements of the row, as if it had no label.
-  template <class Row, class SinkRow, class Math>
-  KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
-                                        const LogitGradient<Math, A>& gradient) {
+  template <class Row, class OutputRow, class Params>
+  KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
+                                        const LogitGradient<Params, A>& gradient) {
     if constexpr (extended) {
-      const auto weights = math.column_weights();
-      Held::write_columns(row, sink, part, math, [&](A z, std::int64_t column) {
+      const auto weights = params.column_weights();
+      Held::write_columns(row, output, part, params, [&](A z, std::int64_t column) {
         // The last pack may stick out of the row, but no weight does.
-        const bool has_weight = gradient.spread != A(0) && column < math.shard.columns;
-        return gradient.of_logit(math, z, has_weight ? weights(column) : A(0));
+        const bool has_weight = gradient.spread != A(0) && column < params.shard.columns;
+        return gradient.of_logit(params, z, has_weight ? weights(column) : A(0));
       });
     } else {
-      Held::write(row, sink, part, math, gradient);
+      Held::write(row, output, part, params, gradient);
     }
   }
 
-  template <class Math, class Totals>
-  KOKKOS_INLINE_FUNCTION static LogitGradient<Math, A> logit_gradient(const Math& math, const Totals& totals,
+  template <class Params, class Totals>
+  KOKKOS_INLINE_FUNCTION static LogitGradient<Params, A> logit_gradient(const Params& params, const Totals& totals,
                                                                       const RowFactors<A>& of_row) {
-    const A upstream = of_row.upstream(math);
+    const A upstream = of_row.upstream(params);
     if constexpr (writes_loss) {
-      const A lse = math.z_loss != A(0) ? Finish<RowOperator::logsumexp>::value(math, totals.total) : A(0);
-      return {math, totals.own_reference, totals.total, upstream * math.factor(of_row.weight, lse),
-              upstream * math.spread};
+      const A lse = params.z_loss != A(0) ? Epilogue<RowOperator::logsumexp>::value(params, totals.total) : A(0);
+      return {params, totals.own_reference, totals.total, upstream * params.factor(of_row.weight, lse),
+              upstream * params.spread};
     } else {
       const A lse = totals.total.lse;
-      return {math, lse, upstream * math.factor(of_row.weight, lse), upstream * math.spread};
+      return {params, lse, upstream * params.factor(of_row.weight, lse), upstream * params.spread};
     }
   }
 };

@@ -22,38 +22,38 @@ namespace KokkosNN::Impl {
 /// A row that is nowhere but in memory: read once for (max, sum), again to write; where `holds`, but for the tile that
 /// was read last.
 template <RowOperator op, class A, int V, int K, bool holds = false>
-struct OnlineStorage {
+struct OnlinePlacement {
   static constexpr bool has_own_reference = false;
 
-  PackWalk walk;
+  PackPositions positions;
   LastTile<A, V, K, holds> last;
 
-  KOKKOS_INLINE_FUNCTION OnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION OnlinePlacement(A*, const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math, class Observer = const NoObserver>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
+  template <class Row, class Params, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes,
                                                      Observer& observer = NoObserver{}) {
-    const auto mine   = reduce_tiles<sum_for<op>>(row, part, walk, math, observer, last);
+    const auto mine   = reduce_tiles<sum_for<op>>(row, part, positions, params, observer, last);
     const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
-    return {reference, rescaled(math, mine.sum, mine.reference, reference)};
+    return {reference, rescaled(params, mine.sum, mine.reference, reference)};
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    if constexpr (requires { finish.from_differences(); }) {
-      const auto exp = finish.from_differences();
-      rewrite_columns(row, sink, part, walk, math, last, finish.reference.base,
-                      [&](A d, std::int64_t) { return exp(math.exp, d); });
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    if constexpr (requires { epilogue.from_differences(); }) {
+      const auto exp = epilogue.from_differences();
+      rewrite_columns(row, output, part, positions, params, last, epilogue.reference.base,
+                      [&](A d, std::int64_t) { return exp(params.exp, d); });
     } else {
-      write_columns(row, sink, part, math, [&](A x, std::int64_t) { return finish.from_input(math, x); });
+      write_columns(row, output, part, params, [&](A x, std::int64_t) { return epilogue.from_input(params, x); });
     }
   }
 
-  template <class Row, class SinkRow, class Math, class F>
-  KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
+  template <class Row, class OutputRow, class Params, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                             const F& value) const {
-    rewrite_columns(row, sink, part, walk, math, last, A(0), value);
+    rewrite_columns(row, output, part, positions, params, last, A(0), value);
   }
 
   template <class Row>

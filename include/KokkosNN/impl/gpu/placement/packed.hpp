@@ -16,72 +16,72 @@ namespace KokkosNN::Impl {
 
 /// For types narrower than the accumulator: packs stay as they were loaded, which takes half of the registers or less,
 /// and the exponentials are computed once more to write. Not for an operator that makes other logits of them.
-template <RowOperator op, class T, class A, int V, int K, bool has_rims>
-struct PackedStorage : HeldRow<PackedTile<T, V, K>, A, V, K, has_rims> {
+template <RowOperator op, class T, class A, int V, int K, bool has_edges>
+struct PackedPlacement : HeldRow<PackedTile<T, V, K>, A, V, K, has_edges> {
   static constexpr bool has_own_reference = false;
 
-  using Held = HeldRow<PackedTile<T, V, K>, A, V, K, has_rims>;
-  using Held::load, Held::rim, Held::tile, Held::walk;
+  using Held = HeldRow<PackedTile<T, V, K>, A, V, K, has_edges>;
+  using Held::load, Held::edge, Held::tile, Held::positions;
 
-  KOKKOS_INLINE_FUNCTION PackedStorage(A*, const RowGroup& group) : Held(group) {}
+  KOKKOS_INLINE_FUNCTION PackedPlacement(A*, const RowGroup& group) : Held(group) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes) {
-    load(row, part, math);
-    const auto of_warp  = math.exp.refer(reduce_lanes(rim.larger(tile.template max<A>()), 1, lanes, MaxJoin{}));
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes) {
+    load(row, part, params);
+    const auto of_warp  = params.exp.refer(reduce_lanes(edge.larger(tile.template max<A>()), 1, lanes, MaxJoin{}));
     const auto& at_warp = of_warp.at;
-    PackSums<Math, V> sums;
+    PackSums<Params, V> sums;
     if (at_warp.base == A(0)) {  // nearly always, and saves a subtraction
-      tile.template for_packs<1, A>([&](Pack<A, V>& pack) { add_exponentials<true>(math, pack, at_warp, sums); });
+      tile.template for_packs<1, A>([&](Pack<A, V>& pack) { add_exponentials<true>(params, pack, at_warp, sums); });
     } else {
       const A base = opaque(at_warp.base);  // keeps nvcc from unpacking all packs ahead of both branches
       tile.template for_packs<1, A>([&](Pack<A, V>& pack) {
-        is_infinite<sum_for<op>, Math>(at_warp) ? make_zeros_of_numbers(pack) : subtract(pack, base);
-        add_exponentials<true>(math, pack, at_warp, sums);
+        is_infinite<sum_for<op>, Params>(at_warp) ? make_zeros_of_numbers(pack) : subtract(pack, base);
+        add_exponentials<true>(params, pack, at_warp, sums);
       });
     }
-    rim.template add_exponential<false, sum_for<op>>(math, at_warp, sums);
+    edge.template add_exponential<false, sum_for<op>>(params, at_warp, sums);
     return {of_warp.R, sums.all_lanes()};
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    write_from_input(sink, part, math, finish);
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    write_from_input(output, part, params, epilogue);
   }
 
-  template <class Row, class SinkRow, class Math, class F>
-  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const SinkRow& sink, const RowPart& part, const Math&,
+  template <class Row, class OutputRow, class Params, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const OutputRow& output, const RowPart& part, const Params&,
                                             const F& value) const {
-    using Y = typename SinkRow::value_type;
-    store_tile<V, K>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), [&](int k) {
+    using Y = typename OutputRow::value_type;
+    store_tile<V, K>(output.template from<V>(part.packs.begin), positions, part.packs.window(), [&](int k) {
       Pack<A, V> pack;
       tile.template unpack<2>(pack, k);
       Pack<Y, V> result;
-      for (int v = 0; v < V; ++v) result[v] = static_cast<Y>(value(pack[v], part.packs.begin + walk.place(k) + v));
+      for (int v = 0; v < V; ++v) result[v] = static_cast<Y>(value(pack[v], part.packs.begin + positions.place(k) + v));
       return result;
     });
-    rim.store(sink, part, [&](A x) { return value(x, part.rim); });
+    edge.store(output, part, [&](A x) { return value(x, part.edge); });
   }
 
-  template <class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write_from_input(const SinkRow& sink, const RowPart& part, const Math& math,
-                                               const FinishRow& finish) const {
-    const auto value = [&](A x) { return finish.from_input(math, x); };
-    rim.store(sink, part, value);
-    if constexpr (Finish<op>::keeps_exponentials) {
-      if (finish.reference.base == A(0)) {  // as above
-        store(sink, part, [&](A x) { return finish(math, math.exp.of_difference(x, finish.reference)); });
+  template <class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write_from_input(const OutputRow& output, const RowPart& part, const Params& params,
+                                               const RowEpilogue& epilogue) const {
+    const auto value = [&](A x) { return epilogue.from_input(params, x); };
+    edge.store(output, part, value);
+    if constexpr (Epilogue<op>::keeps_exponentials) {
+      if (epilogue.reference.base == A(0)) {  // as above
+        store(output, part, [&](A x) { return epilogue(params, params.exp.of_difference(x, epilogue.reference)); });
         return;
       }
     }
-    store(sink, part, value);
+    store(output, part, value);
   }
 
  private:
-  template <class SinkRow, class F>
-  KOKKOS_INLINE_FUNCTION void store(const SinkRow& sink, const RowPart& part, const F& value) const {
-    tile.template store<2, A>(sink.template from<V>(part.packs.begin), walk, part.packs.window(), value);
+  template <class OutputRow, class F>
+  KOKKOS_INLINE_FUNCTION void store(const OutputRow& output, const RowPart& part, const F& value) const {
+    tile.template store<2, A>(output.template from<V>(part.packs.begin), positions, part.packs.window(), value);
   }
 };
 

@@ -13,36 +13,36 @@
 
 #include <cstdint>
 
-// The storages with which row_in_team and split_row are the gradients' kernels; see row_in_team.hpp for what a storage
+// The placements with which row_in_team and split_row are the gradients' kernels; see row_in_team.hpp for what a placement
 // does.
 
 namespace KokkosNN::Impl {
 
 /// Rows of y and dy, or parts of them, in the registers of their group: K packs of each a thread, and its elements of
-/// the rims.
-template <class Y, class D, class A, int V, int K, bool has_rims = false>
-struct PairRegisterStorage {
+/// the edges.
+template <class Y, class D, class A, int V, int K, bool has_edges = false>
+struct PairRegisterPlacement {
   static constexpr bool has_own_reference = false;
 
   PairTile<Y, D, V, K> tile;
-  RimPair<Y, D, has_rims> rim;
-  PackWalk walk;
+  EdgePair<Y, D, has_edges> edge;
+  PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION PairRegisterStorage(A*, const RowGroup& group)
-      : walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION PairRegisterPlacement(A*, const RowGroup& group)
+      : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) {
-    tile.load(row, part.packs.begin, walk, part.packs.window());
-    rim.load(row, part);
-    return {rim.template added_to<Math>(tile.template sum<Math>())};
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params&, int) {
+    tile.load(row, part.packs.begin, positions, part.packs.window());
+    edge.load(row, part);
+    return {edge.template added_to<Params>(tile.template sum<Params>())};
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    tile.store(row, sink, part.packs.begin, walk, part.packs.window(), math, finish);
-    rim.store(sink, part, math, finish);
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    tile.store(row, output, part.packs.begin, positions, part.packs.window(), params, epilogue);
+    edge.store(output, part, params, epilogue);
   }
 
   /// Asks for what `reduce` of that row will load.
@@ -51,72 +51,72 @@ struct PairRegisterStorage {
     const auto y  = row.y.template from<V>(part.packs.begin);
     const auto dy = row.dy.template from<V>(part.packs.begin);
     for (int k = 0; k < K; ++k) {
-      y.template prefetch_pack<V>(walk.place(k), part.packs.window());
-      dy.template prefetch_pack<V>(walk.place(k), part.packs.window());
+      y.template prefetch_pack<V>(positions.place(k), part.packs.window());
+      dy.template prefetch_pack<V>(positions.place(k), part.packs.window());
     }
   }
 };
 
 /// Rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier is needed
 /// between the passes.
-template <class Y, class D, class A, int V, int K, bool has_rims = false>
-struct PairScratchStorage {
+template <class Y, class D, class A, int V, int K, bool has_edges = false>
+struct PairScratchPlacement {
   static constexpr bool has_own_reference = false;
 
   char* scratch;
-  RimPair<Y, D, has_rims> rim;
-  PackWalk walk;
+  EdgePair<Y, D, has_edges> edge;
+  PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION PairScratchStorage(A* begin, const RowGroup& group)
-      : scratch(reinterpret_cast<char*>(begin)), walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION PairScratchPlacement(A* begin, const RowGroup& group)
+      : scratch(reinterpret_cast<char*>(begin)), positions(PackPositions::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math&, int) {
-    const Span& span = part.packs;
-    rim.load(row, part);
-    RunningTerms<Math> sum = rim.template added_to<Math>(RunningTerms<Math>{});
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params&, int) {
+    const ColumnRange& span = part.packs;
+    edge.load(row, part);
+    RunningTerms<Params> sum = edge.template added_to<Params>(RunningTerms<Params>{});
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       PairTile<Y, D, V, K> tile;
-      tile.load(row, span.start(t, tile_size()), walk, span.window(t, tile_size()));
-      sum = sum + RunningTerms<Math>(tile.template sum<Math>());
+      tile.load(row, span.start(t, tile_size()), positions, span.window(t, tile_size()));
+      sum = sum + RunningTerms<Params>(tile.template sum<Params>());
       for_own_packs(t, span, [&](HeldPack<Y, V>& y, HeldPack<D, V>& dy, int k) {
         y  = tile.y.pack[k];
         dy = tile.dy.pack[k];
       });
     }
-    return {static_cast<typename Math::wide_sum>(sum)};
+    return {static_cast<typename Params::wide_sum>(sum)};
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    const Span& span = part.packs;
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    const ColumnRange& span = part.packs;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       PairTile<Y, D, V, K> tile;
       for_own_packs(t, span, [&](const HeldPack<Y, V>& y, const HeldPack<D, V>& dy, int k) {
         tile.y.pack[k]  = y;
         tile.dy.pack[k] = dy;
       });
-      tile.store(row, sink, span.start(t, tile_size()), walk, span.window(t, tile_size()), math, finish);
+      tile.store(row, output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params, epilogue);
     }
-    rim.store(sink, part, math, finish);
+    edge.store(output, part, params, epilogue);
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION int tile_size() const { return K * walk.step; }
+  KOKKOS_INLINE_FUNCTION int tile_size() const { return K * positions.step; }
 
   /// f(pack of y, pack of dy, their number in the tile) for this thread's packs of the t-th tile.
   template <class F>
-  KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const Span& span, const F& f) const {
+  KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const ColumnRange& span, const F& f) const {
     const int elements  = static_cast<int>(span.end - span.begin);
     const int packs     = (elements + V - 1) / V;
     auto* const y_packs = reinterpret_cast<HeldPack<Y, V>*>(scratch);
     // 16-byte boundaries; the planner counts with them.
     auto* const dy_packs = reinterpret_cast<HeldPack<D, V>*>(scratch + (packs * sizeof(Pack<Y, V>) + 15) / 16 * 16);
-    const int first      = static_cast<int>(t) * tile_size() + walk.first;
+    const int first      = static_cast<int>(t) * tile_size() + positions.first;
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      const int place = first + k * walk.step;
+      const int place = first + k * positions.step;
       if (place < elements) f(y_packs[place / V], dy_packs[place / V], k);
     }
   }
@@ -124,28 +124,28 @@ struct PairScratchStorage {
 
 /// Rows that are nowhere but in memory: read once for the sum, again to write.
 template <class Y, class D, class A, int V, int K>
-struct PairOnlineStorage {
+struct PairOnlinePlacement {
   static constexpr bool has_own_reference = false;
 
-  PackWalk walk;
+  PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION PairOnlineStorage(A*, const RowGroup& group) : walk(PackWalk::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION PairOnlinePlacement(A*, const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
-  template <class Row, class Math>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int) const {
-    return sum_tiles<Y, D, V, K>(row, part, walk, math);
+  template <class Row, class Params>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int) const {
+    return sum_tiles<Y, D, V, K>(row, part, positions, params);
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row& row, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) const {
-    RimPair<Y, D, Row::has_rims> rim;
-    rim.load(row, part);
-    rim.store(sink, part, math, finish);
-    for_tiles_again(part.packs, K * walk.step, [&](std::int64_t start, const Window& window) {
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    EdgePair<Y, D, Row::has_edges> edge;
+    edge.load(row, part);
+    edge.store(output, part, params, epilogue);
+    for_tiles_again(part.packs, K * positions.step, [&](std::int64_t start, const TileBounds& window) {
       PairTile<Y, D, V, K> tile;
-      tile.load(row, start, walk, window);
-      tile.store(row, sink, start, walk, window, math, finish);
+      tile.load(row, start, positions, window);
+      tile.store(row, output, start, positions, window, params, epilogue);
     });
   }
 

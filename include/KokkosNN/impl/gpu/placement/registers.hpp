@@ -14,61 +14,61 @@
 namespace KokkosNN::Impl {
 
 /// In the accumulator type.
-template <RowOperator op, class A, int V, int K, bool has_rims>
-struct RegisterStorage : HeldRow<Tile<A, V, K>, A, V, K, has_rims> {
+template <RowOperator op, class A, int V, int K, bool has_edges>
+struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges> {
   static constexpr bool has_own_reference = true;
   static constexpr bool sums_warps        = true;
 
-  using Held = HeldRow<Tile<A, V, K>, A, V, K, has_rims>;
-  using Held::load, Held::rim, Held::tile, Held::walk;
+  using Held = HeldRow<Tile<A, V, K>, A, V, K, has_edges>;
+  using Held::load, Held::edge, Held::tile, Held::positions;
 
-  KOKKOS_INLINE_FUNCTION RegisterStorage(A*, const RowGroup& group) : Held(group) {}
+  KOKKOS_INLINE_FUNCTION RegisterPlacement(A*, const RowGroup& group) : Held(group) {}
 
-  template <class Row, class Math, class Observer = const NoObserver>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math, int lanes,
+  template <class Row, class Params, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes,
                                                      Observer& observer = NoObserver{}) {
-    return reduce(row, part, math, JoinOfLanes{lanes}, observer);
+    return reduce(row, part, params, JoinOfLanes{lanes}, observer);
   }
 
   /// `join` is how the threads of the row, or of a warp of it, agree on a maximum and a sum.
-  template <class Row, class Math, class Join, class Observer = const NoObserver>
-  KOKKOS_INLINE_FUNCTION typename Math::State reduce(const Row& row, const RowPart& part, const Math& math,
+  template <class Row, class Params, class Join, class Observer = const NoObserver>
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
                                                      const Join& join, Observer& observer = NoObserver{}) {
-    constexpr bool keep = Finish<op>::keeps_exponentials;
-    load(row, part, math);
-    show_tile<V, K>(tile, part.packs.begin, walk, part.packs.window(), observer);
-    rim.show(part, observer);
-    const auto used   = packs_in_use<V, Row>(walk, part.packs.window(), join.lanes);
-    const auto joined = math.exp.refer(join.max(rim.larger(tile.max(used))));
-    PackSums<Math, V> sums;
-    tile.template add_exponentials<leaves_if<keep>, sum_for<op>>(math, joined.at, sums, used);
-    rim.template add_exponential<keep, sum_for<op>>(math, joined.at, sums);
-    constexpr int terms = K * V + 1;  // with the rim
+    constexpr bool keep = Epilogue<op>::keeps_exponentials;
+    load(row, part, params);
+    show_tile<V, K>(tile, part.packs.begin, positions, part.packs.window(), observer);
+    edge.show(part, observer);
+    const auto used   = packs_in_use<V, Row>(positions, part.packs.window(), join.lanes);
+    const auto joined = params.exp.refer(join.max(edge.larger(tile.max(used))));
+    PackSums<Params, V> sums;
+    tile.template add_exponentials<leaves_if<keep>, sum_for<op>>(params, joined.at, sums, used);
+    edge.template add_exponential<keep, sum_for<op>>(params, joined.at, sums);
+    constexpr int terms = K * V + 1;  // with the edge
     return {joined.R, join.template sum<terms>(sums)};
   }
 
-  template <class Row, class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write(const Row&, const SinkRow& sink, const RowPart& part, const Math& math,
-                                    const FinishRow& finish) {
-    tile.store_kept(sink.template from<V>(part.packs.begin), walk, part.packs.window(), math, finish);
-    rim.store(sink, part, [&](A kept) { return finish(math, kept); });
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write(const Row&, const OutputRow& output, const RowPart& part, const Params& params,
+                                    const RowEpilogue& epilogue) {
+    tile.store_kept(output.template from<V>(part.packs.begin), positions, part.packs.window(), params, epilogue);
+    edge.store(output, part, [&](A kept) { return epilogue(params, kept); });
   }
 
-  template <class Row, class SinkRow, class Math, class F>
-  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const SinkRow& sink, const RowPart& part, const Math&,
+  template <class Row, class OutputRow, class Params, class F>
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row&, const OutputRow& output, const RowPart& part, const Params&,
                                             const F& value) const {
-    const auto stretch = sink.template from<V>(part.packs.begin);
-    tile.store_columns(stretch, part.packs.begin, walk, part.packs.window(), value);
-    rim.store(sink, part, [&](A x) { return value(x, part.rim); });
+    const auto columns_from = output.template from<V>(part.packs.begin);
+    tile.store_columns(columns_from, part.packs.begin, positions, part.packs.window(), value);
+    edge.store(output, part, [&](A x) { return value(x, part.edge); });
   }
 
   /// What was loaded, but not reduced.
-  template <class SinkRow, class Math, class FinishRow>
-  KOKKOS_INLINE_FUNCTION void write_from_input(const SinkRow& sink, const RowPart& part, const Math& math,
-                                               const FinishRow& finish) const {
-    const auto value = [&](A x) { return finish.from_input(math, x); };
-    tile.store(sink.template from<V>(part.packs.begin), walk, part.packs.window(), value);
-    rim.store(sink, part, value);
+  template <class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void write_from_input(const OutputRow& output, const RowPart& part, const Params& params,
+                                               const RowEpilogue& epilogue) const {
+    const auto value = [&](A x) { return epilogue.from_input(params, x); };
+    tile.store(output.template from<V>(part.packs.begin), positions, part.packs.window(), value);
+    edge.store(output, part, value);
   }
 };
 
