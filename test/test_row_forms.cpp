@@ -3,7 +3,7 @@
 
 #include <KokkosNN/KokkosNN.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 
 #include <gtest/gtest.h>
 

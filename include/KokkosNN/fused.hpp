@@ -3,7 +3,7 @@
 #define KOKKOSNN_FUSED_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/view_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 

@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>

@@ -4,7 +4,7 @@
 
 #include <KokkosNN/impl/call/cross_entropy_launch.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/mpi/states.hpp>
 #include <KokkosNN/options.hpp>

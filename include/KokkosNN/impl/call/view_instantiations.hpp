@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef KOKKOSNN_IMPL_CALL_INSTANTIATIONS_HPP
-#define KOKKOSNN_IMPL_CALL_INSTANTIATIONS_HPP
+#ifndef KOKKOSNN_IMPL_CALL_VIEW_INSTANTIATIONS_HPP
+#define KOKKOSNN_IMPL_CALL_VIEW_INSTANTIATIONS_HPP
 
 #include <KokkosNN/export.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/view_call.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -28,4 +28,4 @@ KOKKOSNN_IMPL_VIEW_CALLS(extern template struct KOKKOSNN_EXPORT, float, bhalf_t)
 
 }  // namespace KokkosNN::Impl
 
-#endif  // KOKKOSNN_IMPL_CALL_INSTANTIATIONS_HPP
+#endif  // KOKKOSNN_IMPL_CALL_VIEW_INSTANTIATIONS_HPP

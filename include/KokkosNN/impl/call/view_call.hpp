@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
+#define KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
+
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/gpu/inner_lanes.hpp>
+#include <KokkosNN/impl/host/inner.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// The calls on Views of softmax, log_softmax and logsumexp, as the library compiles them.
+
+namespace KokkosNN::Impl {
+
+/// One call on rows that lie side by side.
+template <class ExecutionSpace, RowOperator op, class Params, class Source, class Output, int y_bytes>
+struct InnerCall {
+  using A                                    = typename Params::accumulator;
+  static constexpr Backend backend           = backend_of<ExecutionSpace>();
+  static constexpr int x_bytes               = sizeof(typename Source::value_type);
+  static constexpr bool runs_on_host_vectors = backend == Backend::host && simd_width<A> != 1;
+
+  static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
+  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A), false};
+
+  const ExecutionSpace& exec;
+  const RowPlan& plan;
+  const RowLayout& layout;
+  Params params;
+  Source source;
+  Output output;
+
+  void run() const {
+    require_kernel(plan, types);
+    if constexpr (runs_on_host_vectors) {
+      launch<max_threads_per_team>(
+          exec, plan,
+          HostInner<op, Params, Source, Output>{source, output, params,
+                                            inner_shape(plan, layout.rows, layout.inner(), layout.cols)});
+    } else {
+      run_on_lanes();
+    }
+  }
+
+ private:
+  template <bool keeps>
+  static constexpr int pack = inner_pack_size(backend, x_bytes, y_bytes, sizeof(A), keeps);
+  template <bool keeps>
+  static constexpr int packs = inner_packs(backend, pack<keeps>, x_bytes, sizeof(A), keeps);
+
+  void run_on_lanes() const {
+    constexpr int fewer = packs<true> / 2;
+    if (keeps_by(packs<true>)) return run_with<true, packs<true>>();
+    if constexpr (has_fewer_inner_packs(backend, x_bytes, pack<true>)) {
+      if (keeps_by(fewer)) return run_with<true, fewer>();
+    }
+    run_with<false, packs<false>>();
+  }
+
+  /// Whether a thread has k packs, and a team all columns in them.
+  bool keeps_by(int k) const {
+    return plan.packs_per_thread == k && plan.team_size / plan.threads_per_row * std::int64_t(k) >= layout.cols;
+  }
+
+  template <bool keeps, int K>
+  void run_with() const {
+    constexpr int V          = pack<keeps>;
+    constexpr bool is_packed = keeps_packed_inner(backend, x_bytes, sizeof(A), V, K, keeps);
+    launch<max_threads_per_team>(exec, plan,
+                                 InnerLanes<op, V, K, keeps, is_packed, Params, Source, Output>{
+                                     source, output, params, layout.rows / layout.inner(), layout.inner(), layout.cols,
+                                     plan.threads_per_row, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+  }
+};
+
+/// One call on Views, erased to pointers and strides so that a kernel is compiled once for a pair of element types.
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+struct ViewCall {
+  static constexpr bool is_lse     = op == RowOperator::logsumexp;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = common_accumulator_t<X, Y>;
+  static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
+  static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
+  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
+
+  /// Not inline, so that a file which finds it in the library compiles no kernel.
+  static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
+                  const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace);
+
+ private:
+  template <RowForm form, class Map>
+  static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Params& params,
+                        const X* in, Y* out) {
+    using Source = MemoryRows<const X, form, Map>;
+    using Output   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
+    const Source source = Source{in, layout.x_col_stride, layout.x_map()}.evicted(plan.eviction);
+    const Output output     = [&] {
+      if constexpr (is_lse) {
+        return Output{out, layout.y_map()};
+      } else {
+        return Output{out, layout.y_col_stride, layout.y_map()};
+      }
+    }();
+    return RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec, plan,        params,       source,
+                                                               output, layout.rows, layout.cols};
+  }
+
+  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Params& params,
+                        const X* in, Y* out) {
+    const int last = layout.n > 0 ? layout.n - 1 : 0;
+    using Source   = InnerRows<const X>;
+    const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map(),
+                        LinePolicy(plan.eviction)};
+    const auto run_with = [&](const auto& output) {
+      using Output = std::remove_cvref_t<decltype(output)>;
+      InnerCall<ExecutionSpace, op, Params, Source, Output, y_bytes>{exec, plan, layout, params, source, output}.run();
+    };
+    if constexpr (is_lse) {
+      run_with(MemoryScalars<Y>{out, layout.y_map()});
+    } else {
+      run_with(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
+    }
+  }
+};
+
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
+                                             const SoftmaxOptions& options, const void* x, void* y,
+                                             WorkspaceView<ExecutionSpace>* own_workspace) {
+  const Params params(options.scale, options.masked_row);
+  const X* in = static_cast<const X*>(x);
+  Y* out      = static_cast<Y*>(y);
+  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, params, in, out);
+  with_form<backend, true>(plan.form, [&](auto form) {
+    with_map<backend, op, X, form()>(layout.n, [&]<class Map>(std::type_identity<Map>) {
+      rows_call<form(), Map>(exec, plan, layout, params, in, out).run(own_workspace);
+    });
+  });
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
