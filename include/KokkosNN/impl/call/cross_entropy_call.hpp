@@ -175,6 +175,7 @@ RowPlan plan_cross_entropy(RowOperator op, const Exec& exec, const CrossEntropyL
   problem.y_col_stride      = layout.col_stride[CrossEntropyLayout::dlogits];
   problem.inner             = 0;  // no lanes over another axis
   problem.form              = layout.form;
+  problem.is_extended       = options.label_smoothing != 0 || options.softcap != 0;
   SoftmaxOptions planned;
   planned.determinism = options.determinism;
   planned.plan        = options.plan;

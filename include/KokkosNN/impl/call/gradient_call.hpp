@@ -77,7 +77,8 @@ struct GradientViews {
 #undef KOKKOSNN_IMPL_CHECK_GRADIENT
 
 template <class Views, class Exec>
-RowPlan plan_gradient(RowOperator op, const Exec& exec, const GradientLayout& layout, const SoftmaxOptions& options) {
+RowPlan plan_gradient(RowOperator op, const Exec& exec, const GradientLayout& layout, const SoftmaxOptions& options,
+                      bool element_mask = false) {
   using X = typename Views::X;
   using D = typename Views::D;
   using Y = typename Views::Dx;
@@ -97,6 +98,7 @@ RowPlan plan_gradient(RowOperator op, const Exec& exec, const GradientLayout& la
   problem.inner_contiguous  = layout.inner_contiguous();
   problem.form              = layout.form;
   problem.one_piece         = layout.one_piece;
+  problem.element_mask      = element_mask;
   return make_plan(problem, device_traits(exec), options);
 }
 

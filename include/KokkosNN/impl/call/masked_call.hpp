@@ -178,7 +178,8 @@ class PreparedMask {
 
   RowPlan plan(const Exec& exec) const {
     RowProblem problem = problem_of<X, Y>(RowOperator::masked_softmax, m_rows);
-    if (m_mask.has_element_mask()) problem.x_bytes = masked_x_bytes<X, Y, true>();
+    problem.element_mask = m_mask.has_element_mask();
+    if (problem.element_mask) problem.x_bytes = masked_x_bytes<X, Y, true>();
     return make_plan(problem, device_traits(exec), m_options);
   }
 
@@ -263,15 +264,16 @@ class PreparedMaskGradient {
 
   RowPlan plan(const Exec& exec) const {
     using Views = GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
-    return plan_gradient<Views>(RowOperator::masked_softmax_backward, exec, m_rows, m_options);
+    return plan_gradient<Views>(RowOperator::masked_softmax_backward, exec, m_rows, m_options, looks_at_elements());
   }
 
   void run(const Exec& exec, const RowPlan& plan, const X* x, const X* y, const D* dy, Dx* dx) const {
-    const bool looks_at_elements = m_mask.keep.is_given || m_mask.softcap != 0;
-    looks_at_elements ? run<true>(exec, plan, x, y, dy, dx) : run<false>(exec, plan, x, y, dy, dx);
+    looks_at_elements() ? run<true>(exec, plan, x, y, dy, dx) : run<false>(exec, plan, x, y, dy, dx);
   }
 
  private:
+  bool looks_at_elements() const { return m_mask.keep.is_given || m_mask.softcap != 0; }
+
   template <bool has_element_mask>
   void run(const Exec& exec, const RowPlan& plan, const X* x, const X* y, const D* dy, Dx* dx) const {
     MaskedGradientCall<Exec, X, D, Dx, has_element_mask>::run(

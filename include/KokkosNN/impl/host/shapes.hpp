@@ -9,7 +9,19 @@
 
 // The sizes of a host's kernels: pieces of a row, blocks of rows side by side.
 
+/// Compilers that have vector extensions on a host. Those of device code get vectors of one lane, which are numbers.
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define KOKKOSNN_IMPL_HAS_VECTORS
+#endif
+
 namespace KokkosNN::Impl {
+
+/// Loops of vectors are compiled for hosts, in kernels of their own.
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+inline constexpr bool has_host_vectors = true;
+#else
+inline constexpr bool has_host_vectors = false;
+#endif
 
 /// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and
 /// what is written share a first-level cache.

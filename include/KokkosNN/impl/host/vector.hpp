@@ -2,6 +2,8 @@
 #ifndef KOKKOSNN_IMPL_HOST_VECTOR_HPP
 #define KOKKOSNN_IMPL_HOST_VECTOR_HPP
 
+#include <KokkosNN/impl/host/shapes.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
@@ -12,10 +14,8 @@
 #include <utility>
 
 // A host's vector registers: what g++ and clang call vector extensions, in the width that the machine has, so that no
-// loop depends on a compiler's mood. Formulas are templates on T, which is a number or a vector of numbers. Compilers
-// of device code get vectors of one lane, which are numbers.
-#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-#define KOKKOSNN_IMPL_HAS_VECTORS
+// loop depends on a compiler's mood. Formulas are templates on T, which is a number or a vector of numbers.
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
@@ -76,6 +76,7 @@ using Vector = typename VectorOf<A>::type;
 
 template <class A>
 inline constexpr int simd_width = sizeof(Vector<A>) / sizeof(A);
+static_assert((simd_width<float> > 1) == has_host_vectors && (simd_width<double> > 1) == has_host_vectors);
 
 template <class T>
 using ScalarOf = typename VectorTraits<T>::scalar;
