@@ -4,8 +4,11 @@
 
 #include "policy.hpp"
 
-// Packs a thread of softmax, log_softmax and logsumexp on CUDA: share of a device copy of the same bytes in the same run,
-// or microseconds, as cuda.cpp says.
+// Packs a thread of softmax, log_softmax and logsumexp on CUDA: share of a device copy of the same bytes in the same
+// run, or microseconds, as cuda.cpp says.
+
+// An entry a line, with its measurement.
+// clang-format off
 
 namespace KokkosNN::Impl::CudaTables {
 

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_HOST_SHAPES_HPP
 #define KOKKOSNN_IMPL_HOST_SHAPES_HPP
 
+#include <KokkosNN/impl/tuned_shapes.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <cstddef>
@@ -23,9 +24,8 @@ inline constexpr bool has_host_vectors = true;
 inline constexpr bool has_host_vectors = false;
 #endif
 
-/// Elements of a row that a host's thread works on at a time: 16 KiB of accumulators, so that they, what is loaded and
-/// what is written share a first-level cache.
-constexpr int host_piece(int accumulator_bytes) { return 16384 / accumulator_bytes; }
+/// Elements of a row that a host's thread works on at a time.
+constexpr int host_piece(int accumulator_bytes) { return host_piece_bytes / accumulator_bytes; }
 
 /// Pieces of a row that share a state: one, unless a row has very many.
 constexpr std::int64_t host_pieces_a_state(std::int64_t pieces) { return (pieces + 1023) / 1024; }
@@ -42,17 +42,9 @@ inline char* host_aligned(char* pointer) {
   return pointer + (host_line - reinterpret_cast<std::uintptr_t>(pointer) % host_line) % host_line;
 }
 
-/// inner_lanes on a host: columns that a thread takes at a time, and bytes of accumulators side by side that it has at
-/// most, at least, and at most and at least where memory is waited for and there is enough work for all threads.
-inline constexpr int host_inner_step         = 8;
-inline constexpr int host_inner_bytes        = 2048;
-inline constexpr int host_inner_least_bytes  = 64;
-inline constexpr int host_inner_memory_bytes = 1024;
-inline constexpr int host_inner_good_bytes   = 256;
-
-/// What it keeps of those columns of each vector of a block, in vectors: exponentials and what they are relative to, or
-/// logits. (A gradient reads twice: LayoutLeft 16384 x 1024 softmax_backward 21 GB/s on two cores; with both tensors
-/// kept 13, with dy alone 20.)
+/// What inner_lanes on a host keeps of host_inner_step columns of each vector of a block, in vectors: exponentials and
+/// what they are relative to, or logits. (A gradient reads twice: LayoutLeft 16384 x 1024 softmax_backward 21 GB/s on
+/// two cores; with both tensors kept 13, with dy alone 20.)
 constexpr int host_inner_kept(RowOperator op) {
   if (op == RowOperator::softmax) return host_inner_step + 1;
   return op == RowOperator::log_softmax ? host_inner_step : 0;
@@ -61,21 +53,11 @@ constexpr std::int64_t host_inner_kept_bytes(RowOperator op, std::int64_t cols, 
   return (cols + host_inner_step - 1) / host_inner_step * host_inner_kept(op) * width_bytes;
 }
 
-/// A thread's share of a last-level cache.
-inline constexpr std::int64_t host_inner_share_bytes = std::int64_t(9) << 18;
 /// Whether all columns of a block are kept: that share has to hold them. It depends on the columns alone, as results do
 /// on it in their last bits.
 constexpr bool host_inner_keeps(RowOperator op, std::int64_t cols) {
   return host_inner_kept(op) > 0 && host_inner_kept_bytes(op, cols, host_inner_good_bytes) <= host_inner_share_bytes;
 }
-/// What is kept at most, unless blocks are as narrow as they get. Where all that a call moves stays in the caches it is a
-/// third of a second-level cache of 1 MB, as results pass through that, too. LayoutLeft f32 softmax on two cores, GB/s:
-/// 1024 x 1024 keeping 295 kB 36.1, 590 kB 32.7; 256 x 4096 32.3, 1180 kB 29.7. Elsewhere, 4096 x 4096 keeping 2.4 MB
-/// 19.2, 1.2 MB 17.0; 65536 x 256 of 1024 bytes side by side 25.4, of 2048 23.1.
-constexpr std::int64_t host_inner_most_kept_bytes(bool in_caches) {
-  return in_caches ? std::int64_t(320) << 10 : host_inner_share_bytes;
-}
-
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_HOST_SHAPES_HPP
