@@ -12,6 +12,7 @@
 #include <KokkosNN/KokkosNN.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -168,8 +169,8 @@ Prepared prepared(const Exec& exec, const Case& shape, const Tensors& at) {
 }
 
 /// The value whose name it is.
-template <class Value>
-Value named(const char* kind, std::string_view name, std::initializer_list<Value> values) {
+template <class Value, class Values>
+Value named(const char* kind, std::string_view name, const Values& values) {
   for (const Value value : values)
     if (name == to_string(value)) return value;
   throw std::invalid_argument("kokkosnn_peers: no " + std::string(kind) + " " + std::string(name));
@@ -178,18 +179,19 @@ Value named(const char* kind, std::string_view name, std::initializer_list<Value
 constexpr auto element_types = {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16};
 
 Layout layout_named(std::string_view name) {
-  return named("layout", name, {Layout::right, Layout::left, Layout::ragged, Layout::even, Layout::skewed});
+  constexpr std::array layouts{Layout::right, Layout::left, Layout::ragged, Layout::even, Layout::skewed};
+  return named<Layout>("layout", name, layouts);
 }
 
 /// What the names say; std::invalid_argument where nothing serves them.
 Case case_named(std::string_view op, std::string_view type, std::string_view layout, std::int64_t rows,
                 std::int64_t cols) {
+  std::array<RowOperator, operator_count> operators;
+  for (int i = 0; i < operator_count; ++i) operators[i] = RowOperator(i);
   Case shape;
   shape.op =
-      named("operator", op,
-            {RowOperator::softmax, RowOperator::log_softmax, RowOperator::logsumexp, RowOperator::softmax_backward,
-             RowOperator::log_softmax_backward, RowOperator::cross_entropy_with_gradient, RowOperator::masked_softmax});
-  shape.x_type = shape.y_type = named("element type", type, element_types);
+      named<RowOperator>("operator", op, operators);
+  shape.x_type = shape.y_type = named<ElementType>("element type", type, element_types);
   shape.layout                = layout_named(layout);
   shape.mask                  = shape.op == RowOperator::masked_softmax ? MaskKind::causal : MaskKind::none;
   shape.rows                  = rows;

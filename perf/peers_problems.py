@@ -14,6 +14,8 @@ GRADIENTS = ("softmax_backward", "log_softmax_backward")
 CROSS_ENTROPY = "cross_entropy_with_gradient"
 CAUSAL = "masked_softmax"
 OPERATORS = (*FORWARD, *GRADIENTS, CROSS_ENTROPY, CAUSAL)
+# Operators of the library that no peer is measured on: each shares its kernels with one that is.
+UNMEASURED = ("logsumexp_backward", "masked_softmax_backward", "cross_entropy", "cross_entropy_backward")
 MATRICES = ("right", "left")
 RAGGED = ("ragged", "even", "skewed")
 

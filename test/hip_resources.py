@@ -33,6 +33,9 @@ def run(*command, **more):
 
 def enumerators(name):
     """The enumerators of a C++ enum in order, as the demangled names have numbers."""
+    if name == "RowOperator":
+        table = (ROOT / "include/KokkosNN/impl/operators.def").read_text()
+        return re.findall(r"^KOKKOSNN_OPERATOR\((\w+),", table, re.MULTILINE)
     for header in sorted((ROOT / "include/KokkosNN").glob("*.hpp")):
         found = re.search(r"enum class " + name + r"[^{]*\{([^}]*)\}", header.read_text())
         if found:
@@ -126,7 +129,7 @@ def write_csv(path, by_arch):
                 writer.writerow([file, name, arch] + [getattr(k, field) for field in FIELDS])
 
 
-def summary(by_arch, compiler):
+def summary(by_arch, compiler, build):
     lines = ["# HIP: what the compiler says of the kernels", "",
              "By `test/hip-gate --record` with %s." % compiler,
              "Nothing ran: no AMD GPU was at hand. `hip-resources.csv` has every kernel:",
@@ -146,7 +149,7 @@ def summary(by_arch, compiler):
                 file, len(ks), max(k.vgprs for k in ks), sum(k.spills for k in ks), waves[0], waves[len(waves) // 2],
                 max(k.lds for k in ks)))
         lines.append("")
-        missing = sorted({path.stem for path in (ROOT / "src/instantiate").glob("*.cpp")} - set(files))
+        missing = sorted({path.stem for path in (build / "src/instantiate").glob("*.cpp")} - set(files))
         if missing:
             lines += ["Without kernels, or not compiled for this table: %s." % ", ".join(missing), ""]
     return "\n".join(lines)
@@ -183,7 +186,7 @@ def main():
         version = run("hipcc", "--version").splitlines()
         compiler = ", ".join(line.strip() for line in version if re.match(r"HIP version|.*clang version", line))
         write_csv(options.record + ".csv", by_arch)
-        pathlib.Path(options.record + ".md").write_text(summary(by_arch, compiler))
+        pathlib.Path(options.record + ".md").write_text(summary(by_arch, compiler, options.build))
     for line in wrong:
         print(line)
     return 1 if wrong else 0

@@ -299,6 +299,17 @@ TEST(OperatorTable, OfReadmeHasEveryPublicOperator) {
   EXPECT_EQ(listed, declared);
 }
 
+TEST(OperatorTable, HasNoOperatorThatIsNotPublic) {
+  const std::set<std::string> declared = declared_operators();
+  for (int op = 0; op < KokkosNN::operator_count; ++op) {
+    const KokkosNN::OperatorTraits& traits = KokkosNN::traits_of(KokkosNN::RowOperator(op));
+    EXPECT_TRUE(declared.contains(traits.name)) << traits.name;
+    EXPECT_EQ(declared.contains("segmented_" + std::string(traits.name)),
+              traits.ragged == KokkosNN::OperatorTraits::Ragged::ragged)
+        << traits.name;
+  }
+}
+
 TEST(OperatorTable, OfReadmeSaysWhatRuns) {
   const Table table = table_of_readme("operator");
   ASSERT_FALSE(table.rows.empty()) << "in " KOKKOSNN_README;
