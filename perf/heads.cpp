@@ -57,18 +57,11 @@ Offsets offsets_of(const Exec& exec, Layout layout, std::int64_t rows, std::int6
 template <class X, class Y>
 std::function<void()> call_of(RowOperator op, const Exec& exec, const X& x, const X& dy, const Offsets& offsets,
                               const Y& y) {
-  switch (op) {
-    case RowOperator::softmax:
-      return [=] { segmented_softmax(exec, x, offsets, y); };
-    case RowOperator::log_softmax:
-      return [=] { segmented_log_softmax(exec, x, offsets, y); };
-    case RowOperator::logsumexp:
-      return [=] { segmented_logsumexp(exec, x, offsets, y); };
-    case RowOperator::softmax_backward:
-      return [=] { segmented_softmax_backward(exec, x, dy, offsets, y); };
-    default:
-      return [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); };
-  }
+  if (op == RowOperator::softmax) return [=] { segmented_softmax(exec, x, offsets, y); };
+  if (op == RowOperator::log_softmax) return [=] { segmented_log_softmax(exec, x, offsets, y); };
+  if (op == RowOperator::logsumexp) return [=] { segmented_logsumexp(exec, x, offsets, y); };
+  if (op == RowOperator::softmax_backward) return [=] { segmented_softmax_backward(exec, x, dy, offsets, y); };
+  return [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); };
 }
 
 /// (elements, heads) of one layout; element (i, h) has the same value in all layouts.

@@ -137,25 +137,12 @@ Prepared ragged(const Exec& exec, const Case& shape, const Tensors& at) {
 
 /// Whether there is something to prepare for a shape.
 bool is_served(const Case& shape) {
-  switch (shape.op) {
-    case RowOperator::softmax:
-      return true;
-    case RowOperator::log_softmax:
-    case RowOperator::logsumexp:
-      return !is_ragged(shape.layout);
-    case RowOperator::softmax_backward:
-    case RowOperator::log_softmax_backward:
-    case RowOperator::cross_entropy_with_gradient:
-      return shape.layout == Layout::right;
-    case RowOperator::masked_softmax:
-      return shape.layout == Layout::right && shape.mask == MaskKind::causal;
-    case RowOperator::logsumexp_backward:
-    case RowOperator::masked_softmax_backward:
-    case RowOperator::cross_entropy:
-    case RowOperator::cross_entropy_backward:
-      break;
-  }
-  return false;
+  const bool is_right         = shape.layout == Layout::right;
+  const OperatorFamily family = traits_of(shape.op).family;
+  if (shape.op == RowOperator::softmax) return true;
+  if (family == OperatorFamily::forward) return !is_ragged(shape.layout);
+  if (family == OperatorFamily::masked) return is_right && shape.mask == MaskKind::causal;
+  return is_right && (family == OperatorFamily::gradient || shape.op == RowOperator::cross_entropy_with_gradient);
 }
 
 template <class T>
