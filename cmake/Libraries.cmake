@@ -17,8 +17,8 @@ endif()
 
 # kokkosnn_link_kokkos(<target>)
 #
-# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a library
-# leaves Kokkos' names to the program, which has to link Kokkos anyhow.
+# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a
+# library leaves Kokkos' names to the program, which has to link Kokkos anyhow.
 function(kokkosnn_link_kokkos target)
   kokkosnn_leaves_kokkos(${target} leaves)
   if(NOT leaves)
@@ -61,8 +61,8 @@ function(kokkosnn_link_mpi target library)
   kokkosnn_link_kokkos(${target})
 endfunction()
 
-# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT, for what
-# the public headers need of the library; nothing else is visible outside of it.
+# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT,
+# for what the public headers need of the library; nothing else is visible outside of it.
 function(kokkosnn_set_up target macro header)
   target_compile_options(${target} PRIVATE ${KokkosNN_KERNEL_FLAGS})
   # An operator that a switch forgets does not compile; no switch over an enumeration has a default.
@@ -71,8 +71,8 @@ function(kokkosnn_set_up target macro header)
     ${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${KokkosNN_SOVERSION} POSITION_INDEPENDENT_CODE ON
                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 
-  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they are
-  # those of a shared one.
+  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they
+  # are those of a shared one.
   set(exporting ${target})
   get_target_property(type ${target} TYPE)
   if(type STREQUAL STATIC_LIBRARY)
@@ -91,7 +91,8 @@ configure_file(include/KokkosNN/version.hpp.in include/KokkosNN/version.hpp @ONL
 file(GLOB_RECURSE KokkosNN_HEADERS CONFIGURE_DEPENDS include/KokkosNN/*.hpp)
 # Of KokkosNN::mpi alone, and installed with it.
 set(KokkosNN_MPI_HEADERS ${KokkosNN_HEADERS})
-list(FILTER KokkosNN_MPI_HEADERS INCLUDE REGEX "/(mpi|communicator|pair_exchange|row_blocks|shard_states|sharded_[a-z]+)\\.hpp$")
+list(FILTER KokkosNN_MPI_HEADERS INCLUDE
+     REGEX "/(mpi|communicator|pair_exchange|row_blocks|shard_states|sharded_[a-z]+)\\.hpp$")
 list(REMOVE_ITEM KokkosNN_HEADERS ${KokkosNN_MPI_HEADERS})
 file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/instantiate/*.cpp)
 

@@ -4,8 +4,8 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(KokkosNN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/KokkosNN)
 
-# kokkosnn_kokkos_is(<variable> <file> <regular expression with one group>): what the package files of a Kokkos that is built along
-# say, where nothing else tells
+# kokkosnn_kokkos_is(<variable> <file> <regular expression with one group>): what the package files of a Kokkos that is
+# built along say, where nothing else tells
 function(kokkosnn_kokkos_is variable file expression)
   if(NOT ${variable} AND EXISTS "${Kokkos_BINARY_DIR}/${file}")
     file(READ "${Kokkos_BINARY_DIR}/${file}" text)
@@ -29,7 +29,8 @@ set(KokkosNN_KOKKOS_HINT ${Kokkos_BINARY_DIR})
 if(Kokkos_FOUND)
   set(KokkosNN_KOKKOS_HINT ${Kokkos_DIR})
 endif()
-configure_package_config_file(cmake/KokkosNNConfig.cmake.in KokkosNNConfig.cmake INSTALL_DESTINATION ${PROJECT_BINARY_DIR})
+configure_package_config_file(cmake/KokkosNNConfig.cmake.in KokkosNNConfig.cmake
+                              INSTALL_DESTINATION ${PROJECT_BINARY_DIR})
 
 # While the major version is 0, a minor version may change the interface.
 set(compatibility SameMajorVersion)

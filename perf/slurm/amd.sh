@@ -8,7 +8,8 @@
 #SBATCH --cpus-per-task=8
 #SBATCH --time=00:30:00
 
-# To fill in: the cluster's modules, an account and a partition (#SBATCH --account=..., --partition=...), the architecture.
+# To fill in: the cluster's modules, an account and a partition (#SBATCH --account=..., --partition=...), the
+# architecture.
 # module load cmake rocm cray-mpich
 # export MPICH_GPU_SUPPORT_ENABLED=1 KOKKOSNN_SRUN_OPTIONS=--mpi=cray_shasta
 preset=hip
