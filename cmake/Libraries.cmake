@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The targets KokkosNN::KokkosNN and, where MPI was found, KokkosNN::mpi.
 include(GenerateExportHeader)

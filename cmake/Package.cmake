@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The CMake package: the installed one, and the one of the build tree (KokkosNN_DIR=<the build folder>).
 include(CMakePackageConfigHelpers)

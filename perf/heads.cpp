@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Ragged rows of several heads: one call on (elements, heads), in LayoutRight and in LayoutLeft, against one call of
 /// rank 1 on as many elements in rows of the same lengths. All three take turns, so that clocks and neighbours are the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """What kokkosnn_mpi_perf measured, as a report, and a model of it that reaches as far as 16384 ranks.
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_mpi_perf: the operators of KokkosNN::mpi on 1, 2, 4, ... of the ranks it is started with, every rank timed;
 /// besides what a model needs: copies and merges of pairs. `perf/run --ranks N` builds and starts it; scaling.py

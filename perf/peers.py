@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Measures KokkosNN and its peers (PyTorch, torch.compile, Triton, JAX, QuACK, Liger) on one device in one process.
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// KokkosNN behind a C interface, for peers.py: it runs on memory and on a stream that someone else owns, in a process
 /// that holds the peers too.

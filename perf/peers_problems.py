@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of a shape, which peers.py gives to a provider, and the result that it wants back, by the plain formula."""
 

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Who peers.py measures: KokkosNN, a copy, and the peers. What is not installed is missing, with a reason."""
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// The data of one case, and the check that a provider's result is a softmax before its time is believed.
 #ifndef KOKKOSNN_PERF_PROBLEM_HPP

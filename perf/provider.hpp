@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Who is measured: a provider turns a problem into something that can be called again and again.
 #ifndef KOKKOSNN_PERF_PROVIDER_HPP

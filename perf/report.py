@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Turns the results.json of kokkosnn_perf or peers.py into a table, a CSV file and a self-contained report with plots.
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// What a run leaves behind: results.json, which report.py turns into CSV, table and plots.
 #ifndef KOKKOSNN_PERF_RESULTS_HPP

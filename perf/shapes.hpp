@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// The shapes that are measured: every sweep is a line of one table, `sweeps`. A new shape is a new line here; the rest
 /// of perf/ follows.

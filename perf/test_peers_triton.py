@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Runs every candidate of the Triton peers through Triton's interpreter, on the CPU, against float64; and compiles
 them, for the interpreter takes more than the compiler does. No GPU is needed.

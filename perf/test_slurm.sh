@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The job scripts' and perf/run's logic with ranks, on a copy of the scripts, with an srun, a cmake and a benchmark that
 # only tell what they were called with.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_tune: searches the plans for the device at hand and writes those that beat the planner's own into the
 /// tuning file. `perf/tune` builds and runs it.

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Compiles all wrong uses as one file and looks for each one's message in what the compiler says:
 #   cmake -DBUILD=<build folder> -DCONFIG=<configuration> -DSOURCES=<a.cpp|b.cpp...> -P check_compile_fail.cmake

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # What test/hip-gate changes of the build (CMAKE_PROJECT_KokkosNN_INCLUDE), once all targets are there, so that it takes
 # a quarter of an hour on two cores. The same sources are compiled for the same architectures.

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Joins source files for builds of which nothing runs (test/hip-gate, the CUDA build of .ci/run): a device compiler
 # reads the headers several times for each file.

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by test/run, perf/run, perf/tune and .ci/run: their arguments, and the packages that they need.
 

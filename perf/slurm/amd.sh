@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Columns over MPI ranks on a cluster: sbatch --nodes=N perf/slurm/amd.sh [BENCHMARK ARGUMENTS]
 #SBATCH --job-name=kokkosnn

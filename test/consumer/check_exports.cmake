@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.23...3.25)
 # What a shared LIBRARY of KokkosNN lets others link with is the library's own: nothing of Kokkos, nor of headers that

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.23...3.25)
 # Configures SOURCE in FOLDER with ARGUMENTS (separated by |), which must succeed, or where REFUSED is on must fail; the

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Calls made of random bytes, against the reference. The bytes choose operator, types, rank, extents, strides, axis,

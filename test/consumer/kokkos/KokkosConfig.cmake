@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # A package of Kokkos to ask about: version CONSUMER_KOKKOS, for CONSUMER_DEVICES (separated by commas), without any
 # code.
