@@ -41,6 +41,7 @@ endif()
 write_basic_package_version_file(KokkosNNConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES ${PROJECT_BINARY_DIR}/installed/KokkosNNConfig.cmake ${PROJECT_BINARY_DIR}/KokkosNNConfigVersion.cmake
         DESTINATION ${KokkosNN_CMAKE_DIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/KokkosNN)
 
 # kokkosnn_package(<target> <export>): who asks for no MPI reads no file with its name, so each library has one
 function(kokkosnn_package target export)
