@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-// What a host's kernels write by, on memory whose every byte is looked at.
+// The row writer of a host's kernels, on memory whose every byte is checked.
 
 namespace KokkosNNTest {
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-// What functions on ragged rows say of wrong arguments, and how they behave as a part of a Kokkos program.
+// Functions on ragged rows: their errors for wrong arguments, and their behaviour as a part of a Kokkos program.
 
 namespace KokkosNNTest {
 

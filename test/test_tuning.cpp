@@ -60,7 +60,7 @@ class TuningFile : public ::testing::Test {
     all << std::ifstream(path).rdbuf();
     return all.str();
   }
-  /// What is said of the file for device "A".
+  /// The warning about the file for device "A".
   std::string warning() const {
     std::string warning;
     EXPECT_EQ(read_tuning(path, "A", warning), TuningTable{});

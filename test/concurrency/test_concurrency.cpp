@@ -325,7 +325,7 @@ TEST(ConcurrentCalls, OfThreadsThatShareAPlanGiveEachItsResult) {
 }
 
 #ifdef KOKKOS_ENABLE_THREADS
-/// Whether a call from this thread is refused, by a message that says why.
+/// True if a call from this thread is refused, by a message that says why.
 template <class F>
 bool is_refused(const F& call) {
   try {

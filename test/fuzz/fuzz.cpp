@@ -46,7 +46,7 @@ class Draw {
     return choices[below(n)];
   }
 
-  /// Of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, never more than `room` allows.
+  /// Extent of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, at most `room`.
   std::int64_t extent(std::int64_t& room) {
     const std::int64_t most = std::min<std::int64_t>(room, of({4, 4, 4, 40, 40, 40, 300, 1200}));
     const std::int64_t n    = below(most + 1);
@@ -82,7 +82,7 @@ class Draw {
   MaskedRowPolicy masked_row() { return yes() ? MaskedRowPolicy::zero : MaskedRowPolicy::nan; }
   Recipe recipe() { return all_recipes[below(all_recipes.size())]; }
 
-  /// Of six strategies one is forced about half of the time.
+  /// A plan request: about half of the time it forces one of six strategies.
   KokkosNN::PlanRequest plan() {
     KokkosNN::PlanRequest request;
     if (yes()) return request;

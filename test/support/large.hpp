@@ -22,7 +22,7 @@ inline std::size_t free_gpu_memory() {
 #endif
 }
 
-/// Whether outputs of more than 2^31 elements fit comfortably (and are quick to compute).
+/// True if outputs of more than 2^31 elements fit comfortably (and are quick to compute).
 inline bool has_room_for_large_output() { return free_gpu_memory() > (std::size_t(32) << 30); }
 
 }  // namespace KokkosNNTest

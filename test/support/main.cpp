@@ -16,7 +16,7 @@
 
 namespace {
 
-/// What this build on this machine cannot test, so that nobody takes silence for a pass.
+/// Names what this build cannot test on this machine, so that nobody takes silence for a pass.
 std::vector<std::string> untested() {
   using namespace KokkosNNTest;
   std::vector<std::string> reasons;
