@@ -169,7 +169,7 @@ void measure(const Exec& exec, const Arguments& arguments, RowOperator op, const
 
   const auto seconds = take_turns(exec, {alone, right.call, left.call}, arguments.seconds);
 
-  // What is a difference of logits has the error of one, however near 0 it is.
+  // A difference of logits has the error of a logit, however near 0 it is.
   const bool is_log        = op == RowOperator::log_softmax || op == RowOperator::logsumexp;
   const std::int64_t wrong = differences(exec, right.y, left.y, sizeof(T) == 2 ? 4e-2 : 1e-4, is_log ? 1.0 : 1e-6);
   const Timing by_right = ratios(seconds[1], seconds[0]), by_left = ratios(seconds[2], seconds[0]);

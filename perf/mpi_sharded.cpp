@@ -226,7 +226,7 @@ void fill(const Matrix<T>& x, std::int64_t first) {
       });
 }
 
-/// What a result's elements stand for when they are checked.
+/// Meaning of a result's elements when they are checked.
 enum class Meaning {
   value,
   logarithm,
@@ -361,7 +361,7 @@ class Point {
   Kokkos::View<accumulator_t<T>, Exec> m_loss;
 };
 
-/// What a model is made from: a copy on every rank at a time, and merges of pairs alone.
+/// Measures what the model is made from: a copy on every rank at a time, and merges of pairs alone.
 void measure_machine(const Ranks& ranks, int samples, Report& report) {
   const Exec exec;
   const std::int64_t bytes = on_gpu ? std::int64_t(1) << 30 : std::int64_t(1) << 26;

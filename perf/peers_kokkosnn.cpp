@@ -38,7 +38,7 @@ Exec instance_on([[maybe_unused]] void* stream) {
 #endif
 }
 
-/// What an operator works on, as addresses; what it has no use for is not looked at. peers_providers.py has the same.
+/// Addresses of an operator's tensors; it reads only those that it has a use for. peers_providers.py repeats them.
 struct Tensors {
   const void* x;                ///< the input; of a gradient the forward call's result
   const void* dy;               ///< of a gradient
@@ -135,7 +135,7 @@ Prepared ragged(const Exec& exec, const Case& shape, const Tensors& at) {
   return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .run = {}, .plan = "chunks of the values"};
 }
 
-/// Whether there is something to prepare for a shape.
+/// True if a shape can be prepared.
 bool is_served(const Case& shape) {
   switch (shape.op) {
     case RowOperator::softmax:
@@ -182,7 +182,7 @@ Layout layout_named(std::string_view name) {
   return named("layout", name, {Layout::right, Layout::left, Layout::ragged, Layout::even, Layout::skewed});
 }
 
-/// What the names say; std::invalid_argument where nothing serves them.
+/// The case that the names stand for; std::invalid_argument where nothing serves them.
 Case case_named(std::string_view op, std::string_view type, std::string_view layout, std::int64_t rows,
                 std::int64_t cols) {
   Case shape;
@@ -219,7 +219,7 @@ std::string tolerances_json() {
   return result + "}";
 }
 
-/// What lives between initialize and finalize.
+/// State that lives between initialize and finalize.
 struct Session {
   std::string description;
   std::vector<std::unique_ptr<Prepared>> prepared;

@@ -99,7 +99,7 @@ struct Softmax {
   }
 };
 
-/// Whether this oneDNN has a primitive for the case on this machine.
+/// True if this oneDNN has a primitive for the case on this machine.
 bool has_primitive(const Case& shape) {
   try {
     const Softmax softmax(shape);

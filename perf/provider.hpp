@@ -24,7 +24,7 @@ struct Contender {
 /// The yardstick: a copy that reads half of the bytes that the operator must move and writes the other half.
 Contender make_copy(const Problem& problem);
 
-/// What softmax is without a fused kernel: max, subtract, exp, sum, divide; 8 M N + 4 M elements moved.
+/// Softmax without a fused kernel: max, subtract, exp, sum, divide; 8 M N + 4 M elements moved.
 Contender make_five_pass(const Problem& problem);
 bool five_pass_serves(const Case& shape);
 
