@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The targets KokkosNN::KokkosNN and, where MPI was found, KokkosNN::mpi.
 include(GenerateExportHeader)
@@ -17,8 +18,8 @@ endif()
 
 # kokkosnn_link_kokkos(<target>)
 #
-# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a library
-# leaves Kokkos' names to the program, which has to link Kokkos anyhow.
+# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a
+# library leaves Kokkos' names to the program, which has to link Kokkos anyhow.
 function(kokkosnn_link_kokkos target)
   kokkosnn_leaves_kokkos(${target} leaves)
   if(NOT leaves)
@@ -61,16 +62,16 @@ function(kokkosnn_link_mpi target library)
   kokkosnn_link_kokkos(${target})
 endfunction()
 
-# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT, for what
-# the public headers need of the library; nothing else is visible outside of it.
+# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT,
+# for what the public headers need of the library; nothing else is visible outside of it.
 function(kokkosnn_set_up target macro header)
   target_compile_options(${target} PRIVATE ${KokkosNN_KERNEL_FLAGS})
   set_target_properties(
     ${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${KokkosNN_SOVERSION} POSITION_INDEPENDENT_CODE ON
                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 
-  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they are
-  # those of a shared one.
+  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they
+  # are those of a shared one.
   set(exporting ${target})
   get_target_property(type ${target} TYPE)
   if(type STREQUAL STATIC_LIBRARY)

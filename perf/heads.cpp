@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Ragged rows of several heads: one call on (elements, heads), in LayoutRight and in LayoutLeft, against one call of
 /// rank 1 on as many elements in rows of the same lengths. All three take turns, so that clocks and neighbours are the
@@ -161,7 +162,7 @@ void measure(const Exec& exec, const Arguments& arguments, RowOperator op, const
 
   const auto seconds = take_turns(exec, {alone, right.call, left.call}, arguments.seconds);
 
-  // What is a difference of logits has the error of one, however near 0 it is.
+  // A difference of logits has the error of a logit, however near 0 it is.
   const bool is_log        = op == RowOperator::log_softmax || op == RowOperator::logsumexp;
   const std::int64_t wrong = differences(exec, right.y, left.y, sizeof(T) == 2 ? 4e-2 : 1e-4, is_log ? 1.0 : 1e-6);
   const Timing by_right = ratios(seconds[1], seconds[0]), by_left = ratios(seconds[2], seconds[0]);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// KokkosNN behind a C interface, for peers.py: it runs on memory and on a stream that someone else owns, in a process
 /// that holds the peers too.
@@ -38,7 +39,7 @@ Exec instance_on([[maybe_unused]] void* stream) {
 #endif
 }
 
-/// What an operator works on, as addresses; what it has no use for is not looked at. peers_providers.py has the same.
+/// Addresses of an operator's tensors; it reads only those that it has a use for. peers_providers.py repeats them.
 struct Tensors {
   const void* x;                ///< the input; of a gradient the forward call's result
   const void* dy;               ///< of a gradient
@@ -135,7 +136,7 @@ Prepared ragged(const Exec& exec, const Case& shape, const Tensors& at) {
   return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .run = {}, .plan = "chunks of the values"};
 }
 
-/// Whether there is something to prepare for a shape.
+/// True if a shape can be prepared.
 bool is_served(const Case& shape) {
   const bool is_right         = shape.layout == Layout::right;
   const OperatorFamily family = traits_of(shape.op).family;
@@ -170,7 +171,7 @@ Layout layout_named(std::string_view name) {
   return named<Layout>("layout", name, layouts);
 }
 
-/// What the names say; std::invalid_argument where nothing serves them.
+/// The case that the names stand for; std::invalid_argument where nothing serves them.
 Case case_named(std::string_view op, std::string_view type, std::string_view layout, std::int64_t rows,
                 std::int64_t cols) {
   std::array<RowOperator, operator_count> operators;
@@ -207,7 +208,7 @@ std::string tolerances_json() {
   return result + "}";
 }
 
-/// What lives between initialize and finalize.
+/// State that lives between initialize and finalize.
 struct Session {
   std::string description;
   std::vector<std::unique_ptr<Prepared>> prepared;

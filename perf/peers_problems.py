@@ -1,5 +1,6 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""What peers.py gives to a provider: the tensors of a shape; and what it wants back: the result, by the plain formula."""
+"""Tensors of a shape, which peers.py gives to a provider, and the result that it wants back, by the plain formula."""
 
 from __future__ import annotations
 

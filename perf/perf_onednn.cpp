@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// oneDNN's softmax and log-softmax over the last axis as a peer, forward and backward; on a host, with its own
 /// threads.
@@ -87,7 +88,7 @@ struct Softmax {
   }
 };
 
-/// Whether this oneDNN has a primitive for the case on this machine.
+/// True if this oneDNN has a primitive for the case on this machine.
 bool has_primitive(const Case& shape) {
   try {
     const Softmax softmax(shape);

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Checks what of peers.py needs neither PyTorch nor a GPU: statistics, results, turns, selection, the C interface.
 

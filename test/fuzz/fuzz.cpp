@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Calls made of random bytes, against the reference. The bytes choose operator, types, rank, extents, strides, axis,
@@ -47,7 +48,7 @@ class Draw {
     return choices[below(n)];
   }
 
-  /// Of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, never more than `room` allows.
+  /// Extent of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, at most `room`.
   std::int64_t extent(std::int64_t& room) {
     const std::int64_t most = std::min<std::int64_t>(room, of({4, 4, 4, 40, 40, 40, 300, 1200}));
     const std::int64_t n    = below(most + 1);
@@ -83,7 +84,7 @@ class Draw {
   MaskedRowPolicy masked_row() { return yes() ? MaskedRowPolicy::zero : MaskedRowPolicy::nan; }
   Recipe recipe() { return all_recipes[below(all_recipes.size())]; }
 
-  /// Of six strategies one is forced about half of the time.
+  /// A plan request: about half of the time it forces one of six strategies.
   KokkosNN::PlanRequest plan() {
     KokkosNN::PlanRequest request;
     if (yes()) return request;
