@@ -18,12 +18,15 @@
 // Kernel of vector_lanes, team_registers, team_scratch and team_online: a group of threads of one team processes a row.
 // One kernel serves all four; they differ in the Placement, which determines where the group keeps the row:
 //
-//   placement.reduce(row, part, params, lanes)  -> the thread's state: (reference, sum), with its warp's reference; of a
-//                                                  gradient a sum. It may show an observer the logits
-//   placement.write(row, output, part, params, epilogue)  stores results, from values relative to the warp's reference if
-//                                                  has_own_reference, else from the input itself
-//   placement.write_columns(row, output, part, params, value)  stores value(logit, column), where logits are kept
-//   placement.prepare_write(row, part, params)  optional: runs behind reduce, before threads wait for each other
+//   placement.reduce(row, part, params, lanes)
+//       returns the thread's state: (reference, sum), with its warp's reference; of a gradient a sum. It may show an
+//       observer the logits.
+//   placement.write(row, output, part, params, epilogue)
+//       stores results, from values relative to the warp's reference if has_own_reference, else from the input itself.
+//   placement.write_columns(row, output, part, params, value)
+//       stores value(logit, column), where logits are kept.
+//   placement.prepare_write(row, part, params)
+//       optional: runs behind reduce, before threads wait for each other.
 //
 // A GPU's kernel gets its arguments 256 bytes at a time, and reading the second 256 takes a small call 0.1 us. So
 // RowInTeam has few (`most_argument_bytes`; Kokkos adds the rest), and members that a row does not need take no room

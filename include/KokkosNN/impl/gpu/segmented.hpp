@@ -17,9 +17,9 @@
 //
 //   ShortRows   some lanes of a warp process a row from memory; a row that they do not hold takes the whole warp, and a
 //               row much longer than a warp holds goes on a list, in parts if it needs more than one team
-//   FlatRows    instead of ShortRows, for rows of a middling mean length: a warp processes as many neighbouring rows as it
-//               holds, 1024 elements, each lane an equal number of elements, wherever rows begin, all relative to one
-//               reference; if none suits all of them, ShortRows' way
+//   FlatRows    instead of ShortRows, for rows of a middling mean length: a warp processes as many neighbouring rows as
+//               it holds, 1024 elements, each lane an equal number of elements, wherever rows begin, all relative to
+//               one reference; if none suits all of them, ShortRows' way
 //   LongRows    finishes the rows on the list that one team holds, and leaves the states of the parts of others
 //   LongParts   joins a row's states, reads the parts again, and writes them
 //

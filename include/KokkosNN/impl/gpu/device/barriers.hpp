@@ -11,12 +11,12 @@
 
 // Barriers against the optimisers of nvcc and LLVM: each returns its argument, or 0, and hides that fact.
 //
-//   function        | argument                   | acts on
-//   opaque          | a thread's value           | nvcc, and LLVM on HIP
-//   anew            | a thread's value           | LLVM on HIP
+//   function        | argument                     | acts on
+//   opaque          | a thread's value             | nvcc, and LLVM on HIP
+//   anew            | a thread's value             | LLVM on HIP
 //   opaque_argument | a value equal in all threads | nvcc, and LLVM on HIP
 //   anew_argument   | a value equal in all threads | LLVM on HIP
-//   unknown_zero    | none                       | both, and ptxas, which sees through the others
+//   unknown_zero    | none                         | both, and ptxas, which sees through the others
 //
 // On HIP the registers of most kernels depend on them: LLVM computes addresses that are equal for all rows ahead of the
 // loop over rows, for each element of a pack, and spills them. LLVM's pass that moves constants out of loops is off for
