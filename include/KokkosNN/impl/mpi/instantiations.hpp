@@ -7,7 +7,7 @@
 
 #include <Kokkos_Core.hpp>
 
-// The calls on shards that KokkosNN::mpi holds compiled: tensors of one type, log-sum-exps of the accumulator type.
+// Calls on shards that are compiled into KokkosNN::mpi: tensors of one type, log-sum-exps of the accumulator type.
 // src/mpi/instantiate_*.cpp define them.
 
 #define KOKKOSNN_IMPL_SHARDED_CALLS(STRUCT, T)                                                       \
@@ -19,7 +19,7 @@
   STRUCT ShardedGradient<Kokkos::DefaultExecutionSpace, RowOperator::log_softmax_backward, T, T, T>; \
   STRUCT ShardedCrossEntropy<Kokkos::DefaultExecutionSpace, T>;
 
-/// A 16-bit type's log-sum-exps in float want better exponentials than its softmax.
+/// Log-sum-exps in float of a 16-bit type need better exponentials than its softmax.
 #define KOKKOSNN_IMPL_SHARDED_LOGSUMEXP(STRUCT, T) \
   STRUCT ShardedReduction<Kokkos::DefaultExecutionSpace, T, float, ExpAccuracy::full>;
 
