@@ -25,7 +25,7 @@
 
 namespace KokkosNN::Impl {
 
-/// Terms of a sum at one stride. A thread takes every n-th of them.
+/// Terms of a sum at one stride. A thread takes every `step`-th of them.
 template <class T>
 struct Strided {
   const T* data;
@@ -61,8 +61,8 @@ struct AnyLabels {
   KOKKOS_INLINE_FUNCTION Walk positions(std::int64_t first, int step) const { return {labels, first, step}; }
 };
 
-/// Calls f(the labels, as Strided if they can be). f may ask for classes only: a negative number is none, whatever its
-/// meaning.
+/// Calls f(the labels, as Strided if they can be). f must only test for classes: a negative number is
+/// none, whatever its meaning.
 template <class F>
 void with_labels(const Labels& labels, const F& f) {
   const bool has_stride = labels.map.n <= 1;
@@ -75,7 +75,7 @@ void with_labels(const Labels& labels, const F& f) {
   }
 }
 
-// Terms: `walk` returns an iteration over the loaded values, `value` converts one to a term. `nothing` is a loaded
+// Terms: `positions` returns an iteration over the loaded values, `value` converts one to a term. `nothing` is a loaded
 // value whose term is 0.
 
 /// Terms that are numbers.

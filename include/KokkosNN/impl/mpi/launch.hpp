@@ -18,7 +18,7 @@
 #include <type_traits>
 
 // Launches of an operator on rows whose columns are spread over ranks: `reduce` reads a rank's columns and leaves one
-// or more pairs a row; `finish` takes the pairs of the whole rows, reads the columns again and writes. Both run the
+// or more pairs a row; `epilogue` takes the pairs of the whole rows, reads the columns again and writes. Both run the
 // kernel of team_online with other sources and outputs. No code here depends on ranks.
 
 namespace KokkosNN::Impl {
@@ -294,7 +294,7 @@ struct StoreLosses {
 };
 
 /// Both halves of a cross entropy's forward on a shard's columns, without the sum over rows. The layout's tensors are
-/// the logits and the labels, or for `finish` the labels, the rows' losses and their log-sum-exps.
+/// the logits and the labels, or for `epilogue` the labels, the rows' losses and their log-sum-exps.
 template <class Exec, class X>
 struct ShardedCrossEntropy {
   static constexpr Backend backend = backend_of<Exec>();
