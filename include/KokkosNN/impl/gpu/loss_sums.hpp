@@ -61,8 +61,8 @@ struct AnyLabels {
   KOKKOS_INLINE_FUNCTION Walk positions(std::int64_t first, int step) const { return {labels, first, step}; }
 };
 
-/// Calls f(the labels, as Strided if they can be). f must only test for classes: a negative number is
-/// none, whatever its meaning.
+/// Calls f(the labels, as Strided if they can be). f must only test for classes: a negative number is none, whatever
+/// its meaning.
 template <class F>
 void with_labels(const Labels& labels, const F& f) {
   const bool has_stride = labels.map.n <= 1;

@@ -79,7 +79,7 @@ struct MaskedPairRow {
     return packs_of<V>(allowed, cols);
   }
 
-  /// Sets masked elements of the packs at column start + place to 0.
+  /// Sets masked elements of the packs at column start + `place` to 0.
   template <class Y, class D, int V>
   KOKKOS_INLINE_FUNCTION void mask(HeldPack<Y, V>& of_y, HeldPack<D, V>& of_dy, std::int64_t start, int place) const {
     const std::int64_t column = start + opaque(place);

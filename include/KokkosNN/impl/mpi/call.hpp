@@ -20,8 +20,7 @@
 #include <limits>
 #include <string>
 
-// Bodies of the functions of mpi.hpp: check together with the other ranks, then, block by block, reduce, merge and
-// finish.
+// Bodies of the functions of mpi.hpp: check together with the other ranks, then, block by block, reduce, merge and write.
 
 namespace KokkosNN::Impl {
 
@@ -40,7 +39,7 @@ void prepare_together(const char* function, const mpi::Communicator<Exec>& comm,
   comm.exchange().agree(function, facts.all(), refusal);
 }
 
-/// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, finish(block) those that use the
+/// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block) those that use the
 /// merged pairs. While the host waits for MPI the device reads the next block.
 template <class Exec, class Reduce, class Epilogue>
 void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, ShardPair* pairs,
