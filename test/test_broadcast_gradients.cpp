@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/segmented.hpp"
 
@@ -34,7 +35,7 @@ class Tensor {
   auto view() { return strided_view<Rank>(m_buffer.device(), m_place); }
   auto const_view() const { return strided_view<Rank>(static_cast<const float*>(m_buffer.device()), m_place); }
 
-  /// Whether no element is further off than rounding of the largest one.
+  /// True if no element differs by more than the rounding of the largest one.
   bool is_close_to(Tensor& other) {
     Exec().fence();
     m_buffer.download();

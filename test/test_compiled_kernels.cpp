@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
 #include "support/devices.hpp"
@@ -83,7 +84,7 @@ void for_each_plan_like(RowPlan plan, const F& f) {
   }
 }
 
-/// Whether what differs between two plans that have kernels are not only these, but also the sizes that they need.
+/// True if two plans that have kernels differ in the team sizes or scratch that those need, not in the kernels alone.
 bool need_other_sizes(const RowPlan& plan, const RowPlan& good) {
   const bool holds_less = on_gpu && plan.packs_per_thread < good.packs_per_thread;
   return holds_less || plan.staged != good.staged || plan.form != good.form || plan.few_rows != good.few_rows ||
@@ -210,7 +211,7 @@ void for_each_problem(const F& f) {
   }
 }
 
-/// Whether the planner serves the request; if it does, the plan has a kernel.
+/// True if the planner serves the request; then the plan must have a kernel.
 bool is_planned(const RowProblem& p, const DeviceTraits& traits, const SoftmaxOptions& options) {
   try {
     const RowPlan plan = make_plan(p, traits, options);
@@ -243,7 +244,7 @@ TEST(CompiledKernels, ThePlannerServesTheNumbersOfPacksThatHaveAKernelAndNoOther
   });
 }
 
-/// What the launcher finds of staged rows in the types of a source and a sink.
+/// True if the launcher has a kernel of staged rows for the types of a source and an output.
 template <class X, class Y>
 constexpr bool launcher_stages() {
   constexpr RowForm form = RowForm::misaligned;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/cross_entropy.hpp"
 #include "support/large.hpp"
@@ -207,7 +208,7 @@ TYPED_TEST(CrossEntropy, OfOneClassIsItsZLoss) {
   }
 }
 
-/// Of so many rows that a GPU's team takes them in several turns, and of so many that several teams do.
+/// Row counts: so many that a GPU's team takes them in several turns, and so many that several teams do.
 TYPED_TEST(CrossEntropy, OfManyRowsIsReducedInParts) {
   for_each_cross_entropy([](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
@@ -346,7 +347,7 @@ TEST(CrossEntropyLabels, ThatAreIgnoredAreSoWithSmoothingWeightsAndZLoss) {
       for (const Reduction reduction : all_reductions) {
         LossTrial<Op, float> trial(
             21, 40, {.ignore_index = ignored, .reduction = reduction, .label_smoothing = 0.3, .z_loss = 0.1}, true);
-        // What an ignored row holds is nobody's business.
+        // Ignored rows may hold NaN and infinities.
         for (const int row : {3, 10}) trial.logits().host()[row * 40 + 5] = row == 3 ? nan : inf;
         trial.upload();
         trial.run();

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/cross_entropy.hpp"
 #include "support/devices.hpp"
@@ -389,7 +390,7 @@ TEST(CrossEntropyPlans, KeepVocabulariesOnChipAndReadThemOnce) {
   EXPECT_EQ(planned(both, f32, 4096, 50257).strategy, RowStrategy::split_row);
   EXPECT_EQ(planned(both, f32, 4096, 50257).form, KokkosNN::RowForm::misaligned);
   EXPECT_EQ(planned(both, f32, 262144, 100).strategy, RowStrategy::vector_lanes);
-  // What writes nothing of a row, or needs nothing of it but an element, reads it tile by tile.
+  // Operators that write no row, or need but an element of one to write it, read it tile by tile.
   EXPECT_EQ(planned(forward, f32, 4096, 50257).strategy, RowStrategy::team_online);
   EXPECT_EQ(planned(backward, bf16, 4096, 50257).strategy, RowStrategy::team_online);
   EXPECT_EQ(planned(backward, bf16, 4096, 50257).form, KokkosNN::RowForm::misaligned);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/gradient.hpp"
 #include "support/strategies.hpp"
@@ -30,7 +31,7 @@ class Stream {
   cudaStream_t m_stream = nullptr;
 };
 
-/// What `enqueue` puts on the stream, recorded and ready to be launched again and again.
+/// A graph of what `enqueue` puts on the stream, recorded to be launched many times.
 class Graph {
  public:
   template <class F>
@@ -142,7 +143,8 @@ constexpr std::array evictions{Eviction::first, Eviction::quarter_last, Eviction
 
 using Policies = Kokkos::View<std::uint64_t[evictions.size()], Kokkos::SharedSpace>;
 
-/// What createpolicy makes of them on the device, in that order; nothing where loads take no such word.
+/// Writes the words that createpolicy makes of `evictions` on the device, in that order; nothing where loads take no
+/// such word.
 struct CreatePolicies {
   Policies policies;
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/strategies.hpp"
 
@@ -178,7 +179,7 @@ void nontemporal_stores_keep_the_bits(std::int64_t rows, std::int64_t cols) {
       << KokkosNN::to_string(Op) << ", " << cols << " columns";
 }
 
-// What is streamed depends on the number of threads, by their share of the caches: bits may not.
+// Streaming depends on the number of threads, by their share of the caches; bits must not depend on it.
 TEST(Streaming, LeavesBitsAsTheyAre) {
   if (on_gpu) GTEST_SKIP() << "a GPU's results are not streamed";
   for (const std::int64_t cols : {16, 64, 101, 208, 781, 1008, 5008, 12673}) {

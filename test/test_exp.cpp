@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/host/vector.hpp>
@@ -63,13 +64,13 @@ double part_of_promise(const FullExp<A>& exp, A x, A R, int lane, Exact exact) {
                    ulp_between(exp(x, exp.at(R)), exact) / promised_ulp<A>});
 }
 
-/// Of exp(x) relative to the power of two at or below it.
+/// Error of exp(x), as a part of the promise, relative to the power of two at or below it.
 double error_of_own_reference(const FullExp<float>& exp, float x, int lane) {
   const float R = exp.reference_of(x);
   return part_of_promise(exp, x, R, lane, std::exp(double(x) - double(exp.at(R).exponent) * 0.6931471805599453094));
 }
 
-/// Of exp(x) relative to 1, as far as that is in the normal range.
+/// Error of exp(x), as a part of the promise, relative to 1; 0 outside of the normal range and above 2.
 double error_relative_to_one(const FullExp<float>& exp, float x, int lane) {
   const double exact = std::exp(double(x));
   if (exact < std::numeric_limits<float>::min() || exact > 2) return 0;
@@ -146,7 +147,7 @@ TEST(Exponentials, OfMinusInfinityAreZeroAndOfNanNan) {
   check_special_values<double>();
 }
 
-/// What a lane gets does not depend on the others.
+/// A lane's result does not depend on the other lanes.
 TEST(Exponentials, InAVectorAreThoseOfAnyOtherLane) {
   const FullExp<float> exp(0.3);
   using T             = Vector<float>;
@@ -161,7 +162,7 @@ TEST(Exponentials, InAVectorAreThoseOfAnyOtherLane) {
   }
 }
 
-/// Of no sign, and no more than they should be: from the normal range's end they go down to 0.
+/// Exponentials below the normal range have no sign, are not too large, and go down to 0.
 template <class A>
 void check_small_values() {
   const FullExp<A> exp(1.0);

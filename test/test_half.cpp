@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/types.hpp"
 #include "support/ulp.hpp"
@@ -39,7 +40,7 @@ std::uint16_t bits_of(const T& value) {
   return std::bit_cast<std::uint16_t>(value);
 }
 
-/// What the bits stand for, by the standard's definition.
+/// The value of the bits, by the standard's definition.
 template <class T>
 long double meaning(std::uint16_t bits) {
   constexpr int fraction = fraction_bits<T>, bias = largest_exponent<T>;
@@ -175,7 +176,7 @@ struct HalfVectors : ::testing::Test {};
 using HalfTypes = ::testing::Types<Half, BHalf>;
 TYPED_TEST_SUITE(HalfVectors, HalfTypes, ElementNames);
 
-/// What one number by itself becomes, bit by bit.
+/// Each lane equals, bit by bit, what one number by itself becomes.
 TYPED_TEST(HalfVectors, LoadWhatTheNumbersAre) {
   constexpr int lanes = KokkosNN::Impl::lanes_loaded<TypeParam>;
   for (int bits = 0; bits < 1 << 16; bits += lanes) {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/instances.hpp"
 #include "support/masked.hpp"
@@ -669,7 +670,7 @@ void expect_shares(const X& x, const M& mask, const Allows& allows) {
 /// A pack that holds an allowed column is read whole.
 constexpr std::int64_t largest_pack = 32;
 
-/// What a row may see ends a pack ahead of a page's end, the rest of it is on the next page.
+/// A row's allowed columns end a pack ahead of a page's end; its other columns are on the next page.
 TEST(MaskedReads, ColumnsBehindACausalMaskAreNotRead) {
   if (on_gpu) GTEST_SKIP() << "a GPU's memory has no pages that must not be touched";
   const std::int64_t rows = 4;
@@ -682,7 +683,7 @@ TEST(MaskedReads, ColumnsBehindACausalMaskAreNotRead) {
                 [&](std::int64_t q, std::int64_t k) { return k <= q + offset; });
 }
 
-/// What a row may see is one page but for a pack at each end, between two others.
+/// A row's allowed columns fill one page but for a pack at each end; pages that must not be read are on both sides.
 TEST(MaskedReads, ColumnsOutsideOfAWindowAreNotRead) {
   if (on_gpu) GTEST_SKIP() << "a GPU's memory has no pages that must not be touched";
   const std::int64_t rows = 4;

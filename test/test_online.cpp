@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/inputs.hpp"
 #include "support/types.hpp"
@@ -158,7 +159,7 @@ struct PushValue {
   KOKKOS_FUNCTION void operator()(int i, KokkosNN::MaxSumExp<T>& state) const { state.push(values(i)); }
 };
 
-/// The same at team level: each team folds its own block of 100.
+/// Folds a View's values at team level: each team folds its own block of 100.
 template <class T>
 struct PushBlock {
   Kokkos::View<const T*, Memory> values;

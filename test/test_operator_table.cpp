@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/types.hpp"
 
@@ -60,7 +61,7 @@ Scores<T> scores(float value) {
   return view;
 }
 
-/// Whether a call has left a finite number in each element.
+/// True if a call has left a finite number in each element.
 template <class V>
 bool is_written(const V& view) {
   Kokkos::fence();
@@ -116,7 +117,7 @@ struct Calls {
   bool masked_softmax_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
     return KokkosNN::masked_softmax_backward(exec, x, y, dy, mask, out, options), is_written(out);
   }
-  /// Of the result that the forward call has with these options.
+  /// Calls forward with these options first: the gradient is that of its result.
   template <class M>
   bool masked_softmax_bias_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
     KokkosNN::masked_softmax(exec, x, mask, y, options);
@@ -219,7 +220,7 @@ bool with_mask(const std::string& mask, const Run& run) {
   return false;
 }
 
-/// The same under a mask.
+/// True if the operator runs with a mask of that name on that type, and writes its results.
 bool runs_with_mask(const std::string& op, const std::string& mask, const std::string& type) {
   if (!op.starts_with("masked") && mask != "softcap") return false;
   return with_type(type, [&](auto& c) {
@@ -297,6 +298,17 @@ TEST(OperatorTable, OfReadmeHasEveryPublicOperator) {
 
   EXPECT_GE(declared.size(), 18U) << "in " KOKKOSNN_HEADERS;
   EXPECT_EQ(listed, declared);
+}
+
+TEST(OperatorTable, HasNoOperatorThatIsNotPublic) {
+  const std::set<std::string> declared = declared_operators();
+  for (int op = 0; op < KokkosNN::operator_count; ++op) {
+    const KokkosNN::OperatorTraits& traits = KokkosNN::traits_of(KokkosNN::RowOperator(op));
+    EXPECT_TRUE(declared.contains(traits.name)) << traits.name;
+    EXPECT_EQ(declared.contains("segmented_" + std::string(traits.name)),
+              traits.ragged == KokkosNN::OperatorTraits::Ragged::ragged)
+        << traits.name;
+  }
 }
 
 TEST(OperatorTable, OfReadmeSaysWhatRuns) {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/devices.hpp"
 
@@ -762,7 +763,7 @@ std::string describe(const RowProblem& p, const DeviceTraits& traits, const RowP
          std::to_string(traits.multiprocessors) + ": " + to_string(plan);
 }
 
-/// What every plan must satisfy; the empty string if it does.
+/// The first rule for all plans that this one violates; the empty string if there is none.
 std::string violation(const RowProblem& p, const DeviceTraits& traits, const RowPlan& plan) {
   const bool on_gpu       = traits.backend != Backend::host;
   const bool has_edges     = plan.form == RowForm::misaligned;

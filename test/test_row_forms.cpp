@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
 
@@ -231,7 +232,7 @@ TEST(RowForms, ShortRowsThroughScratchMatch) {
   staged_rows_match<UpperHalf, float, RowOperator::logsumexp>();
 }
 
-/// The same of a gradient, whose results go over dy.
+/// Gradients of short rows go through team scratch too; their results are written over dy.
 template <class T, RowOperator Op>
 void staged_gradients_match() {
   if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";

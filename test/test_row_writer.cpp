@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
 
@@ -9,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-// What a host's kernels write by, on memory whose every byte is looked at.
+// The row writer of a host's kernels, on memory whose every byte is checked.
 
 namespace KokkosNNTest {
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/devices.hpp"
 #include "support/segmented.hpp"
@@ -331,7 +332,7 @@ void change_rows(Trial& trial, const F& f) {
   trial.x().upload();
 }
 
-/// Of each operator, rows of these lengths whose values `change` changes.
+/// Each operator matches on rows of these lengths whose values `change` has changed.
 template <class T, class F>
 void expect_changed_match(const Lengths& lengths, const char* what, const F& change,
                           const SegmentedOptions& options = {}) {
@@ -588,7 +589,7 @@ TYPED_TEST(Segmented, GradientsOfNoRowsOrNoValuesLaunchNothing) {
   });
 }
 
-/// What the gradients are the gradients of: the sum over all rows of dy times the forward call's result.
+/// The function whose gradients are tested: the sum over all rows of dy times the forward call's result.
 template <RowOperator Forward>
 double objective(const Buffer<double>& x, const Buffer<double>& dy, const OffsetsView<const int>& offsets,
                  double scale) {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/instances.hpp"
 #include "support/recorder.hpp"
@@ -15,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-// What functions on ragged rows say of wrong arguments, and how they behave as a part of a Kokkos program.
+// Functions on ragged rows: their errors for wrong arguments, and their behaviour as a part of a Kokkos program.
 
 namespace KokkosNNTest {
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/strategies.hpp"
 
@@ -18,7 +19,7 @@ namespace KokkosNNTest {
 constexpr double infinity     = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// What is put where in a row of otherwise harmless values.
+/// Special values and their place in a row of otherwise harmless ones.
 struct Special {
   const char* name;
   std::vector<double> values;  ///< one after the other, from `at` on

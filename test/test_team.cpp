@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
 
@@ -18,7 +19,7 @@ using TeamPolicy = Kokkos::TeamPolicy<Exec>;
 using TeamMember = TeamPolicy::member_type;
 using TeamMatrix = Kokkos::View<float**, Kokkos::LayoutRight, Memory>;
 
-/// What a user's kernel gets: the three functions of one row, and where their results go.
+/// Arguments of a user's kernel: input, and the results of the three functions of one row.
 struct TeamTensors {
   Kokkos::View<const float**, Kokkos::LayoutRight, Memory> x;
   TeamMatrix softmax;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/devices.hpp"
 
@@ -59,7 +60,7 @@ class TuningFile : public ::testing::Test {
     all << std::ifstream(path).rdbuf();
     return all.str();
   }
-  /// What is said of the file for device "A".
+  /// The warning about the file for device "A".
   std::string warning() const {
     std::string warning;
     EXPECT_EQ(read_tuning(path, "A", warning), TuningTable{});

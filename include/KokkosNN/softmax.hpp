@@ -97,7 +97,7 @@ void logsumexp(const XView& x, const LseView& lse, const SoftmaxOptions& options
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
                   const SoftmaxOptions& options = {}) {
-  Impl::require_operator("make_plan", op, Impl::is_forward(op));
+  Impl::require_operator("make_plan", op, is_forward(op));
   const auto layout = Impl::normalise(to_string(op), op, Impl::tensor_of(x), Impl::tensor_of(y), options);
   return Impl::plan_views<XView, YView>(op, exec, layout, options);
 }

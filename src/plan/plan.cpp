@@ -651,7 +651,7 @@ class Planner {
   /// Whether small teams are right although they are many: of larger ones, too, there are more status words than a warp has
   /// lanes, but each thread of a small one has a status word at most, and there are rows enough for teams to fall out of step.
   bool takes_many_small_teams() const {
-    if (m_policy.split_many_small_teams == 0 || !Impl::is_forward(m_problem.op) || is_reduction(m_problem.op)) return false;
+    if (m_policy.split_many_small_teams == 0 || !is_forward(m_problem.op) || is_reduction(m_problem.op)) return false;
     return counted_form() == RowForm::aligned && rows_that_count() >= m_policy.split_many_rows &&
            teams_that_hold(m_policy.split_team_size) > m_traits.warp_size &&
            teams_that_hold(m_policy.split_small_team_size) <= m_policy.split_many_small_teams;
@@ -914,34 +914,6 @@ std::string to_string(const RowPlan& plan) {
   if (plan.staged) text << ",staged";
   text << ']';
   return text.str();
-}
-
-const char* to_string(RowOperator op) {
-  switch (op) {
-    case RowOperator::softmax:
-      return "softmax";
-    case RowOperator::log_softmax:
-      return "log_softmax";
-    case RowOperator::logsumexp:
-      return "logsumexp";
-    case RowOperator::softmax_backward:
-      return "softmax_backward";
-    case RowOperator::log_softmax_backward:
-      return "log_softmax_backward";
-    case RowOperator::masked_softmax:
-      return "masked_softmax";
-    case RowOperator::masked_softmax_backward:
-      return "masked_softmax_backward";
-    case RowOperator::logsumexp_backward:
-      return "logsumexp_backward";
-    case RowOperator::cross_entropy:
-      return "cross_entropy";
-    case RowOperator::cross_entropy_backward:
-      return "cross_entropy_backward";
-    case RowOperator::cross_entropy_with_gradient:
-      return "cross_entropy_with_gradient";
-  }
-  return "unknown operator";
 }
 
 const char* to_string(RowStrategy strategy) {

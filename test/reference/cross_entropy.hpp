@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_REFERENCE_CROSS_ENTROPY_HPP
 #define KOKKOSNN_TEST_REFERENCE_CROSS_ENTROPY_HPP
@@ -24,7 +25,7 @@ struct Measured {
   Real magnitude;
 };
 
-/// What a row gives before its loss is reduced; the gradient is that of the row's loss.
+/// Results of one row before its loss is reduced; the gradient is that of the row's loss.
 struct CrossEntropy {
   Real weight;  ///< in a mean
   Measured loss;
@@ -71,7 +72,7 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
   const Real e = options.label_smoothing, spread = e / row.cols, w = weight(label), cap = options.softcap;
   result.weight = w;
 
-  // Of a row without a finite maximum everything is NaN.
+  // A row without a finite maximum has NaN everywhere.
   const Real told = std::isnan(given_lse) ? result.lse.value : given_lse;
   const Real lse  = std::isinf(told) ? nan : told;
   Real all        = 0;
@@ -99,7 +100,7 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
     const Real size   = std::max(
           std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * lse)),
           std::fabs(target));
-    // What a soft cap leaves near its ends is a difference of numbers near 1.
+    // The slope of a soft cap is, near the cap's ends, a difference of numbers near 1.
     result.gradient[c] = {dz * slope, size};
   }
   return result;

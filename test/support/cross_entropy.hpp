@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_CROSS_ENTROPY_HPP
 #define KOKKOSNN_TEST_SUPPORT_CROSS_ENTROPY_HPP
@@ -180,7 +181,7 @@ class LossTrial {
     return result ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << want << ": " << result.message();
   }
 
-  /// What the reference makes of each row: f(row, reference, offset of the row's gradient). `tells_lse`: of the
+  /// Calls f(row, reference, offset of the row's gradient) for each row. `tells_lse`: the reference takes the
   /// log-sum-exps that lse() holds instead of its own.
   template <class F>
   void for_each_reference(const F& f, bool tells_lse = is_backward) const {

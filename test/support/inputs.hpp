@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_INPUTS_HPP
 #define KOKKOSNN_TEST_SUPPORT_INPUTS_HPP
@@ -8,7 +9,7 @@
 
 namespace KokkosNNTest {
 
-/// What a row is filled with. Values are chosen by row and column only, so that every layout sees the same tensor.
+/// Values that a row is filled with. They are chosen by row and column only, so that every layout sees the same tensor.
 enum class Recipe {
   uniform,       ///< +-4, the friendly one
   wide,          ///< +-88, where float's exp ends

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_MASKED_HPP
 #define KOKKOSNN_TEST_SUPPORT_MASKED_HPP
@@ -47,7 +48,7 @@ inline void next(std::vector<std::int64_t>& index, const Placement& place) {
   for (int d = place.rank() - 1; d >= 0 && ++index[d] == place.extents[d]; --d) index[d] = 0;
 }
 
-/// What a mask means, said apart from the library.
+/// Meaning of a mask, stated independently of the library.
 struct Meaning {
   std::function<bool(const At&)> allows = [](const At&) { return true; };
   std::function<Real(const At&)> adds   = nullptr;  ///< to the logit
@@ -150,7 +151,7 @@ class MaskedTrial {
     return correct(m_y.host(), m_y_place, m_x.host(), meaning, options);
   }
 
-  /// The same of results y of inputs x.
+  /// True if y is the result of inputs x within the promised error.
   ::testing::AssertionResult correct(const Y* y, const Placement& y_place, const X* x, const Meaning& meaning,
                                      const MaskedSoftmaxOptions& options) const {
     Errors errors;
@@ -197,7 +198,7 @@ class MaskedTrial {
       const At at = At::of(row, k);
       allowed[k]  = meaning.allows(at);
       z[k]        = Reference::capped(exact(x[k * m_x_place.strides.back()]), options.scale, options.softcap);
-      // What is rounded may be larger than the logit: a bias can be next to minus the capped x.
+      // The terms that are rounded may be larger than the logit: a bias can be next to minus the capped x.
       const Real added     = meaning.adds ? Real(meaning.adds(at)) : Real(0);
       const Real magnitude = std::fabs(z[k]) + std::fabs(added);
       z[k] += added;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_TENSOR_HPP
 #define KOKKOSNN_TEST_SUPPORT_TENSOR_HPP
@@ -138,7 +139,7 @@ class Buffer {
     upload();
   }
 
-  /// Of the host's copy.
+  /// True if the guards of the host's copy still hold the poison.
   bool guards_intact() const {
     for (std::size_t i = 0; i < m_host.size(); ++i) {
       const bool in_guard = i < m_front || i >= m_front + m_count;
@@ -147,7 +148,7 @@ class Buffer {
     return true;
   }
 
-  /// Whether nothing was written at all, guards included; of the host's copy.
+  /// True if nothing was written to the host's copy, guards included.
   bool untouched() const {
     return std::all_of(m_host.data(), m_host.data() + m_host.size(),
                        [](const T& value) { return same_bits(value, poison<T>()); });

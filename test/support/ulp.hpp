@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_ULP_HPP
 #define KOKKOSNN_TEST_SUPPORT_ULP_HPP
@@ -52,8 +53,8 @@ double ulp_error(long double value, long double expected, long double magnitude 
   return static_cast<double>(std::fabs(value - expected) / scale);
 }
 
-/// The same for results between 0 and 1, as the documentation states it: float and double in ulp over the normal range
-/// and within the smallest normal number below; 16-bit types in steps from the correctly rounded number.
+/// Error of results between 0 and 1, as the documentation states it: float and double in ulp over the normal range and
+/// within the smallest normal number below; 16-bit types in steps from the correctly rounded number.
 template <class T>
 double probability_error(long double value, long double expected) {
   const double far = std::numeric_limits<double>::infinity();
@@ -66,12 +67,12 @@ double probability_error(long double value, long double expected) {
   return ulp_error<T>(value, is_16_bit<T> ? correctly_rounded<T>(expected) : expected);
 }
 
-/// What is promised: 4 ulp for float and double; for the 16-bit types the correctly rounded number or its neighbour.
+/// The promised error: 4 ulp for float and double; for the 16-bit types the correctly rounded number or its neighbour.
 template <class T>
 inline constexpr double promised_ulp = is_16_bit<T> ? 1.0 : 4.0;
 
-/// The same for results that are measured against a magnitude (log_softmax, logsumexp), where the half ulp of rounding
-/// to T counts: 1 + 1/2 for a neighbour of the correctly rounded number.
+/// The promised error of results that are measured against a magnitude (log_softmax, logsumexp), where the half ulp of
+/// rounding to T counts: 1 + 1/2 for a neighbour of the correctly rounded number.
 template <class T>
 inline constexpr double promised_log_ulp = is_16_bit<T> ? 1.5 : 4.0;
 

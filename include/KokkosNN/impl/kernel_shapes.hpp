@@ -68,11 +68,6 @@ constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op, RowF
   return (packs_at_a_time(backend, pack) + 1) / 2;
 }
 
-/// An operator of a row by itself, without a gradient, a mask or a label.
-constexpr bool is_forward(RowOperator op) {
-  return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::logsumexp;
-}
-
 /// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
 constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);

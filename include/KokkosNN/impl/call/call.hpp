@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_CALL_CALL_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/view_instantiations.hpp>
+#include <KokkosNN/instantiations/forward.hpp>
 #include <KokkosNN/impl/call/view_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/plan.hpp>

@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_CALL_CROSS_ENTROPY_CALL_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/cross_entropy_instantiations.hpp>
+#include <KokkosNN/instantiations/cross_entropy.hpp>
 #include <KokkosNN/impl/call/cross_entropy_launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/traits.hpp>

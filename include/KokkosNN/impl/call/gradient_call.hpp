@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_CALL_GRADIENT_CALL_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/gradient_instantiations.hpp>
+#include <KokkosNN/instantiations/gradients.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>

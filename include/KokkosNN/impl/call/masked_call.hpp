@@ -6,7 +6,8 @@
 #include <KokkosNN/impl/call/call.hpp>
 #include <KokkosNN/impl/call/gradient_call.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
-#include <KokkosNN/impl/call/masked_instantiations.hpp>
+#include <KokkosNN/instantiations/masked.hpp>
+#include <KokkosNN/instantiations/masked_gradients.hpp>
 #include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/options.hpp>

@@ -4,7 +4,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
-#include <KokkosNN/impl/call/segmented_instantiations.hpp>
+#include <KokkosNN/instantiations/segmented.hpp>
 #include <KokkosNN/impl/call/segmented_launch.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
 #include <KokkosNN/plan.hpp>

@@ -7,7 +7,7 @@
 #include <KokkosNN/impl/call/gradient_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/mpi/communicator.hpp>
-#include <KokkosNN/impl/mpi/instantiations.hpp>
+#include <KokkosNN/instantiations/sharded.hpp>
 #include <KokkosNN/impl/mpi/launch.hpp>
 #include <KokkosNN/impl/mpi/row_blocks.hpp>
 #include <KokkosNN/options.hpp>
