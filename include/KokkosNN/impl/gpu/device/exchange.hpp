@@ -15,10 +15,10 @@
 // Reductions among the hardware threads that work on one row, within a warp and within a team.
 // Kernels launch with vector length 1: a Kokkos thread is a hardware thread that owns its registers, and neighbouring
 // team ranks are the lanes of a warp (CUDA) or of a wavefront (HIP); on a host each thread is a "warp" of one lane.
-// These reductions are most of a warp's work besides its elements, and rows of 1024 to 4096 columns, split rows and
-// small calls wait for them and for memory: hence pairs of warps at an address that the compiler knows
-// (`exchange_slots`), one instruction for a warp's maximum (`warp_max`) and two for its sum of exponentials
-// (`sum_of_warp`).
+// These reductions are much of a warp's work besides its elements, which limits rows of 1024 to 4096 columns, split
+// rows and small calls: a warp of softmax waits for memory only an eighth of its time there. Hence the pairs of warps
+// lie at an address that the compiler knows (`exchange_slots`), a warp's maximum takes one instruction (`warp_max`),
+// and its sum of exponentials, as integers, two (`sum_of_warp`).
 
 namespace KokkosNN::Impl {
 /// Brings a sum relative to `from` to the reference `to`. A part with only -inf or NaN has no reference and is

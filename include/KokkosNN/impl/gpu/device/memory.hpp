@@ -74,8 +74,8 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
 /// Eviction hint of an access for the last-level cache's lines (CUDA, from Hopper on): the upper half of the result of
 /// PTX's createpolicy, whose lower half is 0. As a number it comes from a kernel's arguments at each access; the result
 /// of an instruction ahead of the loop over rows would occupy registers.
-/// The best hint depends on how much a call moves, and differs between a lone call and one in a chain of kernels; the
-/// policy has the one that serves both (`RowPlan::eviction`).
+/// Lines of a tensor that is read once have no further use. The best hint depends on how much a call moves, and differs
+/// between a lone call and one in a chain of kernels; the policy has the one that serves both (`RowPlan::eviction`).
 struct LinePolicy {
   std::uint32_t word = 0x10f00000;  // hint of accesses without a policy
 
