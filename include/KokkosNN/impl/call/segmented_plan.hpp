@@ -96,7 +96,7 @@ inline constexpr int warp_tiles = 4;
 constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
   return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
 }
-/// Mean lengths of rows that are processed so, from flat_low_mean to flat_high_mean.
+/// Mean lengths of rows that FlatRows processes, from flat_low_mean to flat_high_mean.
 ///
 ///   2^20 rows, H200, us              | by lanes | flat
 ///   f32, 13 in the mean              | 58.4     | 56.1
@@ -139,7 +139,8 @@ constexpr int flat_windows_of_warp(int x_bytes, std::int64_t mean) {
 inline constexpr int flat_warps_a_place = 2;
 /// True if as many teams as the device holds stay resident and process range after range. Rows of floats wait for
 /// memory, which is faster if all teams work close to each other, as teams that start one after the other do.
-///   2^20 rows of 32 in the mean, us | bf16 staying 62.8, not 64.3 | f32 staying 98.9, not 92.7
+///   2^20 rows of 32 in the mean, bf16, us | staying 62.8   | otherwise 64.3
+///   2^20 rows of 32 in the mean, f32, us  | otherwise 92.7 | staying 98.9
 constexpr bool flat_teams_stay(int x_bytes) { return x_bytes == 2; }
 /// Threads of a team of FlatRows, and teams that a multiprocessor is to have: with 72 registers a thread and 7 KB of
 /// shared memory a warp. A warp waits for its copies.

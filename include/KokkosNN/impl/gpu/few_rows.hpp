@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+// Kernel FewRows: rows so few that all of their teams run at once.
+
 namespace KokkosNN::Impl {
 
 /// Kernel team_registers for so few rows that all of their teams run at once: the call takes as long as one row does

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+// Kernel RowInLanes: contiguous rows that a warp has alone or several of.
+
 namespace KokkosNN::Impl {
 
 /// Kernel vector_lanes of a GPU for contiguous rows within a warp. It does what RowInTeam does, without all that serves

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+// Writer of a host's rows: normal and non-temporal stores.
+
 namespace KokkosNN::Impl {
 
 /// Writer of a thread's rows to a host's memory, one after another; by non-temporal stores if `nontemporal_stores`. The

@@ -8,6 +8,8 @@
 
 #include <Kokkos_Core.hpp>
 
+// Rows in the registers of a group of threads: the part that the placements in registers have in common.
+
 namespace KokkosNN::Impl {
 
 template <class Placement, class Row, class Params>
