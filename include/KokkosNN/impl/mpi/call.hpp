@@ -20,7 +20,7 @@
 #include <limits>
 #include <string>
 
-// Bodies of the functions of mpi.hpp: check together with the other ranks, then, block by block, reduce, merge and write.
+// Bodies of the functions of mpi.hpp: check together with the other ranks, then reduce, merge and write block by block.
 
 namespace KokkosNN::Impl {
 
