@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-// The rows of a gradient: two tensors side by side, or one and two values a row.
+// Rows of a gradient: two tensors side by side, or one tensor and two values a row.
 
 namespace KokkosNN::Impl {
 
@@ -30,7 +30,7 @@ struct PairRows {
     YRow y;
     DyRow dy;
 
-    /// The same in all tensors, as the launch has checked.
+    /// Number of elements in front of the first whole pack: equal in all tensors, as the launch has checked.
     template <int V>
     KOKKOS_INLINE_FUNCTION int head() const {
       return y.template head<V>();
@@ -45,7 +45,7 @@ struct PairRows {
   }
 };
 
-/// Rows of x, each with its log-sum-exp and that one's gradient.
+/// Rows of x, each with its log-sum-exp and the gradient of that.
 template <class XRows, class L, class A>
 struct ScalarRows {
   static constexpr RowForm form = XRows::form;

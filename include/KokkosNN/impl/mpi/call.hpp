@@ -20,12 +20,12 @@
 #include <limits>
 #include <string>
 
-// The body of a function of mpi.hpp: check together with the other ranks, then block by block reduce, merge, finish.
+// Bodies of the functions of mpi.hpp: check together with the other ranks, then reduce, merge and write block by block.
 
 namespace KokkosNN::Impl {
 
-/// Runs `prepare`, which checks arguments, makes room and gives the facts that all ranks must share. Throws on every
-/// rank where one does, or where facts differ, unless the communicator does not check.
+/// Runs `prepare`, which checks arguments, makes room and returns the facts that all ranks must share. Throws on every
+/// rank if one rank throws, or if facts differ, unless the communicator does not check.
 template <class Exec, class Prepare>
 void prepare_together(const char* function, const mpi::Communicator<Exec>& comm, const Prepare& prepare) {
   if (!comm.options().check) return void(prepare());
@@ -39,8 +39,8 @@ void prepare_together(const char* function, const mpi::Communicator<Exec>& comm,
   comm.exchange().agree(function, facts.all(), refusal);
 }
 
-/// reduce(block) enqueues what leaves the block's pairs, finish(block) what uses them once they are merged. While the
-/// host waits for MPI the device reads the next block.
+/// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block) those that use the
+/// merged pairs. While the host waits for MPI the device reads the next block.
 template <class Exec, class Reduce, class Epilogue>
 void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, ShardPair* pairs,
                int pairs_a_row, const Reduce& reduce, const Epilogue& epilogue) {
@@ -59,7 +59,7 @@ T* elements_of(const Tensor& t) {
   return static_cast<T*>(const_cast<void*>(t.data));
 }
 
-/// Memory for a state a row.
+/// Memory for one state a row.
 template <class State, class Exec>
 State* states_of(const mpi::Communicator<Exec>& comm, std::int64_t rows) {
   return reinterpret_cast<State*>(comm.workspace(static_cast<std::size_t>(rows) * sizeof(State)));
@@ -150,7 +150,7 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
       });
 }
 
-/// A rank's part of a cross entropy's gradient, from the whole rows' log-sum-exps.
+/// Runs a rank's part of a cross entropy's gradient, from the whole rows' log-sum-exps.
 template <class Views, class Exec>
 void run_shard_of_backward(const char* function, const Exec& exec, const ClassShard& shard,
                            const CrossEntropyTensors& tensors,
@@ -172,11 +172,10 @@ void shard_of_cross_entropy_backward(const char* function, const mpi::Communicat
   run_shard_of_backward<Views>(function, comm.exec(), shard, views.tensors(), views.pointers(), options);
 }
 
-/// A cross entropy's values of the rows, in the order in which ranks number rows, where the caller wants none or
-/// others.
+/// Values of a cross entropy's rows, in the order in which ranks number rows: the caller may want none, or other ones.
 template <class A>
 struct OwnScalars {
-  A* one;  ///< the gradient of the loss
+  A* one;  ///< gradient of the loss
   A* lse;  ///< of every row
   static constexpr std::size_t offset = 16;
 
@@ -184,7 +183,7 @@ struct OwnScalars {
   static std::size_t bytes(std::int64_t rows) { return offset + static_cast<std::size_t>(rows) * sizeof(A); }
 };
 
-/// One cross entropy: what its parts share.
+/// Data of one cross entropy, which its parts share.
 template <RowOperator op, class Exec, class Views>
 class ShardedCrossEntropyCall {
   using X       = typename Views::X;
@@ -270,7 +269,7 @@ class ShardedCrossEntropyCall {
                   {{labels_of(m_tensors.labels, map)}, m_data.weights, m_options.ignore_index, m_shard}, rows(), sums);
   }
 
-  /// Every row's loss, and its log-sum-exp where somebody wants it.
+  /// Computes every row's loss, and its log-sum-exp if it is needed.
   void exchange(const Tensor& loss) const {
     in_blocks(
         m_function, m_comm, m_blocks, m_pairs, m_pairs_a_row,
@@ -295,7 +294,7 @@ class ShardedCrossEntropyCall {
         });
   }
 
-  /// The local gradient, of a loss whose gradient is options.gradient_scale.
+  /// Writes the local gradient of a loss whose gradient is options.gradient_scale.
   void write_gradient() const {
     const Kokkos::View<A, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> one(m_one);
     Kokkos::deep_copy(exec(), one, A(1));

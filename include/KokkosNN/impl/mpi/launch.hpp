@@ -17,19 +17,19 @@
 #include <string>
 #include <type_traits>
 
-// The launches of an operator on rows whose columns are spread over ranks: `reduce` reads a rank's columns and leaves a
-// pair or more a row, `finish` takes the pairs of the whole rows, reads the columns again and writes. Both are the
-// kernel of team_online; only what stands before and behind it is another. Nothing here knows of ranks.
+// Launches of an operator on rows whose columns are spread over ranks: `reduce` reads a rank's columns and leaves one
+// or more pairs a row; `epilogue` takes the pairs of the whole rows, reads the columns again and writes. Both run the
+// kernel of team_online with other sources and outputs. No code here depends on ranks.
 
 namespace KokkosNN::Impl {
 
-/// Threads that a team may have: rows of any form need more registers.
+/// Number of threads that a team may have: strided rows need more registers.
 constexpr int most_threads_online(RowOperator op, RowForm form) {
   return form == RowForm::strided ? std::min(max_threads_when_wide, most_threads_when_looping(op))
                               : most_threads_when_looping(op);
 }
 
-/// Launches team_online on rows that a source gives and an output takes.
+/// Launches team_online on the rows of a source and an output.
 template <RowOperator op, int V, class Placement, class Exec, class Params, class Source, class Output>
 void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Params& params,
                    const Source& source, const Output& output) {
@@ -41,7 +41,7 @@ void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& lay
       RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, source, output, params, layout.rows, layout.cols));
 }
 
-/// The plan of such a kernel. What is y in a reduction that writes no rows, is x again.
+/// Plan of team_online on a shard. A reduction, which writes no rows, passes x as y.
 template <class X, class Y, class Exec>
 RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout, int accumulator_bytes,
                     Determinism determinism) {
@@ -67,7 +67,7 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout,
   return make_plan(problem, device_traits(exec), options);
 }
 
-/// One small task a row, or a pair.
+/// Runs f for each row or pair, a small task.
 template <class Exec, class F>
 void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, const F& f) {
   if (n == 0) return;
@@ -77,14 +77,14 @@ void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, co
       label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), f);
 }
 
-/// pairs[i] = nothing
+/// Sets pairs[i] to the identity.
 struct ClearPairs {
   ShardPair* pairs;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { pairs[i] = {}; }
 };
 
-/// into[i] = merge(into[i], from[i])
+/// Sets into[i] to merge(into[i], from[i]).
 struct MergePairs {
   ShardPair* into;
   const ShardPair* from;
@@ -92,13 +92,13 @@ struct MergePairs {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { into[i] = merge(into[i], from[i]); }
 };
 
-/// What a shard without columns knows of its rows, whatever is summed: the identity.
+/// Sets the pairs of a shard without columns, whatever is summed: the identity.
 template <class Exec>
 void clear_pairs(const Exec& exec, std::int64_t n, ShardPair* pairs) {
   for_each_row(exec, "KokkosNN::mpi[empty]", n, ClearPairs{pairs});
 }
 
-/// The states of whole rows, once instead of by every thread of a row.
+/// Converts the pairs of whole rows to states, once instead of by every thread of a row.
 template <class Params>
 struct UnpackPairs {
   using State = typename Params::State;
@@ -110,7 +110,7 @@ struct UnpackPairs {
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
     State state = FromPair<State>::state(params, pairs[row]);
     if constexpr (requires { state.reference; }) {
-      // Of a row with +inf only the log-sum-exp is one.
+      // A row with +inf has a log-sum-exp, but no other result.
       using A = decltype(state.reference);
       if (state.reference == Kokkos::Experimental::infinity_v<A>) state.sum = {Kokkos::Experimental::quiet_NaN_v<A>};
     }
@@ -118,7 +118,7 @@ struct UnpackPairs {
   }
 };
 
-/// The states of whole rows as log-sum-exps.
+/// Converts the states of whole rows to log-sum-exps.
 template <class Params, class Y>
 struct StoreLogSumExps {
   using State = typename Params::State;
@@ -134,14 +134,14 @@ struct StoreLogSumExps {
   }
 };
 
-/// softmax, log_softmax and logsumexp: (max, sum) of a shard's rows, for results of a given accuracy.
+/// First half of softmax, log_softmax and logsumexp: (max, sum) of a shard's rows, for results of a given accuracy.
 template <class Exec, class X, class A, ExpAccuracy accuracy>
 struct ShardedReduction {
   static constexpr Backend backend = backend_of<Exec>();
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
   using Params                       = SoftmaxParams<A, accuracy>;
 
-  /// Not inline, as ViewCall's.
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
   static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x,
                   ShardPair* pairs);
 };
@@ -160,7 +160,8 @@ void ShardedReduction<Exec, X, A, accuracy>::run(const Exec& exec, const ShardLa
   });
 }
 
-/// What an operator of (max, sum) makes of a shard's columns. `states` is memory for a state a row.
+/// Second half of softmax, log_softmax and logsumexp: the results of a shard's columns. `states` is memory for a state
+/// a row.
 template <class Exec, RowOperator op, class X, class Y>
 struct ShardedFinish {
   static constexpr Backend backend = backend_of<Exec>();
@@ -169,7 +170,7 @@ struct ShardedFinish {
   using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using State                      = typename Params::State;
 
-  /// Not inline, as ViewCall's.
+  /// Defined in the library, as ViewCall::run is.
   static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
                   const ShardPair* pairs, State* states);
 };
@@ -196,7 +197,8 @@ void ShardedFinish<Exec, op, X, Y>::run(const Exec& exec, const ShardLayout& lay
   }
 }
 
-/// softmax_backward and log_softmax_backward on a shard's columns. The layout's tensors are y, dy and dx.
+/// Both halves of softmax_backward and log_softmax_backward on a shard's columns. The layout's tensors are y, dy and
+/// dx.
 template <class Exec, RowOperator op, class Y, class D, class Dx>
 struct ShardedGradient {
   static constexpr Backend backend = backend_of<Exec>();
@@ -206,7 +208,7 @@ struct ShardedGradient {
   using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using State                      = typename Params::State;
 
-  /// Not inline, as ViewCall's.
+  /// Defined in the library, as ViewCall::run is.
   static void reduce(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
                      const D* dy, ShardPair* pairs);
   static void epilogue(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
@@ -253,7 +255,7 @@ void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const Shard
   });
 }
 
-/// From the pairs of whole rows to their losses and log-sum-exps.
+/// Converts the pairs of whole rows to losses and log-sum-exps.
 template <class Params, class A>
 struct StoreLosses {
   using State = typename Params::State;
@@ -291,8 +293,8 @@ struct StoreLosses {
   }
 };
 
-/// The forward of a cross entropy on a shard's columns, without the sum over rows. The layout's tensors are the logits
-/// and the labels, or for `finish` the labels, the rows' losses and their log-sum-exps.
+/// Both halves of a cross entropy's forward on a shard's columns, without the sum over rows. The layout's tensors are
+/// the logits and the labels, or for `epilogue` the labels, the rows' losses and their log-sum-exps.
 template <class Exec, class X>
 struct ShardedCrossEntropy {
   static constexpr Backend backend = backend_of<Exec>();
@@ -302,7 +304,7 @@ struct ShardedCrossEntropy {
   template <bool extended>
   using Params = CrossEntropyParams<op, A, exp_accuracy_for<A>, extended>;
 
-  /// What a cross entropy's kernels know besides logits and labels.
+  /// Inputs of a cross entropy's kernels besides logits and labels.
   struct Shared {
     ClassShard shard;
     ClassWeights<A> weights;
@@ -322,7 +324,7 @@ struct ShardedCrossEntropy {
     }
   };
 
-  /// Not inline, as ViewCall's.
+  /// Defined in the library, as ViewCall::run is.
   static void reduce(const Exec& exec, const ShardLayout& layout, const CrossEntropyOptions& options,
                      const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
   static void epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,

@@ -11,11 +11,11 @@
 
 #include <cstdint>
 
-// A row of which nothing is kept.
+// Placement that keeps nothing of a row.
 
 namespace KokkosNN::Impl {
 
-/// A row of which each element's result depends on it and the row's scalars alone: read once, written at once.
+/// Placement of rows whose results depend on an element and the row's scalars alone: read once, written at once.
 template <class X, class A, int V, int K>
 struct ElementwisePlacement {
   static constexpr bool has_own_reference = false;
