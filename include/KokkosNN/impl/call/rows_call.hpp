@@ -162,7 +162,7 @@ struct RowsCall {
       using Kernel = FewRows<op, V, Placement, Params, Source, Output>;
       if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, output, cols, params});
     }
-    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Placement>) {
+    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && Placement::sums_warps) {
       constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
       if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Placement>();
     }
@@ -235,7 +235,7 @@ struct RowsCall {
 
   /// Makes a source look ahead as planned, if it can. Returns how many teams do.
   int look_ahead([[maybe_unused]] Source& reader) const {
-    if constexpr (requires { reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols); }) {
+    if constexpr (Source::looks_ahead) {
       if (plan.rows_ahead > 0 && reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols)) {
         const std::int64_t teams = (rows - plan.rows_ahead) / plan.rows_per_team;  // what all of them ask for exists
         return static_cast<int>(std::clamp<std::int64_t>(teams, 0, std::numeric_limits<int>::max()));

@@ -10,6 +10,7 @@
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/gpu/placement/scratch.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -41,6 +42,7 @@ struct RowInTeam {
   using A        = typename Params::accumulator;
   using State    = typename Params::State;
   using OpEpilogue = Epilogue<op>;
+  static_assert(FitEachOther<op, Placement, Params, Source, Output> && RowsEpilogue<OpEpilogue>);
 
   // Small, see `most_argument_bytes`.
   Source source;
@@ -103,11 +105,11 @@ struct RowInTeam {
     const State mine = placement.reduce(input, part, params, group.lanes());
     prepare_write(placement, input, part, params);
     prefetch_later_rows(team, source, block, prefetching_teams);
-    const State warp = merge_warp<sums_warps<Placement>>(params, mine, group.lanes());
+    const State warp = merge_warp<Placement::sums_warps>(params, mine, group.lanes());
     const State all  = completed(params, input, exchange(params, team, group, pairs, round, warp));
     if (!is_row) return;
 
-    if constexpr (StateOutput<Output>) {
+    if constexpr (Output::takes_states) {
       if (group.rank == 0) output.store_state(params, all, out);
     } else if constexpr (OpEpilogue::one_value_a_row) {
       if (group.rank == 0) output.store(OpEpilogue::value(params, all), out);

@@ -163,10 +163,7 @@ struct SplitRow {
   /// Row of the input. Two rows of floats leave no register for an eviction hint.
   KOKKOS_INLINE_FUNCTION auto input_row(std::int64_t row) const {
     auto input = source.row(row);
-    if constexpr (overlaps && V <= 4) {
-      if constexpr (requires { input.policy; }) input.policy = {};
-      if constexpr (requires { input.dy.policy; }) input.y.policy = input.dy.policy = {};
-    }
+    if constexpr (overlaps && V <= 4) input.clear_policy();
     return input;
   }
 
@@ -183,7 +180,7 @@ struct SplitRow {
     const State mine = placement.reduce(input, part_of(peer, input), params, peer.group.lanes());
     ask();
     if constexpr (is_joined<State>) {
-      const State warp  = merge_warp<sums_warps<Placement>>(params, mine, peer.group.lanes());
+      const State warp  = merge_warp<Placement::sums_warps>(params, mine, peer.group.lanes());
       const State whole = exchange<true>(params, team, peer.group, pairs, round++, warp);
       if (peer.group.rank == 0) publish(status_words(peer)[peer.number], epoch, whole);
     }
@@ -229,12 +226,7 @@ struct SplitRow {
 
   /// True if one warp of a team collects facts that writing the row needs besides its elements, and shares them with
   /// the others, which have a barrier ahead.
-  static constexpr bool finds_facts = [] {
-    if constexpr (warp_width() > 1 && is_joined<State> && requires { Placement::tells_facts; }) {
-      return Placement::tells_facts;
-    }
-    return false;
-  }();
+  static constexpr bool finds_facts = warp_width() > 1 && is_joined<State> && Placement::tells_facts;
 
   /// Collects the facts by the last warp: the first one has status words to read. All warps have read the previous
   /// row's facts, as there was a barrier in this row's first half.

@@ -53,7 +53,7 @@ struct ReduceParts {
     Placement placement(nullptr, group);
     const State mine  = placement.reduce(input, part, params, group.lanes());
     const State whole =
-        exchange(params, team, group, pairs, 0, merge_warp<sums_warps<Placement>>(params, mine, group.lanes()));
+        exchange(params, team, group, pairs, 0, merge_warp<Placement::sums_warps>(params, mine, group.lanes()));
     if (group.rank == 0) states[team.league_rank()] = whole;
   }
 };

@@ -20,11 +20,8 @@ namespace KokkosNN::Impl {
 
 /// Placement that keeps nothing of a row: it is read again, from a cache, to write.
 template <class Params>
-struct HostRereading {
-  using A                                 = typename Params::accumulator;
-  static constexpr bool keeps_rows        = false;
-  static constexpr bool has_own_reference = false;
-  static constexpr bool holds_pieces      = false;
+struct HostRereading : HostPlacementDefaults {
+  using A = typename Params::accumulator;
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION A load(const Row&, const Piece&, A*, const Params&) const {
@@ -289,7 +286,7 @@ struct HostPairs : HostRereading<Params> {
   static constexpr bool has_row_loops = true;
   template <class Row>
   static constexpr bool is_plain =
-      !GivesItsPacks<Row, V> && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
+      !Row::gives_packs && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
 
   /// Writes rows `first` to `last`, of one piece each, by ShortPairs if their vectors lie in memory. Returns true if
   /// so.

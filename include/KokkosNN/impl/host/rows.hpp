@@ -9,6 +9,7 @@
 #include <KokkosNN/impl/host/sums.hpp>
 #include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -106,13 +107,14 @@ struct JoinMaxima {
 /// Placement of softmax, log_softmax and logsumexp. `keeps`: logits or exponentials stay until they are written;
 /// otherwise they are loaded and computed again.
 template <RowOperator op, int V, class Params, bool keeps>
-struct HostLogits {
+struct HostLogits : HostPlacementDefaults {
   using A                                  = typename Params::accumulator;
   using T                                  = Vector<A>;
   static constexpr int lanes               = simd_width<A>;
   static constexpr bool keeps_rows         = keeps;
   static constexpr bool has_own_reference  = keeps;
   static constexpr bool holds_pieces       = true;
+  static constexpr bool uses_memory        = true;
   static constexpr bool keeps_exponentials = keeps && Epilogue<op>::keeps_exponentials;
 
   /// Loads a piece, and copies it to `held` unless it is read again from its place; the last vector is filled up with
@@ -322,10 +324,7 @@ struct NarrowRows {
   using OpEpilogue                   = Epilogue<op>;
   static constexpr int lanes       = simd_width<A>;
   static constexpr int most_cols   = 2 * lanes;
-  static constexpr bool keeps      = [] {
-    if constexpr (requires { OpEpilogue::keeps_exponentials; }) return OpEpilogue::keeps_exponentials;
-    return false;
-  }();
+  static constexpr bool keeps      = OpEpilogue::keeps_exponentials;
 
   /// Processes the rows; `in(l)`, `out(l)`: begin of a row.
   template <class In, class Out>
@@ -556,9 +555,9 @@ struct HostRows {
 
   /// Logits of a row that are used as they lie in memory, all of them; nullptr otherwise.
   const A* logits_of([[maybe_unused]] std::int64_t number) const {
-    if constexpr (requires { Placement::template stays<A>(params); }) {
+    if constexpr (Placement::uses_memory) {
       using Row = decltype(source.row(0));
-      if constexpr (MemoryOf<Row, A> && !GivesItsPacks<Row, V>) {
+      if constexpr (MemoryOf<Row, A> && !Row::gives_packs) {
         const Row row = source.row(number);
         if (row.stride == 1 && Placement::template stays<A>(params)) return row.base;
       }
@@ -571,7 +570,7 @@ struct HostRows {
   /// place.
   template <class Row>
   A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
-    if constexpr (!OpEpilogue::one_value_a_row && Placement::keeps_rows && !GivesItsPacks<Row, V> && MemoryOf<Row, A>) {
+    if constexpr (!OpEpilogue::one_value_a_row && Placement::keeps_rows && !Row::gives_packs && MemoryOf<Row, A>) {
       const auto out = output.row(number);
       if constexpr (MemoryOf<std::decay_t<decltype(out)>, A>) {
         if (!nontemporal_stores && row.stride == 1 && out.stride == 1) return out.base;
@@ -598,7 +597,7 @@ struct HostRows {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
         if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
       }
-      if constexpr (requires { Placement::has_row_loops; }) {
+      if constexpr (Placement::has_row_loops) {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;

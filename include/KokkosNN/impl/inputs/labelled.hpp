@@ -104,6 +104,7 @@ struct LabelledRows {
   using value_type                  = X;
   static constexpr RowForm form     = row_form;
   static constexpr bool is_extended = extended;
+  static constexpr bool looks_ahead = MemoryRows<const X, row_form, Map>::looks_ahead;
 
   struct Row : MemoryRow<const X, form> {
     const LabelledRows& rows;
@@ -119,10 +120,10 @@ struct LabelledRows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {logits.row(r), *this, r, labels(r)}; }
 
   /// Prefetches the logits' rows, as rows without labels do.
-  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(decltype(logits)::looks_ahead) {
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(looks_ahead) {
     return logits.look_ahead(rows_ahead, rows, cols);
   }
-  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(decltype(logits)::looks_ahead) {
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(looks_ahead) {
     logits.prefetch(row);
   }
 };
@@ -130,7 +131,9 @@ struct LabelledRows {
 /// Output of a row's gradient, loss and log-sum-exp.
 template <class Y, RowForm form, class A, class Map = MapOf<form>>
 struct LossOutput {
-  using value_type = Y;
+  using value_type                          = Y;
+  static constexpr bool takes_states        = false;
+  static constexpr bool takes_label_states  = false;  ///< `store_state(params, state, label_logit, label, row)`, no results
 
   struct Row : MemoryRow<Y, form> {
     const LossOutput& output;
@@ -146,6 +149,9 @@ struct LossOutput {
 /// Output of a row's loss and log-sum-exp, without a gradient.
 template <class A, class Map>
 struct LossOutput<void, RowForm::strided, A, Map> {
+  static constexpr bool takes_states       = false;
+  static constexpr bool takes_label_states = false;
+
   struct Row {
     const LossOutput& output;
   };

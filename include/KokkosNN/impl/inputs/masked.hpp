@@ -17,7 +17,7 @@
 // Rows under a mask: the columns that it allows, its effect on single elements, and attention sinks.
 // A mask is a source of rows and has two halves. The half that rules out columns by their number (causal, window,
 // length) gives each row a range of columns: kernels load and compute the packs that the range touches
-// (`GivesItsPacks`) and write the others without reading them (`write_others`). The half that reads single elements
+// (`gives_packs`) and write the others without reading them (`write_others`). The half that reads single elements
 // (boolean, bias, ALiBi, softcap) changes a pack once it is loaded (`adjust`), and the pack is kept in the accumulator
 // type. A masked element becomes -inf by a predicate, whatever its value. A sink is a term that `completed` adds to a
 // row's state before the epilogue.
@@ -338,8 +338,9 @@ struct NoElementMask {
 template <class T, RowForm form, class A, class Elements>
 struct MaskedColumns : MemoryColumns<T, form> {
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask::Row>;
-  /// True if 16-bit elements can be masked as they were loaded.
-  static constexpr bool masks_words = !has_element_mask;
+  static constexpr bool adjusts_packs    = true;
+  static constexpr bool adjusts_tiles    = true;
+  static constexpr bool masks_words      = !has_element_mask;
 
   int first;  ///< first offset that is allowed
   int last;   ///< end of those that are allowed
@@ -388,8 +389,11 @@ struct MaskedColumns : MemoryColumns<T, form> {
 /// Row of which only the columns `allowed` take part.
 template <class T, RowForm form, class A, class Elements>
 struct MaskedRow {
-  using value_type               = std::remove_const_t<T>;
-  static constexpr bool has_edges = false;
+  using value_type                      = std::remove_const_t<T>;
+  static constexpr bool has_edges       = false;
+  static constexpr bool gives_packs     = true;
+  static constexpr bool completes_state = true;
+  static constexpr bool masks_pairs     = false;
 
   MemoryRow<T, form> x;
   ColumnRange allowed;
@@ -407,6 +411,8 @@ struct MaskedRow {
     return Columns{x.template from<V>(start), place(allowed.begin, start), place(allowed.end, start),
                    elements.from(start)};
   }
+
+  KOKKOS_INLINE_FUNCTION void clear_policy() {}
 
   /// Adds the row's sink to its state.
   template <class Params>
@@ -430,6 +436,7 @@ struct MaskedRows {
   using value_type                       = std::remove_const_t<T>;
   static constexpr RowForm form          = row_form;
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask>;
+  static constexpr bool looks_ahead      = false;
   static_assert(form != RowForm::misaligned);
 
   MemoryRows<T, form> x;

@@ -67,7 +67,10 @@ struct NoGradientElements {
 /// Row of y and of dy under a mask.
 template <class YRow, class DyRow, class ElementsRow>
 struct MaskedPairRow {
-  static constexpr bool has_edges = false;
+  static constexpr bool has_edges       = false;
+  static constexpr bool gives_packs     = true;
+  static constexpr bool completes_state = false;
+  static constexpr bool masks_pairs     = true;
 
   YRow y;
   DyRow dy;
@@ -78,6 +81,8 @@ struct MaskedPairRow {
   KOKKOS_INLINE_FUNCTION ColumnRange packs(std::int64_t cols) const {
     return packs_of<V>(allowed, cols);
   }
+
+  KOKKOS_INLINE_FUNCTION void clear_policy() { y.policy = dy.policy = {}; }
 
   /// Sets masked elements of the packs at column start + `place` to 0.
   template <class Y, class D, int V>
@@ -111,6 +116,7 @@ struct MaskedPairRows {
   static_assert(YRows::form == DyRows::form && YRows::form != RowForm::misaligned);
   static constexpr RowForm form          = YRows::form;
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoGradientElements>;
+  static constexpr bool looks_ahead      = false;
 
   YRows y;
   DyRows dy;

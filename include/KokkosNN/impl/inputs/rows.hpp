@@ -27,7 +27,10 @@ namespace KokkosNN::Impl {
 template <class T, RowForm form>
 struct MemoryColumns {
   using value_type                   = std::remove_const_t<T>;
-  static constexpr bool always_whole = form != RowForm::strided;
+  static constexpr bool always_whole  = form != RowForm::strided;
+  static constexpr bool adjusts_packs = false;  ///< `adjust<V>(pack, offset)` turns what was loaded and widened into logits
+  static constexpr bool adjusts_tiles = false;  ///< `adjust_tile(packs, positions)`: all packs of a tile at once
+  static constexpr bool masks_words   = false;  ///< `mask_words<V>(words, offset, pad)`: 16-bit elements as they were loaded
 
   T* base;
   std::int64_t stride;
@@ -125,11 +128,16 @@ template <class T, RowForm form>
 struct MemoryRow {
   using value_type                     = std::remove_const_t<T>;
   static constexpr bool has_edges       = form == RowForm::misaligned;
-  static constexpr bool is_unit_stride = form != RowForm::strided;
+  static constexpr bool is_unit_stride  = form != RowForm::strided;
+  static constexpr bool gives_packs     = false;
+  static constexpr bool completes_state = false;
+  static constexpr bool masks_pairs     = false;
 
   T* base;
   std::int64_t stride;
   LinePolicy policy = {};
+
+  KOKKOS_INLINE_FUNCTION void clear_policy() { policy = {}; }
 
   /// Number of elements in front of the first pack boundary, where the packs of a row with edges begin.
   template <int V>
@@ -195,7 +203,8 @@ template <class T, RowForm row_form, class Map = MapOf<row_form>>
 struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_form>> {
   using value_type                  = std::remove_const_t<T>;
   static constexpr RowForm form     = row_form;
-  static constexpr bool looks_ahead = can_look_ahead<T, row_form>;
+  static constexpr bool looks_ahead  = can_look_ahead<T, row_form>;
+  static constexpr bool takes_states = false;
 
   T* data = nullptr;
   Map map = {};
@@ -239,7 +248,7 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
 template <class Member, class Source>
 KOKKOS_INLINE_FUNCTION void prefetch_later_rows(const Member& team, const Source& source, std::int64_t first,
                                                 int prefetching_teams) {
-  if constexpr (requires { source.prefetch(first); }) {
+  if constexpr (Source::looks_ahead) {
     if (team.league_rank() < prefetching_teams && team.team_rank() == 0) source.prefetch(first);
   }
 }
@@ -247,7 +256,8 @@ KOKKOS_INLINE_FUNCTION void prefetch_later_rows(const Member& team, const Source
 /// Output of one value a row in memory: a log-sum-exp.
 template <class T, class Map = RowMap>
 struct MemoryScalars {
-  using value_type = T;
+  using value_type                   = T;
+  static constexpr bool takes_states = false;
 
   T* data;
   Map map;
@@ -261,12 +271,16 @@ struct MemoryScalars {
 /// Source of rows from a user's load functor.
 template <Concepts::RowLoad Load>
 struct FunctorRows {
-  using value_type              = typename Load::value_type;
-  static constexpr RowForm form = RowForm::strided;
+  using value_type                  = typename Load::value_type;
+  static constexpr RowForm form     = RowForm::strided;
+  static constexpr bool looks_ahead = false;
 
   struct Columns {
-    using value_type                   = typename Load::value_type;
-    static constexpr bool always_whole = false;
+    using value_type                     = typename Load::value_type;
+    static constexpr bool always_whole   = false;
+    static constexpr bool adjusts_packs  = false;
+    static constexpr bool adjusts_tiles  = false;
+    static constexpr bool masks_words    = false;
 
     const Load& load;
     std::int64_t r;
@@ -308,8 +322,13 @@ struct FunctorRows {
   };
 
   struct Row {
-    using value_type               = typename Load::value_type;
-    static constexpr bool has_edges = false;
+    using value_type                      = typename Load::value_type;
+    static constexpr bool has_edges       = false;
+    static constexpr bool gives_packs     = false;
+    static constexpr bool completes_state = false;
+    static constexpr bool masks_pairs     = false;
+
+    KOKKOS_INLINE_FUNCTION void clear_policy() {}
 
     const Load& load;
     std::int64_t r;
@@ -328,7 +347,8 @@ struct FunctorRows {
 /// Output of rows to a user's store functor, which takes results in the accumulator type A.
 template <class Store, class A>
 struct FunctorOutput {
-  using value_type = A;
+  using value_type                   = A;
+  static constexpr bool takes_states = false;
 
   struct Columns {
     using value_type                   = A;

@@ -227,9 +227,7 @@ struct ExpReference {
 /// True if the sum of a row with +inf must be a number unless an element is NaN: its log-sum-exp is then +inf. The sum
 /// would be NaN otherwise, whether the row has a NaN or not.
 template <SumFor use, class Params>
-inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
-  requires Params::has_lse;
-};
+inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || Params::has_lse;
 
 /// True if a row's exponentials are relative to +inf. The difference +inf - +inf would be NaN, as that of NaN is: so a
 /// kernel looks for a NaN, once a row and hardly ever, and takes `one_or_nan` instead of a sum of exponentials, or

@@ -99,6 +99,9 @@ struct PairOutput {
 /// Output of a cross entropy's states: (max, sum), the label's logit from the thread that has it, and, with label
 /// smoothing, the sum of all weighted logits.
 struct LabelledPairOutput {
+  static constexpr bool takes_states       = false;
+  static constexpr bool takes_label_states = true;
+
   struct Row {
     const LabelledPairOutput& output;
   };
@@ -128,6 +131,8 @@ struct LabelledPairOutput {
 template <class Rows, class State>
 struct RowsWithStates : Rows {
   struct Row : decltype(std::declval<const Rows&>().row(0)) {
+    static constexpr bool completes_state = true;
+
     State state;
 
     template <class Params>

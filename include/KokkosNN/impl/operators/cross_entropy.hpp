@@ -57,7 +57,8 @@ template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
 struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
   using Base                        = SoftmaxParams<A, exp_accuracy>;
   static constexpr bool is_extended = extended;
-  static constexpr bool has_lse     = true;  ///< the sum of exponentials also gives a log-sum-exp
+  static constexpr bool has_lse     = true;
+  static constexpr bool changes_logits = extended;
   using State                       = std::conditional_t<
       op == RowOperator::cross_entropy_backward, RowScalars<A>,
       std::conditional_t<extended, LossState<A, typename Base::wide_sum>, RowState<A, typename Base::wide_sum>>>;
@@ -132,9 +133,7 @@ struct LinearSum {
 /// Epilogue of a cross entropy: it carries a row's total to LabelledPlacement, which applies row_loss and
 /// LogitGradient.
 template <RowOperator op>
-requires(is_cross_entropy(op)) struct Epilogue<op> {
-  static constexpr bool one_value_a_row = false;
-
+requires(is_cross_entropy(op)) struct Epilogue<op> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     A own_reference;  ///< reference of the kept exponentials
@@ -142,7 +141,7 @@ requires(is_cross_entropy(op)) struct Epilogue<op> {
 
     KOKKOS_INLINE_FUNCTION Row(const Params&, A own, const typename Params::State& all) : own_reference(own), total(all) {}
     KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& all) : own_reference(0), total(all) {
-      if constexpr (requires { all.reference; }) own_reference = all.reference;
+      if constexpr (is_joined<typename Params::State>) own_reference = all.reference;
     }
   };
 };

@@ -3,6 +3,7 @@
 #define KOKKOSNN_IMPL_OPERATORS_SOFTMAX_HPP
 
 #include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -23,6 +24,8 @@ template <class A, ExpAccuracy exp_accuracy>
 struct SoftmaxParams {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
+  static constexpr bool has_lse         = false;  ///< the sum of exponentials also gives a log-sum-exp
+  static constexpr bool changes_logits  = false;  ///< `logit(x)`, `make_logits(pack)`: after loading, as a soft cap does
   /// Type of sums over a row's parts: in `full`, roundings of float would be seen in the result.
   using wide_sum = std::conditional_t<exp_accuracy == ExpAccuracy::fast, A,
                                       std::conditional_t<std::is_same_v<A, float>, double, DoubleDouble<double>>>;
@@ -53,14 +56,10 @@ KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const Row
   return RowEpilogue(params, own.reference, total);
 }
 
-/// Output of a row's state instead of results: `output.store_state(params, state, row)`.
-template <class Output>
-concept StateOutput = Output::takes_states;
-
 /// Returns an output's row, or the row's number if the operator has one value a row.
 template <class OpEpilogue, class Output>
 KOKKOS_INLINE_FUNCTION auto output_row(const Output& output, std::int64_t row) {
-  if constexpr (OpEpilogue::one_value_a_row || StateOutput<Output>) {
+  if constexpr (OpEpilogue::one_value_a_row || Output::takes_states) {
     return row;
   } else {
     return output.row(row);
@@ -88,9 +87,8 @@ KOKKOS_INLINE_FUNCTION RowEpilogue short_row_epilogue(const Params& params, cons
 
 /// y = exp(scale (x - reference)) / sum. Exponentials relative to the thread's own reference are kept and rescaled.
 template <>
-struct Epilogue<RowOperator::softmax> {
+struct Epilogue<RowOperator::softmax> : EpilogueDefaults {
   static constexpr bool keeps_exponentials = true;
-  static constexpr bool one_value_a_row    = false;
 
   template <class Params, class A>
   struct Row {
@@ -191,10 +189,7 @@ struct Epilogue<RowOperator::masked_softmax> : Epilogue<RowOperator::softmax> {}
 /// y = scale (x - reference) - log(sum), never above 0, whatever the roundings. It takes halves of x and the reference:
 /// the difference of finite logits may leave A's range although its product with a small scale does not.
 template <>
-struct Epilogue<RowOperator::log_softmax> {
-  static constexpr bool keeps_exponentials = false;
-  static constexpr bool one_value_a_row    = false;
-
+struct Epilogue<RowOperator::log_softmax> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     A half_reference;
@@ -229,8 +224,7 @@ struct Epilogue<RowOperator::log_softmax> {
 
 /// lse = scale reference + log(sum), one value a row. With a reference of +inf it is +inf, or NaN if the sum is NaN.
 template <>
-struct Epilogue<RowOperator::logsumexp> {
-  static constexpr bool keeps_exponentials = false;
+struct Epilogue<RowOperator::logsumexp> : EpilogueDefaults {
   static constexpr bool one_value_a_row    = true;
 
   template <class Params, class A = typename Params::accumulator>

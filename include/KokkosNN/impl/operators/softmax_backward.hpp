@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/gpu/device/status_word.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 #include <KokkosNN/impl/reductions/row_sum.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -50,9 +51,7 @@ KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const Sta
 /// dx = scale y (dy - sum), sum = sum of y dy. It subtracts both words of the sum: where dy is near the sum, the second
 /// word is all that is left.
 template <>
-struct Epilogue<RowOperator::softmax_backward> {
-  static constexpr bool one_value_a_row = false;
-
+struct Epilogue<RowOperator::softmax_backward> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     DoubleDouble<A> sum;
@@ -76,9 +75,7 @@ struct Epilogue<RowOperator::masked_softmax_backward> : Epilogue<RowOperator::so
 
 /// dx = scale (dy - exp(y) sum), sum = sum of dy.
 template <>
-struct Epilogue<RowOperator::log_softmax_backward> {
-  static constexpr bool one_value_a_row = false;
-
+struct Epilogue<RowOperator::log_softmax_backward> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     DoubleDouble<A> sum;
@@ -98,9 +95,7 @@ struct Epilogue<RowOperator::log_softmax_backward> {
 
 /// dx = scale dlse exp(scale x - lse): the exponential relative to the power of two below exp(lse), times a factor.
 template <>
-struct Epilogue<RowOperator::logsumexp_backward> {
-  static constexpr bool one_value_a_row = false;
-
+struct Epilogue<RowOperator::logsumexp_backward> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     A factor;

@@ -16,15 +16,9 @@
 
 namespace KokkosNN::Impl {
 
-/// Operator that changes logits after loading, as a soft cap does: `params.logit(x)`.
-template <class Params>
-concept ChangesLogits = requires(const Params& params, typename Params::accumulator x) {
-  params.logit(x);
-};
-
 template <class Params, class A>
 KOKKOS_INLINE_FUNCTION A logit_of(const Params& params, A x) {
-  if constexpr (ChangesLogits<Params>) {
+  if constexpr (Params::changes_logits) {
     return params.logit(x);
   } else {
     return x;
@@ -34,7 +28,7 @@ KOKKOS_INLINE_FUNCTION A logit_of(const Params& params, A x) {
 /// Applies `logit` to a pack. Padding of -inf stays -inf.
 template <class Params, class A, int V>
 KOKKOS_INLINE_FUNCTION void make_logits(const Params& params, Pack<A, V>& pack) {
-  if constexpr (ChangesLogits<Params>) params.make_logits(pack);
+  if constexpr (Params::changes_logits) params.make_logits(pack);
 }
 
 /// Observer of an operator that needs no more of a row's logits than (max, sum).

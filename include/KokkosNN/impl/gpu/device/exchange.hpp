@@ -47,12 +47,6 @@ KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Params&, const RowState<A
   return {mine.reference, is_summed ? mine.sum : reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
 }
 
-/// True if a Placement's `reduce` gives every thread its warp's sum.
-template <class Placement>
-inline constexpr bool sums_warps = requires {
-  requires Placement::sums_warps;
-};
-
 /// Merges two states; bitwise commutative.
 template <class Params, class State = typename Params::State>
 KOKKOS_INLINE_FUNCTION State merge_two(const Params& params, const State& a, const State& b) {

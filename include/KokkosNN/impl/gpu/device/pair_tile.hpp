@@ -245,7 +245,7 @@ struct PairTile {
   KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions, const TileBounds& window) {
     y.load(row.y.template from<V>(start), positions, window);
     dy.load(row.dy.template from<V>(start), positions, window);
-    if constexpr (requires { row.mask(y.pack[0], dy.pack[0], start, 0); }) {
+    if constexpr (Row::masks_pairs) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) row.mask(y.pack[k], dy.pack[k], start, positions.place(k));
     }
@@ -269,7 +269,7 @@ struct PairTile {
           for (int v = 0; v < V; ++v) wide[v] = epilogue(params, static_cast<A>(value[v]), static_cast<A>(gradient[v]));
         });
       });
-      if constexpr (requires { row.chain(wide, start, 0); }) row.chain(wide, start, positions.place(k));
+      if constexpr (Row::masks_pairs) row.chain(wide, start, positions.place(k));
       return narrowed<T>(wide, [](A value) { return value; });
     });
   }

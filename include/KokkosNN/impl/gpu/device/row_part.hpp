@@ -45,12 +45,6 @@ struct ColumnRange {
   }
 };
 
-/// Row that restricts its packs to be loaded; the others are only written.
-template <class Row, int V>
-concept GivesItsPacks = requires(const Row& row, std::int64_t cols) {
-  row.template packs<V>(cols);
-};
-
 /// Part of a row that a group of threads processes: a range of whole packs, plus at most one edge element for this
 /// thread.
 struct RowPart {
@@ -61,7 +55,7 @@ struct RowPart {
   /// Whole row of `cols` columns. A group has at least as many threads as edges can have elements, 2V - 2.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart whole(const Row& row, std::int64_t cols, int rank) {
-    if constexpr (GivesItsPacks<Row, V>) {
+    if constexpr (Row::gives_packs) {
       return {row.template packs<V>(cols), 0, false};
     } else if constexpr (Row::has_edges) {
       const std::int64_t first = row.template head<V>();
@@ -103,7 +97,7 @@ KOKKOS_INLINE_FUNCTION void fill_span(const OutputRow& output, const ColumnRange
 template <int V, class Row, class OutputRow, class Params, class RowEpilogue>
 KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const OutputRow& output, std::int64_t cols, std::int64_t rank,
                                          std::int64_t threads, const Params& params, const RowEpilogue& epilogue) {
-  if constexpr (GivesItsPacks<Row, V>) {
+  if constexpr (Row::gives_packs) {
     const auto value = static_cast<typename OutputRow::value_type>(epilogue.of_masked(params));
     const ColumnRange packs = row.template packs<V>(cols);
     fill_span<V>(output, {0, packs.begin}, rank, threads, value);
@@ -114,7 +108,7 @@ KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const OutputRow& output
 /// Adds a term that is no column of the row, an attention sink, to the row's state.
 template <class Params, class Row, class State>
 KOKKOS_INLINE_FUNCTION State completed(const Params& params, const Row& row, const State& state) {
-  if constexpr (requires { row.completed(params, state); }) {
+  if constexpr (Row::completes_state) {
     return row.completed(params, state);
   } else {
     return state;
@@ -124,14 +118,8 @@ KOKKOS_INLINE_FUNCTION State completed(const Params& params, const Row& row, con
 /// Turns a pack that was loaded and widened into logits, if the row has `adjust`.
 template <int V, class Columns, class A>
 KOKKOS_INLINE_FUNCTION void adjust(const Columns& columns_from, Pack<A, V>& pack, int place) {
-  if constexpr (requires { columns_from.template adjust<V>(pack, place); }) columns_from.template adjust<V>(pack, place);
+  if constexpr (Columns::adjusts_packs) columns_from.template adjust<V>(pack, place);
 }
-
-/// True if packs of 16-bit elements are masked as they were loaded.
-template <class Columns>
-inline constexpr bool masks_words = false;
-template <class Columns>
-requires(Columns::masks_words) inline constexpr bool masks_words<Columns> = true;
 
 /// Element of a row's edges that this thread has.
 template <class A, bool exists>

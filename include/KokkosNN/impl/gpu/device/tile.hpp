@@ -71,7 +71,7 @@ struct PacksInUse {
 
 template <int V, class Row>
 KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackPositions& positions, const TileBounds& window, int lanes) {
-  if constexpr (GivesItsPacks<Row, V> && warp_width() > 1) {
+  if constexpr (Row::gives_packs && warp_width() > 1) {
     return PacksInUse(positions, window, (lanes - 1) * V);
   } else {
     return AllPacks{};
@@ -184,7 +184,7 @@ struct PackedTile {
           if (place < window.end) word[k] = columns_from.template load_inner_words<V>(place);
         },
         [&](int k, int place) { word[k] = words_of(columns_from.template load_pack<V>(place, window, pad)); });
-    if constexpr (masks_words<Columns>) {
+    if constexpr (Columns::masks_words) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) columns_from.template mask_words<V>(word[k], positions.place(k), pad);
     }
@@ -286,7 +286,7 @@ struct Tile {
                                    const Params& params) {
     using T                  = typename Columns::value_type;
     constexpr bool in_words  = warp_width() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
-    constexpr bool is_masked = in_words && masks_words<Columns>;
+    constexpr bool is_masked = in_words && Columns::masks_words;
     if constexpr (in_words) {
       PackedTile<T, V, K> packed;
       packed.load(columns_from, positions, window, params);
@@ -305,7 +305,7 @@ struct Tile {
   /// Turns loaded elements into logits, if the row has `adjust`: all packs at once if the row can.
   template <class Columns>
   KOKKOS_INLINE_FUNCTION void adjust_packs(const Columns& columns_from, const PackPositions& positions) {
-    if constexpr (requires { columns_from.adjust_tile(pack, positions); }) {
+    if constexpr (Columns::adjusts_tiles) {
       if (columns_from.adjust_tile(pack, positions)) return;
     }
     KOKKOSNN_IMPL_UNROLL

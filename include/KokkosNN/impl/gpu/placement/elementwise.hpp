@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/gpu/device/pair_tile.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -17,9 +18,7 @@ namespace KokkosNN::Impl {
 
 /// Placement of rows whose results depend on an element and the row's scalars alone: read once, written at once.
 template <class X, class A, int V, int K>
-struct ElementwisePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct ElementwisePlacement : PlacementDefaults {
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION ElementwisePlacement(A*, const RowGroup& group)

@@ -14,7 +14,7 @@ namespace KokkosNN::Impl {
 
 template <class Placement, class Row, class Params>
 KOKKOS_INLINE_FUNCTION void prepare_write(Placement& placement, const Row& row, const RowPart& part, const Params& params) {
-  if constexpr (requires { placement.prepare_write(row, part, params); }) placement.prepare_write(row, part, params);
+  if constexpr (Placement::prepares_write) placement.prepare_write(row, part, params);
 }
 
 /// Row, or part of one, in the registers of its group: a Tile of K packs a thread, and its element of the edges.

@@ -59,6 +59,7 @@ struct LabelledPlacement : Held {
   static constexpr bool extended          = Source::is_extended;
   static constexpr bool writes_gradient   = op != RowOperator::cross_entropy;
   static constexpr bool writes_loss       = op != RowOperator::cross_entropy_backward;
+  static constexpr bool prepares_write    = true;
   static constexpr bool has_own_reference = writes_gradient && Held::has_own_reference && !extended;
 
   bool has_label  = false;  ///< this thread has its element
@@ -193,7 +194,7 @@ struct LabelledPlacement : Held {
   template <class Row, class OutputRow, class Params>
   KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const OutputRow& output, const Params& params,
                                          const typename Params::State& total, A weight, const Label& label) const {
-    if constexpr (requires { output.output.store_state(params, total, label_logit, label, row.number); }) {
+    if constexpr (std::decay_t<decltype(output.output)>::takes_label_states) {
       output.output.store_state(params, total, label_logit, label, row.number);
     } else {
       const A lse = Epilogue<RowOperator::logsumexp>::value(params, total);

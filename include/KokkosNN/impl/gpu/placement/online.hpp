@@ -10,6 +10,7 @@
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/gpu/placement/scratch.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -22,9 +23,7 @@ namespace KokkosNN::Impl {
 /// Placement of rows that are only in memory: read once for (max, sum), again to write. If `holds`, the tile that was
 /// read last is not read again.
 template <RowOperator op, class A, int V, int K, bool holds = false>
-struct OnlinePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct OnlinePlacement : PlacementDefaults {
   PackPositions positions;
   LastTile<A, V, K, holds> last;
 

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/gpu/placement/held_row.hpp>
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -18,9 +19,7 @@ namespace KokkosNN::Impl {
 /// at most half of the registers; exponentials are computed once more to write. Operators that change logits cannot use
 /// it.
 template <RowOperator op, class T, class A, int V, int K, bool has_edges>
-struct PackedPlacement : HeldRow<PackedTile<T, V, K>, A, V, K, has_edges> {
-  static constexpr bool has_own_reference = false;
-
+struct PackedPlacement : HeldRow<PackedTile<T, V, K>, A, V, K, has_edges>, PlacementDefaults {
   using Held = HeldRow<PackedTile<T, V, K>, A, V, K, has_edges>;
   using Held::load, Held::edge, Held::tile, Held::positions;
 

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/placement/elementwise.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -20,9 +21,7 @@ namespace KokkosNN::Impl {
 /// Placement of rows of y and dy, or parts of them, in registers: K packs of each a thread, and its elements of the
 /// edges.
 template <class Y, class D, class A, int V, int K, bool has_edges = false>
-struct PairRegisterPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PairRegisterPlacement : PlacementDefaults {
   PairTile<Y, D, V, K> tile;
   EdgePair<Y, D, has_edges> edge;
   PackPositions positions;
@@ -59,9 +58,7 @@ struct PairRegisterPlacement {
 /// Placement of rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier
 /// is needed between the passes.
 template <class Y, class D, class A, int V, int K, bool has_edges = false>
-struct PairScratchPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PairScratchPlacement : PlacementDefaults {
   char* scratch;
   EdgePair<Y, D, has_edges> edge;
   PackPositions positions;
@@ -123,9 +120,7 @@ struct PairScratchPlacement {
 
 /// Placement of rows that are only in memory: read once for the sum, again to write.
 template <class Y, class D, class A, int V, int K>
-struct PairOnlinePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PairOnlinePlacement : PlacementDefaults {
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION PairOnlinePlacement(A*, const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}

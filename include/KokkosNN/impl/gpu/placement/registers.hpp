@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/placement/held_row.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -15,7 +16,7 @@ namespace KokkosNN::Impl {
 
 /// Placement in registers, in the accumulator type: K packs a thread, and its element of the edges.
 template <RowOperator op, class A, int V, int K, bool has_edges>
-struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges> {
+struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges>, PlacementDefaults {
   static constexpr bool has_own_reference = true;
   static constexpr bool sums_warps        = true;
 

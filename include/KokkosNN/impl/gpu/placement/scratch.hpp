@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/gpu/placement/packed.hpp>
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -21,7 +22,7 @@ namespace KokkosNN::Impl {
 /// by tiles of K, so that a thread has several loads in flight. A GPU keeps a pack as chunks of 16 bytes, equal chunks
 /// of neighbouring threads side by side, as scratch is banked.
 template <RowOperator op, class A, int V, int K, bool has_edges>
-struct ScratchPlacement {
+struct ScratchPlacement : PlacementDefaults {
   static constexpr bool has_own_reference = true;
   static constexpr int chunk              = warp_width() > 1 && V * sizeof(A) > 16 ? int(16 / sizeof(A)) : V;
 
@@ -132,9 +133,7 @@ struct ScratchPlacement {
 /// Placement in team scratch that does what PackedPlacement does in registers: packs of a type narrower than the
 /// accumulator stay as they were loaded, so rows twice as long fit.
 template <RowOperator op, class T, class A, int V, int K, bool has_edges>
-struct PackedScratchPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PackedScratchPlacement : PlacementDefaults {
   using Tile  = PackedTile<T, V, K>;
   using Words = Pack<std::uint32_t, V / 2>;
 
