@@ -231,7 +231,8 @@ inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || Params::has
 
 /// True if a row's exponentials are relative to +inf. The difference +inf - +inf would be NaN, as that of NaN is: so a
 /// kernel looks for a NaN, once a row and hardly ever, and takes `one_or_nan` instead of a sum of exponentials, or
-/// `zero_of_number` instead of differences, whichever takes it fewer registers.
+/// `zero_of_number` or elements bounded by 0 instead of differences, whichever takes it fewer registers. Such a row's sum
+/// is any number above 0.
 template <SumFor use, class Params, class A>
 KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
   if constexpr (finds_infinity<use, Params>) {

@@ -66,8 +66,8 @@ KOKKOS_INLINE_FUNCTION void subtract(Pack<A, V>& pack, A value) {
 }
 
 template <class A, int V>
-KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(Pack<A, V>& pack) {
-  for (int v = 0; v < V; ++v) pack[v] = zero_of_number(pack[v]);
+KOKKOS_INLINE_FUNCTION void make_zeros_of_positives(Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) pack[v] = at_most(pack[v], A(0));
 }
 
 template <class A, int V>

@@ -336,6 +336,11 @@ struct Tile {
     for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
   }
 
+  KOKKOS_INLINE_FUNCTION void make_zeros_of_positives() {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) Impl::make_zeros_of_positives(pack[k]);
+  }
+
   KOKKOS_INLINE_FUNCTION bool has_nan() const {
     bool any = false;
     KOKKOSNN_IMPL_UNROLL
@@ -347,12 +352,15 @@ struct Tile {
   template <Leaves leaves, SumFor use, class Params, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, const ExpReference<A>& reference,
                                                PackSums<Params, V>& sums, const Used& used = {}) {
-    // Rare, so not in the loop below.
+    // Rare, so not in the loop below. Packs of 16-bit types are bounded, as in PackedPlacement; others would spill.
     constexpr bool subtracts = leaves != Leaves::logits;
     constexpr bool looks     = subtracts || finds_infinity<use, Params>;
+    constexpr bool bounds    = leaves == Leaves::exponentials && finds_infinity<use, Params> && V * sizeof(A) > 16;
     if (looks && reference.base != A(0)) {
-      if (is_infinite<use, Params>(reference)) return sums.add(0, one_or_nan<A>(has_nan()));
-      if constexpr (subtracts) subtract(reference.base);
+      const bool infinite = is_infinite<use, Params>(reference);
+      if (infinite && !bounds) return sums.add(0, one_or_nan<A>(has_nan()));
+      if constexpr (subtracts) subtract(infinite ? A(0) : reference.base);
+      if constexpr (bounds) make_zeros_of_positives();
     }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
