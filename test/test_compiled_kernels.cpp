@@ -97,11 +97,12 @@ void expect_launched_or_refused(Trial<op, float, float, 3>& trial, const RowPlan
   const auto x = trial.x_view();
   const auto y = trial.y_view();
   const SoftmaxOptions options{.axis = 1};
-  const auto layout = Impl::normalise("test", op, Impl::tensor_of(x), Impl::tensor_of(y), options);
+  const Impl::Tensors tensors{Impl::tensor_of(x), Impl::tensor_of(y)};
+  const auto layout = Impl::normalise("test", op, tensors, options);
   trial.y().poison_all();
   bool is_refused = false;
   try {
-    Impl::ViewCall<Exec, op, float, float>::run(Exec(), plan, layout, options, x.data(), y.data(), nullptr);
+    Impl::ViewCall<Exec, op, float, float>::run(Exec(), {plan, layout, tensors, options});
   } catch (const std::logic_error& error) {
     is_refused = true;
     EXPECT_NE(std::string(error.what()).find("no kernel is compiled"), std::string::npos) << error.what();
@@ -145,12 +146,12 @@ TEST(CompiledKernels, TheLauncherRunsEveryPlanThatHasAKernelAndRefusesEveryOther
 TEST(CompiledKernels, AGradientsPlanThatHasNoneIsRefused) {
   using Call = Impl::GradientCall<Exec, RowOperator::softmax_backward, float, float, float>;
   const Kokkos::View<float**, Kokkos::LayoutRight, Memory> y("y", 6, 12), dx("dx", 6, 12);
-  const auto tensor = Impl::tensor_of(y);
-  const auto layout =
-      Impl::normalise_gradient("test", RowOperator::softmax_backward, {tensor, Impl::tensor_of(dx), tensor}, {});
+  const SoftmaxOptions options;
+  const Impl::Tensors tensors{Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(y)};
+  const auto layout  = Impl::normalise("test", RowOperator::softmax_backward, tensors, options);
   const RowPlan good = make_plan(RowOperator::softmax_backward, Exec(), y, y, dx);
   const auto run     = [&](const RowPlan& plan) {
-    Call::run(Exec(), plan, layout, {}, {y.data(), y.data(), nullptr, dx.data()}, nullptr);
+    Call::run(Exec(), {plan, layout, tensors, options});
     Exec().fence();
   };
 

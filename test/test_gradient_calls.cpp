@@ -380,8 +380,9 @@ TEST(GradientLayout, IsShiftedWhereTheRowsOfAllTensorsLieAlikeBetweenPacks) {
     return KokkosNN::Impl::Tensor{memory[number] + offset, sizeof(float), 2, {5, 7}, {7, 1}};
   };
   const auto form = [&](int of_y, int of_dx, int of_dy) {
-    const KokkosNN::Impl::GradientTensors all{tensor(0, of_y), tensor(1, of_dx), tensor(2, of_dy)};
-    return KokkosNN::Impl::normalise_gradient("softmax_backward", RowOperator::softmax_backward, all, {}).form;
+    const KokkosNN::Impl::Tensors all{tensor(0, of_y), tensor(1, of_dx), tensor(2, of_dy)};
+    const KokkosNN::SoftmaxOptions options;
+    return KokkosNN::Impl::normalise("softmax_backward", RowOperator::softmax_backward, all, options).form;
   };
   EXPECT_EQ(form(0, 0, 0), RowForm::misaligned);
   EXPECT_EQ(form(3, 3, 3), RowForm::misaligned);

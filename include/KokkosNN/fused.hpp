@@ -59,17 +59,14 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   validate_fused_axis(function, options.axis);
   if (rows == 0 || (cols == 0 && op != RowOperator::logsumexp)) return;
 
-  RowProblem problem;
-  problem.op                = op;
-  problem.x_type            = element_type<X>();
-  problem.y_type            = element_type<Y>();
-  problem.x_bytes           = x_bytes;
-  problem.y_bytes           = y_bytes;
-  problem.accumulator_bytes = sizeof(A);
-  problem.rows              = rows;
-  problem.cols              = cols;
-  problem.inner             = 0;  // there is no inner axis to run lanes over
-  const RowPlan plan        = make_plan(problem, device_traits(exec), options);
+  RowsLayout layout;
+  layout.rows          = rows;
+  layout.cols          = cols;
+  layout.col_stride[0] = 1;
+  layout.col_stride[1] = 1;
+  RowProblem problem   = problem_of(op, layout, {tensor_of_type<X>(), tensor_of_type<Y>()});
+  problem.inner        = 0;  // there is no inner axis to run lanes over
+  const RowPlan plan   = make_plan(problem, device_traits(exec), options);
   RowsCall<Exec, op, Params, Source, Output, V>{exec,         plan, Params(options.scale, options.masked_row), Source{load},
                                             Output{store}, rows, cols}
       .run(nullptr);
