@@ -222,6 +222,7 @@ MaskedLayout normalise(const char* function, RowOperator op, const Tensors& tens
 RowProblem problem_of(RowOperator op, const MaskedLayout& layout, const Tensors& tensors) {
   const RowsLayout& rows = layout;
   RowProblem problem     = problem_of(op, rows, tensors);
+  problem.element_mask   = layout.has_element_mask;
   if (op == RowOperator::masked_softmax && layout.has_element_mask) problem.x_bytes = problem.accumulator_bytes;
   return problem;
 }

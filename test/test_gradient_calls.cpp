@@ -395,7 +395,7 @@ TEST(GradientPlanner, SplitsNoRowOverTwoKernels) {
   for (const auto op : {RowOperator::softmax, RowOperator::softmax_backward}) {  // a softmax of this size is
     const RowPlan plan = plan_on_gpu(op, 1, 1 << 24, 4);
     EXPECT_EQ(plan.strategy, RowStrategy::split_row);
-    EXPECT_EQ(plan.launches, op == RowOperator::softmax ? 2 : 1);
+    EXPECT_EQ(plan.launches(), op == RowOperator::softmax ? 2 : 1);
   }
 }
 

@@ -2,9 +2,8 @@
 #include <KokkosNN/plan.hpp>
 
 #include <KokkosNN/impl/compiled_kernels.hpp>
-#include <KokkosNN/impl/traits.hpp>
-#include <KokkosNN/impl/math/exp.hpp>
-#include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/host/shapes.hpp>
+#include <KokkosNN/impl/kernel_shapes.hpp>
 #include <KokkosNN/tuning.hpp>
 
 #include "policy/policy.hpp"
@@ -131,7 +130,7 @@ class Planner {
   /// The problem's rows as kernels are compiled for them.
   Impl::KernelTypes kernel_types() const {
     return {m_traits.backend,   m_problem.op, m_pack, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
-            has_staged_kernel()};
+            has_staged_kernel(), m_problem.element_mask,  m_problem.is_extended};
   }
 
   /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
@@ -214,7 +213,7 @@ class Planner {
     require("threads_per_row", m_request.threads_per_row, m_plan.threads_per_row);
     require("team_size", m_request.team_size, m_plan.team_size);
     require("teams_per_row", m_request.teams_per_row, m_plan.teams_per_row);
-    require("launches", m_request.launches, m_plan.launches);
+    require("launches", m_request.launches, m_plan.launches());
     if (!Impl::has_kernel(m_plan, kernel_types())) refuse("no kernel is compiled for " + to_string(m_plan));
   }
 
@@ -318,13 +317,12 @@ class Planner {
 
   /// A reference and a sum, which may be wider than the accumulator, of any row; of a cross entropy a second sum.
   std::size_t pair_bytes() const {
-    return sizeof(Impl::RowState<double, Impl::DoubleDouble<double>>) +
-           (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
+    return std::size_t(Impl::most_state_bytes) + (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
   }
 
   /// Of scratch that the launch asks for: a GPU's kernels have places of their own.
   std::size_t exchange_bytes(int threads) const {
-    return is_gpu() ? 0 : std::size_t(Impl::exchange_pairs(threads)) * pair_bytes();
+    return is_gpu() ? 0 : std::size_t(Impl::exchanged_states(threads)) * pair_bytes();
   }
 
   /// Scratch of a team that has a row: for its threads' states, or on a host for those of the row's pieces, and for what
@@ -412,13 +410,14 @@ class Planner {
            (m_plan.strategy == RowStrategy::team_registers && m_pack > 2);
   }
   /// Whose threads all wait for memory together: a team that fills a multiprocessor, and one that fetches all its rows.
-  bool asks_anyhow() const { return m_plan.staged || m_plan.team_size > Impl::max_threads_when_wide; }
+  bool asks_anyhow() const { return is_staged() || m_plan.team_size > Impl::max_threads_when_wide; }
+  bool is_staged() const { return m_plan.kernel == RowKernel::staged_rows; }
   bool leaves_packs_empty() const { return 10 * m_packs < 9 * std::int64_t(m_plan.threads_per_row) * m_plan.packs_per_thread; }
 
   /// Threads of a multiprocessor by rule: as many as the largest team of the strategy has, but twice as many of those
   /// that hold little, where that much more has to be in flight.
   std::int64_t threads_by_rule() const {
-    const bool hold_little = m_plan.packs_per_thread <= m_policy.prefetch_few_packs && !m_plan.staged;
+    const bool hold_little = m_plan.packs_per_thread <= m_policy.prefetch_few_packs && !is_staged();
     const bool need_more   = leaves_packs_empty() || (m_pack == 8 && m_plan.eviction != Eviction::last);
     return std::int64_t(max_team_size()) * (chooses_prefetch() && hold_little && need_more ? 2 : 1);
   }
@@ -448,7 +447,7 @@ class Planner {
   /// A matter of how much the call moves; what a second kernel reads again is kept.
   Eviction eviction() const {
     if (!tells_when_to_evict()) return Eviction::normal;
-    if (m_plan.launches == 2) return Eviction::last;
+    if (m_plan.kernel == RowKernel::split_twice) return Eviction::last;
     const double caches     = moved_bytes() / static_cast<double>(m_traits.cache);
     const auto* const entry = Impl::entry_for(eviction_table(), &Impl::EvictionPolicy::max_caches, caches);
     if (entry == nullptr) return Eviction::normal;
@@ -490,7 +489,7 @@ class Planner {
   }
 
   void vector_lanes_by_scratch() {
-    m_plan.staged    = true;
+    runs_by(RowKernel::staged_rows, Impl::max_threads_when_wide);
     m_plan.threads_per_row     = 1;
     m_plan.team_size = m_policy.staged_team_size;
     set_league(m_plan.team_size);
@@ -519,6 +518,47 @@ class Planner {
                            ? m_request.team_size
                            : std::min(entry != nullptr ? entry->team_size : m_traits.warp_size, m_traits.max_team_size);
     set_league(m_plan.team_size / m_plan.threads_per_row);
+    runs_in_lanes_in_one_turn() ? runs_by(RowKernel::row_in_lanes, most_threads_in_lanes()) : runs_in_team();
+  }
+
+  void runs_by(RowKernel kernel, int max_threads) {
+    m_plan.kernel      = kernel;
+    m_plan.max_threads = max_threads;
+  }
+
+  int most_threads_in_lanes() const {
+    return Impl::most_threads_in_lanes(m_problem.accumulator_bytes, m_pack, m_plan.packs_per_thread);
+  }
+
+  /// Whether row_in_lanes serves the plan: its teams have one turn each. Not with batch invariance: it rounds otherwise
+  /// than row_in_team, which has the rows that are not aligned.
+  bool runs_in_lanes_in_one_turn() const {
+    return Impl::has_lanes_kernel(m_traits.backend, m_plan.packs_per_thread, m_problem.op, m_plan.form,
+                                  m_problem.x_bytes, m_pack) &&
+           !m_is_batch_invariant && m_plan.team_size <= most_threads_in_lanes() &&
+           m_plan.league_size * m_plan.rows_per_team >= m_problem.rows;
+  }
+
+  /// Rows in registers, by the kernel that leaves a thread the registers that serve a team of this size.
+  void runs_in_team() {
+    if (Impl::has_host_loops(m_traits.backend, m_problem.op)) {
+      return runs_by(RowKernel::host_rows, Impl::max_threads_per_team);
+    }
+    const Impl::KernelTypes types = kernel_types();
+    const Impl::BusyTeams busy    = Impl::busy_teams(types, m_plan.form, m_plan.packs_per_thread);
+    const bool is_light           = Impl::has_light_teams(types, m_plan.form, m_plan.packs_per_thread);
+    int max_threads               = Impl::max_threads_per_team;
+    if (is_light && m_plan.team_size <= Impl::max_threads_when_light) max_threads = Impl::max_threads_when_light;
+    if (m_plan.team_size <= busy.largest) max_threads = busy.max_threads;
+    runs_by(RowKernel::row_in_team, max_threads);
+  }
+
+  /// The same of rows in team scratch, or that are read twice.
+  void runs_in_team(int max_threads) {
+    if (Impl::has_host_loops(m_traits.backend, m_problem.op)) {
+      return runs_by(RowKernel::host_rows, Impl::max_threads_per_team);
+    }
+    runs_by(RowKernel::row_in_team, max_threads);
   }
 
   void refuse_to_keep() const {
@@ -534,7 +574,7 @@ class Planner {
     one_row_a_team(m_request.team_size != 0 ? m_request.team_size
                                             : static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size)));
     require_capacity(m_plan.threads_per_row);
-    m_plan.few_rows = is_few_rows_kernel(k, m_plan.team_size);
+    is_few_rows_kernel(k, m_plan.team_size) ? runs_by(RowKernel::few_rows, Impl::max_threads_per_team) : runs_in_team();
     set_scratch(row_scratch_bytes(m_plan.team_size, is_gpu() ? 0 : kept_row_bytes()));
   }
 
@@ -563,6 +603,7 @@ class Planner {
           is_gpu() ? even_team(m_policy.scratch_packs_per_thread, m_policy.scratch_team_size) : host_threads_a_row();
     }
     one_row_a_team(team_size);
+    runs_in_team(Impl::max_threads_per_team);
     set_scratch(row_scratch_bytes(team_size, kept_row_bytes()));
   }
 
@@ -574,6 +615,7 @@ class Planner {
     }
     m_plan.packs_per_thread = k;
     one_row_a_team(team_size);
+    runs_in_team(threads_when_looping());
     set_scratch(row_scratch_bytes(team_size, 0));
   }
 
@@ -624,8 +666,8 @@ class Planner {
     if (!has_second_kernel() && m_request.launches == 2) {
       refuse("gradients and cross entropies have no second kernel to split a row with");
     }
-    m_plan.launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
-    if (m_plan.launches == 2) {
+    const int launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
+    if (launches == 2) {
       split_by_two_kernels();
     } else {
       split_over_resident_teams();
@@ -682,6 +724,7 @@ class Planner {
       refuse("more teams would be needed than a league has");
     m_plan.teams_per_row = static_cast<int>(teams);
     m_plan.league_size   = m_problem.rows * teams;
+    runs_by(RowKernel::split_twice, Impl::most_threads_when_split_twice(m_problem.op));
   }
 
   void split_over_resident_teams() {
@@ -700,6 +743,12 @@ class Planner {
     }
     m_plan.teams_per_row = static_cast<int>(teams);
     m_plan.league_size   = std::min(m_problem.rows, resident / teams) * teams;
+    const std::int64_t held = std::int64_t(m_plan.packs_per_thread) * m_plan.team_size;
+    if (ceil_div(m_packs, teams) <= held && Impl::holds_split_rows(kernel_types())) {
+      runs_by(RowKernel::split_row, Impl::most_threads_when_holding(m_traits.backend, m_problem.op, m_plan.form));
+    } else {
+      runs_by(RowKernel::split_online, threads_when_looping());
+    }
   }
 
   /// Two calls on two instances can't starve each other as long as neither needs more than half of the device.
@@ -755,6 +804,17 @@ class Planner {
     }
     m_plan.league_size = capped_league(inner_teams(m_plan.threads_per_row));
     set_scratch(inner_scratch(m_plan.team_size));
+    runs_inner();
+  }
+
+  /// The kernel that reads columns once, if there is one of these packs and they hold them all.
+  void runs_inner() {
+    const int max_threads = Impl::most_threads_of_inner_lanes(m_traits.backend, m_problem.op);
+    if (Impl::has_host_loops(m_traits.backend, m_problem.op)) return runs_by(RowKernel::host_inner, max_threads);
+    runs_by(RowKernel::inner_lanes, max_threads);
+    const std::int64_t threads = m_plan.team_size / m_plan.threads_per_row;
+    const bool holds           = is_gradient() || threads * m_plan.packs_per_thread >= m_problem.cols;
+    if (!holds || !Impl::has_kernel(m_plan, kernel_types())) runs_by(RowKernel::inner_online, max_threads);
   }
 
   /// A host's thread has a block of rows by itself, and keeps of all of their columns what it needs again.
@@ -769,6 +829,7 @@ class Planner {
     m_plan.league_size        = capped_league(ceil_div(blocks, m_plan.team_size));
     const std::int64_t kept   = host_inner_kept(m_plan.pack * m_problem.accumulator_bytes);
     if (kept > 0) set_scratch(static_cast<std::size_t>(m_plan.team_size * (kept + std::int64_t(Impl::host_line))));
+    runs_inner();
   }
 
   /// Rows of a block: many, as what lies side by side at a column is moved at once, but all threads must have as many
@@ -907,11 +968,11 @@ std::string to_string(const RowPlan& plan) {
   if (is_gradient(plan.op) && plan.dy_type != plan.x_type) text << '+' << to_string(plan.dy_type);
   if (plan.y_type != plan.x_type) text << '>' << to_string(plan.y_type);
   text << ",v" << plan.pack << ",k" << plan.packs_per_thread << ",l" << plan.threads_per_row << ",ts" << plan.team_size;
+  text << ',' << to_string(plan.kernel);
+  const bool is_on_host = plan.kernel == RowKernel::host_rows || plan.kernel == RowKernel::host_inner;
+  if (!is_on_host) text << '/' << plan.max_threads;
   if (plan.strategy == RowStrategy::split_row) text << ",s" << plan.teams_per_row;
-  if (plan.launches == 2) text << ",twice";
-  if (plan.form == RowForm::misaligned) text << ",shifted";
-  if (plan.few_rows) text << ",few";
-  if (plan.staged) text << ",staged";
+  if (plan.form == RowForm::misaligned) text << ",misaligned";
   text << ']';
   return text.str();
 }
@@ -934,6 +995,34 @@ const char* to_string(RowStrategy strategy) {
       return "automatic";
   }
   return "unknown strategy";
+}
+
+const char* to_string(RowKernel kernel) {
+  switch (kernel) {
+    case RowKernel::row_in_team:
+      return "row_in_team";
+    case RowKernel::row_in_lanes:
+      return "row_in_lanes";
+    case RowKernel::few_rows:
+      return "few_rows";
+    case RowKernel::staged_rows:
+      return "staged_rows";
+    case RowKernel::split_row:
+      return "split_row";
+    case RowKernel::split_online:
+      return "split_online";
+    case RowKernel::split_twice:
+      return "split_twice";
+    case RowKernel::inner_lanes:
+      return "inner_lanes";
+    case RowKernel::inner_online:
+      return "inner_online";
+    case RowKernel::host_rows:
+      return "host_rows";
+    case RowKernel::host_inner:
+      return "host_inner";
+  }
+  return "unknown kernel";
 }
 
 const char* to_string(ElementType type) {

@@ -26,7 +26,8 @@
 namespace KokkosNN {
 namespace {
 
-constexpr const char* format = "KokkosNN tuning 1";
+/// The number counts up whenever older entries would no longer be what was measured: 2, as plans name their kernels.
+constexpr const char* format = "KokkosNN tuning 2";
 
 /// The value of an enumeration by its name.
 template <class Enum, std::size_t n>
@@ -89,7 +90,8 @@ bool is_file(const std::string& path) {
 /// A tuning file's text as it is; throws where it is none.
 Impl::Json parsed(std::string_view text) {
   Impl::Json file = Impl::Json::parse(text);
-  if (file["format"].text() != format) throw std::runtime_error("its format is '" + file["format"].text() + "'");
+  const std::string& its = file["format"].text();
+  if (its != format) throw std::runtime_error("its format is '" + its + "', not '" + format + "'; run perf/tune");
   return file;
 }
 

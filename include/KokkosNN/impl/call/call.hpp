@@ -26,7 +26,9 @@ namespace KokkosNN::Impl {
 template <class Exec, class Layout, class Options>
 RowPlan plan_rows(RowOperator op, const Exec& exec, const Layout& layout, const Tensors& tensors,
                   const Options& options) {
-  return make_plan(problem_of(op, layout, tensors), device_traits(exec), planning_options(options));
+  RowProblem problem = problem_of(op, layout, tensors);
+  set_options(problem, options);
+  return make_plan(problem, device_traits(exec), planning_options(options));
 }
 
 /// The plan of a call; checks its tensors as the call does.

@@ -98,7 +98,7 @@ struct GradientCall {
   static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
     const RowPlan& plan      = call.plan;
     const RowsLayout& layout = call.layout;
-    require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A), false});
+    require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A)});
     constexpr int inner_V    = gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();
@@ -106,12 +106,12 @@ struct GradientCall {
     const auto output        = call.template inner_rows_of<Y>(Tensor::dx);
     using Source             = std::decay_t<decltype(source)>;
     using Output             = std::decay_t<decltype(output)>;
-    if constexpr (backend == Backend::host && simd_width<A> > 1) {
+    if constexpr (has_host_loops(backend, op)) {
       return launch<max_threads_per_team>(exec, plan,
                                           HostGradientInner<op, Params, Source, Output>{
                                               source, output, params, inner_shape(plan, layout.rows, inner, layout.cols)});
     }
-    launch<max_threads_when_wide>(exec, plan,
+    launch<most_threads_of_inner_lanes(backend, op)>(exec, plan,
                                   GradientInnerLanes<op, inner_V, K, Params, Source, Output>{
                                       source, output, params, layout.rows / inner, inner, layout.cols, plan.threads_per_row,
                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});

@@ -166,6 +166,12 @@ KOKKOSNN_EXPORT RowProblem problem_of(RowOperator op, const RowsLayout& layout, 
 KOKKOSNN_EXPORT SoftmaxOptions planning_options(const CrossEntropyOptions& options);
 inline const SoftmaxOptions& planning_options(const SoftmaxOptions& options) { return options; }
 
+/// Options that choose another kernel, as a problem has them.
+inline void set_options(RowProblem& problem, const CrossEntropyOptions& options) {
+  problem.is_extended = options.label_smoothing != 0 || options.softcap != 0;
+}
+inline void set_options(RowProblem&, const SoftmaxOptions&) {}
+
 /// A tensor's part along one axis.
 KOKKOSNN_EXPORT Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);
 

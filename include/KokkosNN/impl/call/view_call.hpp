@@ -26,10 +26,9 @@ struct InnerCall {
   using A                                    = typename Params::accumulator;
   static constexpr Backend backend           = backend_of<ExecutionSpace>();
   static constexpr int x_bytes               = sizeof(typename Source::value_type);
-  static constexpr bool runs_on_host_vectors = backend == Backend::host && simd_width<A> != 1;
 
   static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
-  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A), false};
+  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A)};
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
@@ -40,7 +39,7 @@ struct InnerCall {
 
   void run() const {
     require_kernel(plan, types);
-    if constexpr (runs_on_host_vectors) {
+    if constexpr (has_host_loops(backend, op)) {
       launch<max_threads_per_team>(
           exec, plan,
           HostInner<op, Params, Source, Output>{source, output, params,
@@ -58,16 +57,11 @@ struct InnerCall {
 
   void run_on_lanes() const {
     constexpr int fewer = packs<true> / 2;
-    if (keeps_by(packs<true>)) return run_with<true, packs<true>>();
+    if (plan.kernel == RowKernel::inner_online) return run_with<false, packs<false>>();
     if constexpr (has_fewer_inner_packs(backend, x_bytes, pack<true>)) {
-      if (keeps_by(fewer)) return run_with<true, fewer>();
+      if (plan.packs_per_thread == fewer) return run_with<true, fewer>();
     }
-    run_with<false, packs<false>>();
-  }
-
-  /// Whether a thread has k packs, and a team all columns in them.
-  bool keeps_by(int k) const {
-    return plan.packs_per_thread == k && plan.team_size / plan.threads_per_row * std::int64_t(k) >= layout.cols;
+    run_with<true, packs<true>>();
   }
 
   template <bool keeps, int K>

@@ -9,7 +9,19 @@
 
 // Sizes of a host's kernels: pieces of a row, blocks of rows side by side.
 
+/// Compilers that have vector extensions on a host. Those of device code get vectors of one lane, which are numbers.
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define KOKKOSNN_IMPL_HAS_VECTORS
+#endif
+
 namespace KokkosNN::Impl {
+
+/// Loops of vectors are compiled for hosts, in kernels of their own.
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+inline constexpr bool has_host_vectors = true;
+#else
+inline constexpr bool has_host_vectors = false;
+#endif
 
 /// Number of a row's elements that a host's thread processes at a time: 16 KiB of accumulators, so that they, the input
 /// and the output share a first-level cache.

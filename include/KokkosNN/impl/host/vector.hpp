@@ -2,6 +2,8 @@
 #ifndef KOKKOSNN_IMPL_HOST_VECTOR_HPP
 #define KOKKOSNN_IMPL_HOST_VECTOR_HPP
 
+#include <KokkosNN/impl/host/shapes.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
@@ -14,8 +16,7 @@
 // Vector registers of a host: the vector extensions of g++ and clang, in the machine's width, so that no loop depends
 // on a compiler's vectoriser. Formulas are templates on T, a number or a vector of numbers. Compilers of device code
 // get vectors of one lane, which are numbers.
-#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-#define KOKKOSNN_IMPL_HAS_VECTORS
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
@@ -76,6 +77,7 @@ using Vector = typename VectorOf<A>::type;
 
 template <class A>
 inline constexpr int simd_width = sizeof(Vector<A>) / sizeof(A);
+static_assert((simd_width<float> > 1) == has_host_vectors && (simd_width<double> > 1) == has_host_vectors);
 
 template <class T>
 using ScalarOf = typename VectorTraits<T>::scalar;

@@ -39,9 +39,11 @@ template <RowOperator op, int V, class Placement, class Exec, class Params, clas
 void launch_online(const Exec& exec, const RowPlan& plan, const RowsLayout& layout, const Params& params,
                    const Source& source, const Output& output) {
   constexpr Backend backend = backend_of<Exec>();
-  require_kernel(
-      plan, {backend, op, V, element_bytes<Source>, element_bytes<Output>, sizeof(typename Params::accumulator), false});
-  launch<most_threads_online(op, Source::form)>(
+  constexpr int max_threads = most_threads_online(op, Source::form);
+  constexpr KernelKey key{RowStrategy::team_online, RowKernel::row_in_team, Source::form, V,
+                          packs_when_looping(backend, V, op, Source::form), max_threads};
+  if (plan.op != op || key_of(plan) != key) refuse_plan_without_kernel(plan);
+  launch<max_threads>(
       exec, plan,
       RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, source, output, params, layout.rows, layout.cols));
 }
@@ -55,10 +57,15 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const RowsLayout& layout, 
   SoftmaxOptions options;
   options.determinism   = determinism;
   options.plan.strategy = RowStrategy::team_online;
-  const RowPlan plan    = make_plan(problem, device_traits(exec), options);
-  if (backend_of<Exec>() == Backend::host || plan.team_size <= most_threads_online(op, plan.form)) return plan;
-  options.plan.team_size = most_threads_online(op, plan.form);
-  return make_plan(problem, device_traits(exec), options);
+  RowPlan plan          = make_plan(problem, device_traits(exec), options);
+  const int max_threads = most_threads_online(op, plan.form);
+  if (backend_of<Exec>() != Backend::host && plan.team_size > max_threads) {
+    options.plan.team_size = max_threads;
+    plan                   = make_plan(problem, device_traits(exec), options);
+  }
+  plan.kernel      = RowKernel::row_in_team;
+  plan.max_threads = max_threads;
+  return plan;
 }
 
 /// Runs f for each row or pair, a small task.

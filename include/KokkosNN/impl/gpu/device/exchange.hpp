@@ -108,13 +108,16 @@ KOKKOS_INLINE_FUNCTION void* team_scratch(const Member& team, [[maybe_unused]] i
   KOKKOS_IF_ON_HOST((return team.team_scratch(level).get_shmem_aligned(bytes, alignment);))
 }
 
+static_assert(sizeof(SoftmaxParams<double, ExpAccuracy::full>::State) <= most_state_bytes,
+              "the planner asks for scratch for states of most_state_bytes");
+
 /// Number of pairs in team scratch that `exchange` needs on a host for a group of `threads` threads: two rounds, so
 /// that one barrier a row is enough (no thread writes round i + 2 before all have read round i).
 KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs([[maybe_unused]] int threads) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return 0;  // a GPU's kernel has them at an address that the compiler knows: Kokkos' bookkeeping takes time
 #else
-  return threads > 1 ? 2 * threads : 0;
+  return exchanged_states(threads);
 #endif
 }
 
