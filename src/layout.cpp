@@ -48,7 +48,7 @@ void add_terms(std::vector<Term>& terms, const Tensor& t, int sign) {
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
-/// Whether some choice of the terms from number k on sums to a value in [low, high]. Terms come largest stride first,
+/// True if some choice of the terms from number k on sums to a value in [low, high]. Terms come largest stride first,
 /// so in a regular layout only a few choices survive a level; `budget` bounds the search, and running out of it counts
 /// as yes.
 bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, std::int64_t high, int& budget) {
@@ -69,7 +69,7 @@ bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, 
   return false;
 }
 
-/// Whether two elements of t share a byte: whether some difference of two indices, not zero, leads nowhere.
+/// True if two elements of t share a byte: some difference of two indices that is not zero leads to less than an element.
 bool overlaps_itself(const Tensor& t) {
   std::vector<Term> axes;
   for (int k = 0; k < t.rank; ++k) {
@@ -107,7 +107,7 @@ struct Axis {
     for (const std::int64_t s : stride) farthest = std::max<std::int64_t>(farthest, std::llabs(s));
     return farthest;
   }
-  /// Whether the two are one axis in all tensors, `inner` running faster.
+  /// True if the two are one axis in all tensors, `inner` running faster.
   bool continues_in(const Axis& inner) const {
     return std::equal(std::begin(stride), std::end(stride), std::begin(inner.stride),
                       [&](std::int64_t outer, std::int64_t s) { return outer == s * inner.extent; });
@@ -163,7 +163,7 @@ std::vector<Axis> axes_of(const Call& call) {
   return axes;
 }
 
-/// The same, slowest first: rows are numbered in this order.
+/// Sorts axes, slowest first: rows are numbered in this order.
 std::vector<Axis> sorted(std::vector<Axis> axes) {
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
   return axes;
@@ -185,14 +185,14 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
 
 constexpr std::int64_t access_bytes = 16;
 
-/// Whether all rows of the `number`-th tensor, t, start at a 16-byte boundary.
+/// True if all rows of the `number`-th tensor, t, start at a 16-byte boundary.
 bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, int number) {
   if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
                      [&](const Axis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
 }
 
-/// Whether packs, as long as they may be, begin at the same columns in x and in t, the `number`-th tensor, row by row.
+/// True if packs of any length begin at the same columns in x and in t, the `number`-th tensor, row by row.
 bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& axes, int number) {
   const std::int64_t pack = access_bytes / std::min(x.element_bytes, t.element_bytes);
   const auto elements     = [](const Tensor& tensor) {
@@ -203,7 +203,7 @@ bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& a
                      [&](const Axis& axis) { return (axis.stride[0] - axis.stride[number]) % pack == 0; });
 }
 
-/// Of rows whose columns have stride 1 in all tensors.
+/// Form of rows whose columns have stride 1 in all tensors.
 RowForm form_of(const Call& call, const std::vector<Axis>& axes) {
   const auto is_aligned = [&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); };
   const auto agrees     = [&](const Tensor& t, int number) { return do_packs_agree(call.rows(), t, axes, number); };
@@ -211,7 +211,7 @@ RowForm form_of(const Call& call, const std::vector<Axis>& axes) {
   return call.all_with_columns(agrees) ? RowForm::misaligned : RowForm::strided;
 }
 
-/// Whether the rows of all that is read, and of what is written, lie one behind another from a 16-byte boundary on.
+/// True if the rows of all inputs and of the output lie one behind another from a 16-byte boundary on.
 bool is_one_piece(const Call& call, const RowsLayout& layout) {
   const auto counts = [](const Operand& operand) {
     return operand.extents == Extents::rows || (operand.extents == Extents::row_values && !operand.is_output);
@@ -534,8 +534,8 @@ ClassShard shard_of(const Call& call, const ClassShard* shared) {
   return shard;
 }
 
-/// Of a loss that is reduced, the rows' are one after the other, in the order in which kernels count rows; of its
-/// gradient there is one for all.
+/// Strides of a reduced loss: the rows' losses are one after the other, in the order in which kernels count rows. Its
+/// gradient is one value for all rows.
 void set_strides_of_scalar(RowsLayout& layout, bool has_loss) {
   std::int64_t stride = has_loss ? 1 : 0;
   for (int k = layout.n - 1; k >= 0; --k) {

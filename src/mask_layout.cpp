@@ -128,7 +128,7 @@ void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   layout.high          = far;
   if (mask.is_causal) layout.high = clamped(mask.causal_offset);
   if (mask.has_window) {
-    // What is unbounded stays so wherever the diagonal is.
+    // An unbounded side stays so wherever the diagonal is.
     const auto reach          = [](std::int64_t columns) { return columns >= far ? 2 * far : columns; };
     const std::int64_t offset = clamped(mask.window_offset);
     layout.low                = clamped(offset - reach(mask.left));

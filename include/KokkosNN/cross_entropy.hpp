@@ -21,7 +21,7 @@
 //
 //     dz_c = dloss (p_c ((1 - e) w_y + e / C sum_k w_k + 2 z_loss w_y lse) - e / C w_c - [c = y] (1 - e) w_y)
 //
-// What holds for all three functions:
+// Common to all three functions:
 //
 // Views      logits of rank 1 to 8 with the classes along the last axis; labels, lse and, with Reduction::none, the
 //            loss or its gradient have the other axes; a reduced loss or its gradient is a View of rank 0. Any layout,

@@ -26,7 +26,7 @@
 // `load` is called with a col that is a multiple of N and N <= cols - col, with N the pack of the plan or 1, from one thread
 // per pack; once, or twice where the row does not stay on chip (team_online). `store` gets results in the accumulator type,
 // common_accumulator_t<Load::value_type, Store::value_type>, each element once. For fused_logsumexp, `store(value, row)`.
-// What a Load reads, the Store may overwrite at the same (row, col), provided that the plan is not split_row or team_online
+// In place   Store may overwrite what Load reads at the same (row, col), provided that the plan is not split_row or team_online
 // or each element is written only after it was read by the same thread, which holds for elementwise functors.
 // Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
 //

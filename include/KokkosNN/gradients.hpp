@@ -146,7 +146,7 @@ template <class Exec, class YView, class DyView, class DxView>
 SoftmaxBackwardPlan(const Exec&, const YView&, const DyView&, const DxView&, const SoftmaxOptions& = {})
     -> SoftmaxBackwardPlan<Exec, YView, DyView, DxView>;
 
-/// The same for log_softmax_backward.
+/// Plan object of log_softmax_backward; see SoftmaxBackwardPlan.
 template <class Exec, class YView, class DyView, class DxView>
 class LogSoftmaxBackwardPlan
     : public Impl::PlannedViews<Exec,
@@ -161,7 +161,7 @@ template <class Exec, class YView, class DyView, class DxView>
 LogSoftmaxBackwardPlan(const Exec&, const YView&, const DyView&, const DxView&, const SoftmaxOptions& = {})
     -> LogSoftmaxBackwardPlan<Exec, YView, DyView, DxView>;
 
-/// The same for logsumexp_backward.
+/// Plan object of logsumexp_backward; see SoftmaxBackwardPlan.
 template <class Exec, class XView, class LseView, class DlseView, class DxView>
 class LogSumExpBackwardPlan
     : public Impl::PlannedViews<Exec,

@@ -24,7 +24,7 @@
 //     KokkosNN::mpi::Communicator comm(exec, MPI_COMM_WORLD);
 //     KokkosNN::mpi::softmax(comm, x, y);  // x, y: (rows, this rank's columns)
 //
-// What holds for all functions here:
+// Common to all functions here:
 //
 // Collective every rank of the communicator calls, in the same order, with as many rows and the same options. Columns
 //            may be as many as a rank likes, also none. Which columns they are matters to cross entropies alone.

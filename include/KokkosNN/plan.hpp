@@ -147,7 +147,7 @@ struct RowProblem {
 
 struct TuningTable;
 
-/// What the planner knows of the machine.
+/// Properties of the machine that plans depend on.
 struct DeviceTraits {
   Backend backend          = Backend::host;
   int warp_size            = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host

@@ -109,7 +109,7 @@ class SoftmaxPlan
 template <class Exec, class XView, class YView>
 SoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions& = {}) -> SoftmaxPlan<Exec, XView, YView>;
 
-/// The same for log_softmax.
+/// Plan object of log_softmax; see SoftmaxPlan.
 template <class Exec, class XView, class YView>
 class LogSoftmaxPlan
     : public Impl::PlannedViews<Exec, Impl::SoftmaxViews<RowOperator::log_softmax, XView, YView>, XView, YView> {
@@ -122,7 +122,7 @@ template <class Exec, class XView, class YView>
 LogSoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions& = {})
     -> LogSoftmaxPlan<Exec, XView, YView>;
 
-/// The same for logsumexp.
+/// Plan object of logsumexp; see SoftmaxPlan.
 template <class Exec, class XView, class LseView>
 class LogSumExpPlan
     : public Impl::PlannedViews<Exec, Impl::SoftmaxViews<RowOperator::logsumexp, XView, LseView>, XView, LseView> {
