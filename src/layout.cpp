@@ -114,8 +114,8 @@ struct Axis {
   }
 };
 
-/// The tensors of a call with what they are there.
-struct Call {
+/// The tensors of a call, with their parts in it.
+struct GivenTensors {
   const char* function;
   Operands operands;
   const Tensors& tensors;
@@ -132,7 +132,7 @@ struct Call {
       if (tensors[t].exists()) f(operands.of[t], tensors[t], t);
     }
   }
-  /// All existing tensors for which `is_one` holds have a property, or there is none.
+  /// All tensors that exist and whose operand `is_one` have a property.
   template <class IsOne, class Holds>
   bool all_of(const IsOne& is_one, const Holds& holds) const {
     bool all = true;
@@ -148,14 +148,14 @@ struct Call {
 };
 
 /// The axes of rows, but for those of one element.
-std::vector<Axis> axes_of(const Call& call) {
-  const Tensor rest = call.rest();
+std::vector<Axis> axes_of(const GivenTensors& given) {
+  const Tensor rest = given.rest();
   std::vector<Axis> axes;
   for (int k = 0; k < rest.rank; ++k) {
     if (rest.extent[k] == 1) continue;
     Axis axis{rest.extent[k], {}, k};
-    call.for_each([&](const Operand& operand, const Tensor& t, int number) {
-      if (operand.extents == Extents::rows) axis.stride[number] = t.stride[k < call.axis ? k : k + 1];
+    given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+      if (operand.extents == Extents::rows) axis.stride[number] = t.stride[k < given.axis ? k : k + 1];
       if (operand.extents == Extents::row_values) axis.stride[number] = t.stride[k];
     });
     axes.push_back(axis);
@@ -204,42 +204,42 @@ bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& a
 }
 
 /// Form of rows whose columns have stride 1 in all tensors.
-RowForm form_of(const Call& call, const std::vector<Axis>& axes) {
+RowForm form_of(const GivenTensors& given, const std::vector<Axis>& axes) {
   const auto is_aligned = [&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); };
-  const auto agrees     = [&](const Tensor& t, int number) { return do_packs_agree(call.rows(), t, axes, number); };
-  if (axes.size() <= 1 && call.all_with_columns(is_aligned)) return RowForm::aligned;
-  return call.all_with_columns(agrees) ? RowForm::misaligned : RowForm::strided;
+  const auto agrees     = [&](const Tensor& t, int number) { return do_packs_agree(given.rows(), t, axes, number); };
+  if (axes.size() <= 1 && given.all_with_columns(is_aligned)) return RowForm::aligned;
+  return given.all_with_columns(agrees) ? RowForm::misaligned : RowForm::strided;
 }
 
 /// True if the rows of all inputs and of the output lie one behind another from a 16-byte boundary on.
-bool is_one_piece(const Call& call, const RowsLayout& layout) {
+bool is_one_piece(const GivenTensors& given, const RowsLayout& layout) {
   const auto counts = [](const Operand& operand) {
     return operand.extents == Extents::rows || (operand.extents == Extents::row_values && !operand.is_output);
   };
-  return layout.n == 1 && call.all_of(counts, [&](const Tensor& t, int number) {
+  return layout.n == 1 && given.all_of(counts, [&](const Tensor& t, int number) {
     return layout.stride[number][0] == layout.cols && reinterpret_cast<std::uintptr_t>(t.data) % access_bytes == 0;
   });
 }
 
 /// Rows of tensors along such axes.
-RowsLayout layout_of(const Call& call, const std::vector<Axis>& axes) {
+RowsLayout layout_of(const GivenTensors& given, const std::vector<Axis>& axes) {
   RowsLayout layout;
-  layout.rows = element_count(call.rest());
-  layout.cols = call.cols();
+  layout.rows = element_count(given.rest());
+  layout.cols = given.cols();
   layout.n    = static_cast<int>(axes.size());
   for (std::size_t k = 0; k < axes.size(); ++k) {
     layout.extent[k] = axes[k].extent;
     for (int t = 0; t < max_tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
   }
-  call.for_each([&](const Operand& operand, const Tensor& t, int number) {
-    if (operand.extents == Extents::rows) layout.col_stride[number] = layout.cols == 1 ? 1 : t.stride[call.axis];
+  given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+    if (operand.extents == Extents::rows) layout.col_stride[number] = layout.cols == 1 ? 1 : t.stride[given.axis];
     if (operand.extents == Extents::columns) layout.col_stride[number] = t.stride[0];
   });
   return layout;
 }
 
-bool has_unit_columns(const Call& call, const RowsLayout& layout) {
-  return call.all_with_columns([&](const Tensor&, int number) { return layout.col_stride[number] == 1; });
+bool has_unit_columns(const GivenTensors& given, const RowsLayout& layout) {
+  return given.all_with_columns([&](const Tensor&, int number) { return layout.col_stride[number] == 1; });
 }
 
 /// Complains unless tensor t has the extents that are wanted beside x.
@@ -256,36 +256,36 @@ void require_same_extents(const char* function, const char* x_name, const Tensor
   complaint.raise();
 }
 
-void validate_extents(const Call& call) {
-  const char* x_name = call.operands.of[0].name;
-  call.for_each([&](const Operand& operand, const Tensor& t, int) {
+void validate_extents(const GivenTensors& given) {
+  const char* x_name = given.operands.of[0].name;
+  given.for_each([&](const Operand& operand, const Tensor& t, int) {
     if (operand.extents == Extents::rows) {
-      require_same_extents(call.function, x_name, call.rows(), operand.name, t, call.rows());
+      require_same_extents(given.function, x_name, given.rows(), operand.name, t, given.rows());
     } else if (operand.extents == Extents::row_values) {
-      require_same_extents(call.function, x_name, call.rows(), operand.name, t, call.rest());
+      require_same_extents(given.function, x_name, given.rows(), operand.name, t, given.rest());
     }
   });
 }
 
 /// Complains unless a tensor of columns has so many, by what they are called.
-void validate_columns(const Call& call, std::int64_t count, const char* columns) {
-  call.for_each([&](const Operand& operand, const Tensor& t, int) {
+void validate_columns(const GivenTensors& given, std::int64_t count, const char* columns) {
+  given.for_each([&](const Operand& operand, const Tensor& t, int) {
     if (operand.extents != Extents::columns || t.extent[0] == count) return;
-    (ArgumentError(call.function) << operand.name << " must have one element for each of the " << count << ' '
+    (ArgumentError(given.function) << operand.name << " must have one element for each of the " << count << ' '
                                   << columns << ", but has " << t.extent[0])
         .raise();
   });
 }
 
 /// Outputs share memory with nothing, but for rows that are written where rows are read.
-void validate_memory(const Call& call) {
-  call.for_each([&](const Operand& to, const Tensor& output, int written) {
+void validate_memory(const GivenTensors& given) {
+  given.for_each([&](const Operand& to, const Tensor& output, int written) {
     if (!to.is_output) return;
-    validate_output(call.function, output);
-    call.for_each([&](const Operand& from, const Tensor& t, int number) {
+    validate_output(given.function, output);
+    given.for_each([&](const Operand& from, const Tensor& t, int number) {
       const bool have_rows = to.extents == Extents::rows && from.extents == Extents::rows && !from.is_output;
       if (number == written || (have_rows && is_same_view(t, output))) return;
-      validate_apart(call.function, from.name, t, output);
+      validate_apart(given.function, from.name, t, output);
     });
   });
 }
@@ -346,10 +346,10 @@ Operands operands_of(RowOperator op) {
 }
 
 RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors) {
-  const Call call{to_string(op), operands_of(op), tensors, axis};
-  const std::vector<Axis> axes = merged(axes_of(call));
-  RowsLayout layout            = layout_of(call, axes);
-  if (has_unit_columns(call, layout)) layout.form = form_of(call, axes);
+  const GivenTensors given{to_string(op), operands_of(op), tensors, axis};
+  const std::vector<Axis> axes = merged(axes_of(given));
+  RowsLayout layout            = layout_of(given, axes);
+  if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
 }
 
@@ -371,8 +371,8 @@ void validate_output(const char* function, const Tensor& y) {
 
 std::vector<int> row_axes(RowOperator op, const Tensors& tensors) {
   std::vector<int> numbers;
-  const Call call{to_string(op), operands_of(op), tensors, tensors[0].rank - 1};
-  for (const Axis& axis : sorted(axes_of(call))) numbers.push_back(axis.number);
+  const GivenTensors given{to_string(op), operands_of(op), tensors, tensors[0].rank - 1};
+  for (const Axis& axis : sorted(axes_of(given))) numbers.push_back(axis.number);
   return numbers;
 }
 
@@ -437,16 +437,16 @@ bool writes(RowOperator op, const RowsLayout& layout) {
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
   validate_scale(function, options.scale);
-  const Call call{function, operands_of(op), tensors, resolve_axis(function, options.axis, tensors[0].rank)};
-  validate_extents(call);
-  validate_columns(call, call.cols(), "columns");
-  const std::vector<Axis> axes = merged(sorted(axes_of(call)));
-  RowsLayout layout            = layout_of(call, axes);
+  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, options.axis, tensors[0].rank)};
+  validate_extents(given);
+  validate_columns(given, given.cols(), "columns");
+  const std::vector<Axis> axes = merged(sorted(axes_of(given)));
+  RowsLayout layout            = layout_of(given, axes);
   if (!writes(op, layout)) return layout;
-  validate_memory(call);
-  if (has_unit_columns(call, layout)) {
-    layout.form      = form_of(call, axes);
-    layout.one_piece = is_one_piece(call, layout);
+  validate_memory(given);
+  if (has_unit_columns(given, layout)) {
+    layout.form      = form_of(given, axes);
+    layout.one_piece = is_one_piece(given, layout);
   }
   return layout;
 }
@@ -504,17 +504,17 @@ void validate_cross_entropy_options(const char* function, const CrossEntropyOpti
 }
 
 /// The loss, or its gradient, has one axis less than the logits, or none.
-void validate_rank_of_loss(const Call& call, Reduction reduction) {
-  const Tensor& loss = call.tensors[CrossEntropyTensors::loss];
-  const char* name   = call.operands.of[CrossEntropyTensors::loss].name;
+void validate_rank_of_loss(const GivenTensors& given, Reduction reduction) {
+  const Tensor& loss = given.tensors[CrossEntropyTensors::loss];
+  const char* name   = given.operands.of[CrossEntropyTensors::loss].name;
   if (!loss.exists()) return;
-  if (reduction == Reduction::none && loss.rank != call.rows().rank - 1) {
-    (ArgumentError(call.function) << name << " must have one axis less than logits with Reduction::none, but has rank "
-                                  << loss.rank << " and logits rank " << call.rows().rank)
+  if (reduction == Reduction::none && loss.rank != given.rows().rank - 1) {
+    (ArgumentError(given.function) << name << " must have one axis less than logits with Reduction::none, but has rank "
+                                  << loss.rank << " and logits rank " << given.rows().rank)
         .raise();
   }
   if (reduction != Reduction::none && loss.rank != 0) {
-    (ArgumentError(call.function) << name
+    (ArgumentError(given.function) << name
                                   << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
                                   << loss.rank)
         .raise();
@@ -522,12 +522,12 @@ void validate_rank_of_loss(const Call& call, Reduction reduction) {
 }
 
 /// The classes that columns are.
-ClassShard shard_of(const Call& call, const ClassShard* shared) {
-  const std::int64_t cols = call.cols();
+ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
+  const std::int64_t cols = given.cols();
   ClassShard shard{0, cols, cols};
   if (shared != nullptr) shard = {shared->first, cols, shared->classes};
   if (shard.first < 0 || shard.first + cols > shard.classes) {
-    (ArgumentError(call.function) << "logits have the columns of " << cols << " classes from number " << shard.first
+    (ArgumentError(given.function) << "logits have the columns of " << cols << " classes from number " << shard.first
                                   << " on, but there are only " << shard.classes)
         .raise();
   }
@@ -549,22 +549,22 @@ void set_strides_of_scalar(RowsLayout& layout, bool has_loss) {
 LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                          const CrossEntropyOptions& options, const ClassShard* shared) {
   validate_cross_entropy_options(function, options);
-  Call call{function, operands_of(op), tensors, tensors[0].rank - 1};
+  GivenTensors given{function, operands_of(op), tensors, tensors[0].rank - 1};
   const bool is_reduced = options.reduction != Reduction::none;
-  Operand& loss         = call.operands.of[CrossEntropyTensors::loss];
+  Operand& loss         = given.operands.of[CrossEntropyTensors::loss];
   if (is_reduced) loss.extents = Extents::call;
-  validate_rank_of_loss(call, options.reduction);
-  validate_extents(call);
-  const ClassShard shard = shard_of(call, shared);
-  validate_columns(call, shard.classes, "classes");
+  validate_rank_of_loss(given, options.reduction);
+  validate_extents(given);
+  const ClassShard shard = shard_of(given, shared);
+  validate_columns(given, shard.classes, "classes");
 
-  const std::vector<Axis> axes = merged(sorted(axes_of(call)));
-  LabelledLayout layout{layout_of(call, axes), shard};
+  const std::vector<Axis> axes = merged(sorted(axes_of(given)));
+  LabelledLayout layout{layout_of(given, axes), shard};
   if (is_reduced) set_strides_of_scalar(layout, loss.is_output);
   if (layout.rows == 0) return layout;
   if (shard.classes == 0) (ArgumentError(function) << "logits have no classes").raise();
-  validate_memory(call);
-  if (has_unit_columns(call, layout)) layout.form = form_of(call, axes);
+  validate_memory(given);
+  if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
 }
 
