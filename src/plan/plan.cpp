@@ -108,7 +108,8 @@ class Planner {
     if (!is_gpu() || m_problem.form == RowForm::strided) return RowForm::strided;
     if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
     const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
-    return is_masked(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::strided : RowForm::misaligned;
+    const bool has_no_edges = is_masked(m_problem.op) || is_norm(m_problem.op);
+    return has_no_edges || m_is_batch_invariant || too_few_lanes ? RowForm::strided : RowForm::misaligned;
   }
 
   bool has_edges() const { return m_plan.form == RowForm::misaligned; }
@@ -119,7 +120,10 @@ class Planner {
 
   bool is_gpu() const { return m_traits.backend != Backend::host; }
   bool is_gradient() const { return KokkosNN::is_gradient(m_problem.op); }
-  bool has_second_kernel() const { return !is_gradient() && !is_cross_entropy(m_problem.op); }
+  bool loops_over_inner() const { return is_gradient() || is_norm(m_problem.op); }
+  bool has_second_kernel() const {
+    return !is_gradient() && !is_cross_entropy(m_problem.op) && !is_norm(m_problem.op);
+  }
   int max_packs_per_thread() const { return Impl::most_packs(m_traits.backend, m_problem.op); }
 
   /// Exact numbers not with batch invariance: a row at another address would have other sums.
@@ -139,7 +143,7 @@ class Planner {
     if (!is_gpu()) return m_traits.max_team_size;
     switch (m_plan.strategy) {
       case RowStrategy::inner_lanes:
-        return std::min(is_gradient() ? Impl::max_threads_when_wide : Impl::max_threads_per_team,
+        return std::min(loops_over_inner() ? Impl::max_threads_when_wide : Impl::max_threads_per_team,
                         m_traits.max_team_size);
       case RowStrategy::team_online:
         return std::min(threads_when_looping(), m_traits.max_team_size);
@@ -316,10 +320,11 @@ class Planner {
     return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
   }
 
-  /// A reference and a sum, which may be wider than the accumulator, of any row; of a cross entropy a second sum.
+  /// A reference and a sum, which may be wider than the accumulator, of any row; of a cross entropy a second sum; of a
+  /// norm up to five doubles.
   std::size_t pair_bytes() const {
     return sizeof(Impl::RowState<double, Impl::DoubleDouble<double>>) +
-           (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
+           (is_cross_entropy(m_problem.op) ? sizeof(double) : 0) + (is_norm(m_problem.op) ? 2 * sizeof(double) : 0);
   }
 
   /// Of scratch that the launch asks for: a GPU's kernels have places of their own.
@@ -622,7 +627,7 @@ class Planner {
     m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
     m_plan.threads_per_row     = m_plan.team_size;
     if (!has_second_kernel() && m_request.launches == 2) {
-      refuse("gradients and cross entropies have no second kernel to split a row with");
+      refuse("gradients, norms and cross entropies have no second kernel to split a row with");
     }
     m_plan.launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
     if (m_plan.launches == 2) {
@@ -729,7 +734,7 @@ class Planner {
       refuse("no cross entropy runs its lanes over another axis than that of the classes");
     if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
     m_plan.form             = RowForm::strided;
-    const bool keeps        = !is_gradient() && finds_lanes_that_keep();
+    const bool keeps        = !loops_over_inner() && finds_lanes_that_keep();
     m_plan.pack             = inner_pack(keeps);
     m_plan.packs_per_thread = inner_packs(keeps);
     if (!keeps) m_plan.threads_per_row = inner_lanes_that_loop();
@@ -800,22 +805,22 @@ class Planner {
     const std::int64_t speakers = ceil_div(team_size / m_plan.threads_per_row, std::max(1, m_traits.warp_size / m_plan.threads_per_row));
     const bool has_wide_sums    = m_problem.y_type != ElementType::f16 && m_problem.y_type != ElementType::bf16;
     const int words             = (has_wide_sums ? 2 : 1) + (is_gradient() ? 0 : 1);
-    const int slot_bytes        = words * m_problem.accumulator_bytes;
+    const int slot_bytes        = is_norm(m_problem.op) ? 6 * int(sizeof(double)) : words * m_problem.accumulator_bytes;
     return speakers == 1 ? 0 : std::size_t(speakers * m_plan.threads_per_row * m_plan.pack * slot_bytes);
   }
 
   int inner_most_threads(bool keeps) const {
-    return keeps || is_gradient() ? inner_max_team_size() : inner_looping_team_size();
+    return keeps || loops_over_inner() ? inner_max_team_size() : inner_looping_team_size();
   }
   int inner_max_team_size() const { return std::min(m_policy.inner_max_team_size, max_team_size()); }
 
   int inner_pack(bool keeps) const {
-    if (is_gradient()) return Impl::gradient_inner_pack_size(m_traits.backend, m_pack);
+    if (loops_over_inner()) return Impl::gradient_inner_pack_size(m_traits.backend, m_pack);
     return Impl::inner_pack_size(m_traits.backend, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes,
                                  keeps);
   }
   int inner_packs(bool keeps) const {
-    if (is_gradient()) return Impl::gradient_inner_packs(m_traits.backend, inner_pack(keeps));
+    if (loops_over_inner()) return Impl::gradient_inner_packs(m_traits.backend, inner_pack(keeps));
     const int pack  = inner_pack(keeps);
     const int most  = Impl::inner_packs(m_traits.backend, pack, m_problem.x_bytes, m_problem.accumulator_bytes, keeps);
     const bool some = keeps && Impl::has_fewer_inner_packs(m_traits.backend, m_problem.x_bytes, pack);
@@ -849,7 +854,7 @@ class Planner {
   /// As many lanes as leave a team to nearly every multiprocessor. A gradient's packs are long: few lanes move whole
   /// sectors.
   int inner_lanes_that_loop() const {
-    if (is_gradient() && m_request.threads_per_row == 0) return m_policy.inner_least_lanes_looping;
+    if (loops_over_inner() && m_request.threads_per_row == 0) return m_policy.inner_least_lanes_looping;
     int lanes = m_request.threads_per_row != 0 ? m_request.threads_per_row : m_policy.inner_lanes_looping;
     while (m_request.threads_per_row == 0 && lanes > m_policy.inner_least_lanes_looping &&
            10 * inner_teams(lanes) < 9 * m_traits.multiprocessors) {

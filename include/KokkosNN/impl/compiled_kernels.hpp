@@ -45,14 +45,14 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
-  return form != RowForm::misaligned || !is_masked(types.op);
+  return form != RowForm::misaligned || !(is_masked(types.op) || is_norm(types.op));
 }
 
 /// The strategy inner_lanes has a kernel of these packs. A host's takes blocks of any width.
 constexpr bool has_inner_kernel(const RowPlan& plan, const KernelTypes& types) {
   if (is_masked(types.op) || is_cross_entropy(types.op) || plan.form != RowForm::strided) return false;
   if (types.backend == Backend::host) return true;
-  if (is_gradient(types.op)) {
+  if (is_gradient(types.op) || is_norm(types.op)) {
     const int pack = gradient_inner_pack_size(types.backend, types.pack);
     return plan.pack == pack && plan.packs_per_thread == gradient_inner_packs(types.backend, pack);
   }
@@ -92,7 +92,8 @@ constexpr bool has_kernel(const RowPlan& plan, const KernelTypes& types) {
       return plan.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, plan.form);
     case RowStrategy::split_row:
       return plan.packs_per_thread == most_packs(types.backend, types.op) &&
-             (plan.launches == 1 || (!is_gradient(types.op) && !is_cross_entropy(types.op)));
+             (plan.launches == 1 ||
+              (!is_gradient(types.op) && !is_cross_entropy(types.op) && !is_norm(types.op)));
     case RowStrategy::inner_lanes:
       return has_inner_kernel(plan, types);
   }

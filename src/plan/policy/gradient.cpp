@@ -165,6 +165,10 @@ RegisterTable registers_cuda(RowOperator op, int pack, bool moves_packs) {
     case RowOperator::cross_entropy:
     case RowOperator::cross_entropy_backward:
     case RowOperator::cross_entropy_with_gradient:
+    case RowOperator::rms_norm:
+    case RowOperator::layer_norm:
+    case RowOperator::rms_norm_backward:
+    case RowOperator::layer_norm_backward:
       break;
   }
   return registers_gpu;

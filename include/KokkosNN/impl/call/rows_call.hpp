@@ -116,7 +116,7 @@ struct RowsCall {
 
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_launching_thread(exec, to_string(op));
-    if constexpr (!is_gradient(op) && !is_cross_entropy(op)) {
+    if constexpr (!is_gradient(op) && !is_cross_entropy(op) && !is_norm(op)) {
       if (plan.launches == 2) return run_split_twice(own_workspace);
     }
     if (plan.launches != 1) refuse_plan_without_kernel(plan);
