@@ -45,7 +45,7 @@ TYPED_TEST(Norms, OnEveryStrategyTakeThePathAndMatch) {
           continue;
         }
         ++served;
-        EXPECT_TRUE(trial.takes_the_path(strategy)) << cols << " columns";
+        EXPECT_TRUE(trial.takes_the_path(strategy)) << to_string(op()) << ", " << cols << " columns";
       }
       EXPECT_GE(served, 4) << to_string(op()) << " by " << to_string(strategy);
     }
@@ -196,6 +196,7 @@ TYPED_TEST(Norms, KeepANaNOrAnInfinityToItsRow) {
         NormTrial<op(), TypeParam> trial(3, cols);
         trial.x().host()[cols + column] = static_cast<TypeParam>(bad);
         trial.x().upload();
+        trial.set_values();
         trial.run();
         EXPECT_EQ(nans_of_row(trial, 0, cols), 0);
         EXPECT_EQ(nans_of_row(trial, 2, cols), 0);

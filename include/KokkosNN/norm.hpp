@@ -35,9 +35,9 @@
 //            of Chan, Golub and LeVeque. A row of equal elements has exactly that mean and a variance of 0, so
 //            layer_norm makes it the bias. A mean that is large beside the distances does no harm: it is kept in two
 //            words, and x - mean is as good as x.
-// Values     a NaN or an infinity in a row makes the whole row NaN in layer_norm and in the gradients; in rms_norm a NaN
-//            does, while an infinity makes rstd 0, other elements 0 and itself NaN. Squares of more than the
-//            accumulator's range count as infinity, and squares below it as 0. With epsilon = 0 a row of equal elements
+// Values     a NaN in a row makes the whole row NaN, and so does an infinity among x, but in rms_norm, where it makes
+//            rstd 0, other elements 0 and itself NaN; one among dy makes its row infinite or NaN. Squares of more than
+//            the accumulator's range count as infinity, and squares below it as 0. With epsilon = 0 a row of equal elements
 //            (rms_norm: of zeros) is NaN. Not for -ffast-math.
 // Empty      without rows or columns nothing is written, mean and rstd neither.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents

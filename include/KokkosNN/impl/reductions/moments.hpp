@@ -33,14 +33,15 @@ struct Moments {
   /// The mean as two words: what is left of elements near a large mean is as good as the elements.
   KOKKOS_INLINE_FUNCTION DoubleDouble<A> mean_words() const { return split_sum<A>(mean); }
   KOKKOS_INLINE_FUNCTION A variance() const {
-    const A sum = static_cast<A>(squares);
+    const A sum = static_cast<A>(rounded(squares));
     return (sum < A(0) ? A(0) : sum) / static_cast<A>(count);  // a NaN stays
   }
 
   KOKKOS_INLINE_FUNCTION static Moments joined(const Moments& one, const Moments& other) {
     if (one.count == 0) return other;
     if (other.count == 0) return one;
-    const bool in_order = !(difference_of(other.mean, one.mean) < 0);  // the same sums whichever comes first
+    // The same sums whichever comes first; the larger part's mean moves least, and so do its roundings.
+    const bool in_order = one.count != other.count ? one.count > other.count : !(difference_of(other.mean, one.mean) < 0);
     const Moments& a    = in_order ? one : other;
     const Moments& b    = in_order ? other : one;
     const double count  = a.count + b.count;

@@ -24,6 +24,12 @@ namespace KokkosNN::Impl {
 template <class A>
 using WideOf = std::conditional_t<std::is_same_v<A, float>, double, DoubleDouble<double>>;
 
+/// A second word next to an infinite sum is the NaN that two-sums leave there, and says nothing.
+KOKKOS_INLINE_FUNCTION double rounded(double sum) { return sum; }
+KOKKOS_INLINE_FUNCTION double rounded(const DoubleDouble<double>& sum) {
+  return sum.low == sum.low ? sum.high + sum.low : sum.high;
+}
+
 template <class Reduction>
 struct ReducedState : Reduction {};
 

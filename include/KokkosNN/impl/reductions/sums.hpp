@@ -20,7 +20,7 @@ template <class A, int n>
 struct Sums {
   WideOf<A> sum[n] = {};
 
-  KOKKOS_INLINE_FUNCTION A operator[](int i) const { return static_cast<A>(sum[i]); }
+  KOKKOS_INLINE_FUNCTION A operator[](int i) const { return static_cast<A>(rounded(sum[i])); }
 
   KOKKOS_INLINE_FUNCTION static Sums joined(const Sums& a, const Sums& b) {
     Sums both;
