@@ -330,6 +330,35 @@ Operands operands_of(RowOperator op) {
       return {{{"y", Extents::rows}, dx, {"dy", Extents::rows}}, 3};
     case RowOperator::logsumexp_backward:
       return {{{"x", Extents::rows}, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
+    case RowOperator::rms_norm:
+      return {{{"x", Extents::rows},
+               {"y", Extents::rows, true},
+               {"weight", Extents::columns},
+               {"rstd", Extents::row_values, true}},
+              4};
+    case RowOperator::layer_norm:
+      return {{{"x", Extents::rows},
+               {"y", Extents::rows, true},
+               {"weight", Extents::columns},
+               {"bias", Extents::columns},
+               {"mean", Extents::row_values, true},
+               {"rstd", Extents::row_values, true}},
+              6};
+    case RowOperator::rms_norm_backward:
+      return {{{"x", Extents::rows},
+               dx,
+               {"dy", Extents::rows},
+               {"weight", Extents::columns},
+               {"rstd", Extents::row_values}},
+              5};
+    case RowOperator::layer_norm_backward:
+      return {{{"x", Extents::rows},
+               dx,
+               {"dy", Extents::rows},
+               {"weight", Extents::columns},
+               {"mean", Extents::row_values},
+               {"rstd", Extents::row_values}},
+              6};
     case RowOperator::cross_entropy:
     case RowOperator::cross_entropy_backward:
     case RowOperator::cross_entropy_with_gradient:
@@ -435,9 +464,10 @@ bool writes(RowOperator op, const RowsLayout& layout) {
   return layout.rows > 0 && (layout.cols > 0 || op == RowOperator::logsumexp);
 }
 
-RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
-  validate_scale(function, options.scale);
-  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, options.axis, tensors[0].rank)};
+namespace {
+
+RowsLayout normalised(const char* function, RowOperator op, const Tensors& tensors, int axis) {
+  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, axis, tensors[0].rank)};
   validate_extents(given);
   validate_columns(given, given.cols(), "columns");
   const std::vector<Axis> axes = merged(sorted(axes_of(given)));
@@ -449,6 +479,31 @@ RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensor
     layout.one_piece = is_one_piece(given, layout);
   }
   return layout;
+}
+
+void validate_epsilon(const char* function, double epsilon) {
+  if (std::isfinite(epsilon) && epsilon >= 0) return;
+  (ArgumentError(function) << "epsilon must be finite and not negative, but is " << epsilon).raise();
+}
+
+}  // namespace
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
+  validate_scale(function, options.scale);
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const RmsNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  if (!std::isfinite(options.weight_offset)) {
+    (ArgumentError(function) << "weight_offset must be finite, but is " << options.weight_offset).raise();
+  }
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const LayerNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  return normalised(function, op, tensors, options.axis);
 }
 
 RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& tensors) {
@@ -480,13 +535,6 @@ RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& t
     if (tensors[t].type == ElementType::f64) problem.accumulator_bytes = sizeof(double);
   }
   return problem;
-}
-
-SoftmaxOptions planning_options(const CrossEntropyOptions& options) {
-  SoftmaxOptions result;
-  result.determinism = options.determinism;
-  result.plan        = options.plan;
-  return result;
 }
 
 namespace {
