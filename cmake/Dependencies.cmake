@@ -1,6 +1,7 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# Kokkos, and MPI, GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing project wins,
-# then an installed package, then a pinned release, of Kokkos where KokkosNN_FETCH_KOKKOS is on;
+# Kokkos, and MPI, GoogleTest, Google Benchmark and Kokkos Kernels where they are used. A target of the enclosing
+# project wins, then an installed package, then a pinned release, of Kokkos where KokkosNN_FETCH_KOKKOS is on;
 # -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
 include(FetchContent)
 
@@ -10,7 +11,8 @@ option(KokkosNN_FETCH_KOKKOS "Build Kokkos 5.0.2 along where no installed Kokkos
 mark_as_advanced(KokkosNN_KOKKOS_MINIMUM)
 
 # kokkosnn_fetch(<name> <address> <sha256> <path in a Debian pool>)
-# Debian's archive holds the same bytes: where the release address can't be reached, the one that apt is set up with serves.
+# Debian's archive holds the same bytes: where the release address can't be reached, the one that apt is set up with
+# serves.
 function(kokkosnn_fetch name address sha256 debian_path)
   string(TOUPPER ${name} upper_name)
   message(STATUS "KokkosNN: fetching ${name} (offline: -DFETCHCONTENT_SOURCE_DIR_${upper_name}=<its sources>)")
@@ -38,7 +40,8 @@ function(kokkosnn_fetch_kokkos)
     find_program(KokkosNN_NVCC nvcc HINTS ENV CUDA_ROOT PATH_SUFFIXES bin)
     mark_as_advanced(KokkosNN_NVCC)
     if(NOT KokkosNN_NVCC)
-      message(FATAL_ERROR "KokkosNN: CUDA was asked for (Kokkos_ENABLE_CUDA=ON), but nvcc is neither on PATH nor in $CUDA_ROOT/bin.")
+      message(FATAL_ERROR "KokkosNN: CUDA was asked for (Kokkos_ENABLE_CUDA=ON), but nvcc is neither on PATH nor in "
+                          "$CUDA_ROOT/bin.")
     endif()
   endif()
   if(Kokkos_ENABLE_CUDA)
@@ -46,8 +49,8 @@ function(kokkosnn_fetch_kokkos)
     list(FILTER nvidia INCLUDE REGEX "^(MAXWELL|PASCAL|VOLTA|TURING|AMPERE|ADA|HOPPER|BLACKWELL)")
     execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
     if(no_gpu AND NOT nvidia)
-      message(FATAL_ERROR "KokkosNN: CUDA was asked for, but this machine shows no NVIDIA GPU to take the architecture from. "
-                          "Give it, for example -DKokkos_ARCH_HOPPER90=ON: after `cmake --preset cuda`, after "
+      message(FATAL_ERROR "KokkosNN: CUDA was asked for, but this machine shows no NVIDIA GPU to take the architecture "
+                          "from. Give it, for example -DKokkos_ARCH_HOPPER90=ON: after `cmake --preset cuda`, after "
                           "`./test/run --preset cuda`, or in a preset of your own in CMakeUserPresets.json.")
     endif()
   endif()
@@ -116,17 +119,19 @@ if(NOT TARGET Kokkos::kokkos)
     kokkosnn_judge_kokkos(unfit)
   endif()
   if(unfit AND NOT KokkosNN_FETCH_KOKKOS)
-    message(FATAL_ERROR "KokkosNN: ${unfit}. Set Kokkos_ROOT to the prefix of one that will do, or -DKokkosNN_FETCH_KOKKOS=ON to "
-                        "have Kokkos 5.0.2 built along with KokkosNN.")
+    message(FATAL_ERROR "KokkosNN: ${unfit}. Set Kokkos_ROOT to the prefix of one that will do, or "
+                        "-DKokkosNN_FETCH_KOKKOS=ON to have Kokkos 5.0.2 built along with KokkosNN.")
   elseif(unfit)
     message(STATUS "KokkosNN: ${unfit}; Kokkos 5.0.2 is built along")
     kokkosnn_fetch_kokkos()
   else()
-    message(STATUS "KokkosNN: Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} (devices ${Kokkos_DEVICES}; architectures ${Kokkos_ARCH})")
+    message(STATUS "KokkosNN: Kokkos ${Kokkos_VERSION} in ${Kokkos_DIR} (devices ${Kokkos_DEVICES}; "
+                   "architectures ${Kokkos_ARCH})")
     set(missing ${KokkosNN_ASKED_ARCH})
     list(REMOVE_ITEM missing ${Kokkos_ARCH})
     if(missing)
-      message(WARNING "KokkosNN: ${missing} was asked for, but this Kokkos was built for: ${Kokkos_ARCH}. That is what counts.")
+      message(WARNING "KokkosNN: ${missing} was asked for, but this Kokkos was built for: ${Kokkos_ARCH}. "
+                      "That is what counts.")
     endif()
   endif()
 endif()

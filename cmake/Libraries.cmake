@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The targets KokkosNN::KokkosNN and, where MPI was found, KokkosNN::mpi.
 include(GenerateExportHeader)
@@ -17,8 +18,8 @@ endif()
 
 # kokkosnn_link_kokkos(<target>)
 #
-# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a library
-# leaves Kokkos' names to the program, which has to link Kokkos anyhow.
+# A shared library holds no archive of Kokkos: a program that links both would have two, and initialise one. Such a
+# library leaves Kokkos' names to the program, which has to link Kokkos anyhow.
 function(kokkosnn_link_kokkos target)
   kokkosnn_leaves_kokkos(${target} leaves)
   if(NOT leaves)
@@ -61,18 +62,16 @@ function(kokkosnn_link_mpi target library)
   kokkosnn_link_kokkos(${target})
 endfunction()
 
-# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT, for what
-# the public headers need of the library; nothing else is visible outside of it.
+# kokkosnn_set_up(<target> <MACRO> <header>): what the two libraries have in common. The header defines MACRO_EXPORT,
+# for what the public headers need of the library; nothing else is visible outside of it.
 function(kokkosnn_set_up target macro header)
   target_compile_options(${target} PRIVATE ${KokkosNN_KERNEL_FLAGS})
-  # An operator that a switch forgets does not compile; no switch over an enumeration has a default.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang>:-Werror=switch>)
   set_target_properties(
     ${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${KokkosNN_SOVERSION} POSITION_INDEPENDENT_CODE ON
                          CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 
-  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they are
-  # those of a shared one.
+  # GenerateExportHeader has nothing to export of an archive. Its objects may go into someone's shared library, so they
+  # are those of a shared one.
   set(exporting ${target})
   get_target_property(type ${target} TYPE)
   if(type STREQUAL STATIC_LIBRARY)
@@ -86,14 +85,17 @@ function(kokkosnn_set_up target macro header)
   generate_export_header(${exporting} BASE_NAME ${macro} EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/${header})
 endfunction()
 
+include(cmake/Instantiations.cmake)
+
 # --- KokkosNN::KokkosNN ---
 configure_file(include/KokkosNN/version.hpp.in include/KokkosNN/version.hpp @ONLY)
-file(GLOB_RECURSE KokkosNN_HEADERS CONFIGURE_DEPENDS include/KokkosNN/*.hpp)
+file(GLOB_RECURSE KokkosNN_HEADERS CONFIGURE_DEPENDS include/KokkosNN/*.hpp include/KokkosNN/*.def)
 # Of KokkosNN::mpi alone, and installed with it.
 set(KokkosNN_MPI_HEADERS ${KokkosNN_HEADERS})
 list(FILTER KokkosNN_MPI_HEADERS INCLUDE REGEX "/(mpi\\.hpp|mpi/.*)$")
 list(REMOVE_ITEM KokkosNN_HEADERS ${KokkosNN_MPI_HEADERS})
-file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/plan/policy/*.cpp src/instantiate/*.cpp)
+file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/plan/policy/*.cpp)
+list(APPEND KokkosNN_SOURCES ${KokkosNN_INSTANTIATIONS})
 
 add_library(KokkosNN ${KokkosNN_SOURCES})
 add_library(KokkosNN::KokkosNN ALIAS KokkosNN)
@@ -101,7 +103,7 @@ target_sources(
   KokkosNN
   PUBLIC FILE_SET HEADERS
          BASE_DIRS include ${PROJECT_BINARY_DIR}/include
-         FILES ${KokkosNN_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/version.hpp
+         FILES ${KokkosNN_HEADERS} ${KokkosNN_INSTANTIATIONS_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/version.hpp
                ${PROJECT_BINARY_DIR}/include/KokkosNN/export.hpp)
 target_compile_features(KokkosNN PUBLIC cxx_std_20)
 kokkosnn_link_kokkos(KokkosNN)
@@ -110,13 +112,13 @@ kokkosnn_set_up(KokkosNN KOKKOSNN KokkosNN/export.hpp)
 # --- KokkosNN::mpi ---
 if(KokkosNN_HAS_MPI)
   file(GLOB KokkosNN_MPI_SOURCES CONFIGURE_DEPENDS src/mpi/*.cpp)
-  add_library(KokkosNN_mpi ${KokkosNN_MPI_SOURCES})
+  add_library(KokkosNN_mpi ${KokkosNN_MPI_SOURCES} ${KokkosNN_MPI_INSTANTIATIONS})
   add_library(KokkosNN::mpi ALIAS KokkosNN_mpi)
   target_sources(
     KokkosNN_mpi
     PUBLIC FILE_SET HEADERS
            BASE_DIRS include ${PROJECT_BINARY_DIR}/include
-           FILES ${KokkosNN_MPI_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/mpi_export.hpp)
+           FILES ${KokkosNN_MPI_HEADERS} ${KokkosNN_MPI_INSTANTIATIONS_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/mpi_export.hpp)
   kokkosnn_link_mpi(KokkosNN_mpi KokkosNN)
   kokkosnn_set_up(KokkosNN_mpi KOKKOSNN_MPI KokkosNN/mpi_export.hpp)
   set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)

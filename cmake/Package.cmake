@@ -1,11 +1,12 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The CMake package: the installed one, and the one of the build tree (KokkosNN_DIR=<the build folder>).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(KokkosNN_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/KokkosNN)
 
-# kokkosnn_kokkos_is(<variable> <file> <regular expression with one group>): what the package files of a Kokkos that is built along
-# say, where nothing else tells
+# kokkosnn_kokkos_is(<variable> <file> <regular expression with one group>): what the package files of a Kokkos that is
+# built along say, where nothing else tells
 function(kokkosnn_kokkos_is variable file expression)
   if(NOT ${variable} AND EXISTS "${Kokkos_BINARY_DIR}/${file}")
     file(READ "${Kokkos_BINARY_DIR}/${file}" text)
@@ -29,7 +30,8 @@ set(KokkosNN_KOKKOS_HINT ${Kokkos_BINARY_DIR})
 if(Kokkos_FOUND)
   set(KokkosNN_KOKKOS_HINT ${Kokkos_DIR})
 endif()
-configure_package_config_file(cmake/KokkosNNConfig.cmake.in KokkosNNConfig.cmake INSTALL_DESTINATION ${PROJECT_BINARY_DIR})
+configure_package_config_file(cmake/KokkosNNConfig.cmake.in KokkosNNConfig.cmake
+                              INSTALL_DESTINATION ${PROJECT_BINARY_DIR})
 
 # While the major version is 0, a minor version may change the interface.
 set(compatibility SameMajorVersion)
@@ -39,6 +41,7 @@ endif()
 write_basic_package_version_file(KokkosNNConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES ${PROJECT_BINARY_DIR}/installed/KokkosNNConfig.cmake ${PROJECT_BINARY_DIR}/KokkosNNConfigVersion.cmake
         DESTINATION ${KokkosNN_CMAKE_DIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/KokkosNN)
 
 # kokkosnn_package(<target> <export>): who asks for no MPI reads no file with its name, so each library has one
 function(kokkosnn_package target export)

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Ragged rows of several heads: one call on (elements, heads), in LayoutRight and in LayoutLeft, against one call of
 /// rank 1 on as many elements in rows of the same lengths. All three take turns, so that clocks and neighbours are the
@@ -57,18 +58,11 @@ Offsets offsets_of(const Exec& exec, Layout layout, std::int64_t rows, std::int6
 template <class X, class Y>
 std::function<void()> call_of(RowOperator op, const Exec& exec, const X& x, const X& dy, const Offsets& offsets,
                               const Y& y) {
-  switch (op) {
-    case RowOperator::softmax:
-      return [=] { segmented_softmax(exec, x, offsets, y); };
-    case RowOperator::log_softmax:
-      return [=] { segmented_log_softmax(exec, x, offsets, y); };
-    case RowOperator::logsumexp:
-      return [=] { segmented_logsumexp(exec, x, offsets, y); };
-    case RowOperator::softmax_backward:
-      return [=] { segmented_softmax_backward(exec, x, dy, offsets, y); };
-    default:
-      return [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); };
-  }
+  if (op == RowOperator::softmax) return [=] { segmented_softmax(exec, x, offsets, y); };
+  if (op == RowOperator::log_softmax) return [=] { segmented_log_softmax(exec, x, offsets, y); };
+  if (op == RowOperator::logsumexp) return [=] { segmented_logsumexp(exec, x, offsets, y); };
+  if (op == RowOperator::softmax_backward) return [=] { segmented_softmax_backward(exec, x, dy, offsets, y); };
+  return [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); };
 }
 
 /// (elements, heads) of one layout; element (i, h) has the same value in all layouts.
@@ -168,7 +162,7 @@ void measure(const Exec& exec, const Arguments& arguments, RowOperator op, const
 
   const auto seconds = take_turns(exec, {alone, right.call, left.call}, arguments.seconds);
 
-  // What is a difference of logits has the error of one, however near 0 it is.
+  // A difference of logits has the error of a logit, however near 0 it is.
   const bool is_log        = op == RowOperator::log_softmax || op == RowOperator::logsumexp;
   const std::int64_t wrong = differences(exec, right.y, left.y, sizeof(T) == 2 ? 4e-2 : 1e-4, is_log ? 1.0 : 1e-6);
   const Timing by_right = ratios(seconds[1], seconds[0]), by_left = ratios(seconds[2], seconds[0]);

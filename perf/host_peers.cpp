@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_host_peers [--out FILE] [--seconds S] [--data MIB]... [--op NAME]... [--cols N]... [--type T] [--layout L]
 ///

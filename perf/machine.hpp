@@ -1,5 +1,6 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-/// What a result needs to be read later: the machine, the build, the moment; and how much this machine can take.
+/// Facts that a result needs to be read later: machine, build, moment; and how much this machine can take.
 #ifndef KOKKOSNN_PERF_MACHINE_HPP
 #define KOKKOSNN_PERF_MACHINE_HPP
 

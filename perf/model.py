@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """What kokkosnn_mpi_perf measured, as a report, and a model of it that reaches as far as 16384 ranks.
 
@@ -44,15 +45,18 @@ WORK = {
 }
 
 ASSUMPTIONS = (
-    "A rank's kernels take their bytes over a bandwidth: that of the measured copies times a share that each operator and type "
-    "has on one rank. Caches, and a launch's own time, are in that share, so columns that get few take longer than is said.",
-    "A merge in the order of the ranks is log2 P messages one after the other, or floor(log2 P) + 2 where P is no power of two, "
-    "each of a latency and of 16 bytes a pair over a bandwidth; those two are fitted to the measured merges (relative squares).",
-    "MPI's own reduction is the cheaper one of ceil(log2 P) such messages and of a reduce-scatter with an allgather, 2 ceil(log2 P) latencies and twice "
-    "the bytes; latency and bandwidth of its own, from its own merges.",
-    "All messages cost what they cost among the ranks that were measured: a network with slower links between nodes is not in it "
-    "unless the measured ranks were on several nodes.",
-    "Of several blocks of rows a merge hides behind the kernels that read the next block; the last one hides behind nothing.",
+    "A rank's kernels take their bytes over a bandwidth: that of the measured copies times a share that each operator "
+    "and type has on one rank. Caches, and a launch's own time, are in that share, so columns that get few take longer "
+    "than is said.",
+    "A merge in the order of the ranks is log2 P messages one after the other, or floor(log2 P) + 2 where P is no "
+    "power of two, each of a latency and of 16 bytes a pair over a bandwidth; those two are fitted to the measured "
+    "merges (relative squares).",
+    "MPI's own reduction is the cheaper one of ceil(log2 P) such messages and of a reduce-scatter with an allgather, "
+    "2 ceil(log2 P) latencies and twice the bytes; latency and bandwidth of its own, from its own merges.",
+    "All messages cost what they cost among the ranks that were measured: a network with slower links between nodes is "
+    "not in it unless the measured ranks were on several nodes.",
+    "Of several blocks of rows a merge hides behind the kernels that read the next block; the last one hides behind "
+    "nothing.",
     "Every rank has ceil(N / P) columns and the same speed; nobody waits for a slower one.",
 )
 
@@ -62,7 +66,7 @@ def doublings(ranks: int) -> int:
 
 
 def messages(ranks: int) -> int:
-    """One after the other, of a merge in the order of the ranks: by recursive doubling, and two more for those beyond 2^k."""
+    """Messages of a merge in the order of the ranks, one after the other: recursive doubling, two more beyond 2^k."""
     down = ranks.bit_length() - 1
     return down if ranks == 2**down else down + 2
 
@@ -202,7 +206,7 @@ HEADER = [
 
 
 def efficiency(data: dict, point: dict, scaling: str) -> Optional[float]:
-    """Against one rank: of a strong point the speed-up over the ranks, of a weak one the time there over the time here."""
+    """Efficiency against one rank: a strong point's speed-up over the ranks, a weak one's time there over time here."""
     if point["ranks"] == 1:
         return None
     for one in data["points"]:
@@ -303,14 +307,22 @@ def page(data: dict, model: Model, lines: Sequence[Line]) -> str:
 
     context = "".join(cells("td", pair) for pair in data["context"].items())
     links = "".join(
-        cells("td", [mode, f"{1e6 * link.latency:.2f} us", f"{1e-9 / link.seconds_a_byte:.2f} GB/s" if link.seconds_a_byte else "-"])
+        cells(
+            "td",
+            [
+                mode,
+                f"{1e6 * link.latency:.2f} us",
+                f"{1e-9 / link.seconds_a_byte:.2f} GB/s" if link.seconds_a_byte else "-",
+            ],
+        )
         for mode, link in model.links.items()
     )
     plots = []
     for operator, type_ in model.share:
         image = figure(data, model, operator, type_)
         if image is not None:
-            plots.append(f'<p><img alt="{operator} {type_}" src="data:image/png;base64,{base64.b64encode(image).decode()}"></p>')
+            data_url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+            plots.append(f'<p><img alt="{operator} {type_}" src="{data_url}"></p>')
     if not plots:
         plots = ["<p>No plots: this Python has no matplotlib.</p>"]
     return f"""<!DOCTYPE html>
@@ -319,8 +331,9 @@ def page(data: dict, model: Model, lines: Sequence[Line]) -> str:
 <h1>Columns over MPI ranks</h1>
 <p>{html.escape(verdict(lines, data.get("failures", [])))}</p>
 <table>{cells("th", HEADER)}{"".join(cells("td", line.cells()) for line in lines)}</table>
-<p>Every rank is measured, the median of its calls; all begin together. "Alone" is the same kernels without other ranks; GB/s are
-of all ranks, each element read once and, where there is a result for it, written once. Efficiency is against one rank.</p>
+<p>Every rank is measured, the median of its calls; all begin together. "Alone" is the same kernels without other ranks;
+GB/s are of all ranks, each element read once and, where there is a result for it, written once. Efficiency is against
+one rank.</p>
 <h2>The model, to {MOST_RANKS} ranks</h2>
 <ul>{"".join(f"<li>{html.escape(text)}</li>" for text in ASSUMPTIONS)}</ul>
 <p>Copy of a rank: {1e-9 * model.copy:.1f} GB/s</p>

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_mpi_perf: the operators of KokkosNN::mpi on 1, 2, 4, ... of the ranks it is started with, every rank timed;
 /// besides what a model needs: copies and merges of pairs. `perf/run --ranks N` builds and starts it; scaling.py
@@ -225,7 +226,7 @@ void fill(const Matrix<T>& x, std::int64_t first) {
       });
 }
 
-/// What a result's elements stand for when they are checked.
+/// Meaning of a result's elements when they are checked.
 enum class Meaning {
   value,
   logarithm,
@@ -360,7 +361,7 @@ class Point {
   Kokkos::View<accumulator_t<T>, Exec> m_loss;
 };
 
-/// What a model is made from: a copy on every rank at a time, and merges of pairs alone.
+/// Measures what the model is made from: a copy on every rank at a time, and merges of pairs alone.
 void measure_machine(const Ranks& ranks, int samples, Report& report) {
   const Exec exec;
   const std::int64_t bytes = on_gpu ? std::int64_t(1) << 30 : std::int64_t(1) << 26;

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Measures KokkosNN and its peers (PyTorch, torch.compile, Triton, JAX, QuACK, Liger) on one device in one process.
 
@@ -143,7 +144,7 @@ class Bench:
         self._cold.add_(1)
 
     def _release_kept_lines(self) -> None:
-        """Lines that the call before has told the cache to keep to the last become like others: a cold cache has none."""
+        """Makes lines that the last call has told the cache to keep to the last like others: a cold cache has none."""
         if self._driver is not None:
             status = self._driver.cuCtxResetPersistingL2Cache()
             if status != 0:

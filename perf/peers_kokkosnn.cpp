@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// KokkosNN behind a C interface, for peers.py: it runs on memory and on a stream that someone else owns, in a process
 /// that holds the peers too.
@@ -12,6 +13,7 @@
 #include <KokkosNN/KokkosNN.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -37,7 +39,7 @@ Exec instance_on([[maybe_unused]] void* stream) {
 #endif
 }
 
-/// What an operator works on, as addresses; what it has no use for is not looked at. peers_providers.py has the same.
+/// Addresses of an operator's tensors; it reads only those that it has a use for. peers_providers.py repeats them.
 struct Tensors {
   const void* x;                ///< the input; of a gradient the forward call's result
   const void* dy;               ///< of a gradient
@@ -134,27 +136,14 @@ Prepared ragged(const Exec& exec, const Case& shape, const Tensors& at) {
   return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .run = {}, .plan = "chunks of the values"};
 }
 
-/// Whether there is something to prepare for a shape.
+/// True if a shape can be prepared.
 bool is_served(const Case& shape) {
-  switch (shape.op) {
-    case RowOperator::softmax:
-      return true;
-    case RowOperator::log_softmax:
-    case RowOperator::logsumexp:
-      return !is_ragged(shape.layout);
-    case RowOperator::softmax_backward:
-    case RowOperator::log_softmax_backward:
-    case RowOperator::cross_entropy_with_gradient:
-      return shape.layout == Layout::right;
-    case RowOperator::masked_softmax:
-      return shape.layout == Layout::right && shape.mask == MaskKind::causal;
-    case RowOperator::logsumexp_backward:
-    case RowOperator::masked_softmax_backward:
-    case RowOperator::cross_entropy:
-    case RowOperator::cross_entropy_backward:
-      break;
-  }
-  return false;
+  const bool is_right         = shape.layout == Layout::right;
+  const OperatorFamily family = traits_of(shape.op).family;
+  if (shape.op == RowOperator::softmax) return true;
+  if (family == OperatorFamily::forward) return !is_ragged(shape.layout);
+  if (family == OperatorFamily::masked) return is_right && shape.mask == MaskKind::causal;
+  return is_right && (family == OperatorFamily::gradient || shape.op == RowOperator::cross_entropy_with_gradient);
 }
 
 template <class T>
@@ -168,8 +157,8 @@ Prepared prepared(const Exec& exec, const Case& shape, const Tensors& at) {
 }
 
 /// The value whose name it is.
-template <class Value>
-Value named(const char* kind, std::string_view name, std::initializer_list<Value> values) {
+template <class Value, class Values>
+Value named(const char* kind, std::string_view name, const Values& values) {
   for (const Value value : values)
     if (name == to_string(value)) return value;
   throw std::invalid_argument("kokkosnn_peers: no " + std::string(kind) + " " + std::string(name));
@@ -178,18 +167,19 @@ Value named(const char* kind, std::string_view name, std::initializer_list<Value
 constexpr auto element_types = {ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16};
 
 Layout layout_named(std::string_view name) {
-  return named("layout", name, {Layout::right, Layout::left, Layout::ragged, Layout::even, Layout::skewed});
+  constexpr std::array layouts{Layout::right, Layout::left, Layout::ragged, Layout::even, Layout::skewed};
+  return named<Layout>("layout", name, layouts);
 }
 
-/// What the names say; std::invalid_argument where nothing serves them.
+/// The case that the names stand for; std::invalid_argument where nothing serves them.
 Case case_named(std::string_view op, std::string_view type, std::string_view layout, std::int64_t rows,
                 std::int64_t cols) {
+  std::array<RowOperator, operator_count> operators;
+  for (int i = 0; i < operator_count; ++i) operators[i] = RowOperator(i);
   Case shape;
   shape.op =
-      named("operator", op,
-            {RowOperator::softmax, RowOperator::log_softmax, RowOperator::logsumexp, RowOperator::softmax_backward,
-             RowOperator::log_softmax_backward, RowOperator::cross_entropy_with_gradient, RowOperator::masked_softmax});
-  shape.x_type = shape.y_type = named("element type", type, element_types);
+      named<RowOperator>("operator", op, operators);
+  shape.x_type = shape.y_type = named<ElementType>("element type", type, element_types);
   shape.layout                = layout_named(layout);
   shape.mask                  = shape.op == RowOperator::masked_softmax ? MaskKind::causal : MaskKind::none;
   shape.rows                  = rows;
@@ -218,7 +208,7 @@ std::string tolerances_json() {
   return result + "}";
 }
 
-/// What lives between initialize and finalize.
+/// State that lives between initialize and finalize.
 struct Session {
   std::string description;
   std::vector<std::unique_ptr<Prepared>> prepared;

@@ -1,5 +1,6 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""What peers.py gives to a provider: the tensors of a shape; and what it wants back: the result, by the plain formula."""
+"""Tensors of a shape, which peers.py gives to a provider, and the result that it wants back, by the plain formula."""
 
 from __future__ import annotations
 
@@ -14,6 +15,10 @@ GRADIENTS = ("softmax_backward", "log_softmax_backward")
 CROSS_ENTROPY = "cross_entropy_with_gradient"
 CAUSAL = "masked_softmax"
 OPERATORS = (*FORWARD, *GRADIENTS, CROSS_ENTROPY, CAUSAL)
+# Operators of the library that no peer is measured on: each shares its kernels with one that is.
+UNMEASURED = ("logsumexp_backward", "masked_softmax_backward", "cross_entropy", "cross_entropy_backward")
+# Operators that run untuned, and that no peer is measured on yet.
+UNTUNED = ("rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward")
 MATRICES = ("right", "left")
 RAGGED = ("ragged", "even", "skewed")
 

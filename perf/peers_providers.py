@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Who peers.py measures: KokkosNN, a copy, and the peers. What is not installed is missing, with a reason."""
 
@@ -381,7 +382,7 @@ def library_candidates(root: Path) -> List[Path]:
 
 
 def open_library(path: Optional[Path], root: Path, gpu: bool) -> Library:
-    """The library that was named, or else the newest one that suits the device; FileNotFoundError tells how to build it."""
+    """The library that was named, or else the newest one for the device; FileNotFoundError tells how to build it."""
     if path is not None:
         return Library(path.resolve())
     fallback, reasons = None, []

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """The operators as their users write them in PyTorch: what peers.py runs eagerly and through torch.compile."""
 

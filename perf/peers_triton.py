@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Softmax, log-softmax and log-sum-exp in Triton, in the three forms that people write: peers.py measures them.
 

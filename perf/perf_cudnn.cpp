@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// cuDNN's softmax as a peer: cudnnSoftmaxForward, one row an image, rows x cols x 1 x 1 in NCHW.
 #include "provider.hpp"

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_perf --out DIR [--full] [--seconds S] [Google Benchmark's flags]
 /// kokkosnn_perf --list-shapes [--full]

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Softmax as five operations of an array library, one pass over memory each: what fusion saves. Deliberately no
 /// cleverness beyond access in the order of the layout.

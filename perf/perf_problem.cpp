@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "problem.hpp"
 
@@ -119,7 +120,7 @@ std::vector<double> reference(RowOperator op, const std::vector<double>& x) {
   return y;
 }
 
-/// The same for the gradients. `size` is what errors are measured against: dy - sum cancels.
+/// The gradients' formula, as in a textbook. Errors are measured against `size`: dy - sum cancels.
 struct Gradient {
   double dx;
   double size;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "provider.hpp"
 
@@ -16,25 +17,14 @@ Contender call(const Problem& problem) {
   const auto y       = problem.y_values<T>();
   const auto offsets = problem.offsets();
   const char* plan   = "chunks of the values";
-  switch (problem.shape().op) {
-    case RowOperator::softmax:
-      return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .plan = plan};
-    case RowOperator::log_softmax:
-      return {.call = [=] { segmented_log_softmax(exec, x, offsets, y); }, .plan = plan};
-    case RowOperator::logsumexp:
-      return {.call = [=] { segmented_logsumexp(exec, x, offsets, y); }, .plan = plan};
-    case RowOperator::softmax_backward:
-      return {.call = [=] { segmented_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};
-    case RowOperator::log_softmax_backward:
-      return {.call = [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};
-    case RowOperator::logsumexp_backward:
-    case RowOperator::masked_softmax:
-    case RowOperator::masked_softmax_backward:
-    case RowOperator::cross_entropy:
-    case RowOperator::cross_entropy_backward:
-    case RowOperator::cross_entropy_with_gradient:
-      break;
-  }
+  const RowOperator op = problem.shape().op;
+  if (op == RowOperator::softmax) return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .plan = plan};
+  if (op == RowOperator::log_softmax) return {.call = [=] { segmented_log_softmax(exec, x, offsets, y); }, .plan = plan};
+  if (op == RowOperator::logsumexp) return {.call = [=] { segmented_logsumexp(exec, x, offsets, y); }, .plan = plan};
+  if (op == RowOperator::softmax_backward)
+    return {.call = [=] { segmented_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};
+  if (op == RowOperator::log_softmax_backward)
+    return {.call = [=] { segmented_log_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};
   throw std::logic_error("KokkosNN::Perf: perf_segmented.cpp has no " + problem.shape().name());
 }
 

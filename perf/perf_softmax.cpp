@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "provider.hpp"
 
@@ -157,29 +158,13 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
   const Case& shape   = problem.shape();
   const bool is_right = shape.layout == Layout::right;  // alone of most operators
   const SoftmaxOptions options{.plan = {.strategy = strategy}};
-  switch (shape.op) {
-    case RowOperator::softmax:
-      return softmax_call(problem, options);
-    case RowOperator::log_softmax:
-      return log_softmax_call(problem, options);
-    case RowOperator::softmax_backward:
-    case RowOperator::log_softmax_backward:
-      return gradient_call(problem, options);
-    case RowOperator::logsumexp:
-      if (is_right) return logsumexp_call(problem, options);
-      break;
-    case RowOperator::masked_softmax:
-      if (is_right) return masked_call(problem, strategy);
-      break;
-    case RowOperator::cross_entropy:
-    case RowOperator::cross_entropy_with_gradient:
-      if (is_right) return cross_entropy_call(problem, strategy);
-      break;
-    case RowOperator::logsumexp_backward:
-    case RowOperator::masked_softmax_backward:
-    case RowOperator::cross_entropy_backward:
-      break;
-  }
+  const OperatorTraits& traits = traits_of(shape.op);
+  if (shape.op == RowOperator::softmax) return softmax_call(problem, options);
+  if (shape.op == RowOperator::log_softmax) return log_softmax_call(problem, options);
+  if (traits.family == OperatorFamily::gradient) return gradient_call(problem, options);
+  if (shape.op == RowOperator::logsumexp && is_right) return logsumexp_call(problem, options);
+  if (traits.family == OperatorFamily::masked && is_right) return masked_call(problem, strategy);
+  if (is_cross_entropy(shape.op) && !is_elementwise(shape.op) && is_right) return cross_entropy_call(problem, strategy);
   throw std::logic_error("KokkosNN::Perf: perf_softmax.cpp instantiates no " + shape.name());
 }
 

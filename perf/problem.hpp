@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// The data of one case, and the check that a provider's result is a softmax before its time is believed.
 #ifndef KOKKOSNN_PERF_PROBLEM_HPP
@@ -64,7 +65,7 @@ void with_type(ElementType type, Visit&& visit) {
   throw std::invalid_argument(std::string("KokkosNN::Perf: no element type ") + KokkosNN::to_string(type));
 }
 
-/// What a correct kernel stays within; it catches a wrong one, the tests judge accuracy.
+/// Tolerance for a benchmark's results: it catches a wrong kernel; the tests judge accuracy.
 struct Tolerance {
   double relative;  ///< share of the expected value
   double absolute;
@@ -164,7 +165,7 @@ class Problem {
   std::string check(double slack) const;
 
  private:
-  /// What a row's mask makes of its x: -inf where it is masked.
+  /// A row's x under its mask: -inf where it is masked.
   std::vector<double> masked(std::vector<double> x, std::int64_t row) const;
 
   template <class T>

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Who is measured: a provider turns a problem into something that can be called again and again.
 #ifndef KOKKOSNN_PERF_PROVIDER_HPP
@@ -23,7 +24,7 @@ struct Contender {
 /// The yardstick: a copy that reads half of the bytes that the operator must move and writes the other half.
 Contender make_copy(const Problem& problem);
 
-/// What softmax is without a fused kernel: max, subtract, exp, sum, divide; 8 M N + 4 M elements moved.
+/// Softmax without a fused kernel: max, subtract, exp, sum, divide; 8 M N + 4 M elements moved.
 Contender make_five_pass(const Problem& problem);
 bool five_pass_serves(const Case& shape);
 

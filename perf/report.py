@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the results.json that kokkosnn_perf or peers.py wrote into a table, a CSV file and a self-contained report with plots.
+"""Turns the results.json of kokkosnn_perf or peers.py into a table, a CSV file and a self-contained report with plots.
 
 report.py DIR             writes DIR/results.csv, DIR/results.txt, DIR/report.html; prints table, path and verdict
 report.py --compare A B   speed of run B over run A, shape by shape, regressions first
@@ -581,7 +582,7 @@ def line_of(run: Run, label: str, style: Dict[str, object], provider: str, xs: D
 
 
 def plot_lines(run: Run, plot: Plot) -> List[Line]:
-    """A line a provider; where the sweep compares shapes, a line a kind of shape, with its own copy, unnamed, beside it."""
+    """A line a provider; where the sweep compares shapes, one a kind of shape, with its own unnamed copy beside it."""
     xs = positions(plot)
     variant = variant_of(plot.sweep) if not plot.listed else lambda shape: ""
     variants = list(dict.fromkeys(variant(shape) for shape in xs))
@@ -817,8 +818,8 @@ def html_small(run: Run) -> str:
     if not rows:
         return ""
     explanation = (
-        "Softmax of float: microseconds a call with warm caches. <i>plain</i>: the wall clock of many calls in a row, the "
-        "host's work in it; <i>in a graph</i>: a captured graph of as many."
+        "Softmax of float: microseconds a call with warm caches. <i>plain</i>: the wall clock of many calls in a row, "
+        "the host's work in it; <i>in a graph</i>: a captured graph of as many."
     )
     return f"<h2>Small calls</h2>\n<p>{explanation}</p>{html_table(rows[0], rows[1:], text_columns=(0,))}"
 
@@ -829,8 +830,8 @@ def html_cliffs(run: Run) -> str:
         return ""
     table = html_table(CLIFF_HEADER, cliff_rows(found), text_columns=(0, 7), marked=[c.deep for c in found])
     return (
-        f"<h2>Cliffs</h2>\n<p>{SUBJECT}'s share of copy at a size, over its share at the nearest power of two and at the "
-        f"sizes measured next below and above; the worst first, cliffs marked. {escaped(cliff_summary(run))}</p>"
+        f"<h2>Cliffs</h2>\n<p>{SUBJECT}'s share of copy at a size, over its share at the nearest power of two and at "
+        f"the sizes measured next below and above; the worst first, cliffs marked. {escaped(cliff_summary(run))}</p>"
         f"<details open><summary>Table</summary>{table}</details>"
     )
 
@@ -857,8 +858,8 @@ def html_report(run: Run, svgs: Dict[str, str], notes: Sequence[str]) -> str:
     sections += [html_sweep(run, sweep, svgs) for sweep in run.sweeps()]
     explanation = (
         "GB/s counts the bytes that any implementation must move (x once, y once), so providers compare by time; "
-        "<i>copy</i> moves the same bytes; its share stands in brackets. <i>five_pass</i> is the softmax of five plain kernels: "
-        "max, subtract, exp, sum, divide. Lines are medians, bands quartiles."
+        "<i>copy</i> moves the same bytes; its share stands in brackets. <i>five_pass</i> is the softmax of five plain "
+        "kernels: max, subtract, exp, sum, divide. Lines are medians, bands quartiles."
     )
     mark = " wrong" if run.failures else ""
     parts = [

@@ -1,5 +1,6 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-/// What a run leaves behind: results.json, which report.py turns into CSV, table and plots.
+/// Results of a run: results.json, which report.py turns into CSV, table and plots.
 #ifndef KOKKOSNN_PERF_RESULTS_HPP
 #define KOKKOSNN_PERF_RESULTS_HPP
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// The shapes that are measured: every sweep is a line of one table, `sweeps`. A new shape is a new line here; the rest
 /// of perf/ follows.
@@ -181,7 +182,7 @@ constexpr Array<1> keys_2048{2048};
 
 }  // namespace Columns
 
-/// The same shapes for other element types and for other operators.
+/// Sweeps of one set of shapes, for other element types and for other operators.
 constexpr Sweep types(ElementType x, ElementType y) {
   return {.name   = "types",
           .rows   = {.fixed = 8192},
@@ -386,7 +387,7 @@ struct Case {
 
   std::int64_t x_elements() const { return rows * cols + (layout == Layout::skewed ? rows : 0); }
   std::int64_t y_elements() const { return is_reduction(op) ? rows : x_elements(); }
-  /// Of a mask.
+  /// Heads of a masked case: its attention matrices are square.
   std::int64_t heads() const { return rows / cols; }
   /// Elements of dy, of x's type: gradients have a second input.
   std::int64_t dy_elements() const { return row_tensors(op) == 2 ? x_elements() : 0; }

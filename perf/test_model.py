@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Checks model.py on made-up measurements: it finds what they were made of, and says so where they were not."""
 
@@ -20,7 +21,8 @@ SLOPE = 1e-10
 
 
 def point(operator="softmax", ranks=1, cols=8192, scaling="strong", mode="in_order", seconds=None, rows=1000, **more):
-    truth = Model(COPY, {(operator, "f32"): SHARE}, {"in_order": Link(LATENCY, SLOPE), "allreduce": Link(LATENCY, SLOPE)})
+    link = Link(LATENCY, SLOPE)
+    truth = Model(COPY, {(operator, "f32"): SHARE}, {"in_order": link, "allreduce": link})
     exact = truth.seconds(operator, "f32", mode, rows, cols, ranks, 1)
     alone = truth.seconds(operator, "f32", mode, rows, -(-cols // ranks), 1, 1)
     times = [seconds or exact] * ranks

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Checks what of peers.py needs neither PyTorch nor a GPU: statistics, results, turns, selection, the C interface.
 
@@ -12,6 +13,7 @@ import json
 import math
 import os
 import random
+import re
 import statistics
 import tempfile
 import unittest
@@ -27,6 +29,13 @@ from report import Shape
 
 SHAPE = Shape("marks", "softmax", "f32", "right", 4096, 1024)
 CASE = peers.Case(SHAPE, 8192)
+
+
+class Operators(unittest.TestCase):
+    def test_each_of_the_library_is_measured_or_said_not_to_be(self):
+        table = (Path(__file__).parent.parent / "include/KokkosNN/impl/operators.def").read_text()
+        registered = re.findall(r"^KOKKOSNN_OPERATOR\((\w+),", table, re.MULTILINE)
+        self.assertEqual(sorted(registered), sorted(peers_problems.OPERATORS + peers_problems.UNMEASURED + peers_problems.UNTUNED))
 
 
 class Statistics(unittest.TestCase):

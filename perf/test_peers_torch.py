@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Runs PyTorch's form of every operator on the CPU, against float64, and shows the check what is wrong."""
 

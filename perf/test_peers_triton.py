@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every candidate of the Triton peers through Triton's interpreter, on the CPU, against float64; and compiles them,
-for the interpreter takes more than the compiler does. No GPU is needed.
+"""Runs every candidate of the Triton peers through Triton's interpreter, on the CPU, against float64; and compiles
+them, for the interpreter takes more than the compiler does. No GPU is needed.
 
 With the argument `compile` this file is the process that compiles: one process can't do both.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 """Checks report.py on made-up results: a wrong table, or a regression that goes unseen, is worse than none."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # The job scripts' and perf/run's logic with ranks, on a copy of the scripts, with an srun, a cmake and a benchmark that
 # only tell what they were called with.
@@ -46,7 +47,8 @@ END
 program benchmark << 'END'
 echo "rank $SLURM_PROCID $*" >> "$LOG"
 if [ "$SLURM_PROCID" = 0 ]; then
-  echo '{"context": {}, "points": [], "merges": [], "copies": [{"ranks": 1, "bytes": 1, "seconds": [1]}]}' > "$2/scaling.json"
+  echo '{"context": {}, "points": [], "merges": [], "copies": [{"ranks": 1, "bytes": 1, "seconds": [1]}]}' \
+    > "$2/scaling.json"
 fi
 [ "$SLURM_PROCID" != "${FAILING_RANK:-none}" ] || exit "$FAILING_STATUS"
 END
@@ -98,8 +100,11 @@ expect "srun gets more options" grep -q -e '--mpi=pmix perf/run' "$LOG"
 
 # Not a job; and not in the checkout.
 : > "$LOG"
-expect "without Slurm it says so" eval '! bash perf/slurm/nvidia.sh > output 2>&1 && grep -q "this is a job script" output'
-expect "elsewhere it says so" eval '! (cd bin && SLURM_NTASKS=1 bash -c "set -- ; preset=cuda arch=x; . ../perf/slurm/job.sh") > output 2>&1 && grep -q "call sbatch in" output'
+expect "without Slurm it says so" \
+  eval '! bash perf/slurm/nvidia.sh > output 2>&1 && grep -q "this is a job script" output'
+expect "elsewhere it says so" \
+  eval '! (cd bin && SLURM_NTASKS=1 bash -c "set -- ; preset=cuda arch=x; . ../perf/slurm/job.sh") > output 2>&1 &&
+    grep -q "call sbatch in" output'
 expect "and nothing was started" [ ! -s "$LOG" ]
 
 [ "$failed" = 0 ]

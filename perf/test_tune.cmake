@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # kokkosnn_tune writes a file that the library reads: a short search, whatever it finds.
 set(file "${FOLDER}/tuning.json")

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Time of one call: native events on CUDA and HIP, a clock between fences elsewhere; the median of enough samples.
 #ifndef KOKKOSNN_PERF_TIMING_HPP

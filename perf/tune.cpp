@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_tune: searches the plans for the device at hand and writes those that beat the planner's own into the
 /// tuning file. `perf/tune` builds and runs it.
@@ -132,7 +133,7 @@ class Trial {
   Problem m_problem;
 };
 
-/// What beats the planner's own plan for rows of `cols` columns; a request of nothing where that is the best.
+/// The request that beats the planner's own plan for rows of `cols` columns; an empty one where that plan is best.
 PlanRequest best_request(const Trial& trial) {
   constexpr Effort glance{.seconds = 0, .min_samples = 1}, look{.seconds = 0.02}, stare{.seconds = 0.1};
   constexpr double hopeless = 1.5;

@@ -1,8 +1,9 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Compiles all wrong uses as one file and looks for each one's message in what the compiler says:
 #   cmake -DBUILD=<build folder> -DCONFIG=<configuration> -DSOURCES=<a.cpp|b.cpp...> -P check_compile_fail.cmake
-# Each source names its message in its first line, `// expect: <regular expression>`. Sources that expect one message must give
-# it with other types each, as a compiler reports a failed assertion once for each instantiation.
+# Each source names its message in its first line, `// expect: <regular expression>`. Sources that expect one message
+# must give it with other types each, as a compiler reports a failed assertion once for each instantiation.
 execute_process(
   COMMAND ${CMAKE_COMMAND} --build ${BUILD} --config "${CONFIG}" --target kokkosnn_wrong_uses
   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)

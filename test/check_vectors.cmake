@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DOBJDUMP=... -DAWK=... -DOBJECTS=a|b|... -P check_vectors.cmake
 # The host's kernels in these objects compute in vectors: of the multiplications in their functions, as compiled, at

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DCOMPILER=... -DFLAGS=a|b|... -DCALLS=... -DKERNELS=... -P check_warnings.cmake
 # The headers give no warning in a project that takes them by -I: CALLS is looked at, KERNELS is optimised.

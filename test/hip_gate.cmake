@@ -1,6 +1,7 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# What test/hip-gate changes of the build (CMAKE_PROJECT_KokkosNN_INCLUDE), once all targets are there, so that it takes a
-# quarter of an hour on two cores. The same sources are compiled for the same architectures.
+# What test/hip-gate changes of the build (CMAKE_PROJECT_KokkosNN_INCLUDE), once all targets are there, so that it takes
+# a quarter of an hour on two cores. The same sources are compiled for the same architectures.
 #
 # With KokkosNN_GATE_FULL all of the library's kernels are optimised for gfx90a too; without, those of floats.
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""What hipcc made of the library's kernels, read from the objects of test/hip-gate's build.
+"""Resources of the kernels that hipcc made of the library, read from the objects of test/hip-gate's build.
 
-The figures are those that -Rpass-analysis=kernel-resource-usage prints, from the kernels' own notes, so that objects of an
-earlier run count too. Fails if a kernel spills, leaves a SIMD fewer than 4 wavefronts, or moves aligned rows otherwise
-than by 16 bytes.
+The figures are those that -Rpass-analysis=kernel-resource-usage prints, from the kernels' own notes, so that objects of
+an earlier run count too. Fails if a kernel spills, leaves a SIMD fewer than 4 wavefronts, or moves aligned rows
+otherwise than by 16 bytes.
 """
 import argparse
 import collections
@@ -23,7 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def tool(name):
     """LLVM's tool beside hipcc."""
-    path = subprocess.run(["hipcc", "-print-prog-name=" + name], capture_output=True, text=True, check=True).stdout.strip()
+    command = ["hipcc", "-print-prog-name=" + name]
+    path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     return path if pathlib.Path(path).exists() else name
 
 
@@ -33,6 +35,9 @@ def run(*command, **more):
 
 def enumerators(name):
     """The enumerators of a C++ enum in order, as the demangled names have numbers."""
+    if name == "RowOperator":
+        table = (ROOT / "include/KokkosNN/impl/operators.def").read_text()
+        return re.findall(r"^KOKKOSNN_OPERATOR\((\w+),", table, re.MULTILINE)
     for header in sorted((ROOT / "include/KokkosNN").glob("*.hpp")):
         found = re.search(r"enum class " + name + r"[^{]*\{([^}]*)\}", header.read_text())
         if found:
@@ -42,7 +47,7 @@ def enumerators(name):
 
 
 def readable(symbol, enums):
-    """The functor of a Kokkos launch, and its launch bounds, without namespaces; None if it is no functor of the library."""
+    """The functor of a Kokkos launch, and its launch bounds, without namespaces; None if it is not the library's."""
     found = re.search(r"ParallelFor<(.*?), Kokkos::(?:Team|Range|MDRange)Policy", symbol)
     if not found or "KokkosNN::" not in found.group(1):
         return None
@@ -72,8 +77,8 @@ class Kernel:
             yield "%d registers are spilled" % self.spills
         if self.waves < LEAST_WAVES:
             yield "%d wavefronts a SIMD with %d registers" % (self.waves, self.vgprs)
-        # RowInTeam of rows that are aligned, with a value a column: packs of 16 bytes of the wider type, which beside 16-bit
-        # elements is that of a mask's bias
+        # RowInTeam of rows that are aligned, with a value a column: packs of 16 bytes of the wider type, which beside
+        # 16-bit elements is that of a mask's bias
         if self.name.startswith("RowInTeam<") and "aligned" in self.name:
             if not self.loads + self.stores and not re.search("ElementMask<(half_t|Stored16)", self.name):
                 yield "no access of 16 bytes"
@@ -126,16 +131,20 @@ def write_csv(path, by_arch):
                 writer.writerow([file, name, arch] + [getattr(k, field) for field in FIELDS])
 
 
-def summary(by_arch, compiler):
+def summary(by_arch, compiler, build):
     lines = ["# HIP: what the compiler says of the kernels", "",
              "By `test/hip-gate --record` with %s." % compiler,
              "Nothing ran: no AMD GPU was at hand. `hip-resources.csv` has every kernel:",
-             "registers of a thread (`vgprs`) and of a wavefront (`sgprs`), how many of them are spilled, to memory (`spills`) or to",
-             "lanes of a vector register (`sgpr_spills`), static LDS in bytes (what a plan asks for at launch comes on top), the",
-             "wavefronts that a SIMD takes by its registers (of at most 8), and the loads and stores of 16 bytes in the code.",
+             "registers of a thread (`vgprs`) and of a wavefront (`sgprs`), how many of them are spilled, to memory "
+             "(`spills`) or to",
+             "lanes of a vector register (`sgpr_spills`), static LDS in bytes (what a plan asks for at launch comes on "
+             "top), the",
+             "wavefronts that a SIMD takes by its registers (of at most 8), and the loads and stores of 16 bytes in "
+             "the code.",
              "A kernel's last number is the largest team that it is compiled for.", ""]
     for arch, kernels in by_arch.items():
-        lines += ["## " + arch, "", "| file | kernels | most registers | spilled | wavefronts a SIMD: least, median | static LDS |",
+        lines += ["## " + arch, "",
+                  "| file | kernels | most registers | spilled | wavefronts a SIMD: least, median | static LDS |",
                   "|---|---|---|---|---|---|"]
         files = collections.defaultdict(list)
         for k in kernels:
@@ -146,7 +155,7 @@ def summary(by_arch, compiler):
                 file, len(ks), max(k.vgprs for k in ks), sum(k.spills for k in ks), waves[0], waves[len(waves) // 2],
                 max(k.lds for k in ks)))
         lines.append("")
-        missing = sorted({path.stem for path in (ROOT / "src/instantiate").glob("*.cpp")} - set(files))
+        missing = sorted({path.stem for path in (build / "src/instantiate").glob("*.cpp")} - set(files))
         if missing:
             lines += ["Without kernels, or not compiled for this table: %s." % ", ".join(missing), ""]
     return "\n".join(lines)
@@ -156,7 +165,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", metavar="PATH", help="write PATH.csv and PATH.md")
     parser.add_argument("build", type=pathlib.Path, help="build folder")
-    parser.add_argument("archs", nargs="+", metavar="ARCH[:FILE,...]", help="an architecture and its files to look at; all")
+    parser.add_argument("archs", nargs="+", metavar="ARCH[:FILE,...]",
+                        help="an architecture and its files to look at; all")
     options = parser.parse_args()
     tools = {short: tool(name) for short, name in (("objcopy", "llvm-objcopy"), ("bundler", "clang-offload-bundler"),
                                                    ("readelf", "llvm-readelf"), ("objdump", "llvm-objdump"),
@@ -183,7 +193,7 @@ def main():
         version = run("hipcc", "--version").splitlines()
         compiler = ", ".join(line.strip() for line in version if re.match(r"HIP version|.*clang version", line))
         write_csv(options.record + ".csv", by_arch)
-        pathlib.Path(options.record + ".md").write_text(summary(by_arch, compiler))
+        pathlib.Path(options.record + ".md").write_text(summary(by_arch, compiler, options.build))
     for line in wrong:
         print(line)
     return 1 if wrong else 0

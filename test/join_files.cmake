@@ -1,6 +1,7 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# Joins source files for builds of which nothing runs (test/hip-gate, the CUDA build of .ci/run): a device compiler reads the
-# headers several times for each file.
+# Joins source files for builds of which nothing runs (test/hip-gate, the CUDA build of .ci/run): a device compiler
+# reads the headers several times for each file.
 
 # kokkosnn_join(<target> <group>...): each group is file names, without folder and ending, with spaces between them
 function(kokkosnn_join target)
@@ -17,10 +18,11 @@ endfunction()
 
 # Files that define no name twice.
 function(kokkosnn_join_files)
-  set_target_properties(kokkosnn_perf kokkosnn_perf_results kokkosnn_tune PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  set_target_properties(kokkosnn_perf kokkosnn_perf_results kokkosnn_tune
+                        PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   kokkosnn_join(
     kokkosnn_tests
-    "test_accuracy test_cross_entropy test_cross_entropy_calls test_cuda test_determinism test_errors"
+    "test_accuracy test_cross_entropy test_cross_entropy_calls test_cuda test_determinism test_errors test_reference"
     "test_gradients test_gradient_calls test_fused test_fusion_examples test_kokkos_behaviour"
     "test_masked_softmax test_row_forms test_large test_team"
     "test_masked_gradients test_online test_softmax_shapes test_segmented"

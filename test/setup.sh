@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by test/run, perf/run, perf/tune and .ci/run: their arguments, and the packages that they need.
 
@@ -38,8 +39,8 @@ best_preset() {
 }
 
 # packages [<command that succeeds if it is there> <Debian package>]...
-# Installs what is missing if it may, else names it and stops. GoogleTest, Google Benchmark and a compiler cache are only a
-# wish: CMake fetches the first two where they aren't installed. So is what `wishes` names.
+# Installs what is missing if it may, else names it and stops. GoogleTest, Google Benchmark and a compiler cache are
+# only a wish: CMake fetches the first two where they aren't installed. So is what `wishes` names.
 packages() {
   local missing=() wished=("${wishes[@]}")
   command -v cmake > /dev/null || missing+=(cmake)

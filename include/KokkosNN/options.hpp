@@ -6,7 +6,7 @@
 
 namespace KokkosNN {
 
-/// What a row gives when every one of its scaled logits is -inf (a fully masked row).
+/// Result of a row all of whose scaled logits are -inf (a fully masked row).
 enum class MaskedRowPolicy {
   nan,  ///< NaN in every column, as PyTorch does
   zero  ///< softmax: 0 in every column; log_softmax: -inf in every column
@@ -29,7 +29,7 @@ enum class RowStrategy {
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 
-/// What a caller may fix of a plan; zero or `automatic` leaves the choice to the planner. A request that cannot be served
+/// Parts of a plan that a caller fixes; zero or `automatic` leaves the choice to the planner. A request that cannot be served
 /// is an error that says why.
 struct PlanRequest {
   RowStrategy strategy = RowStrategy::automatic;
@@ -51,7 +51,7 @@ struct SoftmaxOptions {
   PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
-/// What becomes of the losses of the rows.
+/// Reduction of the rows' losses.
 enum class Reduction {
   none,  ///< each row's is written
   mean,  ///< their sum over the sum of their labels' weights, rows that are ignored left out
@@ -69,6 +69,23 @@ struct CrossEntropyOptions {
   bool check_labels         = false;  ///< throw where a label is out of range; waits for `exec`
   Determinism determinism   = Determinism::run_to_run;
   PlanRequest plan          = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+/// Options of RMSNorm and its gradient; an aggregate for designated initialisers: `{.epsilon = 1e-5}`.
+struct RmsNormOptions {
+  int axis                = -1;    ///< the normalised axis; negative counts from the end
+  double epsilon          = 1e-6;  ///< added to the mean of squares; not negative. The gradient has it in rstd
+  double weight_offset    = 0;     ///< added to each weight: 1 for weights that are kept as their distance from 1
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+/// Options of LayerNorm and its gradient; an aggregate for designated initialisers: `{.axis = 1}`.
+struct LayerNormOptions {
+  int axis                = -1;    ///< the normalised axis; negative counts from the end
+  double epsilon          = 1e-5;  ///< added to the variance; not negative. The gradient has it in rstd
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
 }  // namespace KokkosNN

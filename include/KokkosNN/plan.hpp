@@ -11,49 +11,87 @@
 
 namespace KokkosNN {
 
-/// The operators of the softmax family, and their gradients.
+/// The operators.
 enum class RowOperator {
-  softmax,
-  log_softmax,
-  logsumexp,
-  softmax_backward,
-  log_softmax_backward,
-  logsumexp_backward,
-  masked_softmax,
-  masked_softmax_backward,
-  cross_entropy,
-  cross_entropy_backward,
-  cross_entropy_with_gradient
+#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output) name,
+#include <KokkosNN/impl/operators.def>
+#undef KOKKOSNN_OPERATOR
 };
 
+/// Operators of a family have one kind of call: the same tensors.
+enum class OperatorFamily {
+  forward,          ///< x and y: of a row by itself
+  gradient,         ///< y, dy and dx
+  value_gradient,   ///< x, two values a row, dx
+  masked,           ///< as forward, with a mask
+  masked_gradient,  ///< as gradient, with a mask
+  cross_entropy,    ///< logits with a label a row; loss, gradient, or both
+  norm,             ///< x, operands of one element a column, y, values a row
+  norm_gradient     ///< x and dy, operands of one element a column, values a row, dx
+};
+
+/// The properties of an operator that plans and kernels depend on: a line of impl/operators.def.
+struct OperatorTraits {
+  enum class Ragged { dense, ragged };
+  enum class Reduction { none, row };
+  enum class Output { rows, values };
+
+  const char* name;       ///< of the public function
+  OperatorFamily family;
+  Ragged ragged;          ///< `ragged`: has a form on ragged rows
+  int inputs;             ///< tensors whose rows are read
+  Reduction reduction;    ///< `none`: each result depends on one element and on values of the row
+  Output output;          ///< `values`: a few values a row, no rows
+};
+
+namespace Impl {
+
+inline constexpr OperatorTraits operator_table[] = {
+#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output)                \
+  {#name,  OperatorFamily::family,               OperatorTraits::Ragged::ragged, \
+   inputs, OperatorTraits::Reduction::reduction, OperatorTraits::Output::output},
+#include <KokkosNN/impl/operators.def>
+#undef KOKKOSNN_OPERATOR
+};
+
+}  // namespace Impl
+
+/// All operators, in the order of the enumeration.
+inline constexpr int operator_count = static_cast<int>(sizeof(Impl::operator_table) / sizeof(OperatorTraits));
+
+constexpr const OperatorTraits& traits_of(RowOperator op) { return Impl::operator_table[static_cast<int>(op)]; }
+
+/// The operators of rows of a family.
+constexpr bool is_forward(RowOperator op) { return traits_of(op).family == OperatorFamily::forward; }
+
 /// The operators of rows of logits that have a label each.
-constexpr bool is_cross_entropy(RowOperator op) {
-  return op == RowOperator::cross_entropy || op == RowOperator::cross_entropy_backward ||
-         op == RowOperator::cross_entropy_with_gradient;
-}
+constexpr bool is_cross_entropy(RowOperator op) { return traits_of(op).family == OperatorFamily::cross_entropy; }
 
 /// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, one in all others.
-constexpr int row_tensors(RowOperator op) {
-  return op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward ||
-                 op == RowOperator::masked_softmax_backward
-             ? 2
-             : 1;
+constexpr int row_tensors(RowOperator op) { return traits_of(op).inputs; }
+
+/// Each result depends on one element and on values a row, so that nothing of a row is kept.
+constexpr bool is_elementwise(RowOperator op) { return traits_of(op).reduction == OperatorTraits::Reduction::none; }
+
+/// The operators that are one struct each (impl/inputs/operands.hpp), whose kernels know no more of them.
+constexpr bool is_norm(RowOperator op) {
+  const OperatorFamily family = traits_of(op).family;
+  return family == OperatorFamily::norm || family == OperatorFamily::norm_gradient;
 }
 
-/// Whether each result depends on one element and on values a row, so that nothing of a row is kept.
-constexpr bool is_elementwise(RowOperator op) {
-  return op == RowOperator::logsumexp_backward || op == RowOperator::cross_entropy_backward;
+/// The gradients of softmax, log-softmax, log-sum-exp and of normalisations.
+constexpr bool is_gradient(RowOperator op) {
+  const OperatorFamily family = traits_of(op).family;
+  return family == OperatorFamily::gradient || family == OperatorFamily::value_gradient ||
+         family == OperatorFamily::masked_gradient || family == OperatorFamily::norm_gradient;
 }
 
-/// The gradients of softmax, log-softmax and log-sum-exp.
-constexpr bool is_gradient(RowOperator op) { return row_tensors(op) == 2 || op == RowOperator::logsumexp_backward; }
+/// All that an operator writes of a row is a few values of the whole row.
+constexpr bool is_reduction(RowOperator op) { return traits_of(op).output == OperatorTraits::Output::values; }
 
-/// Whether all that an operator writes of a row is a few values of the whole row.
-constexpr bool is_reduction(RowOperator op) { return op == RowOperator::logsumexp || op == RowOperator::cross_entropy; }
-
-/// Whether each row says which of its columns take part.
+/// Each row says which of its columns take part.
 constexpr bool is_masked(RowOperator op) {
-  return op == RowOperator::masked_softmax || op == RowOperator::masked_softmax_backward;
+  return traits_of(op).family == OperatorFamily::masked || traits_of(op).family == OperatorFamily::masked_gradient;
 }
 
 /// Element types by their short names; `other` is a type that only a user's functor knows.
@@ -117,7 +155,7 @@ struct RowProblem {
 
 struct TuningTable;
 
-/// What the planner knows of the machine.
+/// Properties of the machine that plans depend on.
 struct DeviceTraits {
   Backend backend          = Backend::host;
   int warp_size            = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host
@@ -177,7 +215,7 @@ KOKKOSNN_EXPORT RowPlan make_plan(const RowProblem& problem, const DeviceTraits&
 /// `misaligned`.
 KOKKOSNN_EXPORT std::string to_string(const RowPlan& plan);
 
-KOKKOSNN_EXPORT const char* to_string(RowOperator op);
+constexpr const char* to_string(RowOperator op) { return traits_of(op).name; }
 KOKKOSNN_EXPORT const char* to_string(RowStrategy strategy);
 KOKKOSNN_EXPORT const char* to_string(RowKernel kernel);
 KOKKOSNN_EXPORT const char* to_string(ElementType type);

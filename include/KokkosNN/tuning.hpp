@@ -25,7 +25,7 @@
 
 namespace KokkosNN {
 
-/// What was best for rows of some lengths. Softmax stands for log-softmax too.
+/// Fastest plan that was measured for rows of some lengths. Softmax stands for log-softmax too.
 struct TuningEntry {
   RowOperator op        = RowOperator::softmax;
   ElementType x_type    = ElementType::f32;

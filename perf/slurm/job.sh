@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the job scripts, which set `preset` and `arch`, in the folder that sbatch was called in: the checkout.
 # Builds once, then measures with a rank for every task; what is left is perf/out/<preset>-<job>.

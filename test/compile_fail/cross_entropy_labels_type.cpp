@@ -1,4 +1,5 @@
 // expect: KokkosNN::cross_entropy_with_gradient: labels must hold integers
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

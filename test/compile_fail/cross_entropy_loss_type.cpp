@@ -1,4 +1,5 @@
 // expect: KokkosNN::cross_entropy: loss must hold float, or double if logits do
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

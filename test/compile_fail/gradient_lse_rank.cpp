@@ -1,4 +1,5 @@
 // expect: KokkosNN::logsumexp_backward: dx must have the rank of x, lse and dlse one axis less
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::logsumexp_backward: lse and dlse must hold the same type
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::softmax_backward: y, dy and dx must have the same rank
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

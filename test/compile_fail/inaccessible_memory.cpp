@@ -1,4 +1,5 @@
 // expect: KokkosNN::softmax: the execution space must be able to access the memory of x and of y
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::log_softmax: y must hold double, float, half_t or bhalf_t
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::MaxSumExp: T must be float or double
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

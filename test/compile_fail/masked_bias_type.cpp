@@ -1,4 +1,5 @@
 // expect: KokkosNN::AdditiveBias: the View must hold x's type or float
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

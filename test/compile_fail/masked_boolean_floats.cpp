@@ -1,4 +1,5 @@
 // expect: KokkosNN::BooleanMask: the View must hold bool or integers of one byte
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::masked_softmax_backward: x, y, dy and dx must have the same rank, 2 to 8
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::RowLengths: the View must hold signed integers of 32 or 64 bits
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::softmax: x must have rank 1 to 8
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

@@ -1,4 +1,5 @@
 // expect: KokkosNN::segmented_logsumexp: lse must not be const
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

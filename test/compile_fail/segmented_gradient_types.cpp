@@ -1,4 +1,5 @@
 // expect: the gradients of ragged rows: y, dy and dx must hold one type
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/KokkosNN.hpp>
 

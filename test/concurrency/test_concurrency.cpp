@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/recorder.hpp"
 
@@ -324,7 +325,7 @@ TEST(ConcurrentCalls, OfThreadsThatShareAPlanGiveEachItsResult) {
 }
 
 #ifdef KOKKOS_ENABLE_THREADS
-/// Whether a call from this thread is refused, by a message that says why.
+/// True if a call from this thread is refused, by a message that says why.
 template <class F>
 bool is_refused(const F& call) {
   try {

@@ -1,7 +1,8 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.23...3.25)
-# What a shared LIBRARY of KokkosNN lets others link with is the library's own: nothing of Kokkos, nor of headers that it
-# includes. (What libstdc++ declares visible, whatever the flags are, is nobody's.)
+# What a shared LIBRARY of KokkosNN lets others link with is the library's own: nothing of Kokkos, nor of headers that
+# it includes. (What libstdc++ declares visible, whatever the flags are, is nobody's.)
 execute_process(COMMAND "${NM}" -DC --defined-only "${LIBRARY}" OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," output "${output}")
 string(REGEX REPLACE "[^\n]* [A-Za-z] ([^\n]*)" "\\1" output "${output}")

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Calls made of random bytes, against the reference. The bytes choose operator, types, rank, extents, strides, axis,
@@ -9,6 +10,7 @@
 #include "../support/cross_entropy.hpp"
 #include "../support/gradient.hpp"
 #include "../support/masked.hpp"
+#include "../support/norm.hpp"
 #include "../support/heads.hpp"
 #include "../support/segmented.hpp"
 
@@ -17,10 +19,12 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -45,7 +49,7 @@ class Draw {
     return choices[below(n)];
   }
 
-  /// Of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, never more than `room` allows.
+  /// Extent of an axis: mostly short, sometimes beyond what a pack, a tile or a team holds, at most `room`.
   std::int64_t extent(std::int64_t& room) {
     const std::int64_t most = std::min<std::int64_t>(room, of({4, 4, 4, 40, 40, 40, 300, 1200}));
     const std::int64_t n    = below(most + 1);
@@ -81,7 +85,7 @@ class Draw {
   MaskedRowPolicy masked_row() { return yes() ? MaskedRowPolicy::zero : MaskedRowPolicy::nan; }
   Recipe recipe() { return all_recipes[below(all_recipes.size())]; }
 
-  /// Of six strategies one is forced about half of the time.
+  /// A plan request: about half of the time it forces one of six strategies.
   KokkosNN::PlanRequest plan() {
     KokkosNN::PlanRequest request;
     if (yes()) return request;
@@ -188,6 +192,24 @@ void gradient(Draw& draw) {
   const SoftmaxOptions options{.masked_row = draw.masked_row(), .determinism = draw.determinism(), .plan = draw.plan()};
   expect_right(std::string(to_string(Op)) + text_of(x) + text_of(dx) + " axis " + std::to_string(axis),
                !(options.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(options); });
+}
+
+template <RowOperator Op, class T, int Rank>
+void norm(Draw& draw) {
+  const auto extents = draw.extents(Rank);
+  const int axis     = static_cast<int>(draw.below(Rank));
+  const Placement x = draw.placement(extents), y = draw.placement(extents);
+  NormCase given;
+  given.axis          = draw.yes() ? axis : axis - Rank;
+  given.recipe        = draw.of({Recipe::uniform, Recipe::one_dominant, Recipe::all_equal});
+  given.has_weights   = draw.yes();
+  given.stride        = draw.of({1, 1, 2});
+  given.weight_offset = draw.of({0.0, 1.0});
+  given.determinism   = draw.determinism();
+  given.plan          = draw.plan();
+  NormTrial<Op, T, Rank> trial(x, y, given);
+  expect_right(std::string(to_string(Op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis),
+               !(given.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(); });
 }
 
 /// A mask of the kinds that the bytes choose, all of them data of one type, so that little is compiled.
@@ -353,51 +375,54 @@ void loss(Draw& draw) {
                false, [&] { return trial.run_correct(); });
 }
 
+/// A kind of random call, and the operators that it reaches.
+struct Kind {
+  std::initializer_list<RowOperator> operators;
+  void (*run)(Draw&);
+};
+
+template <class T>
+const std::array kinds_of{
+    Kind{{RowOperator::softmax}, forward<RowOperator::softmax, T, 1>},
+    Kind{{RowOperator::softmax}, forward<RowOperator::softmax, T, 2>},
+    Kind{{RowOperator::softmax}, forward<RowOperator::softmax, T, 3>},
+    Kind{{RowOperator::log_softmax}, forward<RowOperator::log_softmax, T, 2>},
+    Kind{{RowOperator::log_softmax}, forward<RowOperator::log_softmax, T, 4>},
+    Kind{{RowOperator::logsumexp}, forward<RowOperator::logsumexp, T, 1>},
+    Kind{{RowOperator::logsumexp}, forward<RowOperator::logsumexp, T, 3>},
+    Kind{{RowOperator::softmax_backward}, gradient<RowOperator::softmax_backward, T, 3>},
+    Kind{{RowOperator::log_softmax_backward}, gradient<RowOperator::log_softmax_backward, T, 2>},
+    Kind{{RowOperator::logsumexp_backward}, gradient<RowOperator::logsumexp_backward, T, 3>},
+    Kind{{RowOperator::masked_softmax, RowOperator::masked_softmax_backward}, masked<T>},
+    Kind{{RowOperator::masked_softmax, RowOperator::masked_softmax_backward}, masked<T>},
+    Kind{{RowOperator::softmax}, segmented<RowOperator::softmax, T>},
+    Kind{{RowOperator::logsumexp}, segmented<RowOperator::logsumexp, T>},
+    Kind{{RowOperator::cross_entropy}, loss<RowOperator::cross_entropy, T>},
+    Kind{{RowOperator::cross_entropy_backward}, loss<RowOperator::cross_entropy_backward, T>},
+    Kind{{RowOperator::log_softmax}, segmented<RowOperator::log_softmax, T>},
+    Kind{{RowOperator::softmax_backward}, segmented_gradient<RowOperator::softmax_backward, T>},
+    Kind{{RowOperator::log_softmax_backward}, segmented_gradient<RowOperator::log_softmax_backward, T>},
+    Kind{{}, bad_offsets<T>},
+    Kind{{RowOperator::cross_entropy_with_gradient}, loss<RowOperator::cross_entropy_with_gradient, T>},
+    Kind{{RowOperator::rms_norm}, norm<RowOperator::rms_norm, T, 2>},
+    Kind{{RowOperator::layer_norm}, norm<RowOperator::layer_norm, T, 3>},
+    Kind{{RowOperator::rms_norm_backward}, norm<RowOperator::rms_norm_backward, T, 3>},
+    Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>}};
+
 template <class T>
 void one_case(Draw& draw) {
-  using Op = RowOperator;
-  switch (draw.below(21)) {
-    case 0:
-      return forward<Op::softmax, T, 1>(draw);
-    case 1:
-      return forward<Op::softmax, T, 2>(draw);
-    case 2:
-      return forward<Op::softmax, T, 3>(draw);
-    case 3:
-      return forward<Op::log_softmax, T, 2>(draw);
-    case 4:
-      return forward<Op::log_softmax, T, 4>(draw);
-    case 5:
-      return forward<Op::logsumexp, T, 1>(draw);
-    case 6:
-      return forward<Op::logsumexp, T, 3>(draw);
-    case 7:
-      return gradient<Op::softmax_backward, T, 3>(draw);
-    case 8:
-      return gradient<Op::log_softmax_backward, T, 2>(draw);
-    case 9:
-      return gradient<Op::logsumexp_backward, T, 3>(draw);
-    case 10:
-    case 11:
-      return masked<T>(draw);
-    case 12:
-      return segmented<Op::softmax, T>(draw);
-    case 13:
-      return segmented<Op::logsumexp, T>(draw);
-    case 14:
-      return loss<Op::cross_entropy, T>(draw);
-    case 15:
-      return loss<Op::cross_entropy_backward, T>(draw);
-    case 16:
-      return segmented<Op::log_softmax, T>(draw);
-    case 17:
-      return segmented_gradient<Op::softmax_backward, T>(draw);
-    case 18:
-      return segmented_gradient<Op::log_softmax_backward, T>(draw);
-    case 19:
-      return bad_offsets<T>(draw);
-    default:
-      return loss<Op::cross_entropy_with_gradient, T>(draw);
+  kinds_of<T>[draw.below(kinds_of<T>.size())].run(draw);
+}
+
+/// Ends the program where an operator of the table is in no kind of call.
+void require_every_operator() {
+  for (int op = 0; op < KokkosNN::operator_count; ++op) {
+    const bool is_reached = std::ranges::any_of(kinds_of<float>, [&](const Kind& kind) {
+      return std::ranges::find(kind.operators, RowOperator(op)) != kind.operators.end();
+    });
+    if (is_reached) continue;
+    std::fprintf(stderr, "no random call reaches the operator %s\n", to_string(RowOperator(op)));
+    std::abort();
   }
 }
 
@@ -424,6 +449,7 @@ void one_input(const std::uint8_t* data, std::size_t size) {
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   setenv("KOKKOSNN_TUNING_FILE", "", 1);
   Kokkos::initialize(*argc, *argv);
+  KokkosNNTest::require_every_operator();
   std::atexit([] { Kokkos::finalize(); });
   return 0;
 }
@@ -438,6 +464,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 int main(int argc, char* argv[]) {
   setenv("KOKKOSNN_TUNING_FILE", "", 1);
   Kokkos::ScopeGuard kokkos(argc, argv);
+  KokkosNNTest::require_every_operator();
   const long cases = argc > 1 ? std::atol(argv[1]) : 3000;
   std::mt19937 engine(argc > 2 ? static_cast<std::uint32_t>(std::atol(argv[2])) : 1);
   std::vector<std::uint8_t> bytes(96);

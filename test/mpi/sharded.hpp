@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_MPI_SHARDED_HPP
 #define KOKKOSNN_TEST_MPI_SHARDED_HPP
@@ -120,7 +121,7 @@ Errors errors_of(const Matrix<T>& shard, const Matrix<T>& whole, std::int64_t be
   return errors;
 }
 
-/// The same for a value a row.
+/// The largest error of a result with a value a row, against one rank's.
 template <class T, class Ulp>
 Errors errors_of(const Vector<T>& values, const Vector<T>& of_one_rank, const Ulp& ulp) {
   const auto mine = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), values);
@@ -133,7 +134,7 @@ Errors errors_of(const Vector<T>& values, const Vector<T>& of_one_rank, const Ul
   return errors;
 }
 
-/// What is promised between ranks: nothing for float and 16-bit types, 4 ulp for double for every doubling.
+/// The promised difference between ranks, in ulp: none for float and 16-bit types, 4 for double for every doubling.
 template <class T>
 double between_ranks() {
   return std::is_same_v<T, double> ? 4.0 * std::bit_width(static_cast<unsigned>(world_size() - 1)) : 0.0;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "sharded.hpp"
 
@@ -113,7 +114,7 @@ class Comparison {
 
   void expect_gradient(const Matrix<T>& dx, const Matrix<T>& one, const char* way) const {
     const double divisor = m_options.reduction == Reduction::mean ? static_cast<double>(rows()) : 1;
-    // Of p up to 1 times weights up to 2; errors of the log-sum-exps, above, are errors of p.
+    // The magnitude: p up to 1 times weights up to 2; errors of the log-sum-exps, above, are errors of p.
     const double magnitude = 4 * std::abs(m_options.gradient_scale) / divisor;
     const auto error       = [&](long double a, long double b, std::int64_t) { return ulp_error<T>(a, b, magnitude); };
     const Errors errors    = errors_of(dx, one, m_batch.logits.begin(), error);

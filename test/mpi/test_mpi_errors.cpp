@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "sharded.hpp"
 
@@ -7,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-// What ranks do when they disagree or MPI fails, and bits. The executable's own MPI_Allreduce counts, and fails if
-// asked to; MPI's profiling interface is made for that.
+// Errors of ranks that disagree or whose MPI fails, and equal bits. The executable's own MPI_Allreduce counts, and
+// fails if asked to; MPI's profiling interface is made for that.
 
 namespace {
 
@@ -163,7 +164,7 @@ KokkosNN::MaxSumExp<double> pair_of_rank(int rank, int i) {
   return {0.1 * ((7 * rank + 3 * i) % 11), (100 + 37 * ((5 * rank + i) % 13)) / 100.0};
 }
 
-/// What the deterministic mode says that it does, by one rank for all: recursive doubling over `size` ranks.
+/// The documented order of the deterministic mode, by one rank for all: recursive doubling over `size` ranks.
 KokkosNN::MaxSumExp<double> merged_in_order(int size, int i) {
   int doubling = 1;
   while (2 * doubling <= size) doubling *= 2;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "sharded.hpp"
 
@@ -194,7 +195,7 @@ TYPED_TEST(MpiOperators, ViewsMayDifferInLayoutRankAndAxisAndBeInPlace) {
   }
   check("layouts and axes that differ among ranks");
 
-  // The same rows along two axes on all ranks.
+  // Rows that lie along two axes, on all ranks.
   const Kokkos::View<T***, Kokkos::LayoutRight, Memory> cube(x.shard.data(), 3, 4, own), out(y.data(), 3, 4, own);
   KokkosNN::mpi::softmax(comm, cube, out);
   check("three axes");

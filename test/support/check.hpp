@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_CHECK_HPP
 #define KOKKOSNN_TEST_SUPPORT_CHECK_HPP
@@ -113,7 +114,7 @@ void fill(T* data, const Placement& place, int axis, Recipe recipe) {
   });
 }
 
-/// Whether everything in the buffer that is not an element of `place` still holds the poison; of the host's copy.
+/// True if all of the buffer's host copy but the elements of `place` still holds the poison.
 template <class T, class Space>
 bool gaps_intact(const Buffer<T, Space>& buffer, const Placement& place) {
   if (!buffer.guards_intact()) return false;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_INSTANCES_HPP
 #define KOKKOSNN_TEST_SUPPORT_INSTANCES_HPP
@@ -22,7 +23,7 @@ inline Exec other_instance() {
 
 inline std::uint32_t tools_id(const Exec& exec) { return Kokkos::Tools::Experimental::device_id(exec); }
 
-/// Whether Kokkos Tools can tell the backend's instances apart: not on hosts.
+/// True if Kokkos Tools can tell the backend's instances apart: not on hosts.
 inline bool tools_tell_instances_apart() { return tools_id(other_instance()) != tools_id(Exec()); }
 
 }  // namespace KokkosNNTest

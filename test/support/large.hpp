@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_LARGE_HPP
 #define KOKKOSNN_TEST_SUPPORT_LARGE_HPP
@@ -21,7 +22,7 @@ inline std::size_t free_gpu_memory() {
 #endif
 }
 
-/// Whether outputs of more than 2^31 elements fit comfortably (and are quick to compute).
+/// True if outputs of more than 2^31 elements fit comfortably (and are quick to compute).
 inline bool has_room_for_large_output() { return free_gpu_memory() > (std::size_t(32) << 30); }
 
 }  // namespace KokkosNNTest

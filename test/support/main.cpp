@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "large.hpp"
 #include "types.hpp"
@@ -15,7 +16,7 @@
 
 namespace {
 
-/// What this build on this machine cannot test, so that nobody takes silence for a pass.
+/// Names what this build cannot test on this machine, so that nobody takes silence for a pass.
 std::vector<std::string> untested() {
   using namespace KokkosNNTest;
   std::vector<std::string> reasons;

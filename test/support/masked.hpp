@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_MASKED_HPP
 #define KOKKOSNN_TEST_SUPPORT_MASKED_HPP
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +47,7 @@ inline void next(std::vector<std::int64_t>& index, const Placement& place) {
   for (int d = place.rank() - 1; d >= 0 && ++index[d] == place.extents[d]; --d) index[d] = 0;
 }
 
-/// What a mask means, said apart from the library.
+/// Meaning of a mask, stated independently of the library.
 struct Meaning {
   std::function<bool(const At&)> allows = [](const At&) { return true; };
   std::function<Real(const At&)> adds   = nullptr;  ///< to the logit
@@ -91,7 +91,7 @@ class MaskData {
 inline double noise_at(const std::vector<std::int64_t>& index, double size) {
   std::uint32_t seed = 12345;
   for (const std::int64_t i : index) seed = 1103515245u * seed + static_cast<std::uint32_t>(i) + 7u;
-  return size * (static_cast<double>(std::mt19937(seed)()) / 2147483648.0 - 1);
+  return size * noise_of(random_bits(seed));
 }
 
 /// One masked call on tensors of its own: x filled, y poisoned and guarded, results against the reference.
@@ -150,7 +150,7 @@ class MaskedTrial {
     return correct(m_y.host(), m_y_place, m_x.host(), meaning, options);
   }
 
-  /// The same of results y of inputs x.
+  /// True if y is the result of inputs x within the promised error.
   ::testing::AssertionResult correct(const Y* y, const Placement& y_place, const X* x, const Meaning& meaning,
                                      const MaskedSoftmaxOptions& options) const {
     Errors errors;
@@ -197,14 +197,14 @@ class MaskedTrial {
       const At at = At::of(row, k);
       allowed[k]  = meaning.allows(at);
       z[k]        = Reference::capped(exact(x[k * m_x_place.strides.back()]), options.scale, options.softcap);
-      // What is rounded may be larger than the logit: a bias can be next to minus the capped x.
+      // The terms that are rounded may be larger than the logit: a bias can be next to minus the capped x.
       const Real added     = meaning.adds ? Real(meaning.adds(at)) : Real(0);
       const Real magnitude = std::fabs(z[k]) + std::fabs(added);
       z[k] += added;
       const bool is_rounded = (meaning.adds || options.softcap != 0) && allowed[k] && std::isfinite(z[k]);
       if (is_rounded && !is_16_bit<Y>) {
         const double roundings = options.softcap != 0 ? 6 : 3;  // a softcap adds those of two products and of tanh
-        allowance = std::max(allowance, promised_ulp<Y> + roundings * static_cast<double>(magnitude));
+        allowance              = std::max(allowance, promised_ulp<Y> + roundings * static_cast<double>(magnitude));
       }
     }
     const Real sink = meaning.sinks.empty() ? -Reference::infinity : Real(meaning.sinks[At::of(row, 0).head]);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_RECORDER_HPP
 #define KOKKOSNN_TEST_SUPPORT_RECORDER_HPP
@@ -55,7 +56,7 @@ class Recorder {
     return labels;
   }
 
-  /// What a call in a steady state must do without; each one that was seen is named.
+  /// True if the call neither fenced nor allocated, as in a steady state; the message names what it did.
   ::testing::AssertionResult neither_fenced_nor_allocated() const {
     std::string seen;
     for (const Event& event : fences) seen += "fence: " + event.label + "; ";

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_STRATEGIES_HPP
 #define KOKKOSNN_TEST_SUPPORT_STRATEGIES_HPP
@@ -48,14 +49,14 @@ std::int64_t many_short_rows(std::int64_t cols) {
   return (sizeof(T) == 2 ? 2 : 8) * cols * std::int64_t(sizeof(T)) * multiprocessors + 61;
 }
 
-/// Whether such rows, of up to `most_bytes`, do so.
+/// True if short rows, of up to `most_bytes`, go through team scratch here.
 template <class T>
 bool go_through_scratch(std::int64_t cols, std::int64_t most_bytes = 240) {
   const std::int64_t bytes = cols * std::int64_t(sizeof(T));
   return KokkosNN::device_traits(Exec()).backend == KokkosNN::Backend::cuda && bytes % 16 != 0 && bytes <= most_bytes;
 }
 
-/// Whether the strategy can be forced on `rows` x `cols`.
+/// True if the strategy can be forced on `rows` x `cols`.
 template <RowOperator Op, class X, class Y = X>
 bool can_serve(RowStrategy strategy, std::int64_t rows, std::int64_t cols) {
   const Placement x = strategy_place(strategy, rows, cols);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_TENSOR_HPP
 #define KOKKOSNN_TEST_SUPPORT_TENSOR_HPP
@@ -110,7 +111,11 @@ T poison() {
 
 template <class T>
 bool same_bits(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  static_assert(sizeof(T) <= 8);
+  std::uint64_t of_a = 0, of_b = 0;
+  std::memcpy(&of_a, &a, sizeof(T));
+  std::memcpy(&of_b, &b, sizeof(T));
+  return of_a == of_b;
 }
 
 /// `count` elements in the device's memory with a copy on the host and a guard band on either side, all poisoned.
@@ -138,7 +143,7 @@ class Buffer {
     upload();
   }
 
-  /// Of the host's copy.
+  /// True if the guards of the host's copy still hold the poison.
   bool guards_intact() const {
     for (std::size_t i = 0; i < m_host.size(); ++i) {
       const bool in_guard = i < m_front || i >= m_front + m_count;
@@ -147,7 +152,7 @@ class Buffer {
     return true;
   }
 
-  /// Whether nothing was written at all, guards included; of the host's copy.
+  /// True if nothing was written to the host's copy, guards included.
   bool untouched() const {
     return std::all_of(m_host.data(), m_host.data() + m_host.size(),
                        [](const T& value) { return same_bits(value, poison<T>()); });

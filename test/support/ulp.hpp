@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEST_SUPPORT_ULP_HPP
 #define KOKKOSNN_TEST_SUPPORT_ULP_HPP
@@ -5,24 +6,40 @@
 #include "types.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace KokkosNNTest {
+
+/// 2^exponent, of which a double has one.
+constexpr double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+}
+
+/// The power of two at or below |value|, within doubles; 0 below their normal range. As std::ilogb has it, which takes
+/// many times as long.
+inline double power_at_or_below(long double value) {
+  const long double size = std::fabs(value);
+  auto bits              = std::bit_cast<std::uint64_t>(static_cast<double>(size));
+  if (std::bit_cast<double>(bits) > size) --bits;
+  return std::bit_cast<double>(bits & 0x7ff0000000000000);
+}
+
+/// The smallest normal number of format T.
+template <class T>
+constexpr long double smallest_normal() {
+  return power_of_two(Format<T>::min_exponent);
+}
 
 /// The distance of neighbouring numbers of format T around |value|; below the normal range that of its smallest
 /// numbers.
 template <class T>
 long double ulp_at(long double value) {
-  int exponent = Format<T>::min_exponent;
-  if (value != 0) exponent = std::max(exponent, std::ilogb(value));
-  return std::ldexp(1.0L, exponent - (Format<T>::digits - 1));
-}
-
-/// The smallest normal number of format T.
-template <class T>
-long double smallest_normal() {
-  return std::ldexp(1.0L, Format<T>::min_exponent);
+  constexpr int below = Format<T>::digits - 1;
+  if (!(std::fabs(value) <= std::numeric_limits<double>::max())) return std::ldexp(1.0L, std::ilogb(value) - below);
+  return std::max<long double>(power_at_or_below(value), smallest_normal<T>()) * power_of_two(-below);
 }
 
 /// The largest finite number of format T.
@@ -35,7 +52,9 @@ long double largest() {
 template <class T>
 long double correctly_rounded(long double value) {
   const long double ulp = ulp_at<T>(value);
-  return std::nearbyint(value / ulp) * ulp;
+  // Far from 0 a number has no digits behind the point; unlike std::nearbyint an addition takes little time.
+  constexpr long double far = 1.5L / std::numeric_limits<long double>::epsilon();
+  return std::copysign((value / ulp + far - far) * ulp, value);
 }
 
 /// How far `value` is from `expected`, in units in the last place of T at max(|expected|, magnitude). NaN only equals
@@ -52,8 +71,8 @@ double ulp_error(long double value, long double expected, long double magnitude 
   return static_cast<double>(std::fabs(value - expected) / scale);
 }
 
-/// The same for results between 0 and 1, as the documentation states it: float and double in ulp over the normal range
-/// and within the smallest normal number below; 16-bit types in steps from the correctly rounded number.
+/// Error of results between 0 and 1, as the documentation states it: float and double in ulp over the normal range and
+/// within the smallest normal number below; 16-bit types in steps from the correctly rounded number.
 template <class T>
 double probability_error(long double value, long double expected) {
   const double far = std::numeric_limits<double>::infinity();
@@ -66,12 +85,12 @@ double probability_error(long double value, long double expected) {
   return ulp_error<T>(value, is_16_bit<T> ? correctly_rounded<T>(expected) : expected);
 }
 
-/// What is promised: 4 ulp for float and double; for the 16-bit types the correctly rounded number or its neighbour.
+/// The promised error: 4 ulp for float and double; for the 16-bit types the correctly rounded number or its neighbour.
 template <class T>
 inline constexpr double promised_ulp = is_16_bit<T> ? 1.0 : 4.0;
 
-/// The same for results that are measured against a magnitude (log_softmax, logsumexp), where the half ulp of rounding
-/// to T counts: 1 + 1/2 for a neighbour of the correctly rounded number.
+/// The promised error of results that are measured against a magnitude (log_softmax, logsumexp), where the half ulp of
+/// rounding to T counts: 1 + 1/2 for a neighbour of the correctly rounded number.
 template <class T>
 inline constexpr double promised_log_ulp = is_16_bit<T> ? 1.5 : 4.0;
 

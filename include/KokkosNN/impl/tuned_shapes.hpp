@@ -47,60 +47,73 @@ inline constexpr std::array light_packs{4, 5};
 
 // --- hosts ---
 
-/// Bytes of accumulators of a row that a thread works on at a time, so that they, what is loaded and what is written
-/// share a first-level cache.
+/// Bytes of accumulators of a row that a thread processes at a time, so that they, the input and the output share a
+/// first-level cache.
 inline constexpr int host_piece_bytes = 16384;
 
-/// inner_lanes: columns that a thread takes at a time, bytes of accumulators side by side that it has at most, and at
-/// least where memory is waited for and there is enough work for all threads.
+/// Shape of inner_lanes: columns that a thread takes at a time; most bytes of accumulators side by side, and least
+/// bytes where memory is waited for and there is enough work for all threads.
 inline constexpr int host_inner_step       = 8;
 inline constexpr int host_inner_bytes      = 2048;
 inline constexpr int host_inner_good_bytes = 256;
 
-/// A thread's share of a last-level cache.
+/// Bytes of a last-level cache for one thread.
 inline constexpr std::int64_t host_inner_share_bytes = std::int64_t(9) << 18;
 
 // --- ragged rows on GPUs ---
 
-/// Packs of 4 elements of each tensor that a GPU's thread holds at a time: of one tensor 16 floats, with which 48
-/// registers do.
+/// Number of packs of 4 elements of each tensor that a GPU's thread holds: of one tensor 16 floats, for which 48
+/// registers suffice.
 constexpr int segment_packs(int tensors, int accumulator_bytes) {
   return std::max(1, 64 / (16 * tensors * (accumulator_bytes / 4)));
 }
 
-/// Lanes of a warp that share a short row: they hold 64 elements. With more of them, what a row costs besides its
-/// elements would be shared by fewer rows; with less, neighbouring lanes would load what lies far apart. Rows of a low
-/// mean length take half as many if they are neighbours in memory. 10^6 rows of 10 f32: 0.51 of copy by two lanes, 0.38
-/// by four, when that was chosen.
+/// Number of lanes that share a short row: they hold 64 elements. With more lanes, fewer rows would share a warp's work
+/// once a row; with fewer, neighbouring lanes would load elements that lie far apart. Rows of a low mean length take
+/// half as many if they are neighbours in memory.
+///   10^6 rows of 10 f32, share of copy | two lanes 0.51 | four lanes 0.38 (when that was chosen)
 constexpr int segment_row_lanes(int packs) { return 16 / packs; }
 constexpr int segment_low_lanes(int packs) { return segment_row_lanes(packs) / 2; }
 
-/// Rows of up to so many times what a warp holds are a warp's, which reads those that it does not hold twice.
+/// Rows of up to this number of tiles of a warp are processed by one warp, which reads those that it does not hold
+/// twice.
 inline constexpr int warp_tiles = 4;
 
-/// Threads of a team that takes rows flat and stays, and how many teams a multiprocessor is to have: with 72 registers
-/// a thread and 7 KB of shared memory a warp. Instructions of 2^20 rows of 32 f32: 55 million, by lanes 82; a warp
-/// waits for what it copies.
+/// Threads of a team of FlatRows, and teams that a multiprocessor is to have: with 72 registers a thread and 7 KB of
+/// shared memory a warp. A warp waits for its copies.
+///   instructions of 2^20 rows of 32 f32, millions | 55 | by lanes 82
 inline constexpr int flat_team_size      = 128;
 inline constexpr int flat_teams_resident = 7;
 
-/// Threads of a GPU's team, and how many teams a multiprocessor is to have, which is what their registers allow: 48 a
-/// thread of the kernel for short rows (2^20 rows of 32 f32 in the mean: 0.59 of copy, with 64 registers and four teams
-/// 0.57), 64 of those for long ones, and for doubles, whose exponential has many constants, 128.
+/// Threads of a GPU's team, and teams that a multiprocessor is to have, which their registers allow: 48 a thread of the
+/// kernel for short rows, 64 of those for long ones, and 128 for doubles, whose exponential has many constants.
+///   2^20 rows of 32 f32 in the mean, share of copy | 48 registers 0.59 | 64 registers and four teams 0.57
 inline constexpr int segment_team_size = 256;
 constexpr int segment_teams_resident(int accumulator_bytes, bool has_short_rows) {
   return accumulator_bytes == 8 ? 2 : has_short_rows ? 5 : 4;
 }
 
-/// A row that takes a GPU many teams has up to so many parts: each team that writes one joins the states of all.
+/// Most parts of a row that takes a GPU many teams: each team that writes one joins the states of all.
 inline constexpr int most_parts_of_row = 1024;
 
-/// Heads side by side that there are kernels for. Microseconds on one H200, f32, of one call on 2^20 rows of all heads
-/// together of rank 1, of LayoutRight and of LayoutLeft: softmax of rows of 32 in the mean 92, 105, 95, of 10 in the
-/// mean 51, 50, 56, of 32 each 90, 83, 93, 300000 of 100 in the mean 85, 96, 89, 10^6 of 10 with a long one 46, 53, 50;
-/// softmax_backward 126, 119, 134; 59, 60, 65; 115, 113, 121; 111, 167, 111; 60, 70, 65 (2026-11-26). Rank 1 takes rows
-/// of 32 and 100 flat (FlatRows), which heads side by side have no kernel for; of gradients of 100 elements a warp
-/// holds two heads at a time, and so reads each line twice; a long row of several heads is read once a head.
+/// Number of heads side by side that has kernels of its own: a warp that processes a row does so for all heads at once,
+/// as long as its lanes hold that.
+///
+///   H200, f32, us, 2^20 rows of all heads together | rank 1 | LayoutRight | LayoutLeft
+///   softmax, 32 in the mean                        | 92     | 105         | 95
+///   softmax, 10 in the mean                        | 51     | 50          | 56
+///   softmax, 32 each                               | 90     | 83          | 93
+///   softmax, 300000 of 100 in the mean             | 85     | 96          | 89
+///   softmax, 10^6 of 10 and a long one             | 46     | 53          | 50
+///   softmax_backward, 32 in the mean               | 126    | 119         | 134
+///   softmax_backward, 10 in the mean               | 59     | 60          | 65
+///   softmax_backward, 32 each                      | 115    | 113         | 121
+///   softmax_backward, 300000 of 100 in the mean    | 111    | 167         | 111
+///   softmax_backward, 10^6 of 10 and a long one    | 60     | 70          | 65
+///
+/// (2026-11-26.) Rank 1 processes rows of 32 and 100 by FlatRows, which heads side by side have no kernel for. Of
+/// gradients of 100 elements a warp holds two heads at a time, and so reads each line twice; a long row of several
+/// heads is read once a head.
 inline constexpr int heads_side_by_side = 4;
 
 }  // namespace KokkosNN::Impl

@@ -8,9 +8,6 @@
 
 // What a call's reads leave in the last-level cache on CUDA.
 
-// An entry a line, with its measurement.
-// clang-format off
-
 namespace KokkosNN::Impl::CudaTables {
 
 // Who reads a tensor once has no use for its lines. Given up before all else they leave the cache to results and to

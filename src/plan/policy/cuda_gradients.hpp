@@ -12,9 +12,6 @@
 // registers: x 1024 0.92, x 4096 0.96. split_row, f32 1024 x 50257 0.79, 512 x 131072 0.81, bf16 2048 x 50257 0.82, x
 // 128256 0.84.
 
-// An entry a line, with its measurement.
-// clang-format off
-
 namespace KokkosNN::Impl::CudaTables {
 
 inline constexpr RegisterEntry gradient_by_rule[] = {

@@ -6,9 +6,6 @@
 
 // Packs a thread of the cross entropies on CUDA; measured as cuda.cpp says.
 
-// An entry a line, with its measurement.
-// clang-format off
-
 namespace KokkosNN::Impl::CudaTables {
 
 // doubles with a label and the gradient of its loss

@@ -6,9 +6,6 @@
 
 // Packs a thread of rows under a mask on CUDA, and of their gradients; measured as cuda.cpp says.
 
-// An entry a line, with its measurement.
-// clang-format off
-
 namespace KokkosNN::Impl::CudaTables {
 
 // Rows under a mask: fewer threads a row, of which fewer have nothing to do. Microseconds of a causal mask, 134 MB.

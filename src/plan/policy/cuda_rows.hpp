@@ -7,9 +7,6 @@
 // Packs a thread of softmax, log_softmax and logsumexp on CUDA: share of a device copy of the same bytes in the same
 // run, or microseconds, as cuda.cpp says.
 
-// An entry a line, with its measurement.
-// clang-format off
-
 namespace KokkosNN::Impl::CudaTables {
 
 // double: 2 elements a pack

@@ -41,10 +41,12 @@ constexpr HostPolicy host_rows = {
     .elements_per_turn  = 65536,
     .inner_least_bytes  = 64,
     .inner_memory_bytes = 1024,
-    // A third of a second-level cache of 1 MB, as results pass through that, too; elsewhere host_inner_share_bytes.
-    // LayoutLeft f32 softmax on two cores, GB/s: 1024 x 1024 keeping 295 kB 36.1, 590 kB 32.7; 256 x 4096 32.3, 1180 kB
-    // 29.7. Elsewhere, 4096 x 4096 keeping 2.4 MB 19.2, 1.2 MB 17.0; 65536 x 256 of 1024 bytes side by side 25.4, of
-    // 2048 23.1.
+    // A third of a second-level cache of 1 MB, as results pass through that, too; else host_inner_share_bytes.
+    //   LayoutLeft f32 softmax, two cores, GB/s
+    //   1024 x 1024, in caches    | 295 kB kept 36.1           | 590 kB 32.7
+    //   256 x 4096, in caches     | 295 kB kept 32.3           | 1180 kB 29.7
+    //   4096 x 4096, from memory  | 2.4 MB kept 19.2           | 1.2 MB 17.0
+    //   65536 x 256, from memory  | 1024 bytes side by side 25.4 | 2048 bytes 23.1
     .inner_cached_kept_bytes = std::int64_t(320) << 10,
     // softmax: f32 x 40 14.2 and 15, x 50 14.7 and 16.8, x 100 19.2 and 24, x 500 26 and 40, x 781 31 and 42; bf16 x 70
     // 15.1 and 12.5, x 100 about as fast, x 200 16.9 and 19.8

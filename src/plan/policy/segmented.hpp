@@ -13,40 +13,66 @@ struct SegmentedPolicy {
   /// Rows of up to this mean length take half as many lanes each, if they are neighbours in memory.
   std::int64_t low_mean = 16;
 
-  /// Mean lengths of rows that warps take flat.
-  /// One H200, microseconds by lanes and flat, 2^20 rows: f32 of 13 in the mean 58.4 and 56.1, of 16 71.0 and 62.2, of
-  /// 16 each 53.1 and 54.9, but of 10 in the mean 51.5 and 53.6, of 10 each 41.7 and 55.0, and 10^6 of 10 with one of
-  /// 10^6 46.4 and 58.3; bf16 of 10 in the mean 43.0 and 42.7, of 16 67.3 and 48.0, of 16 each 46.5 and 42.3, with the
-  /// long row 37.3 and 46.4. Shares of copy: f32 rows of 32 in the mean 0.60 and 0.66, 300000 of 100 in the mean 0.54
-  /// and 0.60, 131072 of 256 0.72 and 0.71; bf16 0.41 and 0.61, 0.40 and 0.59, 0.49 and 0.67, 100000 of 300 in the mean
-  /// 0.46 and 0.50.
+  /// Mean lengths of rows that FlatRows processes, from flat_low_mean to flat_high_mean.
+  ///
+  ///   2^20 rows, H200, us              | by lanes | flat
+  ///   f32, 13 in the mean              | 58.4     | 56.1
+  ///   f32, 16 in the mean              | 71.0     | 62.2
+  ///   f32, 16 each                     | 53.1     | 54.9
+  ///   f32, 10 in the mean              | 51.5     | 53.6
+  ///   f32, 10 each                     | 41.7     | 55.0
+  ///   f32, 10^6 of 10, and one of 10^6 | 46.4     | 58.3
+  ///   bf16, 10 in the mean             | 43.0     | 42.7
+  ///   bf16, 16 in the mean             | 67.3     | 48.0
+  ///   bf16, 16 each                    | 46.5     | 42.3
+  ///   bf16, with the long row          | 37.3     | 46.4
+  ///
+  ///   share of copy, H200              | by lanes | flat
+  ///   f32, 32 in the mean              | 0.60     | 0.66
+  ///   f32, 300000 of 100 in the mean   | 0.54     | 0.60
+  ///   f32, 131072 of 256               | 0.72     | 0.71
+  ///   bf16, 32 in the mean             | 0.41     | 0.61
+  ///   bf16, 300000 of 100 in the mean  | 0.40     | 0.59
+  ///   bf16, 131072 of 256              | 0.49     | 0.67
+  ///   bf16, 100000 of 300 in the mean  | 0.46     | 0.50
   std::int64_t flat_low_mean  = 12;
   std::int64_t flat_high_mean = 128;
 
-  /// Rows of a window, which a warp takes at a time: its lanes have one each, and the place where the last one ends;
-  /// and in the mean so many elements of the 1024 for which there is room. Full windows would be cut short where rows
-  /// are longer than that, and what is left over costs a warp one more.
+  /// Size of a window, which a warp processes at a time: rows, one a lane, and one lane for the end of the last row;
+  /// and mean elements of the 1024 for which there is room. Full windows would be cut short where rows are longer than the
+  /// mean, and the rest would cost a warp one more window.
   int window_rows     = 31;
   int window_elements = 896;
 
-  /// Windows that a warp is to take, of rows that fill them too, and how many warps there are at least for each place
-  /// on the device. Microseconds, f32, 2^20 rows of 32 in the mean: 28 rows a warp 95.7, 56 95.1, 62 98.7, 84 100.6,
-  /// 124 115; bf16: 56 67.0, 84 65.8, 124 69.3; 2^19 rows of 64, f32: 28 97.3, 31 99.2, 42 101.8; bf16: 28 66.7,
-  /// 31 68.0, 42 65.3; 2^20 rows of 16, f32: 31 63.1, 62 63.7, 93 67.8; bf16: 48.8, 47.7, 50.1.
+  /// Number of windows a warp, of rows that fill them too, and least number of warps for each resident warp of the
+  /// device.
+  ///
+  ///   2^20 rows of 32 in the mean, f32, us  | 28 rows a warp 95.7 | 56: 95.1 | 62: 98.7 | 84: 100.6 | 124: 115
+  ///   2^20 rows of 32 in the mean, bf16, us | 56 rows a warp 67.0 | 84: 65.8 | 124: 69.3
+  ///   2^19 rows of 64, f32, us              | 28 rows a warp 97.3 | 31: 99.2 | 42: 101.8
+  ///   2^19 rows of 64, bf16, us             | 28 rows a warp 66.7 | 31: 68.0 | 42: 65.3
+  ///   2^20 rows of 16, f32, us              | 31 rows a warp 63.1 | 62: 63.7 | 93: 67.8
+  ///   2^20 rows of 16, bf16, us             | 31 rows a warp 48.8 | 62: 47.7 | 93: 50.1
   int windows_of_warp      = 2;
   int full_windows_of_warp = 2;
   int warps_a_place        = 2;
 
-  /// Teams stay, as many as the device holds, and take share after share. Rows of floats wait for memory, which is
-  /// faster where all teams work close to each other, as those that start one after the other do. Microseconds, staying
-  /// and not, 2^20 rows of 32 in the mean: bf16 62.8 and 64.3, f32 98.9 and 92.7.
+  /// True if as many teams as the device holds stay resident and process range after range. Rows of floats wait for
+  /// memory, which is faster if all teams work close to each other, as teams that start one after the other do.
+  ///   2^20 rows of 32 in the mean, bf16, us | staying 62.8   | otherwise 64.3
+  ///   2^20 rows of 32 in the mean, f32, us  | otherwise 92.7 | staying 98.9
   bool teams_stay = false;
 
-  /// Up to this mean length a team asks for rows that later teams will have, and so large a part of the cache may lie
-  /// between: no farther ahead than the teams that run at the same time.
-  /// Microseconds without and with that, one H200: 2^22 rows of 10 f32 144.9 and 125.4, gradients of 2^20 of 10 66.1
-  /// and 56.4, of 32 in the mean 150 and 132.5, 2^19 of 64 150 and 126, 300000 of 100 117 and 110, but 131072 of 200 99
-  /// and 115; those of 100 with three times as much between 137.
+  /// Largest mean length of rows that teams prefetch for later teams, and largest distance, as a part of the cache: no
+  /// farther ahead than the teams that run at the same time.
+  ///
+  ///   H200, us                            | prefetched | without
+  ///   2^22 rows of 10 f32                 | 125.4      | 144.9
+  ///   gradients of 2^20 of 10             | 56.4       | 66.1
+  ///   gradients of 2^20 of 32 in the mean | 132.5      | 150
+  ///   gradients of 2^19 of 64             | 126        | 150
+  ///   gradients of 300000 of 100          | 110, three times as far ahead 137 | 117
+  ///   gradients of 131072 of 200          | 115        | 99
   std::int64_t ahead_mean = 100;
   double ahead_caches     = 0.1;
 

@@ -1,3 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 set(PACKAGE_VERSION ${CONSUMER_KOKKOS})
 set(PACKAGE_VERSION_COMPATIBLE TRUE)

@@ -184,7 +184,7 @@ struct RowsCall {
 
   template <int max_threads, class Placement>
   void run_in_lanes() const {
-    static_assert(sums_warps<Placement>);
+    static_assert(Placement::sums_warps);
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
     launch<max_threads>(
@@ -214,7 +214,7 @@ struct RowsCall {
 
   /// Makes a source look ahead as planned, if it can. Returns how many teams do.
   int look_ahead([[maybe_unused]] Source& reader) const {
-    if constexpr (requires { reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols); }) {
+    if constexpr (Source::looks_ahead) {
       if (plan.rows_ahead > 0 && reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols)) {
         const std::int64_t teams = (rows - plan.rows_ahead) / plan.rows_per_team;  // what all of them ask for exists
         return static_cast<int>(std::clamp<std::int64_t>(teams, 0, std::numeric_limits<int>::max()));
@@ -232,7 +232,7 @@ struct RowsCall {
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_launching_thread(exec, to_string(op));
     if (plan.kernel == RowKernel::split_twice) {
-      if constexpr (!is_gradient(op) && !is_cross_entropy(op)) return run_split_twice(own_workspace);
+      if constexpr (splits_twice(op)) return run_split_twice(own_workspace);
       refuse_plan_without_kernel(plan);
     }
     if (plan.kernel == RowKernel::split_online) {

@@ -14,7 +14,9 @@
 #include <cstdint>
 #include <string>
 
-// Ragged rows: how a call's values are cut into chunks, and the plan.
+// Plan of a call on ragged rows: the chunks of its values, the arrangement of its heads.
+// Rows of several heads are so many more rows. A GPU's kernels number them such that neighbouring lanes have neighbours
+// in memory (`HeadArrangement`). On a host a team processes its chunk once a head.
 
 namespace KokkosNN::Impl {
 
@@ -27,7 +29,7 @@ struct RowOffsets {
 
   KOKKOS_INLINE_FUNCTION std::int64_t operator[](std::int64_t i) const { return two(i * stride, 0).first; }
 
-  /// The i-th one and the next, or twice the i-th one. Dense ones have stride 1.
+  /// Returns the i-th offset and the next, or twice the i-th one. Dense offsets have stride 1.
   template <bool are_dense>
   KOKKOS_INLINE_FUNCTION Kokkos::pair<std::int64_t, std::int64_t> of_row(std::int64_t i, bool has_next) const {
     const std::int64_t step = are_dense ? 1 : stride;
@@ -48,13 +50,13 @@ struct RowOffsets {
   }
 };
 
-/// An offset into so many values. Offsets are not trusted: whatever they are, no access leaves the values.
+/// Clamps an offset to the values. Offsets are not trusted: whatever they are, no access leaves the values.
 KOKKOS_INLINE_FUNCTION std::int64_t offset_inside(std::int64_t offset, std::int64_t elements) {
   return offset < 0 ? 0 : (offset > elements ? elements : offset);
 }
 
-/// The values of a head cut into chunks of one size. A host's team has the rows of all heads that begin in its chunk,
-/// up to an overhang into the next ones; a row that goes beyond that is long, and many teams have a part of it.
+/// Chunks of one size of a head's values. A host's team has the rows of all heads that begin in its chunk, up to an
+/// overhang into the next chunks; a row that goes beyond that is long, and many teams have a part of it.
 struct Chunks {
   std::int64_t elements = 0;  ///< of a head
   std::int64_t rows     = 0;  ///< of a head
@@ -72,66 +74,70 @@ struct Chunks {
   }
 };
 
-/// Whether a warp can take rows as one stretch of memory, wherever in it they begin and end. HIP's lanes take rows one
-/// by one, as all do where elements are not neighbours or not of one size, and of doubles.
+/// True if a warp can process rows as one range of memory, wherever rows begin and end. HIP's lanes process rows one by
+/// one, as all GPUs' do if elements are not neighbours, not of one size, or doubles.
 constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
   return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
 }
-/// What planning needs to know of a call.
+
+/// Problem of a call, as the planner sees it.
 struct SegmentedProblem {
   RowOperator op        = RowOperator::softmax;
   ElementType type      = ElementType::f32;  ///< of the values
   int element_bytes     = 4;
-  int tensors           = 1;  ///< that are read
+  int tensors           = 1;  ///< tensors that are read
   int accumulator_bytes = 4;
   std::int64_t elements = 0;  ///< of a head
   std::int64_t rows     = 0;  ///< of a head
   std::int64_t heads    = 1;
 };
 
-/// How a call will run.
+/// Plan of a call.
 struct SegmentedPlan {
   RowOperator op            = RowOperator::softmax;
   ElementType type          = ElementType::f32;
-  Chunks chunks             = {};  ///< a host's; of a GPU those of a row that takes many teams
+  Chunks chunks             = {};  ///< chunks of a host; of a GPU the parts of a row that takes many teams
   std::int64_t heads        = 1;
-  int team_size             = 1;  ///< of all kernels, but of a GPU's first one where its warps take rows flat
-  int warp_elements         = 1;  ///< of a row that a GPU's warp does; longer ones take teams
+  int team_size             = 1;  ///< of all kernels, except a GPU's FlatRows
+  int warp_elements         = 1;  ///< most elements of a row that a GPU's warp processes; longer rows take teams
   int scratch_level         = 0;
   std::size_t scratch_bytes = 0;
-  bool has_low_mean         = false;             ///< length of rows, for those that are not taken flat
-  std::int64_t mean         = 1;                 ///< length of rows
-  std::int64_t rows_ahead   = 0;                 ///< how far ahead of its own a team asks for rows; 0: it does not
-  bool has_flat_mean        = false;             ///< one for which a GPU's warps take rows flat
-  int rows_of_warp          = 1;                 ///< where they do
-  std::int64_t flat_teams   = 1;                 ///< that take rows so
-  Eviction eviction         = Eviction::normal;  ///< of their results, where warps take rows flat
-  bool has_long_rows        = false;             ///< there may be some
+  bool has_low_mean         = false;             ///< rows of low mean length, if not processed by FlatRows
+  std::int64_t mean         = 1;                 ///< mean length of rows
+  std::int64_t rows_ahead   = 0;                 ///< distance of prefetched rows; 0: no prefetching
+  bool has_flat_mean        = false;             ///< mean length of rows suits FlatRows
+  int rows_of_warp          = 1;                 ///< rows a warp in FlatRows
+  std::int64_t flat_teams   = 1;                 ///< teams of FlatRows
+  Eviction eviction         = Eviction::normal;  ///< eviction hint of FlatRows' results
+  bool has_long_rows        = false;             ///< there may be long rows
 };
 
 KOKKOSNN_EXPORT SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);
 
-/// The label of a kernel whose teams have so many threads: `KokkosNN::segmented_softmax[rows,f32,c4096,ts256]`.
+/// Label of a kernel whose teams have `team_size` threads: `KokkosNN::segmented_softmax[rows,f32,c4096,ts256]`.
 KOKKOSNN_EXPORT std::string to_string(const SegmentedPlan& plan, const char* kernel, int team_size);
 
-/// The Views of a call, erased.
+/// Views of a call, erased.
 struct SegmentedTensors {
   Tensor x;   ///< values; of a gradient y
   Tensor y;   ///< output
   Tensor dy;  ///< gradients only
   Tensor offsets;
 
-  /// Of rank 1 there is one.
+  /// Number of heads; Views of rank 1 have one.
   std::int64_t heads() const { return x.rank == 2 ? x.extent[1] : 1; }
 };
 
-/// How the heads of a call lie in memory, as far as a GPU's kernels tell.
+/// Arrangement of a call's heads in memory, as far as a GPU's kernels differ.
 enum class HeadArrangement {
   one,            ///< one head, its elements neighbours
-  apart,          ///< elements are neighbours, and heads are equally far from each other in all tensors
-  side_by_side,   ///< `heads_side_by_side` heads are neighbours, and the next element's follow
-  rows_of_heads,  ///< any strides; heads are nearer to each other than elements are
-  heads_of_rows   ///< any strides
+  /// as LayoutLeft: elements are neighbours, heads equally far apart in all tensors; offsets are looked up by
+  /// `HeadsApart`
+  apart,
+  /// as LayoutRight: `heads_side_by_side` neighbouring heads, a stride that the compiler knows (`Heads<4>`)
+  side_by_side,
+  rows_of_heads,  ///< any strides; heads are nearer to each other than elements are, so rows are numbered row by row
+  heads_of_rows   ///< any strides; rows are numbered head by head
 };
 
 KOKKOSNN_EXPORT HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors);
@@ -140,7 +146,7 @@ KOKKOSNN_EXPORT HeadArrangement arrangement_of(RowOperator op, const SegmentedTe
 KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors,
                                         double scale);
 
-/// Throws the std::invalid_argument that says what is wrong with a row's offsets.
+/// Throws the std::invalid_argument about a row's offsets.
 [[noreturn]] KOKKOSNN_EXPORT void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin,
                                                     const std::string& end, std::int64_t elements);
 

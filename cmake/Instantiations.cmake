@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+# The calls that the library holds compiled, from the operators of include/KokkosNN/impl/operators.def and the types below. Each
+# group is a header <build>/include/KokkosNN/instantiations/<group>.hpp of extern templates, which the calls include, and a
+# source <build>/src/instantiate/<file>.cpp a type (or pair of types), which defines them.
+
+# Files of the types, and the types.
+set(KokkosNN_TYPES f64:double f32:float f16:half_t bf16:bhalf_t)
+set(KokkosNN_TYPE_PAIRS
+    f64:double:double f32:float:float f16:half_t:half_t f16_to_f32:half_t:float f32_to_f16:float:half_t
+    bf16:bhalf_t:bhalf_t bf16_to_f32:bhalf_t:float f32_to_bf16:float:bhalf_t)
+set(KokkosNN_VALUE_PAIRS # an operand of one value a row may be of the accumulator's type
+    f64:double:double f32:float:float f16:half_t:half_t f16:half_t:float bf16:bhalf_t:bhalf_t bf16:bhalf_t:float)
+set(KokkosNN_ACCUMULATORS f64:double f32:float)
+
+set(KokkosNN_OPERATORS_DEF ${PROJECT_SOURCE_DIR}/include/KokkosNN/impl/operators.def)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KokkosNN_OPERATORS_DEF})
+file(STRINGS ${KokkosNN_OPERATORS_DEF} KokkosNN_OPERATOR_LINES REGEX "^KOKKOSNN_OPERATOR\\(")
+
+# kokkosnn_operators(<variable> <family> [<ragged>] [<output>]): the names of a family's operators; an empty argument is for any
+function(kokkosnn_operators variable family ragged output)
+  set(word "[a-z_]+")
+  if(NOT ragged)
+    set(ragged ${word})
+  endif()
+  if(NOT output)
+    set(output ${word})
+  endif()
+  set(names)
+  foreach(line IN LISTS KokkosNN_OPERATOR_LINES)
+    if(line MATCHES "^KOKKOSNN_OPERATOR\\((${word}), *${family}, *${ragged}, *[0-9]+, *${word}, *${output}\\)")
+      list(APPEND names ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  set(${variable} ${names} PARENT_SCOPE)
+endfunction()
+
+# kokkosnn_instantiate(<group> FILE <prefix> TYPES <file:type...>... CALLS <class>...
+#                      [FAMILY <family>] [RAGGED <ragged>] [OUTPUT <output>])
+#
+# A call is a class template's name with its arguments, in which {exec} stands for the execution space, {X} and {Y} for the types,
+# and {op} for each operator of the family in turn.
+function(kokkosnn_instantiate group)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILE;FAMILY;RAGGED;OUTPUT" "TYPES;CALLS")
+  set(operators -)
+  if(arg_FAMILY)
+    kokkosnn_operators(operators ${arg_FAMILY} "${arg_RAGGED}" "${arg_OUTPUT}")
+  endif()
+  foreach(entry IN LISTS arg_TYPES)
+    string(REPLACE ":" ";" entry ${entry})
+    list(GET entry 0 type)
+    list(GET entry 1 X)
+    list(GET entry -1 Y)
+    set(file ${arg_FILE}${type})
+    foreach(call IN LISTS arg_CALLS)
+      foreach(operator IN LISTS operators)
+        string(REPLACE "{exec}" Kokkos::DefaultExecutionSpace text "${call}")
+        string(REPLACE "{op}" "RowOperator::${operator}" text "${text}")
+        string(REPLACE "{X}" "${X}" text "${text}")
+        string(REPLACE "{Y}" "${Y}" text "${text}")
+        set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_header_${group} "extern template struct {export} ${text}\n")
+        set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_source_${group}_${file} "template struct ${text}\n")
+      endforeach()
+    endforeach()
+    set_property(GLOBAL APPEND PROPERTY kokkosnn_files_${group} ${file})
+  endforeach()
+endfunction()
+
+# kokkosnn_write_if_changed(<file> <text>)
+function(kokkosnn_write_if_changed file text)
+  file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+endfunction()
+
+# kokkosnn_write_instantiations(<group> <variable for sources> <folder of the sources> <export macro> <its header> <included>...):
+# the header and the sources of a group
+function(kokkosnn_write_instantiations group variable folder export export_header)
+  get_property(declarations GLOBAL PROPERTY kokkosnn_header_${group})
+  get_property(files GLOBAL PROPERTY kokkosnn_files_${group})
+  list(REMOVE_DUPLICATES files)
+  string(REPLACE "{export}" ${export} declarations "${declarations}")
+  string(REPLACE "\n" ";\n" declarations "${declarations}")
+  string(TOUPPER "KOKKOSNN_INSTANTIATIONS_${group}_HPP" guard)
+  set(includes)
+  foreach(header IN LISTS ARGN)
+    string(APPEND includes "#include <KokkosNN/impl/${header}>\n")
+  endforeach()
+  set(header ${PROJECT_BINARY_DIR}/include/KokkosNN/instantiations/${group}.hpp)
+  set(origin "// SPDX-License-Identifier: Apache-2.0\n// Made by cmake/Instantiations.cmake.\n")
+  kokkosnn_write_if_changed(
+    ${header}
+    "${origin}#ifndef ${guard}\n#define ${guard}\n\n#include <KokkosNN/${export_header}>\n${includes}\n#include <Kokkos_Core.hpp>\n
+namespace KokkosNN::Impl {\n
+${declarations}
+}  // namespace KokkosNN::Impl\n\n#endif\n")
+  set(sources)
+  foreach(file IN LISTS files)
+    get_property(definitions GLOBAL PROPERTY kokkosnn_source_${group}_${file})
+    string(REPLACE "\n" ";\n" definitions "${definitions}")
+    set(source ${PROJECT_BINARY_DIR}/src/${folder}/${file}.cpp)
+    kokkosnn_write_if_changed(
+      ${source}
+      "${origin}#include <KokkosNN/instantiations/${group}.hpp>\n
+namespace KokkosNN::Impl {\n
+${definitions}
+}  // namespace KokkosNN::Impl\n")
+    list(APPEND sources ${source})
+  endforeach()
+  set(${variable} ${${variable}} ${sources} PARENT_SCOPE)
+  set(${variable}_HEADERS ${${variable}_HEADERS} ${header} PARENT_SCOPE)
+endfunction()
+
+# --- KokkosNN::KokkosNN ---
+kokkosnn_instantiate(
+  forward FAMILY forward FILE "" TYPES ${KokkosNN_TYPE_PAIRS}
+  CALLS "ViewCall<{exec}, {op}, {X}, {Y}>")
+kokkosnn_instantiate(
+  gradients FAMILY gradient FILE gradients_ TYPES ${KokkosNN_TYPES}
+  CALLS "GradientCall<{exec}, {op}, {X}, {X}, {X}>")
+kokkosnn_instantiate(
+  gradients FAMILY value_gradient FILE gradients_ TYPES ${KokkosNN_VALUE_PAIRS}
+  CALLS "GradientCall<{exec}, {op}, {X}, {Y}, {X}>")
+kokkosnn_instantiate(
+  masked FILE masked_ TYPES ${KokkosNN_TYPES}
+  CALLS "MaskedCall<{exec}, {X}, {X}, false>" "MaskedCall<{exec}, {X}, {X}, true>")
+kokkosnn_instantiate(
+  masked_gradients FILE masked_gradients_ TYPES ${KokkosNN_TYPES}
+  CALLS "MaskedGradientCall<{exec}, {X}, {X}, {X}, false>" "MaskedGradientCall<{exec}, {X}, {X}, {X}, true>"
+        "MaskSumsCall<{exec}, {X}, {X}>")
+kokkosnn_instantiate(
+  cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_ACCUMULATORS}
+  CALLS "LossSums<{exec}, {X}>")
+kokkosnn_instantiate(
+  cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
+  CALLS "CrossEntropyCall<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(norm FAMILY norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(norm FAMILY norm_gradient FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(
+  segmented FAMILY forward RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
+  CALLS "SegmentedCall<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(
+  segmented FAMILY gradient RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
+  CALLS "SegmentedGradientCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(
+  segmented FILE segmented_ TYPES f32:float
+  CALLS "OffsetsCheck<{exec}>")
+
+set(KokkosNN_INSTANTIATIONS)
+set(KokkosNN_INSTANTIATIONS_HEADERS)
+set(made_by KokkosNN_INSTANTIATIONS instantiate KOKKOSNN_EXPORT export.hpp)
+kokkosnn_write_instantiations(forward ${made_by} call/view_call.hpp)
+kokkosnn_write_instantiations(gradients ${made_by} call/gradient_launch.hpp)
+kokkosnn_write_instantiations(masked ${made_by} call/masked_launch.hpp)
+kokkosnn_write_instantiations(masked_gradients ${made_by} call/masked_gradient_launch.hpp)
+kokkosnn_write_instantiations(cross_entropy ${made_by} call/cross_entropy_launch.hpp)
+kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
+kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
+
+# --- KokkosNN::mpi ---
+set(sharded FILE "" TYPES ${KokkosNN_TYPES})
+kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedReduction<{exec}, {X}, accumulator_t<{X}>, exp_accuracy_for<{X}>>")
+# A 16-bit type's log-sum-exps in float want better exponentials than its softmax.
+kokkosnn_instantiate(
+  sharded FILE "" TYPES f16:half_t bf16:bhalf_t
+  CALLS "ShardedReduction<{exec}, {X}, float, ExpAccuracy::full>")
+kokkosnn_instantiate(sharded FAMILY forward OUTPUT rows ${sharded} CALLS "ShardedFinish<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(sharded FAMILY forward OUTPUT values ${sharded} CALLS "ShardedFinish<{exec}, {op}, {X}, accumulator_t<{X}>>")
+kokkosnn_instantiate(sharded FAMILY gradient ${sharded} CALLS "ShardedGradient<{exec}, {op}, {X}, {X}, {X}>")
+kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedCrossEntropy<{exec}, {X}>")
+
+set(KokkosNN_MPI_INSTANTIATIONS)
+set(KokkosNN_MPI_INSTANTIATIONS_HEADERS)
+kokkosnn_write_instantiations(sharded KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT mpi_export.hpp mpi/launch.hpp)

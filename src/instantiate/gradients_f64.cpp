@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/call/gradient_instantiations.hpp>
-
-namespace KokkosNN::Impl {
-KOKKOSNN_IMPL_GRADIENT_CALLS(template struct, double)
-KOKKOSNN_IMPL_LOGSUMEXP_GRADIENT_CALL(template struct, double, double)
-}  // namespace KokkosNN::Impl

@@ -1,0 +1,371 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "support/types.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// README's table of operators, element types, masks and backends says what this build does: every cell is tried. What
+// the results are worth is for the other tests; here a call has to be made, and to leave numbers.
+
+namespace KokkosNNTest {
+namespace {
+
+using KokkosNN::AdditiveBias;
+using KokkosNN::Alibi;
+using KokkosNN::BooleanMask;
+using KokkosNN::CausalMask;
+using KokkosNN::CrossEntropyOptions;
+using KokkosNN::MaskedSoftmaxOptions;
+using KokkosNN::Reduction;
+using KokkosNN::RowLengths;
+using KokkosNN::SlidingWindow;
+
+constexpr int heads = 2, queries = 3, keys = 5;
+constexpr float unwritten = std::numeric_limits<float>::quiet_NaN();
+
+template <class T>
+using Values = Kokkos::View<T*, Memory>;
+
+/// `count` elements of one value.
+template <class T>
+Values<T> values(std::int64_t count, float value) {
+  const Values<T> view("values", count);
+  Kokkos::deep_copy(view, T(value));
+  return view;
+}
+
+template <class T>
+using Scores = Kokkos::View<T****, Kokkos::LayoutRight, Memory>;
+
+template <class T>
+Scores<T> scores(float value) {
+  const Scores<T> view("scores", 1, heads, queries, keys);
+  Kokkos::deep_copy(view, T(value));
+  return view;
+}
+
+/// True if a call has left a finite number in each element.
+template <class V>
+bool is_written(const V& view) {
+  Kokkos::fence();
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    const auto value = static_cast<float>(host.data()[i]);
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+/// The offsets of rows of 0, 1, 2, ... values.
+Kokkos::View<std::int64_t*, Memory> offsets_of(int rows) {
+  const Kokkos::View<std::int64_t*, Memory> offsets("offsets", rows + 1);
+  const auto host = Kokkos::create_mirror_view(offsets);
+  for (int r = 0; r <= rows; ++r) host(r) = std::int64_t(r) * (r - 1) / 2;
+  Kokkos::deep_copy(offsets, host);
+  return offsets;
+}
+constexpr int ragged_rows = 5, ragged_values = ragged_rows * (ragged_rows - 1) / 2;
+
+template <class T>
+struct Calls {
+  using Loss = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  Scores<T> x = scores<T>(0.5f), y = scores<T>(0.25f), dy = scores<T>(0.125f), out = scores<T>(unwritten);
+  Kokkos::View<T***, Kokkos::LayoutRight, Memory> a_row{"a row", 1, heads, queries};
+  Kokkos::View<T**, Memory> logits{"logits", queries, keys}, dlogits{"dlogits", queries, keys};
+  Kokkos::View<std::int64_t*, Memory> labels{"labels", queries};
+  Values<T> ragged_x = values<T>(ragged_values, 0.5f), ragged_y = values<T>(ragged_values, unwritten);
+  Kokkos::View<std::int64_t*, Memory> offsets = offsets_of(ragged_rows);
+  Exec exec;
+
+  Calls() {
+    Kokkos::deep_copy(a_row, T(unwritten));
+    Kokkos::deep_copy(dlogits, T(unwritten));
+  }
+
+  bool softmax() { return KokkosNN::softmax(exec, x, out), is_written(out); }
+  bool log_softmax() { return KokkosNN::log_softmax(exec, x, out), is_written(out); }
+  bool logsumexp() { return KokkosNN::logsumexp(exec, x, a_row), is_written(a_row); }
+  bool softmax_backward() { return KokkosNN::softmax_backward(exec, y, dy, out), is_written(out); }
+  bool log_softmax_backward() { return KokkosNN::log_softmax_backward(exec, y, dy, out), is_written(out); }
+  bool logsumexp_backward() {
+    Kokkos::deep_copy(a_row, T(2));
+    return KokkosNN::logsumexp_backward(exec, x, a_row, a_row, out), is_written(out);
+  }
+  template <class M>
+  bool masked_softmax(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    return KokkosNN::masked_softmax(exec, x, mask, out, options), is_written(out);
+  }
+  template <class M>
+  bool masked_softmax_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    return KokkosNN::masked_softmax_backward(exec, x, y, dy, mask, out, options), is_written(out);
+  }
+  /// Calls forward with these options first: the gradient is that of its result.
+  template <class M>
+  bool masked_softmax_bias_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    KokkosNN::masked_softmax(exec, x, mask, y, options);
+    return KokkosNN::masked_softmax_bias_backward(exec, y, dy, mask, out), is_written(out);
+  }
+  template <class M>
+  bool masked_softmax_sinks_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    const auto dsinks = values<T>(heads, unwritten);
+    KokkosNN::masked_softmax(exec, x, mask, y, options);
+    return KokkosNN::masked_softmax_sinks_backward(exec, y, dy, mask, dsinks), is_written(dsinks);
+  }
+  bool cross_entropy(const CrossEntropyOptions& options = {.reduction = Reduction::none}) {
+    const auto loss = values<Loss>(queries, unwritten);
+    return KokkosNN::cross_entropy(exec, logits, labels, loss, options), is_written(loss);
+  }
+  bool cross_entropy_backward(const CrossEntropyOptions& options = {.reduction = Reduction::none}) {
+    const auto lse = values<Loss>(queries, 2), dloss = values<Loss>(queries, 1);
+    return KokkosNN::cross_entropy_backward(exec, logits, labels, lse, dloss, dlogits, options), is_written(dlogits);
+  }
+  bool cross_entropy_with_gradient(const CrossEntropyOptions& options = {.reduction = Reduction::none}) {
+    const auto loss = values<Loss>(queries, unwritten);
+    KokkosNN::cross_entropy_with_gradient(exec, logits, labels, loss, dlogits, options);
+    return is_written(loss) && is_written(dlogits);
+  }
+  bool rms_norm() {
+    const auto rstd = values<Loss>(queries, unwritten);
+    KokkosNN::rms_norm(exec, logits, values<T>(keys, 2), dlogits, rstd);
+    return is_written(dlogits) && is_written(rstd);
+  }
+  bool layer_norm() {
+    const auto mean = values<Loss>(queries, unwritten), rstd = values<Loss>(queries, unwritten);
+    KokkosNN::layer_norm(exec, logits, values<T>(keys, 2), values<T>(keys, 1), dlogits, mean, rstd);
+    return is_written(dlogits) && is_written(mean) && is_written(rstd);
+  }
+  bool rms_norm_backward() {
+    const auto rstd = values<Loss>(queries, 2);
+    KokkosNN::rms_norm_backward(exec, logits, values<T>(keys, 2), rstd, logits, dlogits);
+    return is_written(dlogits);
+  }
+  bool layer_norm_backward() {
+    const auto mean = values<Loss>(queries, 1), rstd = values<Loss>(queries, 2);
+    KokkosNN::layer_norm_backward(exec, logits, values<T>(keys, 2), mean, rstd, logits, dlogits);
+    return is_written(dlogits);
+  }
+  bool segmented_softmax() {
+    return KokkosNN::segmented_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
+  }
+  bool segmented_log_softmax() {
+    return KokkosNN::segmented_log_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
+  }
+  bool segmented_logsumexp() {
+    const auto lse = values<T>(ragged_rows, unwritten);
+    KokkosNN::segmented_logsumexp(exec, ragged_x, offsets, lse);
+    return is_written(Kokkos::subview(lse, std::pair(2, ragged_rows)));  // rows 0 and 1 are empty
+  }
+  bool segmented_softmax_backward() {
+    return KokkosNN::segmented_softmax_backward(exec, ragged_x, ragged_x, offsets, ragged_y), is_written(ragged_y);
+  }
+  bool segmented_log_softmax_backward() {
+    return KokkosNN::segmented_log_softmax_backward(exec, ragged_x, ragged_x, offsets, ragged_y), is_written(ragged_y);
+  }
+};
+
+/// f(the calls of that type) for a type by its name in the table.
+template <class F>
+bool with_type(const std::string& type, const F& f) {
+  const auto run = [&]<class T>(TypeTag<T>) {
+    Calls<T> calls;
+    return f(calls);
+  };
+  if (type == "double") return run(TypeTag<double>{});
+  if (type == "half_t") return run(TypeTag<Half>{});
+  if (type == "bhalf_t") return run(TypeTag<BHalf>{});
+  return run(TypeTag<float>{});
+}
+
+/// The call of an operator on elements of a type; false where there is no such operator.
+bool runs_with_type(const std::string& op, const std::string& type) {
+  return with_type(type, [&](auto& c) {
+    const auto none = KokkosNN::masks();
+    if (op == "softmax") return c.softmax();
+    if (op == "log_softmax") return c.log_softmax();
+    if (op == "logsumexp") return c.logsumexp();
+    if (op == "softmax_backward") return c.softmax_backward();
+    if (op == "log_softmax_backward") return c.log_softmax_backward();
+    if (op == "logsumexp_backward") return c.logsumexp_backward();
+    if (op == "masked_softmax") return c.masked_softmax(none);
+    if (op == "masked_softmax_backward") return c.masked_softmax_backward(none);
+    if (op == "masked_softmax_bias_backward") return c.masked_softmax_bias_backward(none);
+    if (op == "masked_softmax_sinks_backward") return c.masked_softmax_sinks_backward(none);
+    if (op == "cross_entropy") return c.cross_entropy();
+    if (op == "cross_entropy_backward") return c.cross_entropy_backward();
+    if (op == "cross_entropy_with_gradient") return c.cross_entropy_with_gradient();
+    if (op == "rms_norm") return c.rms_norm();
+    if (op == "layer_norm") return c.layer_norm();
+    if (op == "rms_norm_backward") return c.rms_norm_backward();
+    if (op == "layer_norm_backward") return c.layer_norm_backward();
+    if (op == "segmented_softmax") return c.segmented_softmax();
+    if (op == "segmented_log_softmax") return c.segmented_log_softmax();
+    if (op == "segmented_logsumexp") return c.segmented_logsumexp();
+    if (op == "segmented_softmax_backward") return c.segmented_softmax_backward();
+    if (op == "segmented_log_softmax_backward") return c.segmented_log_softmax_backward();
+    return false;
+  });
+}
+
+/// run(mask, options) with what a column of masks names; false where there is no such mask.
+template <class Run>
+bool with_mask(const std::string& mask, const Run& run) {
+  const Kokkos::View<int*, Memory> lengths("lengths", 1);
+  Kokkos::deep_copy(lengths, 3);
+  const auto of_heads = values<float>(heads, 0.5f);
+  const Kokkos::View<float****, Kokkos::LayoutRight, Memory> bias("bias", 1, 1, queries, keys);
+  const Kokkos::View<bool****, Kokkos::LayoutRight, Memory> kept("kept", 1, 1, queries, keys);
+  Kokkos::deep_copy(kept, true);
+  if (mask == "boolean") return run(BooleanMask{kept}, MaskedSoftmaxOptions{});
+  if (mask == "bias") return run(AdditiveBias{bias}, MaskedSoftmaxOptions{});
+  if (mask == "causal") return run(CausalMask{}, MaskedSoftmaxOptions{});
+  if (mask == "window") return run(SlidingWindow{1, 1}, MaskedSoftmaxOptions{});
+  if (mask == "lengths") return run(RowLengths{lengths}, MaskedSoftmaxOptions{});
+  if (mask == "ALiBi") return run(Alibi{of_heads}, MaskedSoftmaxOptions{});
+  if (mask == "sinks") return run(KokkosNN::masks(), MaskedSoftmaxOptions{.sinks = of_heads});
+  if (mask == "softcap") return run(KokkosNN::masks(), MaskedSoftmaxOptions{.softcap = 30});
+  return false;
+}
+
+/// True if the operator runs with a mask of that name on that type, and writes its results.
+bool runs_with_mask(const std::string& op, const std::string& mask, const std::string& type) {
+  if (!op.starts_with("masked") && mask != "softcap") return false;
+  return with_type(type, [&](auto& c) {
+    const CrossEntropyOptions capped{.reduction = Reduction::none, .softcap = 30};
+    if (op == "cross_entropy") return c.cross_entropy(capped);
+    if (op == "cross_entropy_backward") return c.cross_entropy_backward(capped);
+    if (op == "cross_entropy_with_gradient") return c.cross_entropy_with_gradient(capped);
+    return with_mask(mask, [&](const auto& m, const MaskedSoftmaxOptions& options) {
+      if (op == "masked_softmax") return c.masked_softmax(m, options);
+      if (op == "masked_softmax_backward") return c.masked_softmax_backward(m, options);
+      if (op == "masked_softmax_bias_backward") return c.masked_softmax_bias_backward(m, options);
+      if (op == "masked_softmax_sinks_backward") return c.masked_softmax_sinks_backward(m, options);
+      return false;
+    });
+  });
+}
+
+/// The operators that the public headers declare, each by its overload that takes an instance first. The fused forms
+/// are softmax, log_softmax and logsumexp, and those on ranks have the same names.
+std::set<std::string> declared_operators() {
+  const std::regex declaration("void ([a-z_]+)\\(const Exec& exec, .*");
+  std::set<std::string> names;
+  for (const auto& header : std::filesystem::directory_iterator(KOKKOSNN_HEADERS)) {
+    if (!header.is_regular_file()) continue;
+    std::ifstream lines(header.path());
+    for (std::string line; std::getline(lines, line);) {
+      std::smatch match;
+      if (std::regex_match(line, match, declaration) && !match[1].str().starts_with("fused_")) names.insert(match[1]);
+    }
+  }
+  return names;
+}
+
+/// A table of README's: its header, and its rows by the name in the first column.
+struct Table {
+  std::vector<std::string> columns;
+  std::map<std::string, std::vector<std::string>> rows;
+};
+
+/// The cells of a line "| a | `b` |", without spaces and backticks.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream parts(line.substr(1));
+  for (std::string cell; std::getline(parts, cell, '|');) {
+    std::erase_if(cell, [](char c) { return c == ' ' || c == '`'; });
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
+Table table_of_readme(const std::string& first_column) {
+  std::ifstream readme(KOKKOSNN_README);
+  Table table;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.empty() || line[0] != '|') {
+      if (!table.columns.empty()) break;
+      continue;
+    }
+    const auto cells = cells_of(line);
+    if (table.columns.empty()) {
+      if (cells[0] == first_column) table.columns = cells;
+    } else if (cells[0].rfind("---", 0) != 0) {
+      table.rows[cells[0]] = cells;
+    }
+  }
+  return table;
+}
+
+const std::vector<std::string> types{"double", "float", "half_t", "bhalf_t"};
+
+TEST(OperatorTable, OfReadmeHasEveryPublicOperator) {
+  const std::set<std::string> declared = declared_operators();
+  std::set<std::string> listed;
+  for (const auto& [op, cells] : table_of_readme("operator").rows) listed.insert(op);
+
+  EXPECT_GE(declared.size(), 22U) << "in " KOKKOSNN_HEADERS;
+  EXPECT_EQ(listed, declared);
+}
+
+TEST(OperatorTable, HasNoOperatorThatIsNotPublic) {
+  const std::set<std::string> declared = declared_operators();
+  for (int op = 0; op < KokkosNN::operator_count; ++op) {
+    const KokkosNN::OperatorTraits& traits = KokkosNN::traits_of(KokkosNN::RowOperator(op));
+    EXPECT_TRUE(declared.contains(traits.name)) << traits.name;
+    EXPECT_EQ(declared.contains("segmented_" + std::string(traits.name)),
+              traits.ragged == KokkosNN::OperatorTraits::Ragged::ragged)
+        << traits.name;
+  }
+}
+
+TEST(OperatorTable, OfReadmeSaysWhatRuns) {
+  const Table table = table_of_readme("operator");
+  ASSERT_FALSE(table.rows.empty()) << "in " KOKKOSNN_README;
+  for (const auto& [op, cells] : table.rows) {
+    ASSERT_EQ(cells.size(), table.columns.size()) << op;
+    for (std::size_t i = 1; i < cells.size(); ++i) {
+      const std::string& column = table.columns[i];
+      const bool is_type        = std::ranges::find(types, column) != types.end();
+      for (const std::string& type : types) {
+        if (is_type && type != column) continue;
+        const bool runs = is_type ? runs_with_type(op, type) : runs_with_mask(op, column, type);
+        EXPECT_EQ(cells[i], runs ? "yes" : "") << op << ", " << column << ", " << type;
+      }
+    }
+  }
+}
+
+/// Every output holds NaN before the call, which stays where it is read and multiplied by 0.
+TEST(Outputs, AreNeverReadByAnyOperator) {
+  for (const std::string& op : declared_operators()) {
+    for (const std::string& type : types) EXPECT_TRUE(runs_with_type(op, type)) << op << ", " << type;
+  }
+}
+
+TEST(OperatorTable, OfReadmeNamesThisBackendAsTested) {
+  const Table table = table_of_readme("backend");
+  ASSERT_TRUE(table.rows.contains(Exec::name())) << Exec::name();
+  const std::string& tests = table.rows.at(Exec::name())[1];
+  // Whoever first runs them with HIP has news for that table, but nothing is wrong.
+  EXPECT_TRUE(tests == "run" || Exec::name() == std::string("HIP")) << Exec::name() << ": " << tests;
+}
+
+}  // namespace
+}  // namespace KokkosNNTest

@@ -1,0 +1,328 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "support/check.hpp"
+#include "support/devices.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+#include <KokkosNN/impl/compiled_kernels.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// Which kernels there are: planner and launcher must not differ about it, or a call would launch nothing.
+
+namespace KokkosNNTest {
+
+using namespace KokkosNN;
+using KokkosNN::Impl::has_kernel;
+using KokkosNN::Impl::KernelTypes;
+
+constexpr std::array every_operator{RowOperator::softmax,
+                                    RowOperator::log_softmax,
+                                    RowOperator::logsumexp,
+                                    RowOperator::softmax_backward,
+                                    RowOperator::log_softmax_backward,
+                                    RowOperator::logsumexp_backward,
+                                    RowOperator::masked_softmax,
+                                    RowOperator::masked_softmax_backward,
+                                    RowOperator::cross_entropy,
+                                    RowOperator::cross_entropy_backward,
+                                    RowOperator::cross_entropy_with_gradient,
+                                    RowOperator::rms_norm,
+                                    RowOperator::layer_norm,
+                                    RowOperator::rms_norm_backward,
+                                    RowOperator::layer_norm_backward};
+constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::vector_lanes, RowStrategy::team_scratch,
+                                    RowStrategy::team_registers, RowStrategy::team_online,  RowStrategy::split_row,
+                                    RowStrategy::inner_lanes};
+constexpr std::array every_form{RowForm::strided, RowForm::misaligned, RowForm::aligned};
+constexpr std::array every_backend{Backend::host, Backend::cuda, Backend::hip};
+
+constexpr std::array every_kernel{
+    RowKernel::row_in_team,  RowKernel::row_in_lanes, RowKernel::few_rows,    RowKernel::staged_rows,
+    RowKernel::split_row,    RowKernel::split_online, RowKernel::split_twice, RowKernel::inner_lanes,
+    RowKernel::inner_online, RowKernel::host_rows,    RowKernel::host_inner};
+
+/// f(types, form) for all operators, forms and backends, some types, with and without what changes elements.
+template <class F>
+void for_each_types(const F& f) {
+  for (const Backend backend : every_backend) {
+    for (const RowOperator op : every_operator) {
+      for (const RowForm form : every_form) {
+        for (int bytes = 2; bytes <= 8; bytes *= 2) {
+          for (const bool changes : {false, true}) {
+            const int accumulator = bytes == 8 ? 8 : 4;
+            const int pack        = Impl::pack_size(backend, bytes, bytes, accumulator);
+            f(KernelTypes{backend, op, pack, bytes, bytes, accumulator, true, changes, changes}, form);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CompiledKernels, TheLaunchersListHasEveryKernelOfRowsInRegisters) {
+  for_each_types([](const KernelTypes& types, RowForm form) {
+    const Impl::RegisterKernels list = Impl::register_kernels(form, types);
+    for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_registers}) {
+      for (const RowKernel kernel : {RowKernel::row_in_team, RowKernel::row_in_lanes, RowKernel::few_rows}) {
+        for (int k = 0; k <= 64; ++k) {
+          for (int bound = 0; bound <= 1024; bound += 32) {
+            const auto is_it = [&](const Impl::RegisterKernel& r) {
+              return r.kernel == kernel && r.packs == k && r.max_threads == bound;
+            };
+            const bool is_in_list = std::any_of(list.all.begin(), list.all.begin() + list.count, is_it);
+            const bool exists     = Impl::exists({strategy, kernel, form, types.pack, k, bound}, types);
+            ASSERT_LE(exists, is_in_list) << to_string(types.op) << ' ' << to_string(kernel) << ' ' << k << ' ' << bound;
+          }
+        }
+      }
+    }
+  });
+}
+
+/// Which kernels a strategy may have is a matter of the strategy and of the machine.
+TEST(CompiledKernels, AKernelServesOneStrategyOrTheFourOfRowsThatATeamHas) {
+  for_each_types([](const KernelTypes& types, RowForm form) {
+    for (const RowStrategy strategy : every_strategy) {
+      for (const RowKernel kernel : every_kernel) {
+        for (const int bound : {512, 576, 768, 1024}) {
+          const bool is_split = kernel == RowKernel::split_row || kernel == RowKernel::split_online ||
+                                kernel == RowKernel::split_twice;
+          const bool is_inner = kernel == RowKernel::inner_lanes || kernel == RowKernel::inner_online ||
+                                kernel == RowKernel::host_inner;
+          const bool is_on_host = kernel == RowKernel::host_rows || kernel == RowKernel::host_inner;
+          if (!Impl::exists({strategy, kernel, form, types.pack, 4, bound}, types)) continue;
+          ASSERT_EQ(is_split, strategy == RowStrategy::split_row);
+          ASSERT_EQ(is_inner, strategy == RowStrategy::inner_lanes);
+          ASSERT_LE(is_on_host, types.backend == Backend::host);
+          if (kernel == RowKernel::few_rows) ASSERT_EQ(strategy, RowStrategy::team_registers);
+          if (kernel == RowKernel::row_in_lanes) ASSERT_EQ(strategy, RowStrategy::vector_lanes);
+        }
+      }
+    }
+  });
+}
+
+// --- the launcher ---
+
+/// f(plan) for every plan that differs from a good one in packs, form, kernel or launch bound.
+template <class F>
+void for_each_plan_like(RowPlan plan, const F& f) {
+  for (int k = 0; k <= 33; ++k) {
+    for (const RowKernel kernel : every_kernel) {
+      for (const RowForm form : every_form) {
+        for (const int max_threads : {0, 512, 576, 768, 1000, 1024}) {
+          plan.packs_per_thread = k;
+          plan.kernel           = kernel;
+          plan.form             = form;
+          plan.max_threads      = max_threads;
+          f(plan);
+        }
+      }
+    }
+  }
+}
+
+/// True if two plans that have kernels differ in the team sizes or scratch that those need, not in the kernels alone.
+bool need_other_sizes(const RowPlan& plan, const RowPlan& good) {
+  const bool holds_less = on_gpu && plan.packs_per_thread < good.packs_per_thread;
+  const bool is_smaller = plan.max_threads < plan.team_size;
+  const bool runs_often = plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers;
+  const bool is_like    = plan.kernel == good.kernel || (runs_often && plan.kernel == RowKernel::row_in_team);
+  return holds_less || is_smaller || !is_like || plan.form != good.form;
+}
+
+/// Launches a plan, which must write y, correctly, if it has a kernel, and else be refused with y untouched.
+template <RowOperator op>
+void expect_launched_or_refused(Trial<op, float, float, 3>& trial, const RowPlan& plan, const KernelTypes& types) {
+  const auto x = trial.x_view();
+  const auto y = trial.y_view();
+  const SoftmaxOptions options{.axis = 1};
+  const Impl::Tensors tensors{Impl::tensor_of(x), Impl::tensor_of(y)};
+  const auto layout = Impl::normalise("test", op, tensors, options);
+  trial.y().poison_all();
+  bool is_refused = false;
+  try {
+    Impl::ViewCall<Exec, op, float, float>::run(Exec(), {plan, layout, tensors, options});
+  } catch (const std::logic_error& error) {
+    is_refused = true;
+    EXPECT_NE(std::string(error.what()).find("no kernel is compiled"), std::string::npos) << error.what();
+  }
+  Exec().fence();
+  trial.y().download();
+
+  EXPECT_EQ(is_refused, !has_kernel(plan, types)) << to_string(plan);
+  if (is_refused) {
+    EXPECT_TRUE(trial.y().untouched()) << to_string(plan);
+  } else {
+    EXPECT_TRUE(trial.correct(options)) << to_string(plan);
+  }
+}
+
+template <RowOperator op>
+int launches_of_every_plan() {
+  constexpr Backend backend = Impl::backend_of<Exec>();
+  const Placement x         = right({6, 12, 1});
+  Trial<op, float, float, 3> trial(x, op == RowOperator::logsumexp ? right({6, 1}) : x, 1);
+  const KernelTypes types{backend, op, Impl::pack_size(backend, 4, 4, 4), 4, 4, 4, true};
+  int launched = 0;
+  for (const RowStrategy strategy : every_strategy) {
+    RowPlan good = trial.plan({.plan = {.strategy = strategy}});
+    if (strategy == RowStrategy::automatic) good.strategy = strategy;
+    for_each_plan_like(good, [&](const RowPlan& plan) {
+      if (has_kernel(plan, types) && need_other_sizes(plan, good)) return;
+      expect_launched_or_refused<op>(trial, plan, types);
+      launched += has_kernel(plan, types);
+    });
+  }
+  return launched;
+}
+
+TEST(CompiledKernels, TheLauncherRunsEveryPlanThatHasAKernelAndRefusesEveryOther) {
+  EXPECT_GT(launches_of_every_plan<RowOperator::softmax>(), 6);
+  EXPECT_GT(launches_of_every_plan<RowOperator::log_softmax>(), 6);
+  EXPECT_GT(launches_of_every_plan<RowOperator::logsumexp>(), 6);
+}
+
+TEST(CompiledKernels, AGradientsPlanThatHasNoneIsRefused) {
+  using Call = Impl::GradientCall<Exec, RowOperator::softmax_backward, float, float, float>;
+  const Kokkos::View<float**, Kokkos::LayoutRight, Memory> y("y", 6, 12), dx("dx", 6, 12);
+  const SoftmaxOptions options;
+  const Impl::Tensors tensors{Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(y)};
+  const auto layout  = Impl::normalise("test", RowOperator::softmax_backward, tensors, options);
+  const RowPlan good = make_plan(RowOperator::softmax_backward, Exec(), y, y, dx);
+  const auto run     = [&](const RowPlan& plan) {
+    Call::run(Exec(), {plan, layout, tensors, options});
+    Exec().fence();
+  };
+
+  EXPECT_NO_THROW(run(good));
+  for (const int k : {0, 5, 7, 9, 16}) {
+    RowPlan plan          = good;
+    plan.strategy         = RowStrategy::vector_lanes;
+    plan.packs_per_thread = k;
+    EXPECT_THROW(run(plan), std::logic_error) << to_string(plan);
+  }
+  RowPlan twice  = good;
+  twice.strategy = RowStrategy::split_row;
+  twice.kernel   = RowKernel::split_twice;
+  EXPECT_THROW(run(twice), std::logic_error);
+  RowPlan other = good;
+  other.op      = RowOperator::log_softmax_backward;
+  EXPECT_THROW(run(other), std::logic_error);
+}
+
+// --- the planner ---
+
+KernelTypes types_of(const RowProblem& p, Backend backend) {
+  return {backend,
+          p.op,
+          Impl::pack_size(backend, p.x_bytes, p.y_bytes, p.accumulator_bytes),
+          p.x_bytes,
+          p.y_bytes,
+          p.accumulator_bytes,
+          Impl::has_staged_types(p.op, p.x_type, p.y_type, p.dy_type),
+          p.element_mask,
+          p.is_extended};
+}
+
+/// f(problem, machine) for all operators, forms and backends, some types and sizes.
+template <class F>
+void for_each_problem(const F& f) {
+  for (const DeviceTraits& traits : {h200(), wave64(), host(1), host(4)}) {
+    for (const RowOperator op : every_operator) {
+      for (const ElementType type : {ElementType::f64, ElementType::f32, ElementType::bf16}) {
+        for (const std::int64_t cols : {1, 31, 64, 129, 1280, 4096, 50257, 262144}) {
+          for (const std::int64_t rows : {1, 5, 4096, 2000000}) {
+            for (const RowForm form : every_form) {
+              RowProblem p = problem(rows, cols, type, type);
+              p.op         = op;
+              p.dy_type    = type;
+              p.form       = form;
+              p.one_piece  = form == RowForm::misaligned;
+              if (form == RowForm::strided && !is_cross_entropy(op)) {
+                p.inner            = rows;
+                p.inner_contiguous = true;
+                p.x_col_stride     = rows;
+                p.y_col_stride     = rows;
+              }
+              f(p, traits);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// True if the planner serves the request; then the plan must have a kernel.
+bool is_planned(const RowProblem& p, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  try {
+    const RowPlan plan = make_plan(p, traits, options);
+    EXPECT_TRUE(has_kernel(plan, types_of(p, traits.backend))) << to_string(plan);
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+TEST(CompiledKernels, ThePlannerNeverRefusesForWantOfAKernelWhereItMayChoose) {
+  for_each_problem([](const RowProblem& p, const DeviceTraits& traits) {
+    for (const Determinism determinism : {Determinism::run_to_run, Determinism::batch_invariant}) {
+      ASSERT_TRUE(is_planned(p, traits, {.determinism = determinism}))
+          << to_string(p.op) << ' ' << p.rows << " x " << p.cols << ' ' << to_string(traits.backend);
+    }
+  });
+}
+
+TEST(CompiledKernels, ThePlannerServesTheNumbersOfPacksThatHaveAKernelAndNoOthers) {
+  for_each_problem([](RowProblem p, const DeviceTraits& traits) {
+    if (p.rows != 4096 || p.cols != 64) return;
+    p.cols = types_of(p, traits.backend).pack;  // any number of packs holds that
+    for (int k = 1; k <= 33; ++k) {
+      const bool has_any = Impl::has_register_kernel(traits.backend, k, p.op, p.form, p.x_bytes, p.y_bytes);
+      const SoftmaxOptions options{.plan = {.strategy = RowStrategy::vector_lanes, .packs_per_thread = k}};
+      ASSERT_EQ(is_planned(p, traits, options), has_any)
+          << to_string(p.op) << ' ' << k << ' ' << to_string(traits.backend) << ' ' << int(p.form);
+    }
+  });
+}
+
+/// True if the launcher has a kernel of staged rows for the types of a source and an output.
+template <class X, class Y>
+constexpr bool launcher_stages() {
+  constexpr RowForm form = RowForm::misaligned;
+  using Source           = Impl::MemoryRows<const X, form, Impl::RowStride>;
+  return Impl::has_staged_kernel<Source, Impl::MemoryRows<Y, form, Impl::RowStride>>;
+}
+
+template <class X, class D, class Y>
+constexpr bool launcher_stages_gradient() {
+  constexpr RowForm form = RowForm::misaligned;
+  using Source           = Impl::PairRows<Impl::MemoryRows<const X, form>, Impl::MemoryRows<const D, form>>;
+  return Impl::has_staged_kernel<Source, Impl::MemoryRows<Y, form>>;
+}
+
+TEST(CompiledKernels, PlannerAndLauncherStageRowsOfTheSameTypes) {
+  for_each_type(Elements{}, [](auto x) {
+    for_each_type(Elements{}, [x](auto y) {
+      using X                  = typename decltype(x)::type;
+      using Y                  = typename decltype(y)::type;
+      constexpr ElementType at = Impl::element_type<X>(), to = Impl::element_type<Y>();
+      EXPECT_EQ((launcher_stages<X, Y>()), Impl::has_staged_types(RowOperator::softmax, at, to, at));
+      for (const RowOperator op : {RowOperator::softmax_backward, RowOperator::log_softmax_backward}) {
+        EXPECT_EQ((launcher_stages_gradient<X, X, Y>()), Impl::has_staged_types(op, at, to, at));
+        EXPECT_EQ((launcher_stages_gradient<X, Y, X>()), Impl::has_staged_types(op, at, at, to));
+      }
+    });
+  });
+}
+
+}  // namespace KokkosNNTest
