@@ -60,6 +60,56 @@ inline constexpr int host_inner_good_bytes = 256;
 /// Bytes of a last-level cache for one thread.
 inline constexpr std::int64_t host_inner_share_bytes = std::int64_t(9) << 18;
 
+/// Most pieces of a row that are made equally long: a short last piece would stall on memory.
+///   softmax f32 x 12672, two cores, GB/s: 64 MiB a tensor | 32 | unequal 28; 4 MiB a tensor | 57.5 | unequal 53.7
+inline constexpr int host_equal_pieces = 64;
+
+/// Loops over rows of y and dy.
+struct HostPairShapes {
+  /// Least number of columns for HostProducts, which add products faster and are joined slower.
+  static constexpr int least_by_products = 128;
+  /// Distance of prefetching. Rows written by non-temporal stores wait for memory, which a Xeon does not prefetch early
+  /// enough by itself: sums of products prefetch what they read next, other sums prefetch y, of which they read
+  /// nothing.
+  ///   64 MiB a tensor, two cores, GB/s | prefetched | without
+  ///   softmax_backward x 64            | 24.6       | 19.1
+  ///   softmax_backward x 784           | 25.4       | 21.9
+  ///   softmax_backward x 1024          | 27.5       | 22.1
+  ///   log_softmax_backward x 781       | 31         | 26.5
+  ///   log_softmax_backward x 1024      | 32.4       | 28
+  /// An EPYC is as fast either way; 2 KiB ahead it is slower by a fifth.
+  static constexpr int ahead_bytes = 1024;
+  /// Most columns for which y is prefetched.
+  ///   log_softmax_backward x 2048, EPYC, GB/s: f32 | without 44 | with 38; bf16 | without 36 | with 24
+  ///   log_softmax_backward x 4096, Xeon, GB/s: f32 | without 26 | with 28
+  static constexpr int most_asked = 1024;
+
+  /// Size of a block of short rows, which are first summed and then written, so that no row waits for the end of its
+  /// sum. Rows that are read twice fill a quarter of the first-level cache. Longer rows are summed one ahead.
+  ///   softmax_backward f32, 4 MiB a tensor, two cores, GB/s | in blocks | a row summed while the last one is written
+  ///   x 32 | 89 | 75
+  ///   x 64 | 103 | 87
+  ///   x 256 | 119 | 113; by 16 KiB 83 instead of 90
+  ///   x 400 | 123 | 117; by 4 KiB 93 instead of 104
+  static constexpr int block_bytes   = 8192;
+  static constexpr int most_in_block = 32;
+  /// From this many columns on, a plain sum of dy is computed for the next row while the current row is written.
+  ///   log_softmax_backward, GB/s: x 512 | 82 | in blocks 79; x 256 | in blocks 79 | 71
+  static constexpr int least_at_once = 512;
+};
+
+// --- losses ---
+
+/// Most parts of the sum of all rows' losses.
+///   10^6 rows of 64 f32, us | 256 parts 176 | 1024 parts 198
+inline constexpr int loss_parts = 256;
+
+/// Terms that a team adds for each of its threads on a GPU, and in all on a host; and most terms a thread for one team
+/// to add all of them, as it waits for no other.
+inline constexpr int loss_terms_of_thread       = 4;
+inline constexpr int loss_terms_of_thread_alone = 32;
+inline constexpr int loss_terms_on_host         = 4096;
+
 // --- ragged rows on GPUs ---
 
 /// Number of packs of 4 elements of each tensor that a GPU's thread holds: of one tensor 16 floats, for which 48
