@@ -4,7 +4,7 @@
 
 #include <KokkosNN/half.hpp>
 #include <KokkosNN/pack.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_BACKEND_HPP
 
 #include <KokkosNN/export.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

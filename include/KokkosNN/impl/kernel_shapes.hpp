@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
 
 #include <KokkosNN/impl/tuned_shapes.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <algorithm>
 
@@ -228,6 +228,12 @@ inline constexpr int norm_state_bytes = 48;
 /// Those that a team of a host's threads needs to join them: two rounds, so that one barrier a row is enough (a thread
 /// can't write round i + 2 before all have read round i).
 constexpr int exchanged_states(int threads) { return threads > 1 ? 2 * threads : 0; }
+
+/// True if a warp can process rows as one range of memory, wherever rows begin and end. HIP's lanes process rows one by
+/// one, as all GPUs' do if elements are not neighbours, not of one size, or doubles.
+constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
+  return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
+}
 
 }  // namespace KokkosNN::Impl
 

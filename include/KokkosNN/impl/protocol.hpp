@@ -2,8 +2,8 @@
 #ifndef KOKKOSNN_IMPL_PROTOCOL_HPP
 #define KOKKOSNN_IMPL_PROTOCOL_HPP
 
-#include <KokkosNN/impl/compiled_kernels.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/impl/kernel_shapes.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <concepts>
 #include <type_traits>

@@ -2,7 +2,7 @@
 #ifndef KOKKOSNN_IMPL_TUNED_SHAPES_HPP
 #define KOKKOSNN_IMPL_TUNED_SHAPES_HPP
 
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <algorithm>
 #include <array>

@@ -56,7 +56,8 @@ struct RowInTeam {
   int rows_per_team;      // on a GPU the groups in a team, on a host a multiple
   int prefetching_teams;  // number of teams, the first ones, that prefetch the rows of later ones
 
-  static RowInTeam of(const RowPlan& plan, const Source& source, const Output& output, const Params& params, std::int64_t rows,
+  template <class Plan>
+  static RowInTeam of(const Plan& plan, const Source& source, const Output& output, const Params& params, std::int64_t rows,
                       std::int64_t cols, int prefetching_teams = 0) {
     return {source,
             output,

@@ -2,7 +2,8 @@
 #ifndef KOKKOSNN_IMPL_GPU_SEGMENTED_HPP
 #define KOKKOSNN_IMPL_GPU_SEGMENTED_HPP
 
-#include <KokkosNN/impl/call/segmented_plan.hpp>
+#include <KokkosNN/impl/inputs/row_offsets.hpp>
+#include <KokkosNN/impl/tuned_shapes.hpp>
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/segmented_rows.hpp>
 #include <KokkosNN/impl/inputs/segments.hpp>

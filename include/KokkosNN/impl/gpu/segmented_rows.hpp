@@ -2,7 +2,8 @@
 #ifndef KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP
 #define KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP
 
-#include <KokkosNN/impl/call/segmented_plan.hpp>
+#include <KokkosNN/impl/kernel_shapes.hpp>
+#include <KokkosNN/impl/tuned_shapes.hpp>
 #include <KokkosNN/impl/gpu/device/flat_rows.hpp>
 #include <KokkosNN/impl/gpu/device/pair_tile.hpp>
 #include <KokkosNN/impl/gpu/device/running_tiles.hpp>

@@ -15,7 +15,7 @@
 #include <type_traits>
 
 // Kernel vector_lanes of a GPU for many short rows that lie one behind another in one range of memory (`one_piece`) but
-// begin between packs: a row a thread, through team scratch (`RowPlan::staged`). Memory sees whole packs, and no thread
+// begin between packs: a row a thread, through team scratch (`RowKernel::staged_rows`). Memory sees whole packs, and no thread
 // waits for another except at two barriers. Gradients have a functor, too.
 //   softmax 1048576 x 7 f32, H200 | 26 us | lanes that load packs, and edges, from memory 100
 

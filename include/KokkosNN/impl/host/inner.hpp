@@ -198,7 +198,8 @@ struct InnerCallShape {
   }
 };
 
-inline InnerCallShape inner_shape(const RowPlan& plan, std::int64_t rows, std::int64_t inner, std::int64_t cols) {
+template <class Plan>
+InnerCallShape inner_shape(const Plan& plan, std::int64_t rows, std::int64_t inner, std::int64_t cols) {
   return {rows / inner, inner, cols, plan.pack, plan.nontemporal_stores, plan.scratch_level, static_cast<int>(plan.scratch_bytes)};
 }
 

@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_HOST_SHAPES_HPP
 
 #include <KokkosNN/impl/tuned_shapes.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <cstddef>
 #include <cstdint>

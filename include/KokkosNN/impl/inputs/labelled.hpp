@@ -10,7 +10,7 @@
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
 #include <KokkosNN/impl/reductions/loss_state.hpp>
 #include <KokkosNN/options.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

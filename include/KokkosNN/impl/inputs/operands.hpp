@@ -6,7 +6,7 @@
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/reductions/reduced_state.hpp>
 #include <KokkosNN/pack.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

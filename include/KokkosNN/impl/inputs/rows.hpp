@@ -7,7 +7,7 @@
 #include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/inputs/row_map.hpp>
 #include <KokkosNN/pack.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -2,7 +2,7 @@
 #ifndef KOKKOSNN_IMPL_INPUTS_SEGMENTS_HPP
 #define KOKKOSNN_IMPL_INPUTS_SEGMENTS_HPP
 
-#include <KokkosNN/impl/call/segmented_plan.hpp>
+#include <KokkosNN/impl/inputs/row_offsets.hpp>
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>

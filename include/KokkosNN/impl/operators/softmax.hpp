@@ -4,7 +4,8 @@
 
 #include <KokkosNN/impl/math/exp.hpp>
 #include <KokkosNN/impl/protocol.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -8,7 +8,8 @@
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/protocol.hpp>
 #include <KokkosNN/impl/reductions/row_sum.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

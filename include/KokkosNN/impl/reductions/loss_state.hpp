@@ -9,7 +9,7 @@
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
 #include <KokkosNN/options.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -6,7 +6,7 @@
 #include <KokkosNN/impl/gpu/device/status_word.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_GPU_DEVICE_MEMORY_HPP
 
 #include <KokkosNN/pack.hpp>
-#include <KokkosNN/plan.hpp>
+#include <KokkosNN/vocabulary.hpp>
 
 #include <Kokkos_Core.hpp>
 
