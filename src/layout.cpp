@@ -317,25 +317,20 @@ Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t coun
 
 Operands operands_of(RowOperator op) {
   constexpr Operand dx{"dx", Extents::rows, true};
-  switch (op) {
-    case RowOperator::softmax:
-    case RowOperator::log_softmax:
-    case RowOperator::masked_softmax:
+  switch (traits_of(op).family) {
+    case OperatorFamily::forward:
+    case OperatorFamily::masked:
+      if (is_reduction(op)) return {{{"x", Extents::rows}, {"lse", Extents::row_values, true}}, 2};
       return {{{"x", Extents::rows}, {"y", Extents::rows, true}}, 2};
-    case RowOperator::logsumexp:
-      return {{{"x", Extents::rows}, {"lse", Extents::row_values, true}}, 2};
-    case RowOperator::softmax_backward:
-    case RowOperator::log_softmax_backward:
-    case RowOperator::masked_softmax_backward:
+    case OperatorFamily::gradient:
+    case OperatorFamily::masked_gradient:
       return {{{"y", Extents::rows}, dx, {"dy", Extents::rows}}, 3};
-    case RowOperator::logsumexp_backward:
+    case OperatorFamily::value_gradient:
       return {{{"x", Extents::rows}, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
-    case RowOperator::cross_entropy:
-    case RowOperator::cross_entropy_backward:
-    case RowOperator::cross_entropy_with_gradient:
+    case OperatorFamily::cross_entropy:
       break;
   }
-  const bool has_loss = op != RowOperator::cross_entropy_backward;
+  const bool has_loss = !is_elementwise(op);  // the backward has its gradient
   return {{{"logits", Extents::rows},
            {"dlogits", Extents::rows, true},
            {"labels", Extents::row_values},
@@ -432,7 +427,7 @@ void require_same_layout(const char* function, const RowsLayout& planned, const 
 
 bool writes(RowOperator op, const RowsLayout& layout) {
   if (is_cross_entropy(op)) return true;
-  return layout.rows > 0 && (layout.cols > 0 || op == RowOperator::logsumexp);
+  return layout.rows > 0 && (layout.cols > 0 || is_reduction(op));
 }
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
