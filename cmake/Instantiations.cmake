@@ -131,6 +131,8 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
   CALLS "CrossEntropyCall<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(norm FAMILY norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(norm FAMILY norm_gradient FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(
   segmented FAMILY forward RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedCall<{exec}, {op}, {X}, {X}>")
@@ -150,6 +152,7 @@ kokkosnn_write_instantiations(masked ${made_by} call/masked_launch.hpp)
 kokkosnn_write_instantiations(masked_gradients ${made_by} call/masked_gradient_launch.hpp)
 kokkosnn_write_instantiations(cross_entropy ${made_by} call/cross_entropy_launch.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
+kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded FILE "" TYPES ${KokkosNN_TYPES})

@@ -316,17 +316,29 @@ Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t coun
 }
 
 Operands operands_of(RowOperator op) {
-  constexpr Operand dx{"dx", Extents::rows, true};
+  constexpr Operand x{"x", Extents::rows}, y{"y", Extents::rows, true};
+  constexpr Operand dx{"dx", Extents::rows, true}, dy{"dy", Extents::rows};
+  constexpr Operand weight{"weight", Extents::columns}, bias{"bias", Extents::columns};
+  constexpr Operand mean{"mean", Extents::row_values}, rstd{"rstd", Extents::row_values};
+  const auto written = [](Operand operand) {
+    operand.is_output = true;
+    return operand;
+  };
   switch (traits_of(op).family) {
     case OperatorFamily::forward:
     case OperatorFamily::masked:
-      if (is_reduction(op)) return {{{"x", Extents::rows}, {"lse", Extents::row_values, true}}, 2};
-      return {{{"x", Extents::rows}, {"y", Extents::rows, true}}, 2};
+      return is_reduction(op) ? Operands{{x, {"lse", Extents::row_values, true}}, 2} : Operands{{x, y}, 2};
     case OperatorFamily::gradient:
     case OperatorFamily::masked_gradient:
-      return {{{"y", Extents::rows}, dx, {"dy", Extents::rows}}, 3};
+      return {{{"y", Extents::rows}, dx, dy}, 3};
     case OperatorFamily::value_gradient:
-      return {{{"x", Extents::rows}, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
+      return {{x, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
+    case OperatorFamily::norm:
+      return op == RowOperator::rms_norm ? Operands{{x, y, weight, written(rstd)}, 4}
+                                         : Operands{{x, y, weight, bias, written(mean), written(rstd)}, 6};
+    case OperatorFamily::norm_gradient:
+      return op == RowOperator::rms_norm_backward ? Operands{{x, dx, dy, weight, rstd}, 5}
+                                                  : Operands{{x, dx, dy, weight, mean, rstd}, 6};
     case OperatorFamily::cross_entropy:
       break;
   }
@@ -430,9 +442,10 @@ bool writes(RowOperator op, const RowsLayout& layout) {
   return layout.rows > 0 && (layout.cols > 0 || is_reduction(op));
 }
 
-RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
-  validate_scale(function, options.scale);
-  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, options.axis, tensors[0].rank)};
+namespace {
+
+RowsLayout normalised(const char* function, RowOperator op, const Tensors& tensors, int axis) {
+  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, axis, tensors[0].rank)};
   validate_extents(given);
   validate_columns(given, given.cols(), "columns");
   const std::vector<Axis> axes = merged(sorted(axes_of(given)));
@@ -444,6 +457,31 @@ RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensor
     layout.one_piece = is_one_piece(given, layout);
   }
   return layout;
+}
+
+void validate_epsilon(const char* function, double epsilon) {
+  if (std::isfinite(epsilon) && epsilon >= 0) return;
+  (ArgumentError(function) << "epsilon must be finite and not negative, but is " << epsilon).raise();
+}
+
+}  // namespace
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
+  validate_scale(function, options.scale);
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const RmsNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  if (!std::isfinite(options.weight_offset)) {
+    (ArgumentError(function) << "weight_offset must be finite, but is " << options.weight_offset).raise();
+  }
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const LayerNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  return normalised(function, op, tensors, options.axis);
 }
 
 RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& tensors) {
@@ -475,13 +513,6 @@ RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& t
     if (tensors[t].type == ElementType::f64) problem.accumulator_bytes = sizeof(double);
   }
   return problem;
-}
-
-SoftmaxOptions planning_options(const CrossEntropyOptions& options) {
-  SoftmaxOptions result;
-  result.determinism = options.determinism;
-  result.plan        = options.plan;
-  return result;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <KokkosNN/half.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/masked_softmax.hpp>
+#include <KokkosNN/norm.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>

@@ -71,6 +71,23 @@ struct CrossEntropyOptions {
   PlanRequest plan          = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
+/// Options of RMSNorm and its gradient; an aggregate for designated initialisers: `{.epsilon = 1e-5}`.
+struct RmsNormOptions {
+  int axis                = -1;    ///< the normalised axis; negative counts from the end
+  double epsilon          = 1e-6;  ///< added to the mean of squares; not negative. The gradient has it in rstd
+  double weight_offset    = 0;     ///< added to each weight: 1 for weights that are kept as their distance from 1
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+/// Options of LayerNorm and its gradient; an aggregate for designated initialisers: `{.axis = 1}`.
+struct LayerNormOptions {
+  int axis                = -1;    ///< the normalised axis; negative counts from the end
+  double epsilon          = 1e-5;  ///< added to the variance; not negative. The gradient has it in rstd
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
 }  // namespace KokkosNN
 
 #endif  // KOKKOSNN_OPTIONS_HPP

@@ -25,7 +25,9 @@ enum class OperatorFamily {
   value_gradient,   ///< x, two values a row, dx
   masked,           ///< as forward, with a mask
   masked_gradient,  ///< as gradient, with a mask
-  cross_entropy     ///< logits with a label a row; loss, gradient, or both
+  cross_entropy,    ///< logits with a label a row; loss, gradient, or both
+  norm,             ///< x, operands of one element a column, y, values a row
+  norm_gradient     ///< x and dy, operands of one element a column, values a row, dx
 };
 
 /// The properties of an operator that plans and kernels depend on: a line of impl/operators.def.
@@ -71,11 +73,17 @@ constexpr int row_tensors(RowOperator op) { return traits_of(op).inputs; }
 /// Each result depends on one element and on values a row, so that nothing of a row is kept.
 constexpr bool is_elementwise(RowOperator op) { return traits_of(op).reduction == OperatorTraits::Reduction::none; }
 
-/// The gradients of softmax, log-softmax and log-sum-exp.
+/// The operators that are one struct each (impl/inputs/operands.hpp), whose kernels know no more of them.
+constexpr bool is_norm(RowOperator op) {
+  const OperatorFamily family = traits_of(op).family;
+  return family == OperatorFamily::norm || family == OperatorFamily::norm_gradient;
+}
+
+/// The gradients of softmax, log-softmax, log-sum-exp and of normalisations.
 constexpr bool is_gradient(RowOperator op) {
   const OperatorFamily family = traits_of(op).family;
   return family == OperatorFamily::gradient || family == OperatorFamily::value_gradient ||
-         family == OperatorFamily::masked_gradient;
+         family == OperatorFamily::masked_gradient || family == OperatorFamily::norm_gradient;
 }
 
 /// All that an operator writes of a row is a few values of the whole row.

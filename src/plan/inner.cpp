@@ -17,7 +17,7 @@ void Planner::inner_lanes() {
     refuse("no cross entropy runs its lanes over another axis than that of the classes");
   if (m_problem.inner < 1) refuse("there is no axis besides the reduced one that lanes could run over");
   m_plan.form             = RowForm::strided;
-  const bool keeps        = !is_gradient() && finds_lanes_that_keep();
+  const bool keeps        = !rereads_inner_rows(m_problem.op) && finds_lanes_that_keep();
   m_plan.pack             = inner_pack(keeps);
   m_plan.packs_per_thread = inner_packs(keeps);
   if (!keeps) m_plan.threads_per_row = inner_lanes_that_loop();
@@ -94,22 +94,22 @@ std::size_t Planner::inner_scratch(int team_size) const {
   const std::int64_t speakers = ceil_div(team_size / lanes, std::max(1, m_traits.warp_size / lanes));
   const bool has_wide_sums    = m_problem.y_type != ElementType::f16 && m_problem.y_type != ElementType::bf16;
   const int words             = (has_wide_sums ? 2 : 1) + (is_gradient() ? 0 : 1);
-  const int slot_bytes        = words * m_problem.accumulator_bytes;
+  const int slot_bytes        = is_norm(m_problem.op) ? norm_state_bytes : words * m_problem.accumulator_bytes;
   return speakers == 1 ? 0 : std::size_t(speakers * lanes * m_plan.pack * slot_bytes);
 }
 
 int Planner::inner_most_threads(bool keeps) const {
-  return keeps || is_gradient() ? inner_max_team_size() : inner_looping_team_size();
+  return keeps || rereads_inner_rows(m_problem.op) ? inner_max_team_size() : inner_looping_team_size();
 }
 int Planner::inner_max_team_size() const { return std::min(inner().max_team_size, max_team_size()); }
 
 int Planner::inner_pack(bool keeps) const {
-  if (is_gradient()) return gradient_inner_pack_size(m_traits.backend, m_pack);
+  if (rereads_inner_rows(m_problem.op)) return gradient_inner_pack_size(m_traits.backend, m_pack);
   return inner_pack_size(m_traits.backend, m_problem.x_bytes, m_problem.y_bytes, m_problem.accumulator_bytes, keeps);
 }
 int Planner::inner_packs(bool keeps) const {
   const int pack = inner_pack(keeps);
-  if (is_gradient()) return gradient_inner_packs(m_traits.backend, pack);
+  if (rereads_inner_rows(m_problem.op)) return gradient_inner_packs(m_traits.backend, pack);
   const int most  = Impl::inner_packs(m_traits.backend, pack, m_problem.x_bytes, m_problem.accumulator_bytes, keeps);
   const bool some = keeps && has_fewer_inner_packs(m_traits.backend, m_problem.x_bytes, pack);
   return some && m_problem.cols <= inner().few_columns ? most / 2 : most;
@@ -142,7 +142,7 @@ bool Planner::finds_lanes_that_keep(int team_size) {
 /// sectors.
 int Planner::inner_lanes_that_loop() const {
   if (m_request.threads_per_row != 0) return m_request.threads_per_row;
-  if (is_gradient()) return inner().least_lanes_looping;
+  if (rereads_inner_rows(m_problem.op)) return inner().least_lanes_looping;
   int lanes = inner().lanes_looping;
   while (lanes > inner().least_lanes_looping &&
          is_below(inner_teams(lanes), inner().idle_percent, m_traits.multiprocessors)) {

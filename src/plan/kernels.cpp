@@ -101,7 +101,7 @@ void Planner::runs_inner_rows() {
   if (has_host_loops(m_traits.backend, m_problem.op)) return runs_by(RowKernel::host_inner, max_threads);
   runs_by(RowKernel::inner_lanes, max_threads);
   const std::int64_t threads = m_plan.team_size / m_plan.threads_per_row;
-  const bool holds           = is_gradient() || threads * m_plan.packs_per_thread >= m_problem.cols;
+  const bool holds           = rereads_inner_rows(m_problem.op) || threads * m_plan.packs_per_thread >= m_problem.cols;
   if (!holds || !has_kernel(m_plan, kernel_types())) runs_by(RowKernel::inner_online, max_threads);
 }
 

@@ -67,7 +67,7 @@ class Planner {
   // kernels.cpp: which of a strategy's kernels runs, and the threads that it is compiled for
   KernelTypes kernel_types() const;
   bool has_staged_kernel() const;
-  bool has_second_kernel() const { return !is_gradient() && !is_cross_entropy(m_problem.op); }
+  bool has_second_kernel() const { return splits_twice(m_problem.op); }
   int max_packs_per_thread() const { return most_packs(m_traits.backend, m_problem.op); }
   bool is_packs_per_thread(int k) const;
   bool is_few_rows_kernel(int k, std::int64_t team_size) const;

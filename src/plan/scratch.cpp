@@ -54,8 +54,9 @@ std::size_t Planner::scratch_limit(int level) const {
   return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
 }
 
-/// A thread's state of any row; of a cross entropy there is a second sum.
+/// A thread's state of any row; of a cross entropy there is a second sum, and a norm has moments.
 std::size_t Planner::state_bytes() const {
+  if (is_norm(m_problem.op)) return norm_state_bytes;
   return std::size_t(most_state_bytes) + (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
 }
 

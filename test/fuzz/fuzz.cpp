@@ -10,6 +10,7 @@
 #include "../support/cross_entropy.hpp"
 #include "../support/gradient.hpp"
 #include "../support/masked.hpp"
+#include "../support/norm.hpp"
 #include "../support/heads.hpp"
 #include "../support/segmented.hpp"
 
@@ -191,6 +192,24 @@ void gradient(Draw& draw) {
   const SoftmaxOptions options{.masked_row = draw.masked_row(), .determinism = draw.determinism(), .plan = draw.plan()};
   expect_right(std::string(to_string(Op)) + text_of(x) + text_of(dx) + " axis " + std::to_string(axis),
                !(options.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(options); });
+}
+
+template <RowOperator Op, class T, int Rank>
+void norm(Draw& draw) {
+  const auto extents = draw.extents(Rank);
+  const int axis     = static_cast<int>(draw.below(Rank));
+  const Placement x = draw.placement(extents), y = draw.placement(extents);
+  NormCase given;
+  given.axis          = draw.yes() ? axis : axis - Rank;
+  given.recipe        = draw.of({Recipe::uniform, Recipe::one_dominant, Recipe::all_equal});
+  given.has_weights   = draw.yes();
+  given.stride        = draw.of({1, 1, 2});
+  given.weight_offset = draw.of({0.0, 1.0});
+  given.determinism   = draw.determinism();
+  given.plan          = draw.plan();
+  NormTrial<Op, T, Rank> trial(x, y, given);
+  expect_right(std::string(to_string(Op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis),
+               !(given.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(); });
 }
 
 /// A mask of the kinds that the bytes choose, all of them data of one type, so that little is compiled.
@@ -384,7 +403,11 @@ const std::array kinds_of{
     Kind{{RowOperator::softmax_backward}, segmented_gradient<RowOperator::softmax_backward, T>},
     Kind{{RowOperator::log_softmax_backward}, segmented_gradient<RowOperator::log_softmax_backward, T>},
     Kind{{}, bad_offsets<T>},
-    Kind{{RowOperator::cross_entropy_with_gradient}, loss<RowOperator::cross_entropy_with_gradient, T>}};
+    Kind{{RowOperator::cross_entropy_with_gradient}, loss<RowOperator::cross_entropy_with_gradient, T>},
+    Kind{{RowOperator::rms_norm}, norm<RowOperator::rms_norm, T, 2>},
+    Kind{{RowOperator::layer_norm}, norm<RowOperator::layer_norm, T, 3>},
+    Kind{{RowOperator::rms_norm_backward}, norm<RowOperator::rms_norm_backward, T, 3>},
+    Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>}};
 
 template <class T>
 void one_case(Draw& draw) {

@@ -33,7 +33,11 @@ constexpr std::array every_operator{RowOperator::softmax,
                                     RowOperator::masked_softmax_backward,
                                     RowOperator::cross_entropy,
                                     RowOperator::cross_entropy_backward,
-                                    RowOperator::cross_entropy_with_gradient};
+                                    RowOperator::cross_entropy_with_gradient,
+                                    RowOperator::rms_norm,
+                                    RowOperator::layer_norm,
+                                    RowOperator::rms_norm_backward,
+                                    RowOperator::layer_norm_backward};
 constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::vector_lanes, RowStrategy::team_scratch,
                                     RowStrategy::team_registers, RowStrategy::team_online,  RowStrategy::split_row,
                                     RowStrategy::inner_lanes};

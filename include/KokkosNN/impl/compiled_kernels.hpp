@@ -61,12 +61,12 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
-  return form != RowForm::misaligned || !is_masked(types.op);
+  return form != RowForm::misaligned || has_edge_kernels(types.op);
 }
 
-/// A host has loops of vectors for rows of an operator: all but those of cross entropies.
+/// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
 constexpr bool has_host_loops(Backend backend, RowOperator op) {
-  return backend == Backend::host && has_host_vectors && !is_cross_entropy(op);
+  return backend == Backend::host && has_host_vectors && !is_cross_entropy(op) && !is_norm(op);
 }
 
 constexpr bool is_in_registers(RowStrategy strategy) {
@@ -154,7 +154,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_online:
       return key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
-      return !is_gradient(types.op) && !is_cross_entropy(types.op) &&
+      return splits_twice(types.op) &&
              key.max_threads == most_threads_when_split_twice(types.op);
     default:
       return false;
@@ -167,7 +167,7 @@ constexpr bool exists_for_inner_rows(const KernelKey& key, const KernelTypes& ty
   if (key.max_threads != most_threads_of_inner_lanes(types.backend, types.op)) return false;
   const int k = key.packs_per_thread;
   if (has_host_loops(types.backend, types.op)) return key.kernel == RowKernel::host_inner;
-  if (is_gradient(types.op)) {
+  if (rereads_inner_rows(types.op)) {
     const int pack = gradient_inner_pack_size(types.backend, types.pack);
     return key.kernel == RowKernel::inner_lanes && k == gradient_inner_packs(types.backend, pack) &&
            (key.pack == pack || types.backend == Backend::host);

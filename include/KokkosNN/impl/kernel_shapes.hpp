@@ -44,6 +44,15 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
+/// Operators that have kernels for rows with edges.
+constexpr bool has_edge_kernels(RowOperator op) { return !is_masked(op) && !is_norm(op); }
+
+/// Operators whose long rows two kernels may reduce and write, one after the other.
+constexpr bool splits_twice(RowOperator op) { return !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op); }
+
+/// Operators whose rows side by side are read twice, whatever a team could hold.
+constexpr bool rereads_inner_rows(RowOperator op) { return is_gradient(op) || is_norm(op); }
+
 /// A gradient holds packs of two tensors, as they were loaded.
 constexpr int most_packs(Backend backend, RowOperator op) {
   return max_packs_per_thread(backend) / (is_gradient(op) ? 2 : 1);
@@ -222,6 +231,8 @@ constexpr int most_threads_of_inner_lanes(Backend backend, RowOperator op) {
 
 /// A thread's state of a row in team scratch: a reference and a sum that may be wider than the accumulator.
 inline constexpr int most_state_bytes = 24;
+/// State of a norm at most, in team scratch: of a number of elements, a mean and a second moment up to two doubles each.
+inline constexpr int norm_state_bytes = 48;
 
 /// Those that a team of a host's threads needs to join them: two rounds, so that one barrier a row is enough (a thread
 /// can't write round i + 2 before all have read round i).

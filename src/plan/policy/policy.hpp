@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -68,6 +69,21 @@ template <class Entry, class Size>
 const Entry* entry_for(std::span<const Entry> table, Size Entry::*most, Size size) {
   const auto entry = std::ranges::lower_bound(table, size, {}, most);
   return entry == table.end() ? nullptr : &*entry;
+}
+
+/// The last entry of a table takes all rows.
+template <class T, std::size_t n>
+constexpr bool takes_all(const Keyed<T> (&table)[n]) {
+  const RowsFilter& last = table[n - 1].rows;
+  return last.op == is_any && last.pack == 0 && last.moves == Moves::any && last.strategy == RowStrategy::automatic;
+}
+
+/// Entries ascend by `most`, in all tables.
+template <class Entry, class Size, std::size_t n>
+constexpr bool ascend(const Keyed<std::span<const Entry>> (&tables)[n], Size Entry::*most) {
+  return std::ranges::all_of(tables, [&](const auto& table) {
+    return std::ranges::adjacent_find(table.value, std::ranges::greater_equal{}, most) == table.value.end();
+  });
 }
 
 /// a is less than so many percent of b.

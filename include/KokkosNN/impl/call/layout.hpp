@@ -146,6 +146,11 @@ struct LabelledLayout : RowsLayout {
 KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                      const SoftmaxOptions& options);
 
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const RmsNormOptions& options);
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const LayerNormOptions& options);
+
 /// The same for a cross entropy. A loss that is reduced, or the gradient of one, is a scalar; the rows' own are one
 /// after the other then. Where ranks share rows, `shared` says of which classes the columns are; its number of columns
 /// does not matter.
@@ -163,14 +168,21 @@ KOKKOSNN_EXPORT bool writes(RowOperator op, const RowsLayout& layout);
 KOKKOSNN_EXPORT RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& tensors);
 
 /// The options of a softmax that have a cross entropy planned.
-KOKKOSNN_EXPORT SoftmaxOptions planning_options(const CrossEntropyOptions& options);
 inline const SoftmaxOptions& planning_options(const SoftmaxOptions& options) { return options; }
+template <class Options>
+SoftmaxOptions planning_options(const Options& options) {
+  SoftmaxOptions result;
+  result.determinism = options.determinism;
+  result.plan        = options.plan;
+  return result;
+}
 
 /// Options that choose another kernel, as a problem has them.
 inline void set_options(RowProblem& problem, const CrossEntropyOptions& options) {
   problem.is_extended = options.label_smoothing != 0 || options.softcap != 0;
 }
-inline void set_options(RowProblem&, const SoftmaxOptions&) {}
+template <class Options>
+void set_options(RowProblem&, const Options&) {}
 
 /// A tensor's part along one axis.
 KOKKOSNN_EXPORT Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);

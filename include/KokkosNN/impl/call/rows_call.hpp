@@ -232,7 +232,7 @@ struct RowsCall {
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_launching_thread(exec, to_string(op));
     if (plan.kernel == RowKernel::split_twice) {
-      if constexpr (!is_gradient(op) && !is_cross_entropy(op)) return run_split_twice(own_workspace);
+      if constexpr (splits_twice(op)) return run_split_twice(own_workspace);
       refuse_plan_without_kernel(plan);
     }
     if (plan.kernel == RowKernel::split_online) {

@@ -2,7 +2,7 @@
 #ifndef KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP
 #define KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP
 
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -7,7 +7,7 @@
 #include <KokkosNN/impl/gpu/first_index.hpp>
 #include <KokkosNN/impl/operators/cross_entropy.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

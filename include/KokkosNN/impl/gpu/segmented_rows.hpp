@@ -11,7 +11,7 @@
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/inputs/segments.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

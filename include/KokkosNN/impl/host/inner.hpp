@@ -9,7 +9,7 @@
 #include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

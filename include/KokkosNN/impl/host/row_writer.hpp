@@ -3,7 +3,7 @@
 #define KOKKOSNN_IMPL_HOST_ROW_WRITER_HPP
 
 #include <KokkosNN/impl/host/vector_memory.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

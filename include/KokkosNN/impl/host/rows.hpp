@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_HOST_ROWS_HPP
 #define KOKKOSNN_IMPL_HOST_ROWS_HPP
 
+#include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/host/row_per_lane.hpp>
@@ -10,7 +11,6 @@
 #include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/protocol.hpp>
-#include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <KokkosNN/impl/gpu/device/warp.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/gpu/operand_inner.hpp>
+#include <KokkosNN/impl/gpu/placement/operands.hpp>
+#include <KokkosNN/impl/operators/layer_norm.hpp>
+#include <KokkosNN/impl/operators/layer_norm_backward.hpp>
+#include <KokkosNN/impl/operators/rms_norm.hpp>
+#include <KokkosNN/impl/operators/rms_norm_backward.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// The way from a plan to a launch of the operators that are one struct (inputs/operands.hpp), in the kernels of all.
+
+namespace KokkosNN::Impl {
+
+template <RowOperator op, class Operator, class T, RowForm form, class A, int V, Backend backend>
+struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
+  static constexpr int looping_packs = packs_when_looping(backend, V, op, form);
+  static constexpr int scratch_packs = is_gradient(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
+  template <int K>
+  using Registers = std::type_identity<OperandRegisterPlacement<Operator, T, V, K>>;
+  using Scratch   = OperandScratchPlacement<Operator, T, V, scratch_packs>;
+  using Online    = OperandOnlinePlacement<Operator, T, V, looping_packs>;
+};
+
+/// One call of an operator that is a struct, erased so that its kernels are compiled once for an element type.
+template <class ExecutionSpace, RowOperator op, class T>
+struct OperandCall {
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = accumulator_t<T>;
+  using Operator                   = typename OperatorFor<op, A>::type;
+  using Params                     = OperandParams<Operator, T>;
+  using Options                    = typename Operator::Options;
+  using Arguments                  = CallArguments<ExecutionSpace, RowsLayout, Options>;
+  static constexpr int V           = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
+
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  static void run(const ExecutionSpace& exec, const Arguments& call);
+
+ private:
+  /// Numbers of the operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs, column
+  /// operands and values a row follow.
+  static constexpr int output = 1;
+  static constexpr int input(int i) { return i == 0 ? 0 : i + 1; }
+  static constexpr int column(int i) { return Operator::row_inputs + 1 + i; }
+  static constexpr int value(int i) { return column(Operator::column_inputs) + i; }
+
+  static Params params_of(const Arguments& call) {
+    Params params{typename Operator::Params(call.options), {}, call.layout.cols};
+    for (int i = 0; i < Operator::column_inputs; ++i) {
+      const Tensor& tensor = call.tensors[column(i)];
+      const bool is_float  = tensor.type == ElementType::f32;
+      params.columns[i]    = {{tensor.data, is_float}, call.layout.col_stride[column(i)], params.own.missing(i)};
+    }
+    return params;
+  }
+
+  /// Sets the values of a row that the operator reads, or writes, beside its elements.
+  template <class Values>
+  static void set_values(Values& values, const Arguments& call) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const int number = value(static_cast<int>(i));
+      values[i]        = {call.template data<A>(number), call.layout.map(number)};
+    }
+  }
+
+  template <RowForm form>
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
+    OperandRows<Operator, T, form> source;
+    for (int i = 0; i < Operator::row_inputs; ++i) {
+      source.input[i] = call.template rows_of<const T, form>(input(i)).evicted(call.plan.eviction);
+    }
+    OperandOutput<Operator, T, form> to{call.template rows_of<T, form>(output), {}};
+    set_values(source.scalars, call);
+    set_values(to.values, call);
+    run_on_rows<op, V>(exec, call, params, source, to);
+  }
+
+  static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
+    const RowPlan& plan = call.plan;
+    require_kernel(plan, {backend, op, V, sizeof(T), sizeof(T), sizeof(A)});
+    InnerOperands<Operator, T> operands;
+    for (int i = 0; i < Operator::row_inputs; ++i) {
+      operands.input[i] = call.template inner_rows_of<const T>(input(i), plan.eviction);
+    }
+    operands.output = call.template inner_rows_of<T>(output);
+    set_values(operands.scalars, call);
+    set_values(operands.values, call);
+    // A host's threads have blocks by themselves, whatever the plan's width is.
+    constexpr int inner_V    = backend == Backend::host ? V : gradient_inner_pack_size(backend, V);
+    constexpr int K          = gradient_inner_packs(backend, inner_V);
+    const std::int64_t inner = call.layout.inner();
+    launch<max_threads_when_wide>(exec, plan,
+                                  OperandInner<inner_V, K, Params, T>{operands, params, call.layout.rows / inner, inner,
+                                                                      plan.threads_per_row, plan.scratch_level,
+                                                                      static_cast<int>(plan.scratch_bytes)});
+  }
+};
+
+template <class ExecutionSpace, RowOperator op, class T>
+void OperandCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec, const Arguments& call) {
+  const Params params = params_of(call);
+  if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP

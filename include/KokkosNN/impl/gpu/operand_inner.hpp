@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_OPERAND_INNER_HPP
+#define KOKKOSNN_IMPL_GPU_OPERAND_INNER_HPP
+
+#include <KokkosNN/impl/gpu/gradient_inner_lanes.hpp>
+#include <KokkosNN/impl/inputs/operands.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// inner_lanes for any operator that is a struct (inputs/operands.hpp): a pack holds neighbouring rows at one column.
+
+namespace KokkosNN::Impl {
+
+/// Rows side by side of one type: inputs, values that are read, output, values that are written.
+template <class Operator, class T>
+struct InnerOperands {
+  using A = typename Operator::accumulator;
+
+  InnerRows<const T> input[Operator::row_inputs];
+  Kokkos::Array<RowValues<const A, RowMap>, Operator::row_scalars> scalars;
+  InnerRows<T> output;
+  Kokkos::Array<RowValues<A, RowMap>, Operator::row_outputs> values;
+};
+
+template <int V, int K, class Params, class T>
+struct OperandInner {
+  using Operator = typename Params::Operator;
+  using A        = typename Params::accumulator;
+  using State    = typename Params::State;
+  using Epilogue = typename Operator::Epilogue;
+
+  InnerOperands<Operator, T> operands;
+  Params params;
+  std::int64_t outer;
+  std::int64_t inner;
+  int lanes;  // packs side by side
+  int scratch_level;
+  int scratch_bytes;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    KOKKOS_IF_ON_DEVICE((for_blocks_of_team(team);))
+    KOKKOS_IF_ON_HOST((for_blocks_of_thread(team);))
+  }
+
+ private:
+  /// Where a thread is: row i of outer index o and the V - 1 behind it, every so many columns of them.
+  struct Place {
+    std::int64_t o;
+    std::int64_t i;
+    TileBounds window;
+    std::int64_t first;
+    int depth;
+  };
+
+  KOKKOS_INLINE_FUNCTION Place place_of(std::int64_t o, std::int64_t i, std::int64_t first, int depth) const {
+    return {o, i, {inner - i < V ? static_cast<int>(inner - i) : V}, first, depth};
+  }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void for_blocks_of_team(const Member& team) const {
+    auto* slots      = static_cast<Pack<State, V>*>(team_scratch(team, scratch_level, scratch_bytes));
+    const auto place = InnerPlace::of(team, lanes);
+    for_inner_blocks(team, outer, inner, lanes * V, [&](std::int64_t o, std::int64_t begin) {
+      do_block(place_of(o, begin + std::int64_t(place.lane) * V, place.first, place.depth), place.first == 0,
+               [&](const Pack<State, V>& own) {
+                 if (place.speakers() > 1) team.team_barrier();  // the slots may still be read
+                 return join_inner(team, place, own, slots, StateJoin{});
+               });
+    });
+  }
+
+  /// A host's thread has blocks by itself.
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void for_blocks_of_thread(const Member& team) const {
+    const std::int64_t blocks  = (inner + V - 1) / V;
+    const std::int64_t threads = std::int64_t(team.league_size()) * team.team_size();
+    for (std::int64_t b = std::int64_t(team.league_rank()) * team.team_size() + team.team_rank(); b < outer * blocks;
+         b += threads) {
+      do_block(place_of(b / blocks, b % blocks * V, 0, 1), true, [](const auto& own) { return own; });
+    }
+  }
+
+  template <class Join>
+  KOKKOS_INLINE_FUNCTION void do_block(const Place& at, bool writes_values, const Join& join) const {
+    HeldColumn<T, V, K> held[Operator::row_inputs];
+    ScalarsOf<Operator> scalars[V];
+    for (int v = 0; v < V; ++v) {
+      for (int s = 0; s < Operator::row_scalars; ++s) {
+        const auto& values = operands.scalars[s];
+        scalars[v][s]      = values.data[values.map(at.o * inner + (v < at.window.end ? at.i + v : 0))];
+      }
+    }
+
+    const std::int64_t step = std::int64_t(K) * at.depth;
+    Pack<State, V> own;
+    std::int64_t end = 0;  // of what was read
+    for (; end < params.cols; end += step) {
+      load(held, at, end + at.first);
+      add_to(own, held, at, end + at.first, scalars);
+    }
+    const Pack<State, V> all = join(own);
+
+    const auto out = operands.output.template column<V>(at.o, at.i);
+    Epilogue epilogue[V];
+    for (int v = 0; v < V; ++v) {
+      epilogue[v] = Epilogue(params.own, all[v], scalars[v], params.cols);
+      if (writes_values && v < at.window.end) store_values(at.o * inner + at.i + v, epilogue[v]);
+    }
+    // Backward: what was read last is still held, and what was read before that may be in a cache.
+    const std::int64_t last = end - step;
+    for (std::int64_t c = last; c >= 0; c -= step) {
+      if (c < last) load(held, at, c + at.first);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        const std::int64_t column = anew(c + at.first + k * std::int64_t(at.depth));
+        if (column >= params.cols) continue;
+        Pack<T, V> result;
+        show(held, k, column, [&](const auto& x, const auto& columns, int) {
+          for (int v = 0; v < V; ++v) result[v] = static_cast<T>(columns.apply(v, x, epilogue[v]));
+        });
+        out.at(column).template store_pack<V>(result, 0, at.window);
+      }
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void store_values(std::int64_t row, const Epilogue& epilogue) const {
+    for (int r = 0; r < Operator::row_outputs; ++r) {
+      const auto& values = operands.values[r];
+      if (values.data != nullptr) values.data[values.map(row)] = epilogue.row_output(r);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void load(HeldColumn<T, V, K> (&held)[Operator::row_inputs], const Place& at,
+                                   std::int64_t first) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < Operator::row_inputs; ++i) {
+      held[i].load(operands.input[i].template column<V>(at.o, at.i), at.window, first, at.depth, params.cols);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_to(Pack<State, V>& own, const HeldColumn<T, V, K> (&held)[Operator::row_inputs],
+                                     const Place& at, std::int64_t first,
+                                     const ScalarsOf<Operator> (&scalars)[V]) const {
+    const auto has = [&](int k) { return first + k * std::int64_t(at.depth) < params.cols; };
+    int count      = 0;
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) count += has(k);
+    Operator::Reduction::template add<Operator, V>(own.value, params.own, scalars, count, [&](const auto& f) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) {
+        if (has(k)) show(held, k, first + k * std::int64_t(at.depth), f);
+      }
+    });
+  }
+
+  /// f(packs of the row inputs, of the column operands, V) for the k-th pack, at a column: all of its rows have one.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void show(const HeldColumn<T, V, K> (&held)[Operator::row_inputs], int k, std::int64_t column,
+                                   const F& f) const {
+    Pack<A, V> x[Operator::row_inputs];
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < Operator::row_inputs; ++i) {
+      held[i].pack[k].show_again(params.zero, [&](const Pack<T, V>& raw) { widen(x[i], raw); });
+    }
+    ColumnPacks<Operator, V> columns;
+    KOKKOSNN_IMPL_UNROLL
+    for (int j = 0; j < Operator::column_inputs; ++j) columns.pack[j] = filled<A, V>(params.columns[j].load_one(column));
+    f(x, columns, V);
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_OPERAND_INNER_HPP

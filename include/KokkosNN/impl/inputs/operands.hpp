@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_INPUTS_OPERANDS_HPP
+#define KOKKOSNN_IMPL_INPUTS_OPERANDS_HPP
+
+#include <KokkosNN/impl/inputs/masked.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/reductions/reduced_state.hpp>
+#include <KokkosNN/pack.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+// The operands of a row operator. An operator is one struct, Operator:
+//
+//   accumulator                     A, the type of its arithmetic
+//   row_inputs, column_inputs       tensors that it reads: rows; one element a column, as a weight
+//   row_scalars, row_outputs        values of each row that it reads, and that it writes beside the row
+//   Params                          shared by all rows; missing(i) stands for column operand i where a call has none
+//   Reduction                       of reductions/: what it has to know of a whole row
+//   add(sum, params, scalars, x..., columns...)   one element's terms, where the reduction is a sum
+//   Epilogue(params, reduced, scalars, cols)      of one row: (x..., columns...) is an element's result, row_output(i)
+//                                                 what the row has beside
+//
+// No placement and no geometry knows more of it.
+
+namespace KokkosNN::Impl {
+
+/// The struct of an operator: specialised by the header of each.
+template <RowOperator op, class A>
+struct OperatorFor;
+
+/// One element a column, of T or of the accumulator's type; or none.
+template <class T, class A>
+struct ColumnOperand {
+  TypedPointer<T> data = {};
+  std::int64_t stride  = 1;
+  A missing            = {};
+
+  /// Elements of the columns from `column` on, of which `valid` lie in the row.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void load(Pack<A, V>& pack, std::int64_t column, int valid) const {
+    for (int v = 0; v < V; ++v) pack[v] = missing;
+    if (!data.exists()) return;
+    data.visit([&](const auto* elements) {
+      const auto* const first = elements + column * stride;
+      if (valid >= V && stride == 1) {
+        for (int v = 0; v < V; ++v) pack[v] = static_cast<A>(first[v]);
+      } else {
+        for (int v = 0; v < V; ++v) {
+          if (v < valid) pack[v] = static_cast<A>(first[v * stride]);
+        }
+      }
+    });
+  }
+  KOKKOS_INLINE_FUNCTION A load_one(std::int64_t column) const {
+    return data.exists() ? data.template load<A>(column * stride) : missing;
+  }
+};
+
+/// Packs of the column operands, and the order in which an operator takes its operands.
+template <class Operator, int V>
+struct ColumnPacks {
+  using A = typename Operator::accumulator;
+
+  Pack<A, V> pack[Operator::column_inputs];
+
+  /// f(x..., columns...) of the elements in lane v.
+  template <class Rows, class F>
+  KOKKOS_FORCEINLINE_FUNCTION auto apply(int v, const Rows& x, const F& f) const {
+    return apply(v, x, f, std::make_index_sequence<Operator::row_inputs>{},
+                 std::make_index_sequence<Operator::column_inputs>{});
+  }
+
+ private:
+  template <class Rows, class F, std::size_t... i, std::size_t... j>
+  KOKKOS_FORCEINLINE_FUNCTION auto apply(int v, const Rows& x, const F& f, std::index_sequence<i...>,
+                                         std::index_sequence<j...>) const {
+    return f(x[i][v]..., pack[j][v]...);
+  }
+};
+
+/// What all rows of a call share.
+template <class OperatorT, class T>
+struct OperandParams {
+  using Operator    = OperatorT;
+  using accumulator = typename Operator::accumulator;
+  using State       = ReducedState<typename Operator::Reduction>;
+  using Columns     = Kokkos::Array<ColumnOperand<T, accumulator>, Operator::column_inputs>;
+
+  typename Operator::Params own;
+  Columns columns;
+  std::int64_t cols  = 0;
+  std::uint32_t zero = 0;  ///< which compilers do not know to be one, see HeldPack
+};
+
+/// Values of a row that an operator reads.
+template <class Operator>
+using ScalarsOf = Kokkos::Array<typename Operator::accumulator, Operator::row_scalars>;
+
+/// One value a row, which an operator reads (`A` const) or writes; of the latter there may be none.
+template <class A, class Map>
+struct RowValues {
+  A* data = nullptr;
+  Map map = {};
+};
+
+/// The rows that an operator reads, with their scalars.
+template <class Operator, class T, RowForm row_form>
+struct OperandRows {
+  using value_type                  = T;
+  using A                           = typename Operator::accumulator;
+  static constexpr RowForm form     = row_form;
+  static constexpr bool looks_ahead = false;
+
+  struct Row {
+    static constexpr bool has_edges       = false;
+    static constexpr bool gives_packs     = false;
+    static constexpr bool completes_state = false;
+    static constexpr bool masks_pairs     = false;
+
+    MemoryRow<const T, form> input[Operator::row_inputs];
+    ScalarsOf<Operator> scalars;
+
+    KOKKOS_INLINE_FUNCTION void clear_policy() {
+      for (int i = 0; i < Operator::row_inputs; ++i) input[i].clear_policy();
+    }
+  };
+
+  MemoryRows<const T, form> input[Operator::row_inputs];
+  Kokkos::Array<RowValues<const A, MapOf<form>>, Operator::row_scalars> scalars;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
+    Row row;
+    for (int i = 0; i < Operator::row_inputs; ++i) row.input[i] = input[i].row(r);
+    for (int i = 0; i < Operator::row_scalars; ++i) row.scalars[i] = scalars[i].data[scalars[i].map(r)];
+    return row;
+  }
+};
+
+/// Where an operator writes rows, and what it has beside each.
+template <class Operator, class T, RowForm row_form>
+struct OperandOutput {
+  using value_type                   = T;
+  using A                            = typename Operator::accumulator;
+  static constexpr RowForm form      = row_form;
+  static constexpr bool takes_states = false;
+
+  struct Row : MemoryRow<T, form> {
+    Kokkos::Array<A*, Operator::row_outputs> value;
+
+    template <class RowEpilogue>
+    KOKKOS_INLINE_FUNCTION void store_values(const RowEpilogue& epilogue) const {
+      for (int i = 0; i < Operator::row_outputs; ++i) {
+        if (value[i] != nullptr) *value[i] = epilogue.row_output(i);
+      }
+    }
+  };
+
+  MemoryRows<T, form> rows;
+  Kokkos::Array<RowValues<A, MapOf<form>>, Operator::row_outputs> values;
+
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
+    Row row{rows.row(r), {}};
+    for (int i = 0; i < Operator::row_outputs; ++i) {
+      row.value[i] = values[i].data == nullptr ? nullptr : values[i].data + values[i].map(r);
+    }
+    return row;
+  }
+};
+
+/// What geometries make of a row: its state, from which a placement makes the operator's epilogue, as that knows the
+/// row's operands.
+template <RowOperator op>
+requires(is_norm(op)) struct Epilogue<op> : EpilogueDefaults {
+  template <class Params, class A>
+  struct Row {
+    typename Params::State total;
+
+    KOKKOS_DEFAULTED_FUNCTION Row() = default;
+    KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& state) : total(state) {}
+
+    KOKKOS_INLINE_FUNCTION auto of(const Params& params, const ScalarsOf<typename Params::Operator>& scalars) const {
+      return typename Params::Operator::Epilogue(params.own, total, scalars, params.cols);
+    }
+  };
+};
+
+/// Threads hold nothing that is relative to a state of their own.
+template <class RowEpilogue, class Params, class Reduction>
+KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const ReducedState<Reduction>&,
+                                                 const ReducedState<Reduction>& total) {
+  return RowEpilogue(params, total);
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_INPUTS_OPERANDS_HPP

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_TEST_SUPPORT_NORM_HPP
+#define KOKKOSNN_TEST_SUPPORT_NORM_HPP
+
+#include "check.hpp"
+#include "recorder.hpp"
+
+#include "../reference/norm.hpp"
+
+#include <KokkosNN/KokkosNN.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace KokkosNNTest {
+
+using KokkosNN::PlanRequest;
+
+/// In ulp, of what the documentation names.
+template <class T>
+inline constexpr double norm_promise = is_16_bit<T> ? 1.0 : 8.0;
+
+/// What a normalisation's test chooses.
+struct NormCase {
+  int axis                = -1;
+  Recipe recipe           = Recipe::uniform;
+  int misalignment        = 0;
+  bool has_weights        = true;
+  std::int64_t stride     = 1;  ///< of weights and biases
+  double epsilon          = 1e-5;
+  double weight_offset    = 0;
+  double mean             = 0;  ///< added to all of x
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};
+};
+
+/// Where the output of a normalisation goes.
+enum class NormOutput { own, over_x, over_dy };
+
+/// One normalisation, or its gradient, on tensors of its own: x and dy filled, the output poisoned and guarded. W is the
+/// weights' type.
+template <RowOperator Op, class T, int Rank = 2, class W = T>
+class NormTrial {
+ public:
+  using A                             = KokkosNN::accumulator_t<T>;
+  static constexpr bool is_layer_norm = Op == RowOperator::layer_norm || Op == RowOperator::layer_norm_backward;
+  static constexpr bool is_backward   = KokkosNN::is_gradient(Op);
+
+  NormTrial(Placement x, Placement y, NormCase given)
+      : m_case(given),
+        m_x_place(std::move(x)),
+        m_y_place(std::move(y)),
+        m_axis(given.axis < 0 ? given.axis + Rank : given.axis),
+        m_cols(m_x_place.extents[m_axis]),
+        m_value_place(right(m_x_place.without(m_axis).extents)),
+        m_x(m_x_place.span(), given.misalignment),
+        m_dy(m_y_place.span(), given.misalignment),
+        m_y(m_y_place.span(), given.misalignment),
+        m_weight(m_cols * given.stride),
+        m_bias(m_cols * given.stride),
+        m_mean(m_value_place.span()),
+        m_rstd(m_value_place.span()) {
+    fill_rows();
+    fill_columns();
+    m_x.upload(), m_dy.upload(), m_weight.upload(), m_bias.upload();
+    set_values();
+  }
+  NormTrial(const Placement& place, NormCase given) : NormTrial(place, place, given) {}
+  NormTrial(std::int64_t rows, std::int64_t cols, NormCase given = {}) requires(Rank == 2)
+      : NormTrial(right({rows, cols}), given) {}
+
+  NormCase& choice() { return m_case; }
+  Buffer<T>& x() { return m_x; }
+  Buffer<T>& y() { return m_y; }
+  Buffer<W>& bias() { return m_bias; }
+  Buffer<A>& mean() { return m_mean; }
+  Buffer<A>& rstd() { return m_rstd; }
+
+  /// Of a gradient, what the forward call would leave.
+  void set_values() {
+    if (!is_backward) return;
+    for_each_row(m_x.host(), m_x_place, m_y_place, [&](const Reference::Row<T>& x, auto, std::int64_t row, auto) {
+      const auto moments = is_layer_norm ? Reference::layer_moments(x, m_case.epsilon)
+                                         : Reference::rms_moments(x, m_case.epsilon);
+      m_mean.host()[row] = static_cast<A>(moments.mean());
+      m_rstd.host()[row] = static_cast<A>(moments.rstd);
+    });
+    m_mean.upload(), m_rstd.upload();
+  }
+
+  auto options() const {
+    if constexpr (is_layer_norm) {
+      return KokkosNN::LayerNormOptions{m_axis, m_case.epsilon, m_case.determinism, m_case.plan};
+    } else {
+      return KokkosNN::RmsNormOptions{m_axis, m_case.epsilon, m_case.weight_offset, m_case.determinism, m_case.plan};
+    }
+  }
+
+  void call(NormOutput output = NormOutput::own, const Exec& exec = Exec()) const {
+    const auto y = y_view(output);
+    if (m_case.has_weights) {
+      call_with(exec, y, column_view(m_weight), column_view(m_bias));
+    } else {
+      call_with(exec, y, KokkosNN::no_view, KokkosNN::no_view);
+    }
+  }
+
+  void run() {
+    m_y.poison_all();
+    if (!is_backward) m_mean.poison_all(), m_rstd.poison_all();
+    call();
+    Exec().fence();
+    m_y.download(), m_mean.download(), m_rstd.download();
+  }
+
+  /// Everything that must hold after a run.
+  ::testing::AssertionResult correct() const {
+    if (!gaps_intact(m_y, m_y_place)) return ::testing::AssertionFailure() << "something outside the rows was written";
+    if (const auto n = unwritten(m_y, m_y_place)) return ::testing::AssertionFailure() << n << " elements not written";
+    return close(m_x.host(), m_x_place, m_dy.host(), m_y.host(), m_y_place);
+  }
+
+  ::testing::AssertionResult run_correct() {
+    run();
+    return correct();
+  }
+
+  /// Runs the strategy and asserts that exactly its kernel ran and was right.
+  ::testing::AssertionResult takes_the_path(RowStrategy strategy) {
+    m_case.plan.strategy   = strategy;
+    const std::string want = std::string("KokkosNN::") + to_string(Op) + "[" + to_string(strategy);
+    const auto kernels     = kernels_of([&] { run(); });
+    const auto is_wanted   = [&](const std::string& label) { return label.starts_with(want); };
+    if (std::ranges::count_if(kernels, is_wanted) != 1) {
+      return ::testing::AssertionFailure() << want << " did not run once";
+    }
+    const auto result = correct();
+    return result ? result : ::testing::AssertionFailure() << *std::ranges::find_if(kernels, is_wanted) << ": " << result.message();
+  }
+
+  /// Runs in place and compares with what the inputs were.
+  ::testing::AssertionResult run_in_place_correct(NormOutput output) {
+    const std::vector<T> x(m_x.host(), m_x.host() + m_x.count());
+    const std::vector<T> dy(m_dy.host(), m_dy.host() + m_dy.count());
+    call(output);
+    Exec().fence();
+    Buffer<T>& written = output == NormOutput::over_x ? m_x : m_dy;
+    written.download(), m_mean.download(), m_rstd.download();
+    const Placement& place = output == NormOutput::over_x ? m_x_place : m_y_place;
+    if (!gaps_intact(written, place)) return ::testing::AssertionFailure() << "something outside the rows was written";
+    return close(x.data(), m_x_place, dy.data(), written.host(), place);
+  }
+
+ private:
+  auto y_view(NormOutput output) const {
+    if (output == NormOutput::over_x) return strided_view<Rank>(m_x.device(), m_x_place);
+    return strided_view<Rank>(output == NormOutput::over_dy ? m_dy.device() : m_y.device(), m_y_place);
+  }
+  auto column_view(const Buffer<W>& buffer) const {
+    return strided_view<1>(static_cast<const W*>(buffer.device()), Placement{{m_cols}, {m_case.stride}, 0});
+  }
+
+  template <class Y, class Weight, class Bias>
+  void call_with(const Exec& exec, const Y& y, const Weight& weight, const Bias& bias) const {
+    const auto x      = strided_view<Rank>(static_cast<const T*>(m_x.device()), m_x_place);
+    const auto dy     = strided_view<Rank>(static_cast<const T*>(m_dy.device()), m_y_place);
+    const auto mean   = strided_view<Rank - 1>(m_mean.device(), m_value_place);
+    const auto rstd   = strided_view<Rank - 1>(m_rstd.device(), m_value_place);
+    const auto choose = options();
+    if constexpr (Op == RowOperator::rms_norm) KokkosNN::rms_norm(exec, x, weight, y, rstd, choose);
+    if constexpr (Op == RowOperator::layer_norm) KokkosNN::layer_norm(exec, x, weight, bias, y, mean, rstd, choose);
+    if constexpr (Op == RowOperator::rms_norm_backward) {
+      KokkosNN::rms_norm_backward(exec, x, weight, rstd, dy, y, choose);
+    }
+    if constexpr (Op == RowOperator::layer_norm_backward) {
+      KokkosNN::layer_norm_backward(exec, x, weight, mean, rstd, dy, y, choose);
+    }
+  }
+
+  void fill_rows() {
+    fill(m_dy.host(), m_y_place, m_axis, Recipe::uniform);
+    for_each_index(m_x_place.without(m_axis), m_x_place.without(m_axis), [&](std::int64_t offset, auto, std::int64_t row) {
+      InputRow values(m_case.recipe, row, m_cols);
+      for (std::int64_t i = 0; i < m_cols; ++i) {
+        m_x.host()[offset + i * m_x_place.strides[m_axis]] = static_cast<T>(values.next() + m_case.mean);
+      }
+    });
+  }
+  void fill_columns() {
+    InputRow weights(Recipe::uniform, 77, m_cols), biases(Recipe::uniform, 78, m_cols);
+    for (std::int64_t i = 0; i < m_cols; ++i) {
+      m_weight.host()[i * m_case.stride] = static_cast<W>(weights.next());
+      m_bias.host()[i * m_case.stride]   = static_cast<W>(biases.next());
+    }
+  }
+
+  /// f(row of x, offset in a tensor like y, the row's number, its stride)
+  template <class F>
+  void for_each_row(const T* x, const Placement& x_place, const Placement& y_place, const F& f) const {
+    for_each_index(x_place.without(m_axis), y_place.without(m_axis),
+                   [&](std::int64_t x_offset, std::int64_t y_offset, std::int64_t row) {
+                     f(Reference::Row<T>{x + x_offset, m_cols, x_place.strides[m_axis]}, y_offset, row,
+                       y_place.strides[m_axis]);
+                   });
+  }
+
+  std::vector<Reference::Real> column_values(const Buffer<W>& buffer, Reference::Real missing, double offset) const {
+    std::vector<Reference::Real> values(static_cast<std::size_t>(m_cols), missing);
+    for (std::int64_t i = 0; i < m_cols && m_case.has_weights; ++i) {
+      values[i] = exact(buffer.host()[i * m_case.stride]) + Reference::Real(offset);
+    }
+    return values;
+  }
+
+  ::testing::AssertionResult close(const T* x, const Placement& x_place, const T* dy, const T* y,
+                                   const Placement& y_place) const {
+    const auto weight = column_values(m_weight, 1, is_layer_norm ? 0 : m_case.weight_offset);
+    auto bias         = column_values(m_bias, 0, 0);
+    if (!is_layer_norm) std::ranges::fill(bias, 0);
+    std::vector<std::int64_t> dy_offsets;  // dy lies as y does, also where that is written over x
+    const Placement dy_rows = m_y_place.without(m_axis);
+    for_each_index(dy_rows, dy_rows, [&](std::int64_t offset, auto, auto) { dy_offsets.push_back(offset); });
+    Errors errors, value_errors;
+    for_each_row(x, x_place, y_place, [&](const Reference::Row<T>& row_x, std::int64_t offset, std::int64_t row, auto step) {
+      std::vector<Reference::Normalised> expected;
+      if constexpr (is_backward) {
+        const Reference::RowMoments given{is_layer_norm ? exact(m_mean.host()[row]) : 0, 0, exact(m_rstd.host()[row])};
+        const Reference::Row<T> row_dy{dy + dy_offsets[row], m_cols, m_y_place.strides[m_axis]};
+        expected = Reference::norm_backward(row_x, row_dy, given, weight, is_layer_norm);
+      } else {
+        const auto moments = is_layer_norm ? Reference::layer_moments(row_x, m_case.epsilon)
+                                           : Reference::rms_moments(row_x, m_case.epsilon);
+        expected           = Reference::norm(row_x, moments, weight, bias, is_layer_norm);
+        const A rstd       = m_rstd.host()[row];
+        value_errors.add(ulp_error<A>(exact(rstd), moments.rstd), row, -1, exact(rstd), moments.rstd);
+        if (is_layer_norm) {
+          const A mean = m_mean.host()[row];
+          value_errors.add(ulp_error<A>(exact(mean), moments.mean(), 1 / moments.rstd), row, -2, exact(mean), moments.mean());
+        }
+      }
+      for (std::int64_t i = 0; i < m_cols; ++i) {
+        const long double value = exact(y[offset + i * step]);
+        errors.add(ulp_error<T>(value, expected[i].value, std::isfinite(expected[i].magnitude) ? expected[i].magnitude : 0),
+                   row, i, value, expected[i].value);
+      }
+    });
+    if (!(errors.max_ulp <= norm_promise<T>)) return ::testing::AssertionFailure() << errors.worst;
+    if (!(value_errors.max_ulp <= 8)) return ::testing::AssertionFailure() << "mean or rstd: " << value_errors.worst;
+    return ::testing::AssertionSuccess();
+  }
+
+  NormCase m_case;
+  Placement m_x_place;
+  Placement m_y_place;
+  int m_axis;
+  std::int64_t m_cols;
+  Placement m_value_place;
+  Buffer<T> m_x;
+  Buffer<T> m_dy;
+  Buffer<T> m_y;
+  Buffer<W> m_weight;
+  Buffer<W> m_bias;
+  Buffer<A> m_mean;
+  Buffer<A> m_rstd;
+};
+
+/// Calls f with each of the operators, as a std::integral_constant.
+template <class F>
+void for_each_norm(const F& f) {
+  f(std::integral_constant<RowOperator, RowOperator::rms_norm>{});
+  f(std::integral_constant<RowOperator, RowOperator::layer_norm>{});
+  f(std::integral_constant<RowOperator, RowOperator::rms_norm_backward>{});
+  f(std::integral_constant<RowOperator, RowOperator::layer_norm_backward>{});
+}
+
+}  // namespace KokkosNNTest
+
+#endif  // KOKKOSNN_TEST_SUPPORT_NORM_HPP
