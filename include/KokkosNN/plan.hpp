@@ -215,7 +215,10 @@ KOKKOSNN_EXPORT RowPlan make_plan(const RowProblem& problem, const DeviceTraits&
 /// `misaligned`.
 KOKKOSNN_EXPORT std::string to_string(const RowPlan& plan);
 
-constexpr const char* to_string(RowOperator op) { return traits_of(op).name; }
+constexpr const char* to_string(RowOperator op) {
+  const bool is_operator = static_cast<int>(op) >= 0 && static_cast<int>(op) < operator_count;
+  return is_operator ? traits_of(op).name : "unknown operator";
+}
 KOKKOSNN_EXPORT const char* to_string(RowStrategy strategy);
 KOKKOSNN_EXPORT const char* to_string(RowKernel kernel);
 KOKKOSNN_EXPORT const char* to_string(ElementType type);

@@ -40,8 +40,7 @@ bool Planner::reduces_long_rows() const {
 RowStrategy Planner::choose_on_host() const {
   if (register_entry() != nullptr) return RowStrategy::vector_lanes;
   const std::size_t shares = scratch().max_row_bytes * std::size_t(host_threads_a_row());
-  const bool is_on_chip =
-      !is_elementwise(m_problem.op) && kept_row_bytes() <= std::min(shares, scratch_limit(1));
+  const bool is_on_chip    = !is_elementwise(m_problem.op) && kept_row_bytes() <= std::min(shares, scratch_limit(1));
   return is_on_chip ? RowStrategy::team_scratch : RowStrategy::team_online;
 }
 

@@ -66,17 +66,19 @@ void Planner::host_inner_lanes() {
 /// Rows of a block: many, as what lies side by side at a column is moved at once, but all threads must have as many
 /// blocks, if they have few.
 int Planner::host_inner_width() const {
+  const HostPolicy& policy   = host();
   const int bytes            = m_problem.accumulator_bytes;
-  const std::int64_t least   = host_inner_least_bytes / bytes;
+  const std::int64_t least   = policy.inner_least_bytes / bytes;
   const std::int64_t outer   = m_problem.rows / m_problem.inner;
   const std::int64_t threads = m_traits.multiprocessors;
-  const std::int64_t few     = host().inner_blocks_a_thread * threads;
-  const bool in_caches       = host().inner_cached_calls * moved_bytes() <= static_cast<double>(m_traits.cache);
-  const int narrow           = in_caches ? host_inner_least_bytes : host_inner_good_bytes;
-  int widest                 = in_caches ? host_inner_bytes : host_inner_memory_bytes;
-  while (widest > narrow && host_inner_kept(widest) > host_inner_most_kept_bytes(in_caches)) widest /= 2;
+  const std::int64_t few     = policy.inner_blocks_a_thread * threads;
+  const bool in_caches       = policy.inner_cached_calls * moved_bytes() <= static_cast<double>(m_traits.cache);
+  const int narrow           = in_caches ? policy.inner_least_bytes : host_inner_good_bytes;
+  const std::int64_t most    = in_caches ? policy.inner_cached_kept_bytes : host_inner_share_bytes;
+  int widest                 = in_caches ? host_inner_bytes : policy.inner_memory_bytes;
+  while (widest > narrow && host_inner_kept(widest) > most) widest /= 2;
   const auto fits = [&] { return std::size_t(m_plan.threads_per_row * host_inner_kept(widest)) < scratch_limit(1); };
-  while (widest > host_inner_least_bytes && !fits()) widest /= 2;
+  while (widest > policy.inner_least_bytes && !fits()) widest /= 2;
   std::int64_t blocks = ceil_div(m_problem.inner, widest / bytes);
   while (outer * blocks < few && outer * blocks % threads != 0 && blocks * least < m_problem.inner) ++blocks;
   return static_cast<int>(round_up(ceil_div(m_problem.inner, blocks), least));

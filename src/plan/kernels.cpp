@@ -10,8 +10,8 @@ namespace KokkosNN::Impl {
 
 /// The problem's rows as kernels are compiled for them.
 KernelTypes Planner::kernel_types() const {
-  return {m_traits.backend,   m_problem.op,        m_pack,
-          m_problem.x_bytes,  m_problem.y_bytes,   m_problem.accumulator_bytes,
+  return {m_traits.backend,    m_problem.op,           m_pack,
+          m_problem.x_bytes,   m_problem.y_bytes,      m_problem.accumulator_bytes,
           has_staged_kernel(), m_problem.element_mask, m_problem.is_extended};
 }
 
@@ -29,13 +29,15 @@ bool Planner::is_packs_per_thread(int k) const {
 /// size.
 bool Planner::is_few_rows_kernel(int k, std::int64_t team_size) const {
   const std::int64_t teams = std::int64_t(registers().few_rows_threads) * m_traits.multiprocessors / team_size;
-  return rows_that_count() <= teams && has_few_rows_kernel(m_traits.backend, k, m_problem.op, m_plan.form,
-                                                           m_problem.x_bytes, m_problem.y_bytes);
+  return rows_that_count() <= teams &&
+         has_few_rows_kernel(m_traits.backend, k, m_problem.op, m_plan.form, m_problem.x_bytes, m_problem.y_bytes);
 }
 
 /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
 int Planner::max_team_size() const {
-  const auto least = [&](int threads) { return is_gpu() ? std::min(threads, m_traits.max_team_size) : m_traits.max_team_size; };
+  const auto least = [&](int threads) {
+    return is_gpu() ? std::min(threads, m_traits.max_team_size) : m_traits.max_team_size;
+  };
   switch (m_plan.strategy) {
     case RowStrategy::inner_lanes:
       return least(most_threads_of_inner_lanes(m_traits.backend, m_problem.op));

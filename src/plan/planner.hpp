@@ -80,7 +80,9 @@ class Planner {
   void runs_rows_of_team(int max_threads);
   void runs_parts_of_rows();
   void runs_inner_rows();
-  int threads_in_lanes() const { return most_threads_in_lanes(m_problem.accumulator_bytes, m_pack, m_plan.packs_per_thread); }
+  int threads_in_lanes() const {
+    return most_threads_in_lanes(m_problem.accumulator_bytes, m_pack, m_plan.packs_per_thread);
+  }
   bool runs_in_lanes_in_one_turn() const;
 
   // registers.cpp

@@ -57,8 +57,8 @@ void Planner::require_capacity(std::int64_t lanes) const {
 
 void Planner::vector_lanes() {
   if (goes_through_scratch()) return vector_lanes_by_scratch();
-  const auto* entry = register_entry();
-  const int k       = m_request.packs_per_thread != 0 ? m_request.packs_per_thread : packs_of_lanes();
+  const auto* entry       = register_entry();
+  const int k             = m_request.packs_per_thread != 0 ? m_request.packs_per_thread : packs_of_lanes();
   m_plan.packs_per_thread = k;
   m_plan.threads_per_row  = m_request.threads_per_row != 0
                                 ? m_request.threads_per_row
@@ -103,7 +103,7 @@ void Planner::vector_lanes_by_scratch() {
 
 void Planner::team_registers() {
   refuse_to_keep();
-  m_plan.packs_per_thread   = m_request.packs_per_thread != 0 ? m_request.packs_per_thread : fitting_packs(held_packs());
+  m_plan.packs_per_thread = m_request.packs_per_thread != 0 ? m_request.packs_per_thread : fitting_packs(held_packs());
   const std::int64_t needed = round_up(ceil_div(m_packs, m_plan.packs_per_thread), m_traits.warp_size);
   const auto team_size      = static_cast<int>(std::min<std::int64_t>(needed, m_traits.max_team_size));
   one_row_a_team(m_request.team_size != 0 ? m_request.team_size : team_size);

@@ -2,6 +2,7 @@
 #include <KokkosNN/impl/call/segmented_plan.hpp>
 
 #include "../argument_error.hpp"
+#include "policy/segmented.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -16,15 +17,9 @@
 namespace KokkosNN::Impl {
 namespace {
 
-/// A host's chunk. Rows of up to twice as many elements are done in one go, in a cache of the second level; enough
-/// chunks for the threads from some 10^5 values on. The same for any number of threads, so that results do not depend
-/// on it. Where there are several heads a chunk has less of each, as far as that leaves rows enough to a chunk.
-constexpr int host_chunk_size       = 8192;
-constexpr int least_host_chunk_size = 1024;
-
-std::int64_t host_chunk_size_of(std::int64_t heads) {
+std::int64_t host_chunk_size_of(std::int64_t heads, const SegmentedPolicy& policy) {
   const auto power = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(heads)));
-  return std::max<std::int64_t>(least_host_chunk_size, host_chunk_size / power);
+  return std::max<std::int64_t>(policy.least_host_chunk, policy.host_chunk / power);
 }
 
 /// Teams that take rows flat and are on a GPU at the same time.
@@ -32,12 +27,14 @@ int flat_places(const DeviceTraits& traits) { return traits.multiprocessors * fl
 
 /// Neighbouring rows, `mean` elements each in the mean, that a GPU's warp takes flat at a time: whole windows, or less
 /// than one.
-int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, int x_bytes, const DeviceTraits& traits) {
-  const int windows         = flat_windows_of_warp(x_bytes, mean);
-  const std::int64_t most   = std::min<std::int64_t>(windows * flat_window_elements / mean, windows * flat_window_rows);
+int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, const SegmentedPolicy& policy, const DeviceTraits& traits) {
+  const bool are_full = mean * policy.window_rows > policy.window_elements;
+  const int windows   = are_full ? policy.full_windows_of_warp : policy.windows_of_warp;
+  const std::int64_t most =
+      std::min<std::int64_t>(windows * policy.window_elements / mean, windows * policy.window_rows);
   const int places          = flat_places(traits) * flat_team_size / traits.warp_size;
   const std::int64_t least  = rows / std::numeric_limits<int>::max() + 1;  // there are no more teams than that
-  const std::int64_t spread = rows / (std::int64_t(flat_warps_a_place) * places);
+  const std::int64_t spread = rows / (std::int64_t(policy.warps_a_place) * places);
   const std::int64_t share  = std::max(least, std::min(most, spread));
   const std::int64_t window = std::max<std::int64_t>(1, most / windows);
   return static_cast<int>(share > window ? share / window * window : share);
@@ -45,13 +42,14 @@ int rows_of_flat_warp(std::int64_t rows, std::int64_t mean, int x_bytes, const D
 
 /// How far ahead of its own a team asks for rows that a later one takes.
 std::int64_t rows_ahead(const SegmentedProblem& problem, const SegmentedPlan& plan, const DeviceTraits& traits) {
-  if (!traits.prefetches || plan.mean > segment_ahead_mean) return 0;
+  const SegmentedPolicy& policy = segmented_policy(problem.element_bytes);
+  if (!traits.prefetches || plan.mean > policy.ahead_mean) return 0;
   const int packs             = segment_packs(problem.tensors, problem.accumulator_bytes);
   const int lanes             = plan.has_low_mean ? segment_low_lanes(packs) : segment_row_lanes(packs);
   const std::int64_t teams    = traits.multiprocessors * segment_teams_resident(problem.accumulator_bytes, true);
   const std::int64_t resident = teams * segment_team_size / lanes;
   const double row_bytes      = static_cast<double>(plan.mean) * problem.tensors * problem.element_bytes;
-  const double room           = segment_ahead_caches * static_cast<double>(traits.cache) / row_bytes;
+  const double room           = policy.ahead_caches * static_cast<double>(traits.cache) / row_bytes;
   return std::min(resident, static_cast<std::int64_t>(room));
 }
 
@@ -145,6 +143,7 @@ void raise_bad_offsets(const char* function, std::int64_t row, const std::string
 }
 
 SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits) {
+  const SegmentedPolicy& policy = segmented_policy(problem.element_bytes);
   SegmentedPlan plan;
   plan.op              = problem.op;
   plan.type            = problem.type;
@@ -157,9 +156,9 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
     chunks.count     = std::max<std::int64_t>(1, (problem.elements + size - 1) / size);
   };
   if (traits.backend == Backend::host) {
-    cut(host_chunk_size_of(problem.heads));
-    chunks.overhang    = host_chunk_size;
-    plan.scratch_bytes = std::size_t(2 * host_chunk_size * problem.accumulator_bytes);
+    cut(host_chunk_size_of(problem.heads, policy));
+    chunks.overhang    = policy.host_chunk;
+    plan.scratch_bytes = std::size_t(2 * policy.host_chunk * problem.accumulator_bytes);
     plan.scratch_level = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
     plan.has_long_rows = problem.elements > chunks.size() + chunks.overhang;
     return plan;
@@ -169,15 +168,15 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.team_size            = segment_team_size;
   cut(std::int64_t(plan.team_size) * thread_elements);
   plan.mean                 = std::max<std::int64_t>(1, problem.elements / std::max<std::int64_t>(1, problem.rows));
-  plan.has_low_mean         = plan.mean <= segment_low_mean;
+  plan.has_low_mean         = plan.mean <= policy.low_mean;
   plan.rows_ahead           = rows_ahead(problem, plan, traits);
-  plan.has_flat_mean        = plan.mean >= flat_low_mean && plan.mean <= flat_high_mean(problem.element_bytes);
+  plan.has_flat_mean        = plan.mean >= policy.flat_low_mean && plan.mean <= policy.flat_high_mean;
   const std::int64_t rows   = problem.rows * problem.heads;
-  plan.rows_of_warp         = rows_of_flat_warp(rows, plan.mean, problem.element_bytes, traits);
+  plan.rows_of_warp         = rows_of_flat_warp(rows, plan.mean, policy, traits);
   const std::int64_t shares = (problem.rows + plan.rows_of_warp - 1) / plan.rows_of_warp * problem.heads;
   const int warps           = flat_team_size / traits.warp_size;
   plan.flat_teams           = (shares + warps - 1) / warps;
-  if (flat_teams_stay(problem.element_bytes)) {
+  if (policy.teams_stay) {
     plan.flat_teams = std::min<std::int64_t>(plan.flat_teams, flat_places(traits));
   }
   plan.eviction      = eviction_of_results(problem, traits);

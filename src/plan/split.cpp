@@ -13,8 +13,8 @@ namespace KokkosNN::Impl {
 
 void Planner::split_row() {
   m_plan.packs_per_thread = max_packs_per_thread();
-  m_plan.team_size        = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
-  m_plan.threads_per_row  = m_plan.team_size;
+  m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
+  m_plan.threads_per_row = m_plan.team_size;
   if (!has_second_kernel() && m_request.launches == 2) {
     refuse("gradients, norms and cross entropies have no second kernel to split a row with");
   }
@@ -68,8 +68,7 @@ bool Planner::is_read_twice_from_cache() const {
 void Planner::split_by_two_kernels() {
   const std::int64_t needed = teams_that_hold();
   const std::int64_t teams  = m_request.teams_per_row != 0 ? m_request.teams_per_row : needed;
-  if (teams < needed)
-    refuse(std::to_string(teams) + " teams do not hold a row, which takes " + std::to_string(needed));
+  if (teams < needed) refuse(std::to_string(teams) + " teams do not hold a row, which takes " + std::to_string(needed));
   if (teams > INT_MAX / std::max<std::int64_t>(1, m_problem.rows))
     refuse("more teams would be needed than a league has");
   m_plan.teams_per_row = static_cast<int>(teams);

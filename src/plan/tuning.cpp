@@ -48,7 +48,7 @@ bool is_file(const std::string& path) {
 
 /// A tuning file's text as it is; throws where it is none.
 Impl::Json parsed(std::string_view text) {
-  Impl::Json file = Impl::Json::parse(text);
+  Impl::Json file        = Impl::Json::parse(text);
   const std::string& its = file["format"].text();
   if (its != format) throw std::runtime_error("its format is '" + its + "', not '" + format + "'; run perf/tune");
   return file;

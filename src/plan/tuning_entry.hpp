@@ -27,8 +27,9 @@ Enum named(const std::string& name, const std::array<Enum, n>& all) {
 
 inline constexpr std::array tuned_operators{RowOperator::softmax, RowOperator::log_softmax, RowOperator::logsumexp};
 inline constexpr std::array tuned_types{ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16};
-inline constexpr std::array tuned_strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                RowStrategy::team_online, RowStrategy::split_row};
+inline constexpr std::array tuned_strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch,
+                                             RowStrategy::team_registers, RowStrategy::team_online,
+                                             RowStrategy::split_row};
 
 inline TuningEntry entry_of(const Json& json) {
   TuningEntry entry;

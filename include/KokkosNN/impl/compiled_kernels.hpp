@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Which kernels there are: `exists` is what the planner plans by, what the launcher finds its kernels by, and so what is
-// compiled.
+// Which kernels there are: `exists` is what the planner plans by, what the launcher finds its kernels by, and so what
+// is compiled.
 
 namespace KokkosNN::Impl {
 
@@ -149,8 +149,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
   if (key.packs_per_thread != most_packs(types.backend, types.op)) return false;
   switch (key.kernel) {
     case RowKernel::split_row:
-      return holds_split_rows(types) &&
-             key.max_threads == most_threads_when_holding(types.backend, types.op, key.form);
+      return holds_split_rows(types) && key.max_threads == most_threads_when_holding(types.backend, types.op, key.form);
     case RowKernel::split_online:
       return key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
@@ -223,7 +222,7 @@ constexpr RegisterKernels register_kernels(RowForm form, const KernelTypes& type
   for (const int k : RegisterKernels::packs) {
     for (const int bound : RegisterKernels::launch_bounds) {
       for (const RowKernel kernel : {RowKernel::few_rows, RowKernel::row_in_lanes, RowKernel::row_in_team}) {
-        const bool is_in_teams = kernel == RowKernel::few_rows;
+        const bool is_in_teams     = kernel == RowKernel::few_rows;
         const RowStrategy strategy = is_in_teams ? RowStrategy::team_registers : RowStrategy::vector_lanes;
         if (!exists({strategy, kernel, form, types.pack, k, bound}, types)) continue;
         list.all[list.count++] = {kernel, k, bound};

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
 #define KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
 
+#include <KokkosNN/impl/tuned_shapes.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <algorithm>
@@ -10,20 +11,10 @@
 
 namespace KokkosNN::Impl {
 
-/// Threads that a team may have: of any kernel, of one whose threads loop over a row or over rows, and of one whose
-/// threads hold many values. A kernel is compiled for the number that it is launched with, which on a GPU of 65536
-/// registers gives a thread 64 of them, 80, or 128: what is spilled costs more than threads that are missing.
-inline constexpr int max_threads_per_team     = 1024;
-inline constexpr int max_threads_when_looping = 768;
-inline constexpr int max_threads_when_wide    = 512;
-
-/// The second number of a Kokkos::LaunchBounds. On CUDA it counts blocks a multiprocessor. On HIP it counts wavefronts a
-/// SIMD, and a CU has 4 SIMDs of 512 registers a lane: at 4 wavefronts a thread has 128 registers, whatever the size of
-/// its team, and 1024 threads are resident.
-/// On CUDA teams of up to `max_threads_when_light` threads, whose kernels do with 56 registers, are two (or eleven of 96
-/// threads: 4096 x 1408 f32: 0.95 of copy, ten of them in 64 registers 0.94; 2048 columns by teams of 128: 0.96 and 0.95;
-/// what more packs would spill costs more).
-inline constexpr int max_threads_when_light = 576;
+/// The second number of a Kokkos::LaunchBounds. On CUDA it counts blocks a multiprocessor. On HIP it counts wavefronts
+/// a SIMD, and a CU has 4 SIMDs of 512 registers a lane: at 4 wavefronts a thread has 128 registers, whatever the size
+/// of its team, and 1024 threads are resident. On CUDA two teams of a kernel that does with 56 registers are resident,
+/// or more smaller ones.
 constexpr int least_residency(Backend backend, int max_threads = max_threads_per_team) {
   if (backend == Backend::hip) return 4;
   return backend == Backend::cuda && max_threads == max_threads_when_light ? 2 : 1;
@@ -37,11 +28,11 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
   return 16 / std::max(std::max(x_bytes, y_bytes), 2);
 }
 
-/// Packs that a thread can hold. On CUDA 32 words leave room in 64 registers, be they floats, 16 doubles, or 64 elements
-/// of 16 bits as they were loaded. On HIP 16 words: with 32 of them LLVM, whose addresses are of 64 bits a lane and which
-/// computes all packs side by side, spills in 128 registers wherever there is a mask, a label or a stride besides; and
-/// 64 bytes of each of 1024 threads are 64 KB in flight a CU, where 5.3 TB/s over the 304 CUs of an MI300X at some 0.8 us
-/// take 14 KB. A host's stack is not the limit, the first-level cache is.
+/// Packs that a thread can hold. On CUDA 32 words leave room in 64 registers, be they floats, 16 doubles, or 64
+/// elements of 16 bits as they were loaded. On HIP 16 words: with 32 of them LLVM, whose addresses are of 64 bits a
+/// lane and which computes all packs side by side, spills in 128 registers wherever there is a mask, a label or a
+/// stride besides; and 64 bytes of each of 1024 threads are 64 KB in flight a CU, where 5.3 TB/s over the 304 CUs of an
+/// MI300X at some 0.8 us take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
 /// Operators that have kernels for rows with edges.
@@ -67,8 +58,8 @@ constexpr int packs_at_a_time(Backend backend, int pack) {
   return backend == Backend::host ? most : std::min(most, 4 * most / pack);
 }
 
-/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them; on HIP of three
-/// quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
+/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them; on HIP of
+/// three quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
 constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
   const int packs = packs_at_a_time(backend, pack);
   if (backend == Backend::hip && form == RowForm::strided) return 1;
@@ -110,13 +101,13 @@ constexpr bool leaves_registers(Backend backend, RowForm form, int x_bytes, int 
 /// hold.
 constexpr bool is_exact_packs(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   if (!leaves_registers(backend, form, x_bytes, y_bytes)) return false;
-  // log_softmax 4096 x 1280: by 10 packs of one warp 0.89 of copy, by 6 of two 0.93; it keeps its row while it sums.
-  return op == RowOperator::softmax ? k == 5 || k == 10 : op == RowOperator::log_softmax && k == 5;
+  return std::ranges::find(exact_packs, PacksOfOperator{op, k}) != exact_packs.end();
 }
 
 /// Whether teams of up to `max_threads_when_light` threads have a kernel of k packs in 56 registers.
 constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
-  return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward(op) && !is_reduction(op) && (k == 4 || k == 5);
+  return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward(op) && !is_reduction(op) &&
+         std::ranges::find(light_packs, k) != light_packs.end();
 }
 
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. A second 256
@@ -126,7 +117,7 @@ inline constexpr int most_argument_bytes = 112;
 /// Whether few rows have a kernel of k packs for them alone.
 constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   const bool is_power   = (k & (k - 1)) == 0;
-  const int moved_bytes = op == RowOperator::logsumexp ? x_bytes : y_bytes;  // a log-sum-exp writes no row
+  const int moved_bytes = is_reduction(op) ? x_bytes : y_bytes;  // there a row is not written
   return is_forward(op) && is_power && leaves_registers(backend, form, x_bytes, moved_bytes);
 }
 
@@ -138,8 +129,8 @@ constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm 
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
-/// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight. On HIP 4 always: a running sum for
-/// each of several elements is spilled, and 32 lanes of 4 bytes are one line of its cache.
+/// (`keeps`), 8 where it goes through them twice: there it has fewer packs in flight. On HIP 4 always: a running sum
+/// for each of several elements is spilled, and 32 lanes of 4 bytes are one line of its cache.
 constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes, bool keeps) {
   if (backend == Backend::host) return pack_size(backend, x_bytes, y_bytes, accumulator_bytes);
   return std::max(1, (keeps || backend == Backend::hip ? 4 : 8) / std::max(x_bytes, y_bytes));
@@ -174,8 +165,8 @@ constexpr bool has_fewer_inner_packs(Backend backend, int x_bytes, int pack) {
   return backend == Backend::cuda && can_keep_packed_inner(x_bytes, pack);
 }
 
-/// The same of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those of
-/// `pack_size`, on HIP of 4 bytes.
+/// The same of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those
+/// of `pack_size`, on HIP of 4 bytes.
 constexpr int gradient_inner_pack_size(Backend backend, int pack) {
   return backend == Backend::hip ? std::max(1, pack / 4) : pack;
 }
@@ -205,9 +196,9 @@ constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_
   return backend == Backend::cuda && form == RowForm::misaligned && (!is_cross_entropy(op) || x_bytes <= 4);
 }
 
-/// Whether a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are on
-/// their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512 x
-/// 131072: 0.94 and 0.81; cross entropy f32 2048 x 128256: 0.88 and 0.80). Not with a mask, where a turn is long by
+/// Whether a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
+/// on their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512
+/// x 131072: 0.94 and 0.81; cross entropy f32 2048 x 128256: 0.88 and 0.80). Not with a mask, where a turn is long by
 /// itself.
 constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
   if (backend != Backend::cuda || is_masked(op) || is_elementwise(op)) return false;

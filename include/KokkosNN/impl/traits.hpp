@@ -42,7 +42,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
   traits.backend                     = Impl::backend_of<ExecutionSpace>();
   traits.tuning                      = Impl::loaded_tuning(device_name(exec));
   [[maybe_unused]] const auto on_gpu = [&](const auto& properties, int warp, int resident) {
-    traits.warp_size            = warp;
+    traits.warp_size        = warp;
     traits.multiprocessors  = properties.multiProcessorCount;
     traits.max_team_size    = std::min(int(properties.maxThreadsPerBlock), Impl::max_threads_per_team);
     traits.resident_threads = resident;
@@ -67,7 +67,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
 #endif
   if constexpr (Impl::backend_of<ExecutionSpace>() == Backend::host) {
     Kokkos::TeamPolicy<ExecutionSpace> probe(exec, 1, 1);
-    traits.warp_size           = 1;
+    traits.warp_size       = 1;
     traits.multiprocessors = Impl::threads_of(exec);
     traits.max_team_size =
         std::min(traits.multiprocessors, probe.team_size_max([](const auto&) {}, Kokkos::ParallelForTag{}));

@@ -20,8 +20,8 @@
 // - doubles beyond 8192 columns: 0.72 to 0.85. One team of up to 1024 threads fills a multiprocessor, so nothing runs
 //   while it waits, and 64 registers a thread are some too few.
 // - split_row, 0.92 of aligned rows, where a team has another row to reduce while it waits, 0.87 of odd ones: a turn
-//   lasts as long as its status words take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads another.
-//   With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
+//   lasts as long as its status words take, 5 of 7.5 us; warps wait for them a fifth of their time, for their loads
+//   another. With more teams resident, in 64 or 72 registers, the few words that are spilled cost 0.02 to 0.1.
 // - one row of 16777216: 0.58. 111 MB are read for 67: the cache does not keep them until the second read, nor if it is
 //   told so of the last 24 or 32 MB alone, or to give up what was read again, or results. One kernel by all of the
 //   device, of which registers and scratch hold 35 to 46 MB until teams have told each other, copies so in 46 to 49 us
@@ -33,7 +33,8 @@
 //   Teams that share columns, 128 bytes wide, and tell each other each row's (max, sum) as split_row's do, are better
 //   with floats of 2048 and 4096 columns (0.70 to 0.72, 0.67) and with nothing else (1024: 0.71, 8192: 0.62; bf16 0.42
 //   to 0.58): joining the states of so many rows is a third of their 1200 to 1400 instructions a turn.
-// - One long row and LayoutLeft, by teams that take tickets: each reduces a tile of 32 KB and writes one 11 MB before it,
+// - One long row and LayoutLeft, by teams that take tickets: each reduces a tile of 32 KB and writes one 11 MB before
+// it,
 //   whose rows are complete, from the last-level cache; nobody waits for who has not begun. A bare kernel, f32: 4096 x
 //   8192 93 us (here 110), bf16 57 (63), 65536 x 1024 182 (163), one row of 16777216 56 (61), 8 x 1048576 26.7 (27.7).
 //   It reads each byte from memory once, but then the cache itself is busy, 82 % of its peak, with 1.4 times as many
@@ -44,18 +45,18 @@ namespace {
 
 using namespace CudaTables;
 
-constexpr auto is_log_softmax           = is_one_of<RowOperator::log_softmax>;
-constexpr auto is_logsumexp             = is_one_of<RowOperator::logsumexp>;
-constexpr auto is_masked_softmax        = is_one_of<RowOperator::masked_softmax>;
-constexpr auto is_softmax_gradient      = is_one_of<RowOperator::softmax_backward>;
-constexpr auto is_log_softmax_gradient  = is_one_of<RowOperator::log_softmax_backward>;
-constexpr auto is_logsumexp_gradient    = is_one_of<RowOperator::logsumexp_backward>;
-constexpr auto is_masked_gradient       = is_one_of<RowOperator::masked_softmax_backward>;
-constexpr auto is_loss                  = is_one_of<RowOperator::cross_entropy>;
-constexpr auto is_loss_gradient         = is_one_of<RowOperator::cross_entropy_backward>;
-constexpr auto is_loss_with_gradient    = is_one_of<RowOperator::cross_entropy_with_gradient>;
-constexpr auto is_either_softmax        = is_one_of<RowOperator::softmax, RowOperator::log_softmax>;
-constexpr auto is_either_gradient = is_one_of<RowOperator::softmax_backward, RowOperator::log_softmax_backward>;
+constexpr auto is_log_softmax          = is_one_of<RowOperator::log_softmax>;
+constexpr auto is_logsumexp            = is_one_of<RowOperator::logsumexp>;
+constexpr auto is_masked_softmax       = is_one_of<RowOperator::masked_softmax>;
+constexpr auto is_softmax_gradient     = is_one_of<RowOperator::softmax_backward>;
+constexpr auto is_log_softmax_gradient = is_one_of<RowOperator::log_softmax_backward>;
+constexpr auto is_logsumexp_gradient   = is_one_of<RowOperator::logsumexp_backward>;
+constexpr auto is_masked_gradient      = is_one_of<RowOperator::masked_softmax_backward>;
+constexpr auto is_loss                 = is_one_of<RowOperator::cross_entropy>;
+constexpr auto is_loss_gradient        = is_one_of<RowOperator::cross_entropy_backward>;
+constexpr auto is_loss_with_gradient   = is_one_of<RowOperator::cross_entropy_with_gradient>;
+constexpr auto is_either_softmax       = is_one_of<RowOperator::softmax, RowOperator::log_softmax>;
+constexpr auto is_either_gradient      = is_one_of<RowOperator::softmax_backward, RowOperator::log_softmax_backward>;
 
 constexpr Keyed<RegisterTable> register_tables[] = {
     {{.op = is_gradient, .moves = Moves::elements}, gradient_by_rule},
@@ -108,9 +109,9 @@ constexpr Keyed<RegisterPolicy> registers[] = {
 // and 182, x 33: 50 and 182, x 7: 21 and 169; f64 x 25: 109 and 119, x 7: 37 and 43. softmax_backward f32 1048576 x 17:
 // 63.5 us, by lanes 93, x 33: 117 and 108; bf16 x 81: 179 and 206, x 99: 250 and 211; 16896 x 33 7.9 and 7.9.
 // Threads: bf16 1048576 x 33: 50.5 us, with 64 threads 52.1, with 256 53.1.
-// Rows: the longer a row, the longer takes the one wave that few of them are. f32 33792 x 7: 5.7 us, by lanes 7.3; 67584 x
-// 33: 11.4 and 11.1; 135168 x 55: 26.9 and 21.9; bf16 8192 x 7: 2.3 and 2.9; 16896 x 33: 7.3 and 7.2; 33792 x 55: 9.3
-// and 10.
+// Rows: the longer a row, the longer takes the one wave that few of them are. f32 33792 x 7: 5.7 us, by lanes 7.3;
+// 67584 x 33: 11.4 and 11.1; 135168 x 55: 26.9 and 21.9; bf16 8192 x 7: 2.3 and 2.9; 16896 x 33: 7.3 and 7.2; 33792 x
+// 55: 9.3 and 10.
 constexpr Keyed<StagedPolicy> staged[] = {
     {{.op = is_gradient, .pack = 8}, {.row_bytes = 160, .team_size = 64, .rows_per_byte = 2}},
     {{.op = is_gradient}, {.row_bytes = 100, .team_size = 64, .rows_per_byte = 8}},
@@ -118,14 +119,16 @@ constexpr Keyed<StagedPolicy> staged[] = {
     {{}, {.row_bytes = 240, .team_size = 128, .rows_per_byte = 8}},
 };
 
-// 4096 x 8192 f32: 0.82, with 128 threads 0.74; 16384 x 8192 bf16: 0.94, with 4 packs 0.83. Never faster than registers.
+// 4096 x 8192 f32: 0.82, with 128 threads 0.74; 16384 x 8192 bf16: 0.94, with 4 packs 0.83. Never faster than
+// registers.
 constexpr Keyed<ScratchPolicy> scratch[] = {
     {{.op = is_gradient}, {.packs_per_thread = 2, .team_size = 256, .max_row_bytes = 0}},
     {{.pack = 8}, {.packs_per_thread = 8, .team_size = 256, .max_row_bytes = 0}},
     {{}, {.packs_per_thread = 4, .team_size = 256, .max_row_bytes = 0}},
 };
 
-// Two teams a multiprocessor; 4096 x 32768 f32: 0.77, with 768 0.72. 2048 x 65536 f32 by 768 threads: 0.72, by 384 0.69.
+// Two teams a multiprocessor; 4096 x 32768 f32: 0.77, with 768 0.72. 2048 x 65536 f32 by 768 threads: 0.72, by 384
+// 0.69.
 constexpr Keyed<OnlinePolicy> online[] = {
     {{.op = is_gradient}, {.team_size = 384, .long_cols = never}},
     {{}, {.team_size = 384, .long_cols = 49152}},
@@ -186,8 +189,8 @@ constexpr Keyed<SplitPolicy> split[] = {
     {{}, split_rows},
 };
 
-// 8 x 16384 f32 in registers: 0.54, by split_row 0.40; gradients hold half as much. Cross entropy with its gradient, bf16
-// 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
+// 8 x 16384 f32 in registers: 0.54, by split_row 0.40; gradients hold half as much. Cross entropy with its gradient,
+// bf16 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
 constexpr Keyed<SplitChoice> split_choice[] = {
     {{.op = is_gradient}, {.min_cols = 16384, .few_rows_packs = 2048}},
     {{.op = is_loss_with_gradient, .pack = 8}, {.min_cols = 16384, .few_rows_packs = 4096, .edges_max_packs = 4096}},
@@ -205,8 +208,8 @@ constexpr InnerPolicy inner_rows = {
     .idle_percent        = 90,
     .looping_team_size   = 512,  // 65536 x 2048 f32: 416 us, of 256 threads 424; 131072 x 1100: 441 and 449
 };
-// A log-sum-exp, which reads no column again, is worth neither fewer lanes nor larger teams. LayoutLeft 65536 x 2048 f32:
-// 141 us, with 16 lanes of 512 threads 163.
+// A log-sum-exp, which reads no column again, is worth neither fewer lanes nor larger teams. LayoutLeft 65536 x 2048
+// f32: 141 us, with 16 lanes of 512 threads 163.
 constexpr InnerPolicy inner_logsumexp = [] {
   InnerPolicy policy       = inner_rows;
   policy.least_lanes       = policy.lanes;
@@ -234,8 +237,8 @@ constexpr PrefetchPolicy prefetch_rows = {
     // by 2 packs 137216 x 64 22.3 and 22.0; bf16 4096 x 4096 by 4 packs 20.6 and 21.3, 1048576 x 16 by 1, twice as far
     // ahead, 20.6 and 21.5. Large ones, kept to the last: f32 by 8 packs 16384 x 781 30.7 and 29.4, by 4 1048576 x 128
     // 257 and 252, but with a quarter of them empty x 96 191 and 206, 262144 x 197 107 and 113, by 2 1048576 x 64 128.3
-    // and 129.7, log_softmax 130 and 138; by teams of 1024 4096 x 32000 254 and 256, through team scratch 1048576 x 33 77
-    // and 84. Doubles in turn, by 8 packs: 4096 x 1024 21.5 and 22.6, x 8192 136 and 140.
+    // and 129.7, log_softmax 130 and 138; by teams of 1024 4096 x 32000 254 and 256, through team scratch 1048576 x 33
+    // 77 and 84. Doubles in turn, by 8 packs: 4096 x 1024 21.5 and 22.6, x 8192 136 and 140.
     .packs           = 4,
     .few_packs       = 2,
     .empty_percent   = 90,
@@ -268,8 +271,8 @@ static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evict
 }  // namespace
 
 const BackendPolicy& cuda_policy() {
-  static constexpr BackendPolicy policy{register_tables, registers, staged, scratch,   online,   reductions,
-                                        split,           split_choice, inner, evictions, prefetch, host};
+  static constexpr BackendPolicy policy{register_tables, registers,    staged, scratch,   online,   reductions,
+                                        split,           split_choice, inner,  evictions, prefetch, host};
   return policy;
 }
 

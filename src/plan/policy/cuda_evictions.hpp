@@ -14,12 +14,12 @@ namespace KokkosNN::Impl::CudaTables {
 // what other kernels have there; kept to the last they have results written to memory early, in order. Microseconds on
 // one H200, 2026-11-23. A copy of x to y alone, in turn and kept to the last: 32 MiB 20.8, 19.5; 64 MiB 37.2, 35.3. In
 // a chain, where x was written before and y is read behind, giving up is worth more: all three kernels for 32 MiB take
-// 32.7 in turn, 29.3 with x given up first, a quarter last 30.4, half 32.1, all 34.6; for 48 MiB 56.3, 52.0, 54.8, 56.1,
-// 57.0; for 128 MiB 140.3 all last instead of 141.5. So each size has what serves one and does no harm to the other.
-// Behind the entries: a call alone, in turn and as the entry says, what the call before has kept being released.
-// Large calls are better kept to the last in a chain as well: softmax of 16384 x 4096 f32, then 32 MiB written and copied,
-// 158.3 in all, softmax in turn with rows asked for ahead 170.2, without 162.1; 4096 x 4096 65.2, 66.1 and 64.9. (The copy
-// alone takes 18.2 instead of 16.3 behind it.)
+// 32.7 in turn, 29.3 with x given up first, a quarter last 30.4, half 32.1, all 34.6; for 48 MiB 56.3, 52.0, 54.8,
+// 56.1, 57.0; for 128 MiB 140.3 all last instead of 141.5. So each size has what serves one and does no harm to the
+// other. Behind the entries: a call alone, in turn and as the entry says, what the call before has kept being
+// released. Large calls are better kept to the last in a chain as well: softmax of 16384 x 4096 f32, then 32 MiB
+// written and copied, 158.3 in all, softmax in turn with rows asked for ahead 170.2, without 162.1; 4096 x 4096 65.2,
+// 66.1 and 64.9. (The copy alone takes 18.2 instead of 16.3 behind it.)
 inline constexpr EvictionEntry evictions_forward[] = {
     {0.6, Eviction::half_last},     // f32 4096 x 1024: 12.98, 12.50; 4096 x 1025: 12.64, 11.96
     {1.6, Eviction::quarter_last},  // 4096 x 2048: 21.5, 21.2; 32768 x 256: 20.9, 21.0

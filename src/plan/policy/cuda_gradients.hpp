@@ -4,11 +4,11 @@
 
 #include "policy.hpp"
 
-// Packs a thread of the gradients on CUDA: by rule, where no table says more: a thread holds half as
-// many packs, of two tensors, so the loads in flight are those of the forward operators. What came of it on one H200,
-// 2026-11-22, as shares of a copy of the same bytes: softmax_backward f32 4096 x 1024 0.93, x 4096 0.95, x 8192 0.99, x
-// 12672 1.00, x 16384 1.00, bf16 16384 x 8192 1.00; log_softmax_backward f32 4096 x 1024 0.92, x 4096 0.94, x 12672 1.00
-// (since y and dy are kept to the last: 0.98, 1.02, 1.03 of the first three and 0.98, 1.00, 1.01). By 8 packs, in 100
+// Packs a thread of the gradients on CUDA: by rule, where no table says more: a thread holds half as many packs, of
+// two tensors, so the loads in flight are those of the forward operators. What came of it on one H200, 2026-11-22, as
+// shares of a copy of the same bytes: softmax_backward f32 4096 x 1024 0.93, x 4096 0.95, x 8192 0.99, x 12672 1.00, x
+// 16384 1.00, bf16 16384 x 8192 1.00; log_softmax_backward f32 4096 x 1024 0.92, x 4096 0.94, x 12672 1.00 (since y
+// and dy are kept to the last: 0.98, 1.02, 1.03 of the first three and 0.98, 1.00, 1.01). By 8 packs, in 100
 // registers: x 1024 0.92, x 4096 0.96. split_row, f32 1024 x 50257 0.79, 512 x 131072 0.81, bf16 2048 x 50257 0.82, x
 // 128256 0.84.
 

@@ -14,8 +14,8 @@ inline constexpr RegisterEntry masked_v4[] = {
     {8, 4, 128},     // x 24: 90.0, with 2 packs 123.3; x 32: 76.5, with 2 96.3, with 8 163
     {12, 8, 128},    // x 40: 84.3, with 4 packs 97.4
     {16, 4, 128},
-    {8192, 8, 128},  // x 72: 84.4, with 4 packs 106.8; x 128: 63.0 and 69.2; x 256: 61.1 and 69.5; 262144 x 512: 1.12 of
-                     // copy, with 4 0.97; 131072 x 2048: 1.09 and 0.91; boolean 131072 x 2048: 0.58 and 0.52
+    {8192, 8, 128},  // x 72: 84.4, with 4 packs 106.8; x 128: 63.0 and 69.2; x 256: 61.1 and 69.5; 262144 x 512: 1.12
+                     // of copy, with 4 0.97; 131072 x 2048: 1.09 and 0.91; boolean 131072 x 2048: 0.58 and 0.52
 };
 
 inline constexpr RegisterEntry masked_v8[] = {

@@ -4,8 +4,8 @@
 
 #include "policy.hpp"
 
-// Packs a thread of softmax, log_softmax and logsumexp on CUDA: share of a device copy of the same bytes in the same run,
-// or microseconds, as cuda.cpp says.
+// Packs a thread of softmax, log_softmax and logsumexp on CUDA: share of a device copy of the same bytes in the same
+// run, or microseconds, as cuda.cpp says.
 
 namespace KokkosNN::Impl::CudaTables {
 

@@ -30,7 +30,7 @@ constexpr Keyed<RegisterTable> register_tables[] = {{{.op = is_gradient}, gradie
 constexpr Keyed<RegisterPolicy> registers[] = {
     {{}, {.few_rows_team_size = 256, .few_rows_largest_team = 256}},  // a wavefront on each SIMD
 };
-constexpr Keyed<StagedPolicy> staged[] = {{{}, {}}};  // it has no such kernel
+constexpr Keyed<StagedPolicy> staged[]   = {{{}, {}}};  // it has no such kernel
 constexpr Keyed<ScratchPolicy> scratch[] = {
     {{.op = is_gradient}, {.packs_per_thread = 2, .team_size = 256}},
     {{}, {.packs_per_thread = 4, .team_size = 256}},
@@ -92,8 +92,8 @@ static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evict
 }  // namespace
 
 const BackendPolicy& hip_policy() {
-  static constexpr BackendPolicy policy{register_tables, registers, staged, scratch,   online,   reductions,
-                                        split,           split_choice, inner, evictions, prefetch, host};
+  static constexpr BackendPolicy policy{register_tables, registers,    staged, scratch,   online,   reductions,
+                                        split,           split_choice, inner,  evictions, prefetch, host};
   return policy;
 }
 

@@ -28,36 +28,43 @@ constexpr Keyed<ScratchPolicy> scratch[] = {
     {{.op = is_gradient}, {.max_row_bytes = 0}},
     {{}, {.max_row_bytes = std::size_t(1) << 20}},
 };
-constexpr Keyed<OnlinePolicy> online[]         = {{{}, {}}};
-constexpr Keyed<ReductionPolicy> reductions[]  = {{{}, {}}};
-constexpr Keyed<SplitPolicy> split[]           = {{{}, {}}};
-constexpr Keyed<SplitChoice> split_choice[]    = {{{}, {.min_cols = 16384}}};
-constexpr Keyed<InnerPolicy> inner[]           = {{{}, {}}};
-constexpr Keyed<EvictionTable> evictions[]     = {{{}, {}}};
-constexpr Keyed<PrefetchPolicy> prefetch[]     = {{{}, {}}};
+constexpr Keyed<OnlinePolicy> online[]        = {{{}, {}}};
+constexpr Keyed<ReductionPolicy> reductions[] = {{{}, {}}};
+constexpr Keyed<SplitPolicy> split[]          = {{{}, {}}};
+constexpr Keyed<SplitChoice> split_choice[]   = {{{}, {.min_cols = 16384}}};
+constexpr Keyed<InnerPolicy> inner[]          = {{{}, {}}};
+constexpr Keyed<EvictionTable> evictions[]    = {{{}, {}}};
+constexpr Keyed<PrefetchPolicy> prefetch[]    = {{{}, {}}};
 
 // 64 MiB a tensor on two cores of an EPYC, GB/s, stored and streamed.
-constexpr Keyed<HostPolicy> host[] = {
-    {{.op = is_gradient},
-     {
-         .elements_per_turn = 65536,
-         // softmax_backward: f32 x 33 31 and 23, x 50 31 and 29, x 100 34 and 41, x 300 34 and 37, x 781 34 and 40; bf16
-         // x 150 38 and 29, x 300 35 and 30, x 500 36 and 40
-         .nontemporal_row_bytes = 384,
-         // bf16 x 781 47 and 34, x 3001 41 and 44; f32 x 781 48.7 and 46, x 3001 41 and 45
-         .nontemporal_row_bytes_apart = 4096,
-     }},
-    {{},
-     {
-         .elements_per_turn = 65536,
-         // softmax: f32 x 40 14.2 and 15, x 50 14.7 and 16.8, x 100 19.2 and 24, x 500 26 and 40, x 781 31 and 42; bf16 x
-         // 70 15.1 and 12.5, x 100 about as fast, x 200 16.9 and 19.8
-         .nontemporal_row_bytes = 192,
-         // the same stored by rows that have lines in common with others than their neighbours: f32 x 300 23.6 and 20.5,
-         // x 781 25.4 and 28.1
-         .nontemporal_row_bytes_apart = 2048,
-     }},
+constexpr HostPolicy host_rows = {
+    .elements_per_turn  = 65536,
+    .inner_least_bytes  = 64,
+    .inner_memory_bytes = 1024,
+    // A third of a second-level cache of 1 MB, as results pass through that, too; else host_inner_share_bytes.
+    //   LayoutLeft f32 softmax, two cores, GB/s
+    //   1024 x 1024, in caches    | 295 kB kept 36.1           | 590 kB 32.7
+    //   256 x 4096, in caches     | 295 kB kept 32.3           | 1180 kB 29.7
+    //   4096 x 4096, from memory  | 2.4 MB kept 19.2           | 1.2 MB 17.0
+    //   65536 x 256, from memory  | 1024 bytes side by side 25.4 | 2048 bytes 23.1
+    .inner_cached_kept_bytes = std::int64_t(320) << 10,
+    // softmax: f32 x 40 14.2 and 15, x 50 14.7 and 16.8, x 100 19.2 and 24, x 500 26 and 40, x 781 31 and 42; bf16 x 70
+    // 15.1 and 12.5, x 100 about as fast, x 200 16.9 and 19.8
+    .nontemporal_row_bytes = 192,
+    // the same stored by rows that have lines in common with others than their neighbours: f32 x 300 23.6 and 20.5, x
+    // 781 25.4 and 28.1
+    .nontemporal_row_bytes_apart = 2048,
 };
+constexpr HostPolicy host_gradients = [] {
+  HostPolicy policy = host_rows;
+  // softmax_backward: f32 x 33 31 and 23, x 50 31 and 29, x 100 34 and 41, x 300 34 and 37, x 781 34 and 40; bf16 x 150
+  // 38 and 29, x 300 35 and 30, x 500 36 and 40
+  policy.nontemporal_row_bytes = 384;
+  // bf16 x 781 47 and 34, x 3001 41 and 44; f32 x 781 48.7 and 46, x 3001 41 and 45
+  policy.nontemporal_row_bytes_apart = 4096;
+  return policy;
+}();
+constexpr Keyed<HostPolicy> host[] = {{{.op = is_gradient}, host_gradients}, {{}, host_rows}};
 
 static_assert(takes_all(register_tables) && takes_all(registers) && takes_all(staged) && takes_all(scratch) &&
               takes_all(online) && takes_all(reductions) && takes_all(split) && takes_all(split_choice) &&
@@ -67,8 +74,8 @@ static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evict
 }  // namespace
 
 const BackendPolicy& host_policy() {
-  static constexpr BackendPolicy policy{register_tables, registers, staged, scratch,   online,   reductions,
-                                        split,           split_choice, inner, evictions, prefetch, host};
+  static constexpr BackendPolicy policy{register_tables, registers,    staged, scratch,   online,   reductions,
+                                        split,           split_choice, inner,  evictions, prefetch, host};
   return policy;
 }
 

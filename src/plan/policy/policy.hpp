@@ -97,7 +97,7 @@ inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max(); 
 struct RegisterEntry {
   std::int64_t max_packs;
   int packs_per_thread;
-  int team_size;  ///< of teams that hold several rows; a team that holds one is as large as the row needs
+  int team_size;             ///< of teams that hold several rows; a team that holds one is as large as the row needs
   int packs_when_large = 0;  ///< packs_per_thread of a large call; 0: the same
 
   int packs(bool is_large) const { return is_large && packs_when_large != 0 ? packs_when_large : packs_per_thread; }
@@ -134,25 +134,25 @@ struct OnlinePolicy {
 
 /// Operators that write no rows.
 struct ReductionPolicy {
-  std::int64_t online_packs  = never;  ///< rows from here on go to team_online, which then reads once
-  int packs_per_thread       = 1;      ///< in teams whose threads have at least so many packs
-  int team_size              = 1;      ///< but that need not have more threads,
-  int largest_team           = 1;      ///< or so many
-  double fill                = 0;      ///< for a last wave that fills so much of the device
-  std::int64_t full_packs    = never;  ///< rows from here on hold as many packs a thread as fit
+  std::int64_t online_packs = never;  ///< rows from here on go to team_online, which then reads once
+  int packs_per_thread      = 1;      ///< in teams whose threads have at least so many packs
+  int team_size             = 1;      ///< but that need not have more threads,
+  int largest_team          = 1;      ///< or so many
+  double fill               = 0;      ///< for a last wave that fills so much of the device
+  std::int64_t full_packs   = never;  ///< rows from here on hold as many packs a thread as fit
 };
 
 struct SplitPolicy {
-  int team_size             = 1;
-  int small_team_size       = 0;  ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
-  int small_teams           = 0;  ///< but each team more has to be waited for; where teams hold two rows,
-  int small_teams_alone     = 0;  ///< and where nothing is done meanwhile
-  int smallest_team         = 0;  ///< or of this size, where they hold two rows and leave markedly fewer threads idle:
-  int less_idle_percent     = 97;  ///< less than so much of what small teams have
-  int many_small_teams      = 0;   ///< or up to so many small ones, of rows whose larger teams no warp has a lane for,
-  std::int64_t many_rows    = 0;   ///< of at least so many rows
-  double twice_caches       = 0;   ///< rows too long for teams, up to so many last-level caches, take two kernels
-  bool teams_loop           = false;  ///< all rows' teams run at once, and loop over more than they hold
+  int team_size          = 1;
+  int small_team_size    = 0;   ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
+  int small_teams        = 0;   ///< but each team more has to be waited for; where teams hold two rows,
+  int small_teams_alone  = 0;   ///< and where nothing is done meanwhile
+  int smallest_team      = 0;   ///< or of this size, where they hold two rows and leave markedly fewer threads idle:
+  int less_idle_percent  = 97;  ///< less than so much of what small teams have
+  int many_small_teams   = 0;   ///< or up to so many small ones, of rows whose larger teams no warp has a lane for,
+  std::int64_t many_rows = 0;   ///< of at least so many rows
+  double twice_caches    = 0;   ///< rows too long for teams, up to so many last-level caches, take two kernels
+  bool teams_loop        = false;  ///< all rows' teams run at once, and loop over more than they hold
 };
 
 /// What goes to split_row.
@@ -163,13 +163,13 @@ struct SplitChoice {
 };
 
 struct InnerPolicy {
-  int lanes                = 1;  ///< packs side by side
-  int least_lanes          = 1;  ///< or down to so many, where a team holds its columns then
-  std::int64_t few_columns = 0;  ///< up to so many are held in fewer packs, where there are kernels for that
-  int team_size            = 1;  ///< of a team that holds its columns,
-  int max_team_size        = 1;  ///< and where even the fewest lanes need more
-  int lanes_looping        = 1;  ///< of teams that go through their columns twice,
-  int least_lanes_looping  = 1;  ///< or down to so many, where there would be too few teams:
+  int lanes                = 1;   ///< packs side by side
+  int least_lanes          = 1;   ///< or down to so many, where a team holds its columns then
+  std::int64_t few_columns = 0;   ///< up to so many are held in fewer packs, where there are kernels for that
+  int team_size            = 1;   ///< of a team that holds its columns,
+  int max_team_size        = 1;   ///< and where even the fewest lanes need more
+  int lanes_looping        = 1;   ///< of teams that go through their columns twice,
+  int least_lanes_looping  = 1;   ///< or down to so many, where there would be too few teams:
   int idle_percent         = 90;  ///< less than so many percent of the multiprocessors
   int looping_team_size    = 1;   ///< of such a team, where there are many
 };
@@ -184,10 +184,10 @@ using EvictionTable = std::span<const EvictionEntry>;
 
 /// Rows that teams ask for before later ones load them.
 struct PrefetchPolicy {
-  double caches         = 0;  ///< what lies between a team's rows and those that it asks for, in last-level caches
-  double kept_caches    = 0;  ///< what is asked for anyhow is kept to the last up to so many caches
-  int packs             = 0;  ///< small calls ask if a thread has so many packs, large ones if packs are empty, too
-  int few_packs         = 0;  ///< up to so many are too little in flight, and a multiprocessor holds more such threads
+  double caches         = 0;   ///< what lies between a team's rows and those that it asks for, in last-level caches
+  double kept_caches    = 0;   ///< what is asked for anyhow is kept to the last up to so many caches
+  int packs             = 0;   ///< small calls ask if a thread has so many packs, large ones if packs are empty, too
+  int few_packs         = 0;   ///< up to so many are too little in flight, and a multiprocessor holds more such threads
   int empty_percent     = 90;  ///< packs are empty where less than so many percent hold something
   int reduction_packs   = 4;   ///< who writes no rows never stops loading with more packs a thread than that
   bool asks_with_few    = false;  ///< small calls ask with few packs a thread, too, and as far ahead as large ones
@@ -198,11 +198,14 @@ struct PrefetchPolicy {
 
 /// Only of a host.
 struct HostPolicy {
-  std::int64_t elements_per_turn = 1;  ///< a team takes rows of together at least this many elements at a time,
-  int turns_a_thread             = 4;  ///< but each thread has so many turns
-  int inner_blocks_a_thread      = 8;  ///< from so many blocks of rows side by side on, threads need not have as many
-  int inner_cached_calls         = 2;  ///< a call is in caches that hold what so many such calls move
-  std::int64_t nontemporal_row_bytes       = 0;  ///< results go past the caches from so many bytes a row on, where rows
+  std::int64_t elements_per_turn = 1;   ///< a team takes rows of together at least this many elements at a time,
+  int turns_a_thread             = 4;   ///< but each thread has so many turns
+  int inner_blocks_a_thread      = 8;   ///< from so many blocks of rows side by side on, threads need not have as many
+  int inner_cached_calls         = 2;   ///< a call is in caches that hold what so many such calls move
+  int inner_least_bytes          = 64;  ///< of accumulators side by side that a thread has at least,
+  int inner_memory_bytes         = 1024;         ///< and at most where memory is waited for
+  std::int64_t inner_cached_kept_bytes = 0;      ///< kept of a block at most where a call is in caches
+  std::int64_t nontemporal_row_bytes   = 0;      ///< results go past the caches from so many bytes a row on, where rows
                                                  ///< are one piece and don't end with a cache line; of 16-bit elements
   int nontemporal_16_bit_factor            = 2;  ///< from so many times as many on
   std::int64_t nontemporal_row_bytes_apart = 0;  ///< and where rows are not one piece

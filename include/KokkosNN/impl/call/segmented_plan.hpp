@@ -4,6 +4,7 @@
 
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/tuned_shapes.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -13,8 +14,7 @@
 #include <cstdint>
 #include <string>
 
-// Plan of a call on ragged rows: the chunks of its values, the arrangement of its heads, and the constants of the
-// policy with their measurements.
+// Plan of a call on ragged rows: the chunks of its values, the arrangement of its heads.
 // Rows of several heads are so many more rows. A GPU's kernels number them such that neighbouring lanes have neighbours
 // in memory (`HeadArrangement`). On a host a team processes its chunk once a head.
 
@@ -74,103 +74,11 @@ struct Chunks {
   }
 };
 
-/// Number of packs of 4 elements of each tensor that a GPU's thread holds: of one tensor 16 floats, for which 48
-/// registers suffice.
-constexpr int segment_packs(int tensors, int accumulator_bytes) {
-  return std::max(1, 64 / (16 * tensors * (accumulator_bytes / 4)));
-}
-
-/// Number of lanes that share a short row: they hold 64 elements. With more lanes, fewer rows would share a warp's work
-/// once a row; with fewer, neighbouring lanes would load elements that lie far apart. Rows of a low mean length take
-/// half as many if they are neighbours in memory.
-///   10^6 rows of 10 f32, share of copy | two lanes 0.51 | four lanes 0.38 (when that was chosen)
-constexpr int segment_row_lanes(int packs) { return 16 / packs; }
-constexpr int segment_low_lanes(int packs) { return segment_row_lanes(packs) / 2; }
-inline constexpr int segment_low_mean = 16;
-/// Rows of up to this number of tiles of a warp are processed by one warp, which reads those that it does not hold
-/// twice.
-inline constexpr int warp_tiles = 4;
-
 /// True if a warp can process rows as one range of memory, wherever rows begin and end. HIP's lanes process rows one by
 /// one, as all GPUs' do if elements are not neighbours, not of one size, or doubles.
 constexpr bool takes_rows_flat(Backend backend, int x_bytes, int y_bytes, int accumulator_bytes) {
   return backend == Backend::cuda && x_bytes == y_bytes && accumulator_bytes == 4;
 }
-/// Mean lengths of rows that FlatRows processes, from flat_low_mean to flat_high_mean.
-///
-///   2^20 rows, H200, us              | by lanes | flat
-///   f32, 13 in the mean              | 58.4     | 56.1
-///   f32, 16 in the mean              | 71.0     | 62.2
-///   f32, 16 each                     | 53.1     | 54.9
-///   f32, 10 in the mean              | 51.5     | 53.6
-///   f32, 10 each                     | 41.7     | 55.0
-///   f32, 10^6 of 10, and one of 10^6 | 46.4     | 58.3
-///   bf16, 10 in the mean             | 43.0     | 42.7
-///   bf16, 16 in the mean             | 67.3     | 48.0
-///   bf16, 16 each                    | 46.5     | 42.3
-///   bf16, with the long row          | 37.3     | 46.4
-///
-///   share of copy, H200              | by lanes | flat
-///   f32, 32 in the mean              | 0.60     | 0.66
-///   f32, 300000 of 100 in the mean   | 0.54     | 0.60
-///   f32, 131072 of 256               | 0.72     | 0.71
-///   bf16, 32 in the mean             | 0.41     | 0.61
-///   bf16, 300000 of 100 in the mean  | 0.40     | 0.59
-///   bf16, 131072 of 256              | 0.49     | 0.67
-///   bf16, 100000 of 300 in the mean  | 0.46     | 0.50
-inline constexpr int flat_low_mean = 12;
-constexpr std::int64_t flat_high_mean(int x_bytes) { return x_bytes == 2 ? 512 : 128; }
-/// Size of a window, which a warp processes at a time: rows, one a lane, and one lane for the end of the last row; and
-/// mean elements of the 1024 for which there is room. Full windows would be cut short where rows are longer than the
-/// mean, and the rest would cost a warp one more window.
-inline constexpr int flat_window_rows     = 31;
-inline constexpr int flat_window_elements = 896;
-/// Number of windows a warp, and least number of warps for each resident warp of the device.
-///
-///   2^20 rows of 32 in the mean, f32, us  | 28 rows a warp 95.7 | 56: 95.1 | 62: 98.7 | 84: 100.6 | 124: 115
-///   2^20 rows of 32 in the mean, bf16, us | 56 rows a warp 67.0 | 84: 65.8 | 124: 69.3
-///   2^19 rows of 64, f32, us              | 28 rows a warp 97.3 | 31: 99.2 | 42: 101.8
-///   2^19 rows of 64, bf16, us             | 28 rows a warp 66.7 | 31: 68.0 | 42: 65.3
-///   2^20 rows of 16, f32, us              | 31 rows a warp 63.1 | 62: 63.7 | 93: 67.8
-///   2^20 rows of 16, bf16, us             | 31 rows a warp 48.8 | 62: 47.7 | 93: 50.1
-constexpr int flat_windows_of_warp(int x_bytes, std::int64_t mean) {
-  return x_bytes == 2 && mean * flat_window_rows > flat_window_elements ? 3 : 2;
-}
-inline constexpr int flat_warps_a_place = 2;
-/// True if as many teams as the device holds stay resident and process range after range. Rows of floats wait for
-/// memory, which is faster if all teams work close to each other, as teams that start one after the other do.
-///   2^20 rows of 32 in the mean, bf16, us | staying 62.8   | otherwise 64.3
-///   2^20 rows of 32 in the mean, f32, us  | otherwise 92.7 | staying 98.9
-constexpr bool flat_teams_stay(int x_bytes) { return x_bytes == 2; }
-/// Threads of a team of FlatRows, and teams that a multiprocessor is to have: with 72 registers a thread and 7 KB of
-/// shared memory a warp. A warp waits for its copies.
-///   instructions of 2^20 rows of 32 f32, millions | 55 | by lanes 82
-inline constexpr int flat_team_size      = 128;
-inline constexpr int flat_teams_resident = 7;
-
-/// Threads of a GPU's team, and teams that a multiprocessor is to have, which their registers allow: 48 a thread of the
-/// kernel for short rows, 64 of those for long ones, and 128 for doubles, whose exponential has many constants.
-///   2^20 rows of 32 f32 in the mean, share of copy | 48 registers 0.59 | 64 registers and four teams 0.57
-inline constexpr int segment_team_size = 256;
-constexpr int segment_teams_resident(int accumulator_bytes, bool has_short_rows) {
-  return accumulator_bytes == 8 ? 2 : has_short_rows ? 5 : 4;
-}
-
-/// Largest mean length of rows that teams prefetch for later teams, and largest distance, as a part of the cache: no
-/// farther ahead than the teams that run at the same time.
-///
-///   H200, us                            | prefetched | without
-///   2^22 rows of 10 f32                 | 125.4      | 144.9
-///   gradients of 2^20 of 10             | 56.4       | 66.1
-///   gradients of 2^20 of 32 in the mean | 132.5      | 150
-///   gradients of 2^19 of 64             | 126        | 150
-///   gradients of 300000 of 100          | 110, three times as far ahead 137 | 117
-///   gradients of 131072 of 200          | 115        | 99
-inline constexpr int segment_ahead_mean      = 100;
-inline constexpr double segment_ahead_caches = 0.1;
-
-/// Most parts of a row that takes a GPU many teams: each team that writes one joins the states of all.
-inline constexpr int most_parts_of_row = 1024;
 
 /// Problem of a call, as the planner sees it.
 struct SegmentedProblem {
@@ -231,26 +139,6 @@ enum class HeadArrangement {
   rows_of_heads,  ///< any strides; heads are nearer to each other than elements are, so rows are numbered row by row
   heads_of_rows   ///< any strides; rows are numbered head by head
 };
-
-/// Number of heads side by side that has kernels of its own: a warp that processes a row does so for all heads at once,
-/// as long as its lanes hold that.
-///
-///   H200, f32, us, 2^20 rows of all heads together | rank 1 | LayoutRight | LayoutLeft
-///   softmax, 32 in the mean                        | 92     | 105         | 95
-///   softmax, 10 in the mean                        | 51     | 50          | 56
-///   softmax, 32 each                               | 90     | 83          | 93
-///   softmax, 300000 of 100 in the mean             | 85     | 96          | 89
-///   softmax, 10^6 of 10 and a long one             | 46     | 53          | 50
-///   softmax_backward, 32 in the mean               | 126    | 119         | 134
-///   softmax_backward, 10 in the mean               | 59     | 60          | 65
-///   softmax_backward, 32 each                      | 115    | 113         | 121
-///   softmax_backward, 300000 of 100 in the mean    | 111    | 167         | 111
-///   softmax_backward, 10^6 of 10 and a long one    | 60     | 70          | 65
-///
-/// (2026-11-26.) Rank 1 processes rows of 32 and 100 by FlatRows, which heads side by side have no kernel for. Of
-/// gradients of 100 elements a warp holds two heads at a time, and so reads each line twice; a long row of several
-/// heads is read once a head.
-inline constexpr int heads_side_by_side = 4;
 
 KOKKOSNN_EXPORT HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors);
 

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/operators/cross_entropy.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
 #include <KokkosNN/impl/backend.hpp>
+#include <KokkosNN/impl/tuned_shapes.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -240,7 +241,7 @@ struct OneLabel {
 /// Workspace of a call that sums: zero or more of each.
 template <class A>
 struct LossWorkspace {
-  static constexpr int max_parts = 256;  ///< 10^6 rows of 64 f32: 176 us, with 1024 198
+  static constexpr int max_parts = loss_parts;
 
   double* divisor      = nullptr;
   A* inverse_divisor   = nullptr;
@@ -266,9 +267,9 @@ template <class ExecutionSpace, class A>
 struct LossSums {
   static constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
   static constexpr int team_size = on_host ? 1 : max_threads_per_team;
-  static constexpr std::int64_t terms_of_team = on_host ? 4096 : 4 * team_size;
+  static constexpr std::int64_t terms_of_team = on_host ? loss_terms_on_host : loss_terms_of_thread * team_size;
   /// Up to this number of terms one team adds all of them, as it waits for no other.
-  static constexpr std::int64_t terms_alone = on_host ? terms_of_team : 32 * team_size;
+  static constexpr std::int64_t terms_alone = on_host ? terms_of_team : loss_terms_of_thread_alone * team_size;
 
   /// Defined in the library, as ViewCall::run is: users compile no kernels.
   static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,

@@ -31,29 +31,12 @@ struct HostRereading : HostPlacementDefaults {
 
 /// Both loops over a row of y and dy, or over a piece of one.
 template <class Params>
-struct PairLoops {
+struct PairLoops : HostPairShapes {
   using A                    = typename Params::accumulator;
   static constexpr int lanes = simd_width<A>;
 
   static constexpr bool has_products = HostTerms<Params>::in_double && Params::sums_products;
-  /// Least number of columns for HostProducts, which add products faster and are joined slower.
-  static constexpr int least_by_products = 128;
   static constexpr int least_to_align    = 8 * lanes;
-  /// Distance of prefetching. Rows written by non-temporal stores wait for memory, which a Xeon does not prefetch early
-  /// enough by itself: sums of products prefetch what they read next, other sums prefetch y, of which they read
-  /// nothing.
-  ///   64 MiB a tensor, two cores, GB/s | prefetched | without
-  ///   softmax_backward x 64            | 24.6       | 19.1
-  ///   softmax_backward x 784           | 25.4       | 21.9
-  ///   softmax_backward x 1024          | 27.5       | 22.1
-  ///   log_softmax_backward x 781       | 31         | 26.5
-  ///   log_softmax_backward x 1024      | 32.4       | 28
-  /// An EPYC is as fast either way; 2 KiB ahead it is slower by a fifth.
-  static constexpr int ahead_bytes = 1024;
-  /// Most columns for which y is prefetched.
-  ///   log_softmax_backward x 2048, EPYC, GB/s: f32 | without 44 | with 38; bf16 | without 36 | with 24
-  ///   log_softmax_backward x 4096, Xeon, GB/s: f32 | without 26 | with 28
-  static constexpr int most_asked = 1024;
 
   template <bool asks_ahead = false, class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
@@ -166,7 +149,7 @@ struct StridedRows {
 /// Loops over pairs of rows of one piece in memory, of Y and D to O. The loops have nothing else in them: work once a
 /// row takes as long as 64 columns or more. A row's bits do not depend on the number of other rows.
 template <class Params, class RowEpilogue, class Y, class D, class O>
-struct ShortPairs {
+struct ShortPairs : HostPairShapes {
   using A                    = typename Params::accumulator;
   using Loops                = PairLoops<Params>;
   using Ys                   = StridedRows<const Y>;
@@ -174,19 +157,6 @@ struct ShortPairs {
   using Out                  = StridedRows<O>;
   static constexpr int lanes = simd_width<A>;
   static constexpr int rows  = HostRowSums<Params>::rows;
-
-  /// Size of a block of short rows, which are first summed and then written, so that no row waits for the end of its
-  /// sum. Rows that are read twice fill a quarter of the first-level cache. Longer rows are summed one ahead.
-  ///   softmax_backward f32, 4 MiB a tensor, two cores, GB/s | in blocks | a row summed while the last one is written
-  ///   x 32 | 89 | 75
-  ///   x 64 | 103 | 87
-  ///   x 256 | 119 | 113; by 16 KiB 83 instead of 90
-  ///   x 400 | 123 | 117; by 4 KiB 93 instead of 104
-  static constexpr int block_bytes   = 8192;
-  static constexpr int most_in_block = 32;
-  /// From this many columns on, a plain sum of dy is computed for the next row while the current row is written.
-  ///   log_softmax_backward, GB/s: x 512 | 82 | in blocks 79; x 256 | in blocks 79 | 71
-  static constexpr int least_at_once = 512;
 
   KOKKOS_INLINE_FUNCTION static void write(const Params params, std::int64_t count, int cols, RowWriter<O>& writer,
                                            const Ys y, const Ds dy, const Out out) {

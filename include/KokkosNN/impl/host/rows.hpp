@@ -528,11 +528,9 @@ struct HostRows {
     }
   }
 
-  /// Length of a row's pieces (each starts at a pack boundary). Up to 64 pieces are made equally long: a short last
-  /// piece would stall on memory.
-  ///   softmax f32 x 12672, two cores, GB/s: 64 MiB a tensor | 32 | unequal 28; 4 MiB a tensor | 57.5 | unequal 53.7
+  /// Length of a row's pieces (each starts at a pack boundary). Up to `host_equal_pieces` are made equally long.
   static KOKKOS_INLINE_FUNCTION int piece_length(const ColumnRange& span) {
-    constexpr std::int64_t few = 64, unit = std::max(V, simd_width<A>);
+    constexpr std::int64_t few = host_equal_pieces, unit = std::max(V, simd_width<A>);
     const std::int64_t count  = span.end - span.begin;
     const std::int64_t pieces = (count + length - 1) / length;
     if (pieces < 2 || pieces > few) return length;
