@@ -316,55 +316,33 @@ Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t coun
 }
 
 Operands operands_of(RowOperator op) {
-  constexpr Operand dx{"dx", Extents::rows, true};
-  switch (op) {
-    case RowOperator::softmax:
-    case RowOperator::log_softmax:
-    case RowOperator::masked_softmax:
-      return {{{"x", Extents::rows}, {"y", Extents::rows, true}}, 2};
-    case RowOperator::logsumexp:
-      return {{{"x", Extents::rows}, {"lse", Extents::row_values, true}}, 2};
-    case RowOperator::softmax_backward:
-    case RowOperator::log_softmax_backward:
-    case RowOperator::masked_softmax_backward:
-      return {{{"y", Extents::rows}, dx, {"dy", Extents::rows}}, 3};
-    case RowOperator::logsumexp_backward:
-      return {{{"x", Extents::rows}, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
-    case RowOperator::rms_norm:
-      return {{{"x", Extents::rows},
-               {"y", Extents::rows, true},
-               {"weight", Extents::columns},
-               {"rstd", Extents::row_values, true}},
-              4};
-    case RowOperator::layer_norm:
-      return {{{"x", Extents::rows},
-               {"y", Extents::rows, true},
-               {"weight", Extents::columns},
-               {"bias", Extents::columns},
-               {"mean", Extents::row_values, true},
-               {"rstd", Extents::row_values, true}},
-              6};
-    case RowOperator::rms_norm_backward:
-      return {{{"x", Extents::rows},
-               dx,
-               {"dy", Extents::rows},
-               {"weight", Extents::columns},
-               {"rstd", Extents::row_values}},
-              5};
-    case RowOperator::layer_norm_backward:
-      return {{{"x", Extents::rows},
-               dx,
-               {"dy", Extents::rows},
-               {"weight", Extents::columns},
-               {"mean", Extents::row_values},
-               {"rstd", Extents::row_values}},
-              6};
-    case RowOperator::cross_entropy:
-    case RowOperator::cross_entropy_backward:
-    case RowOperator::cross_entropy_with_gradient:
+  constexpr Operand x{"x", Extents::rows}, y{"y", Extents::rows, true};
+  constexpr Operand dx{"dx", Extents::rows, true}, dy{"dy", Extents::rows};
+  constexpr Operand weight{"weight", Extents::columns}, bias{"bias", Extents::columns};
+  constexpr Operand mean{"mean", Extents::row_values}, rstd{"rstd", Extents::row_values};
+  const auto written = [](Operand operand) {
+    operand.is_output = true;
+    return operand;
+  };
+  switch (traits_of(op).family) {
+    case OperatorFamily::forward:
+    case OperatorFamily::masked:
+      return is_reduction(op) ? Operands{{x, {"lse", Extents::row_values, true}}, 2} : Operands{{x, y}, 2};
+    case OperatorFamily::gradient:
+    case OperatorFamily::masked_gradient:
+      return {{{"y", Extents::rows}, dx, dy}, 3};
+    case OperatorFamily::value_gradient:
+      return {{x, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
+    case OperatorFamily::norm:
+      return op == RowOperator::rms_norm ? Operands{{x, y, weight, written(rstd)}, 4}
+                                         : Operands{{x, y, weight, bias, written(mean), written(rstd)}, 6};
+    case OperatorFamily::norm_gradient:
+      return op == RowOperator::rms_norm_backward ? Operands{{x, dx, dy, weight, rstd}, 5}
+                                                  : Operands{{x, dx, dy, weight, mean, rstd}, 6};
+    case OperatorFamily::cross_entropy:
       break;
   }
-  const bool has_loss = op != RowOperator::cross_entropy_backward;
+  const bool has_loss = !is_elementwise(op);  // the backward has its gradient
   return {{{"logits", Extents::rows},
            {"dlogits", Extents::rows, true},
            {"labels", Extents::row_values},
@@ -461,7 +439,7 @@ void require_same_layout(const char* function, const RowsLayout& planned, const 
 
 bool writes(RowOperator op, const RowsLayout& layout) {
   if (is_cross_entropy(op)) return true;
-  return layout.rows > 0 && (layout.cols > 0 || op == RowOperator::logsumexp);
+  return layout.rows > 0 && (layout.cols > 0 || is_reduction(op));
 }
 
 namespace {

@@ -62,6 +62,15 @@ void readme(const Scores<float>& x, const Scores<float>& y, const Scores<float>&
   masked_softmax_sinks_backward(y, dy, mask, dsinks);
 }
 
+void norms(const Exec& exec) {
+  rms_norm(Rows<half_t>(), Values<float>(), Rows<half_t>());
+  rms_norm(exec, Columns<double>(), no_view, Strided<double>(), Values<double>(), {.axis = 0, .epsilon = 1e-9});
+  layer_norm(exec, Rows<bhalf_t>(), Values<bhalf_t>(), no_view, Rows<bhalf_t>(), Values<float>(), Values<float>());
+  rms_norm_backward(Rows<float>(), Values<float>(), Values<float>(), Rows<float>(), Rows<float>());
+  layer_norm_backward(exec, Rows<half_t>(), Values<half_t>(), Values<float>(), Values<float>(), Rows<half_t>(),
+                      Rows<half_t>());
+}
+
 void cross_entropies(const Exec& exec) {
   cross_entropy(Rows<half_t>(), Values<std::uint8_t>(), View<float, Exec>(), {.label_smoothing = 0.1});
   cross_entropy_backward(Rows<float>(), Values<std::int64_t>(), Values<float>(), View<float, Exec>(), Rows<half_t>());

@@ -3,6 +3,7 @@
 #define KOKKOSNN_IMPL_CALL_ARGUMENTS_HPP
 
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/options.hpp>
@@ -42,6 +43,16 @@ struct CallArguments {
             LinePolicy(eviction)};
   }
 };
+
+/// Launches the plan's kernel on rows that a Source gives and an Output takes.
+template <RowOperator op, int V, class ExecutionSpace, class Layout, class Options, class Params, class Source,
+          class Output>
+void run_on_rows(const ExecutionSpace& exec, const CallArguments<ExecutionSpace, Layout, Options>& call,
+                 const Params& params, const Source& source, const Output& output) {
+  RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec,   call.plan,        params,          source,
+                                                          output, call.layout.rows, call.layout.cols}
+      .run(call.workspace);
+}
 
 }  // namespace KokkosNN::Impl
 

@@ -118,9 +118,7 @@ struct CrossEntropyCall {
     output.loss = written(Tensor::loss);
     output.lse  = written(Tensor::lse);
     if constexpr (writes_gradient) output.dlogits = call.template rows_of<Y, form, Map>(Tensor::dlogits);
-    RowsCall<ExecutionSpace, op, RowsParams, Source, Output, V>{
-        exec, call.plan, params, source, output, call.layout.rows, call.layout.cols}
-        .run(nullptr);
+    run_on_rows<op, V>(exec, call, params, source, output);
   }
 
   /// One value a row, or none: the backward reads what the others write.

@@ -77,11 +77,7 @@ struct GradientCall {
 
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
-    const auto source = source_of<form>(call);
-    const auto output = call.template rows_of<Y, form>(Tensor::dx);
-    RowsCall<ExecutionSpace, op, Params, std::decay_t<decltype(source)>, std::decay_t<decltype(output)>, V>{
-        exec, call.plan, params, source, output, call.layout.rows, call.layout.cols}
-        .run(call.workspace);
+    run_on_rows<op, V>(exec, call, params, source_of<form>(call), call.template rows_of<Y, form>(Tensor::dx));
   }
 
   template <RowForm form>

@@ -8,7 +8,6 @@
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -67,7 +66,12 @@ Tensor tensor_of_type() {
 inline constexpr int max_tensors = 6;
 
 /// The tensors of a call, by the numbers of its operator: 0 has the rows that are read, 1 those that are written.
-using Tensors = std::array<Tensor, max_tensors>;
+struct Tensors {
+  Tensor of[max_tensors] = {};
+
+  Tensor& operator[](int number) { return of[number]; }
+  const Tensor& operator[](int number) const { return of[number]; }
+};
 
 /// Tensors of softmax, log_softmax and logsumexp, whose y is the log-sum-exps.
 struct SoftmaxTensors {

@@ -46,13 +46,10 @@ struct MaskedGradientCall {
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
     using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
-    using Output = MemoryRows<Dx, form>;
     const Source source{call.template rows_of<const X, form>(Tensor::x), call.template rows_of<const D, form>(Tensor::dy),
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), elements_of(call)};
     const Params params(call.options.scale, call.options.masked_row);
-    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
-        exec, call.plan, params, source, call.template rows_of<Dx, form>(Tensor::dx), call.layout.rows, call.layout.cols}
-        .run(call.workspace);
+    run_on_rows<op, V>(exec, call, params, source, call.template rows_of<Dx, form>(Tensor::dx));
   }
 
   static Elements elements_of(const Arguments& call) {

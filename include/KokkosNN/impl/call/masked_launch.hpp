@@ -68,14 +68,11 @@ struct MaskedCall {
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
     using Source = MaskedRows<const X, form, A, Elements>;
-    using Output = MemoryRows<Y, form>;
     const Source source{call.template rows_of<const X, form>(Tensor::x),
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), sinks_of(call),
                         elements_of(call)};
     const Params params(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
-    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
-        exec, call.plan, params, source, call.template rows_of<Y, form>(Tensor::y), call.layout.rows, call.layout.cols}
-        .run(call.workspace);
+    run_on_rows<op, V>(exec, call, params, source, call.template rows_of<Y, form>(Tensor::y));
   }
 
   static bool folds_scale(const Arguments& call) { return has_element_mask && call.options.mask.changes_logits(); }

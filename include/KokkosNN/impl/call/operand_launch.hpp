@@ -77,18 +77,14 @@ struct OperandCall {
 
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
-    using Source = OperandRows<Operator, T, form>;
-    using Output = OperandOutput<Operator, T, form>;
-    Source source;
+    OperandRows<Operator, T, form> source;
     for (int i = 0; i < Operator::row_inputs; ++i) {
       source.input[i] = call.template rows_of<const T, form>(input(i)).evicted(call.plan.eviction);
     }
-    Output to{call.template rows_of<T, form>(output), {}};
+    OperandOutput<Operator, T, form> to{call.template rows_of<T, form>(output), {}};
     set_values(source.scalars, call);
     set_values(to.values, call);
-    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec, call.plan, params, source, to, call.layout.rows,
-                                                            call.layout.cols}
-        .run(call.workspace);
+    run_on_rows<op, V>(exec, call, params, source, to);
   }
 
   static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {

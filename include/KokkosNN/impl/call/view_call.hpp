@@ -95,19 +95,12 @@ struct ViewCall {
 
   template <RowForm form, class Map>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
-    using Source     = MemoryRows<const X, form, Map>;
-    using Output     = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
-    const auto x     = call.template rows_of<const X, form, Map>(Tensor::x).evicted(call.plan.eviction);
-    const Output y   = [&] {
-      if constexpr (is_lse) {
-        return Output{call.template data<Y>(Tensor::y), call.layout.map(Tensor::y)};
-      } else {
-        return call.template rows_of<Y, form, Map>(Tensor::y);
-      }
-    }();
-    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
-        exec, call.plan, params, x, y, call.layout.rows, call.layout.cols}
-        .run(call.workspace);
+    const auto x = call.template rows_of<const X, form, Map>(Tensor::x).evicted(call.plan.eviction);
+    if constexpr (is_lse) {
+      run_on_rows<op, V>(exec, call, params, x, scalars_of<Map>(call));
+    } else {
+      run_on_rows<op, V>(exec, call, params, x, call.template rows_of<Y, form, Map>(Tensor::y));
+    }
   }
 
   static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
@@ -118,10 +111,16 @@ struct ViewCall {
       InnerCall<ExecutionSpace, op, Params, Source, Output, y_bytes>{exec, call.plan, call.layout, params, x, y}.run();
     };
     if constexpr (is_lse) {
-      run_with(MemoryScalars<Y>{call.template data<Y>(Tensor::y), call.layout.map(Tensor::y)});
+      run_with(scalars_of<RowMap>(call));
     } else {
       run_with(call.template inner_rows_of<Y>(Tensor::y));
     }
+  }
+
+  /// The log-sum-exps.
+  template <class Map>
+  static MemoryScalars<Y, Map> scalars_of(const Arguments& call) {
+    return {call.template data<Y>(Tensor::y), call.layout.map(Tensor::y)};
   }
 };
 
