@@ -71,7 +71,7 @@ struct OperandCall {
   /// f(values, pointer, tensor's number) for all that the operator reads, or writes, of a row beside its elements.
   template <class To, class Pointer>
   static void set_values(To& to, const Pointer& data, const OperandLayout& layout) {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = {data[i], layout.map(value(static_cast<int>(i)))};
+    for (int i = 0; i < static_cast<int>(to.size()); ++i) to[i] = {data[i], layout.map(value(i))};
   }
 
   template <RowForm form>
