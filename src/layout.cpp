@@ -22,20 +22,6 @@ int resolve_axis(const char* function, int axis, int rank) {
   return resolved;
 }
 
-void validate_same_extents(const char* function, RowOperator op, const Tensor& x, const Tensor& y, const Tensor& want) {
-  for (int k = 0; k < want.rank; ++k) {
-    if (want.extent[k] == y.extent[k]) continue;
-    ArgumentError complaint(function);
-    if (op == RowOperator::logsumexp) {
-      complaint << "lse must have the extents of x without the axis, " << shape_of(want) << ", but x is " << shape_of(x)
-                << " and lse is " << shape_of(y);
-    } else {
-      complaint << "x and y must have the same extents, but x is " << shape_of(x) << " and y is " << shape_of(y);
-    }
-    complaint.raise();
-  }
-}
-
 /// One term of an address difference: stride * i, low <= i <= high, in bytes, stride > 0.
 struct Term {
   std::int64_t stride;
@@ -62,7 +48,7 @@ void add_terms(std::vector<Term>& terms, const Tensor& t, int sign) {
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
-/// Whether some choice of the terms from number k on sums to a value in [low, high]. Terms come largest stride first,
+/// True if some choice of the terms from number k on sums to a value in [low, high]. Terms come largest stride first,
 /// so in a regular layout only a few choices survive a level; `budget` bounds the search, and running out of it counts
 /// as yes.
 bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, std::int64_t high, int& budget) {
@@ -83,7 +69,7 @@ bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, 
   return false;
 }
 
-/// Whether two elements of t share a byte: whether some difference of two indices, not zero, leads nowhere.
+/// True if two elements of t share a byte: some difference of two indices that is not zero leads to less than an element.
 bool overlaps_itself(const Tensor& t) {
   std::vector<Term> axes;
   for (int k = 0; k < t.rank; ++k) {
@@ -110,46 +96,75 @@ void validate_apart(const char* function, const char* name, const Tensor& x, con
       .raise();
 }
 
-void validate_memory(const char* function, const Tensor& x, const Tensor& y) {
-  validate_output(function, y);
-  if (!is_same_view(x, y)) validate_apart(function, "x", x, y);
-}
-
 /// An axis of several tensors.
 struct Axis {
   std::int64_t extent;
-  std::int64_t stride[CrossEntropyLayout::tensors];  ///< 0 for tensors that there are not
-  int number = 0;                                    ///< of the tensors' axis
+  std::int64_t stride[max_tensors] = {};  ///< 0 for tensors that there are not
+  int number                       = 0;   ///< of the rows' axis
 
   std::int64_t reach() const {
     std::int64_t farthest = 0;
     for (const std::int64_t s : stride) farthest = std::max<std::int64_t>(farthest, std::llabs(s));
     return farthest;
   }
-  /// Whether the two are one axis in all tensors, `inner` running faster.
+  /// True if the two are one axis in all tensors, `inner` running faster.
   bool continues_in(const Axis& inner) const {
     return std::equal(std::begin(stride), std::end(stride), std::begin(inner.stride),
                       [&](std::int64_t outer, std::int64_t s) { return outer == s * inner.extent; });
   }
 };
 
-/// The axes of the tensors, all of the same extents, but for those of one element.
-template <class Tensors>
-std::vector<Axis> axes_of(const Tensors& all) {
-  const Tensor& first = *all.begin();
+/// The tensors of a call, with their parts in it.
+struct GivenTensors {
+  const char* function;
+  Operands operands;
+  const Tensors& tensors;
+  int axis;
+
+  const Tensor& rows() const { return tensors[0]; }
+  std::int64_t cols() const { return rows().extent[axis]; }
+  Tensor rest() const { return without_axis(rows(), axis); }
+
+  /// f(operand, tensor, number) for all tensors that exist.
+  template <class F>
+  void for_each(const F& f) const {
+    for (int t = 0; t < operands.count; ++t) {
+      if (tensors[t].exists()) f(operands.of[t], tensors[t], t);
+    }
+  }
+  /// All tensors that exist and whose operand `is_one` have a property.
+  template <class IsOne, class Holds>
+  bool all_of(const IsOne& is_one, const Holds& holds) const {
+    bool all = true;
+    for_each([&](const Operand& operand, const Tensor& t, int number) {
+      if (is_one(operand)) all = all && holds(t, number);
+    });
+    return all;
+  }
+  template <class Holds>
+  bool all_with_columns(const Holds& holds) const {
+    return all_of([](const Operand& operand) { return operand.extents == Extents::rows; }, holds);
+  }
+};
+
+/// The axes of rows, but for those of one element.
+std::vector<Axis> axes_of(const GivenTensors& given) {
+  const Tensor rest = given.rest();
   std::vector<Axis> axes;
-  for (int k = 0; k < first.rank; ++k) {
-    if (first.extent[k] == 1) continue;
-    Axis axis{first.extent[k], {}, k};
-    std::transform(all.begin(), all.end(), axis.stride, [&](const Tensor& t) { return t.stride[k]; });
+  for (int k = 0; k < rest.rank; ++k) {
+    if (rest.extent[k] == 1) continue;
+    Axis axis{rest.extent[k], {}, k};
+    given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+      if (operand.extents == Extents::rows) axis.stride[number] = t.stride[k < given.axis ? k : k + 1];
+      if (operand.extents == Extents::row_values) axis.stride[number] = t.stride[k];
+    });
     axes.push_back(axis);
   }
   return axes;
 }
 
-/// The same, slowest first: rows are numbered in this order.
-std::vector<Axis> sorted_axes(std::initializer_list<Tensor> all) {
-  std::vector<Axis> axes = axes_of(all);
+/// Sorts axes, slowest first: rows are numbered in this order.
+std::vector<Axis> sorted(std::vector<Axis> axes) {
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
   return axes;
 }
@@ -168,18 +183,16 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   return merged;
 }
 
-std::vector<Axis> merged_axes(std::initializer_list<Tensor> all) { return merged(sorted_axes(all)); }
-
 constexpr std::int64_t access_bytes = 16;
 
-/// Whether all rows of the `number`-th tensor, t, start at a 16-byte boundary.
+/// True if all rows of the `number`-th tensor, t, start at a 16-byte boundary.
 bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, int number) {
   if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
                      [&](const Axis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
 }
 
-/// Whether packs, as long as they may be, begin at the same columns in x and in t, the `number`-th tensor, row by row.
+/// True if packs of any length begin at the same columns in x and in t, the `number`-th tensor, row by row.
 bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& axes, int number) {
   const std::int64_t pack = access_bytes / std::min(x.element_bytes, t.element_bytes);
   const auto elements     = [](const Tensor& tensor) {
@@ -190,41 +203,43 @@ bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& a
                      [&](const Axis& axis) { return (axis.stride[0] - axis.stride[number]) % pack == 0; });
 }
 
-/// Of the rows of tensors whose columns have stride 1, in the order of the axes' strides.
-RowForm form_of(std::initializer_list<Tensor> tensors, const std::vector<Axis>& axes) {
-  const auto are_all = [&](const auto& holds) {
-    int number = 0;
-    return std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) { return holds(t, number++); });
+/// Form of rows whose columns have stride 1 in all tensors.
+RowForm form_of(const GivenTensors& given, const std::vector<Axis>& axes) {
+  const auto is_aligned = [&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); };
+  const auto agrees     = [&](const Tensor& t, int number) { return do_packs_agree(given.rows(), t, axes, number); };
+  if (axes.size() <= 1 && given.all_with_columns(is_aligned)) return RowForm::aligned;
+  return given.all_with_columns(agrees) ? RowForm::misaligned : RowForm::strided;
+}
+
+/// True if the rows of all inputs and of the output lie one behind another from a 16-byte boundary on.
+bool is_one_piece(const GivenTensors& given, const RowsLayout& layout) {
+  const auto counts = [](const Operand& operand) {
+    return operand.extents == Extents::rows || (operand.extents == Extents::row_values && !operand.is_output);
   };
-  if (axes.size() <= 1 && are_all([&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); })) {
-    return RowForm::aligned;
+  return layout.n == 1 && given.all_of(counts, [&](const Tensor& t, int number) {
+    return layout.stride[number][0] == layout.cols && reinterpret_cast<std::uintptr_t>(t.data) % access_bytes == 0;
+  });
+}
+
+/// Rows of tensors along such axes.
+RowsLayout layout_of(const GivenTensors& given, const std::vector<Axis>& axes) {
+  RowsLayout layout;
+  layout.rows = element_count(given.rest());
+  layout.cols = given.cols();
+  layout.n    = static_cast<int>(axes.size());
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    layout.extent[k] = axes[k].extent;
+    for (int t = 0; t < max_tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
   }
-  const Tensor& first = *tensors.begin();
-  const bool do_agree = are_all([&](const Tensor& t, int number) { return do_packs_agree(first, t, axes, number); });
-  return do_agree ? RowForm::misaligned : RowForm::strided;
+  given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+    if (operand.extents == Extents::rows) layout.col_stride[number] = layout.cols == 1 ? 1 : t.stride[given.axis];
+    if (operand.extents == Extents::columns) layout.col_stride[number] = t.stride[0];
+  });
+  return layout;
 }
 
-/// Whether rows along one axis, at such a distance, lie one behind another from a 16-byte boundary on.
-bool is_one_piece(const Tensor& t, int row_axes, std::int64_t stride, std::int64_t cols) {
-  return row_axes == 1 && stride == cols && reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0;
-}
-
-/// Whether the columns of the first so many tensors have stride 1.
-bool have_unit_columns(const std::int64_t* col_stride, std::size_t tensors) {
-  return std::all_of(col_stride, col_stride + tensors, [](std::int64_t stride) { return stride == 1; });
-}
-
-/// A tensor of one value a row as one of the rows' extents: stride 0 along the axis.
-Tensor with_axis(const Tensor& t, int axis, std::int64_t extent) {
-  Tensor result = t;
-  result.rank   = t.rank + 1;
-  for (int k = axis; k < t.rank; ++k) {
-    result.extent[k + 1] = t.extent[k];
-    result.stride[k + 1] = t.stride[k];
-  }
-  result.extent[axis] = extent;
-  result.stride[axis] = 0;
-  return result;
+bool has_unit_columns(const GivenTensors& given, const RowsLayout& layout) {
+  return given.all_with_columns([&](const Tensor&, int number) { return layout.col_stride[number] == 1; });
 }
 
 /// Complains unless tensor t has the extents that are wanted beside x.
@@ -239,6 +254,40 @@ void require_same_extents(const char* function, const char* x_name, const Tensor
   }
   complaint << ", but " << x_name << " is " << shape_of(x) << " and " << t_name << " is " << shape_of(t);
   complaint.raise();
+}
+
+void validate_extents(const GivenTensors& given) {
+  const char* x_name = given.operands.of[0].name;
+  given.for_each([&](const Operand& operand, const Tensor& t, int) {
+    if (operand.extents == Extents::rows) {
+      require_same_extents(given.function, x_name, given.rows(), operand.name, t, given.rows());
+    } else if (operand.extents == Extents::row_values) {
+      require_same_extents(given.function, x_name, given.rows(), operand.name, t, given.rest());
+    }
+  });
+}
+
+/// Complains unless a tensor of columns has so many, by what they are called.
+void validate_columns(const GivenTensors& given, std::int64_t count, const char* columns) {
+  given.for_each([&](const Operand& operand, const Tensor& t, int) {
+    if (operand.extents != Extents::columns || t.extent[0] == count) return;
+    (ArgumentError(given.function) << operand.name << " must have one element for each of the " << count << ' '
+                                  << columns << ", but has " << t.extent[0])
+        .raise();
+  });
+}
+
+/// Outputs share memory with nothing, but for rows that are written where rows are read.
+void validate_memory(const GivenTensors& given) {
+  given.for_each([&](const Operand& to, const Tensor& output, int written) {
+    if (!to.is_output) return;
+    validate_output(given.function, output);
+    given.for_each([&](const Operand& from, const Tensor& t, int number) {
+      const bool have_rows = to.extents == Extents::rows && from.extents == Extents::rows && !from.is_output;
+      if (number == written || (have_rows && is_same_view(t, output))) return;
+      validate_apart(given.function, from.name, t, output);
+    });
+  });
 }
 
 }  // namespace
@@ -266,30 +315,72 @@ Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t coun
   return part;
 }
 
-ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns,
-                            std::initializer_list<Tensor> a_value_a_row) {
-  const Tensor& first = *with_columns.begin();
-  std::vector<Tensor> all;
-  for (const Tensor& t : with_columns) all.push_back(without_axis(t, axis));
-  all.insert(all.end(), a_value_a_row.begin(), a_value_a_row.end());
-  const std::vector<Axis> axes = merged(axes_of(all));
-
-  ShardLayout layout;
-  layout.rows = element_count(all.front());
-  layout.cols = first.extent[axis];
-  layout.n    = static_cast<int>(axes.size());
-  for (std::size_t k = 0; k < axes.size(); ++k) {
-    layout.extent[k] = axes[k].extent;
-    for (int t = 0; t < ShardLayout::max_tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
+Operands operands_of(RowOperator op) {
+  constexpr Operand dx{"dx", Extents::rows, true};
+  switch (op) {
+    case RowOperator::softmax:
+    case RowOperator::log_softmax:
+    case RowOperator::masked_softmax:
+      return {{{"x", Extents::rows}, {"y", Extents::rows, true}}, 2};
+    case RowOperator::logsumexp:
+      return {{{"x", Extents::rows}, {"lse", Extents::row_values, true}}, 2};
+    case RowOperator::softmax_backward:
+    case RowOperator::log_softmax_backward:
+    case RowOperator::masked_softmax_backward:
+      return {{{"y", Extents::rows}, dx, {"dy", Extents::rows}}, 3};
+    case RowOperator::logsumexp_backward:
+      return {{{"x", Extents::rows}, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
+    case RowOperator::rms_norm:
+      return {{{"x", Extents::rows},
+               {"y", Extents::rows, true},
+               {"weight", Extents::columns},
+               {"rstd", Extents::row_values, true}},
+              4};
+    case RowOperator::layer_norm:
+      return {{{"x", Extents::rows},
+               {"y", Extents::rows, true},
+               {"weight", Extents::columns},
+               {"bias", Extents::columns},
+               {"mean", Extents::row_values, true},
+               {"rstd", Extents::row_values, true}},
+              6};
+    case RowOperator::rms_norm_backward:
+      return {{{"x", Extents::rows},
+               dx,
+               {"dy", Extents::rows},
+               {"weight", Extents::columns},
+               {"rstd", Extents::row_values}},
+              5};
+    case RowOperator::layer_norm_backward:
+      return {{{"x", Extents::rows},
+               dx,
+               {"dy", Extents::rows},
+               {"weight", Extents::columns},
+               {"mean", Extents::row_values},
+               {"rstd", Extents::row_values}},
+              6};
+    case RowOperator::cross_entropy:
+    case RowOperator::cross_entropy_backward:
+    case RowOperator::cross_entropy_with_gradient:
+      break;
   }
-  std::transform(with_columns.begin(), with_columns.end(), layout.col_stride,
-                 [&](const Tensor& t) { return layout.cols <= 1 ? 1 : t.stride[axis]; });
-
-  if (have_unit_columns(layout.col_stride, with_columns.size())) layout.form = form_of(with_columns, axes);
-  return layout;
+  const bool has_loss = op != RowOperator::cross_entropy_backward;
+  return {{{"logits", Extents::rows},
+           {"dlogits", Extents::rows, true},
+           {"labels", Extents::row_values},
+           {has_loss ? "loss" : "dloss", Extents::row_values, has_loss},
+           {"lse", Extents::row_values, has_loss},
+           {"weights", Extents::columns}},
+          6};
 }
 
-RowMap ShardLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
+RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors) {
+  const GivenTensors given{to_string(op), operands_of(op), tensors, axis};
+  const std::vector<Axis> axes = merged(axes_of(given));
+  RowsLayout layout            = layout_of(given, axes);
+  if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
+  return layout;
+}
 
 RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims) {
   RowMap result;
@@ -307,18 +398,12 @@ void validate_output(const char* function, const Tensor& y) {
       .raise();
 }
 
-std::vector<int> row_axes(std::initializer_list<Tensor> all) {
+std::vector<int> row_axes(RowOperator op, const Tensors& tensors) {
   std::vector<int> numbers;
-  for (const Axis& axis : sorted_axes(all)) numbers.push_back(axis.number);
+  const GivenTensors given{to_string(op), operands_of(op), tensors, tensors[0].rank - 1};
+  for (const Axis& axis : sorted(axes_of(given))) numbers.push_back(axis.number);
   return numbers;
 }
-
-RowMap RowLayout::map(const std::int64_t (&stride)[max_row_dims], int dims) const {
-  return row_map(extent, stride, dims);
-}
-
-RowMap GradientLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
-RowMap GradientLayout::outer_map(int tensor) const { return row_map(extent, stride[tensor], n - 1); }
 
 bool is_same_view(const Tensor& x, const Tensor& y) {
   if (x.data != y.data || x.element_bytes != y.element_bytes || x.rank != y.rank) return false;
@@ -366,106 +451,93 @@ void validate_fused_axis(const char* function, int axis) {
   }
 }
 
-void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout) {
-  const bool same = planned.rows == layout.rows && planned.cols == layout.cols && planned.n == layout.n &&
-                    planned.x_col_stride == layout.x_col_stride && planned.y_col_stride == layout.y_col_stride &&
-                    std::equal(planned.extent, planned.extent + planned.n, layout.extent) &&
-                    std::equal(planned.x_stride, planned.x_stride + planned.n, layout.x_stride) &&
-                    std::equal(planned.y_stride, planned.y_stride + planned.n, layout.y_stride) &&
-                    planned.form == layout.form && planned.one_piece == layout.one_piece;
-  if (!same) {
-    (ArgumentError(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
-                         << " with other extents, strides or alignment than the Views given now, " << layout.rows
-                         << " rows of " << layout.cols)
-        .raise();
-  }
-}
-
-RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
-                    const SoftmaxOptions& options) {
-  require_operator(function, op, !is_gradient(op));
-  validate_scale(function, options.scale);
-  const int axis    = resolve_axis(function, options.axis, x.rank);
-  const Tensor rest = without_axis(x, axis);
-  const bool is_lse = op == RowOperator::logsumexp;
-  validate_same_extents(function, op, x, y, is_lse ? rest : x);
-
-  const std::vector<Axis> axes = merged_axes({rest, is_lse ? y : without_axis(y, axis)});
-  RowLayout layout;
-  layout.rows         = element_count(rest);
-  layout.cols         = x.extent[axis];
-  layout.x_col_stride = layout.cols == 1 ? 1 : x.stride[axis];
-  layout.y_col_stride = is_lse || layout.cols == 1 ? 1 : y.stride[axis];
-  layout.n            = static_cast<int>(axes.size());
-  for (std::size_t k = 0; k < axes.size(); ++k) {
-    layout.extent[k]   = axes[k].extent;
-    layout.x_stride[k] = axes[k].stride[0];
-    layout.y_stride[k] = axes[k].stride[1];
-  }
-  if (layout.rows == 0 || (layout.cols == 0 && !is_lse)) return layout;
-  validate_memory(function, x, y);
-  if (layout.x_col_stride == 1 && layout.y_col_stride == 1) {
-    layout.form      = is_lse ? form_of({x}, axes) : form_of({x, y}, axes);
-    layout.one_piece = is_one_piece(x, layout.n, layout.x_stride[0], layout.cols) &&
-                       (is_lse || is_one_piece(y, layout.n, layout.y_stride[0], layout.cols));
-  }
-  return layout;
-}
-
-void require_same_layout(const char* function, const GradientLayout& planned, const GradientLayout& layout) {
+void require_same_layout(const char* function, const RowsLayout& planned, const RowsLayout& layout) {
   if (planned == layout) return;
   (ArgumentError(function) << "the plan was made for " << planned.rows << " rows of " << planned.cols
-                       << " with other extents, strides or alignment than the Views given now, " << layout.rows
-                       << " rows of " << layout.cols)
+                           << " with other extents, strides or alignment than the Views given now, " << layout.rows
+                           << " rows of " << layout.cols)
       .raise();
 }
 
-GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& given,
-                                  const SoftmaxOptions& options) {
-  validate_scale(function, options.scale);
-  const bool is_lse = op == RowOperator::logsumexp_backward;
-  const char* name  = is_lse ? "x" : "y";  // of what the forward call left
-  const int axis    = resolve_axis(function, options.axis, given.x.rank);
-  const Tensor rest = without_axis(given.x, axis);
-  require_same_extents(function, name, given.x, "dx", given.dx, given.x);
-  require_same_extents(function, name, given.x, is_lse ? "dlse" : "dy", given.dy, is_lse ? rest : given.x);
-  if (is_lse) require_same_extents(function, name, given.x, "lse", given.lse, rest);
-
-  GradientLayout layout;
-  layout.rows = element_count(rest);
-  layout.cols = given.x.extent[axis];
-  if (layout.rows == 0 || layout.cols == 0) return layout;
-
-  // In the order of GradientLayout's names; where there is no lse, dy stands in for it.
-  const Tensor dy   = is_lse ? with_axis(given.dy, axis, layout.cols) : given.dy;
-  const Tensor lse  = is_lse ? with_axis(given.lse, axis, layout.cols) : dy;
-  const auto of_all = {given.x, given.dx, dy, lse};
-  std::transform(of_all.begin(), of_all.end(), layout.col_stride,
-                 [&](const Tensor& t) { return layout.cols == 1 ? 1 : t.stride[axis]; });
-  const std::vector<Axis> axes =
-      merged_axes({rest, without_axis(given.dx, axis), without_axis(dy, axis), without_axis(lse, axis)});
-  layout.n = static_cast<int>(axes.size());
-  for (std::size_t k = 0; k < axes.size(); ++k) {
-    layout.extent[k] = axes[k].extent;
-    for (int t = 0; t < GradientLayout::tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
-  }
-
-  validate_output(function, given.dx);
-  if (!is_same_view(given.x, given.dx)) validate_apart(function, name, given.x, given.dx);
-  if (!is_same_view(given.dy, given.dx)) validate_apart(function, is_lse ? "dlse" : "dy", given.dy, given.dx);
-  if (is_lse) validate_apart(function, "lse", given.lse, given.dx);
-
-  if (!have_unit_columns(layout.col_stride, is_lse ? 2 : 3)) return layout;
-  layout.form      = is_lse ? form_of({given.x, given.dx}, axes) : form_of({given.x, given.dx, dy}, axes);
-  layout.one_piece = std::all_of(of_all.begin(), of_all.begin() + 3, [&, t = 0](const Tensor& tensor) mutable {
-    return is_one_piece(tensor, layout.n, layout.stride[t++][0], layout.cols);
-  });
-  return layout;
+bool writes(RowOperator op, const RowsLayout& layout) {
+  if (is_cross_entropy(op)) return true;
+  return layout.rows > 0 && (layout.cols > 0 || op == RowOperator::logsumexp);
 }
 
 namespace {
 
-bool exists(const Tensor& t) { return t.element_bytes != 0; }
+RowsLayout normalised(const char* function, RowOperator op, const Tensors& tensors, int axis) {
+  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, axis, tensors[0].rank)};
+  validate_extents(given);
+  validate_columns(given, given.cols(), "columns");
+  const std::vector<Axis> axes = merged(sorted(axes_of(given)));
+  RowsLayout layout            = layout_of(given, axes);
+  if (!writes(op, layout)) return layout;
+  validate_memory(given);
+  if (has_unit_columns(given, layout)) {
+    layout.form      = form_of(given, axes);
+    layout.one_piece = is_one_piece(given, layout);
+  }
+  return layout;
+}
+
+void validate_epsilon(const char* function, double epsilon) {
+  if (std::isfinite(epsilon) && epsilon >= 0) return;
+  (ArgumentError(function) << "epsilon must be finite and not negative, but is " << epsilon).raise();
+}
+
+}  // namespace
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
+  validate_scale(function, options.scale);
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const RmsNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  if (!std::isfinite(options.weight_offset)) {
+    (ArgumentError(function) << "weight_offset must be finite, but is " << options.weight_offset).raise();
+  }
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const LayerNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  return normalised(function, op, tensors, options.axis);
+}
+
+RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& tensors) {
+  const Operands operands = operands_of(op);
+  const Tensor& x         = tensors[0];
+  const Tensor& y         = tensors[1];
+  const bool writes_rows  = y.exists() && operands.of[1].extents == Extents::rows;
+  RowProblem problem;
+  problem.op           = op;
+  problem.x_type       = x.type;
+  problem.y_type       = y.exists() ? y.type : x.type;
+  problem.x_bytes      = 0;
+  problem.y_bytes      = writes_rows ? y.element_bytes : x.element_bytes;
+  problem.rows         = layout.rows;
+  problem.cols         = layout.cols;
+  problem.x_col_stride = layout.col_stride[0];
+  problem.y_col_stride = writes_rows ? layout.col_stride[1] : 1;
+  problem.form         = layout.form;
+  problem.one_piece    = layout.one_piece;
+  problem.inner        = 0;
+  if (is_gradient(op)) problem.dy_type = tensors[GradientTensors::dy].type;
+  if (!is_cross_entropy(op)) {  // it has no lanes over another axis
+    problem.inner            = layout.inner();
+    problem.inner_contiguous = layout.inner_contiguous();
+  }
+  for (int t = 0; t < operands.count; ++t) {
+    const bool has_rows = operands.of[t].extents == Extents::rows && !operands.of[t].is_output;
+    if (has_rows) problem.x_bytes = std::max(problem.x_bytes, tensors[t].element_bytes);
+    if (tensors[t].type == ElementType::f64) problem.accumulator_bytes = sizeof(double);
+  }
+  return problem;
+}
+
+namespace {
 
 void validate_cross_entropy_options(const char* function, const CrossEntropyOptions& options) {
   const auto require = [&](bool holds, const char* what, double value) {
@@ -479,107 +551,68 @@ void validate_cross_entropy_options(const char* function, const CrossEntropyOpti
   require(std::isfinite(options.gradient_scale), "gradient_scale must be finite", options.gradient_scale);
 }
 
-/// The loss, or its gradient: one a row, or a scalar.
-void validate_loss(const char* function, const char* name, const CrossEntropyTensors& given, const Tensor& rest,
-                   Reduction reduction) {
-  if (!exists(given.loss)) return;
-  if (reduction == Reduction::none) {
-    if (given.loss.rank == rest.rank)
-      return require_same_extents(function, "logits", given.logits, name, given.loss, rest);
-    (ArgumentError(function) << name << " must have one axis less than logits with Reduction::none, but has rank "
-                         << given.loss.rank << " and logits rank " << given.logits.rank)
+/// The loss, or its gradient, has one axis less than the logits, or none.
+void validate_rank_of_loss(const GivenTensors& given, Reduction reduction) {
+  const Tensor& loss = given.tensors[CrossEntropyTensors::loss];
+  const char* name   = given.operands.of[CrossEntropyTensors::loss].name;
+  if (!loss.exists()) return;
+  if (reduction == Reduction::none && loss.rank != given.rows().rank - 1) {
+    (ArgumentError(given.function) << name << " must have one axis less than logits with Reduction::none, but has rank "
+                                  << loss.rank << " and logits rank " << given.rows().rank)
         .raise();
   }
-  if (given.loss.rank != 0) {
-    (ArgumentError(function) << name << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
-                         << given.loss.rank)
+  if (reduction != Reduction::none && loss.rank != 0) {
+    (ArgumentError(given.function) << name
+                                  << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
+                                  << loss.rank)
         .raise();
   }
 }
 
-/// Of a loss that is reduced, the rows' are one after the other, in the order in which kernels count rows; of its
-/// gradient there is one for all.
-void set_strides_of_scalar(CrossEntropyLayout& layout, bool has_loss) {
+/// The classes that columns are.
+ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
+  const std::int64_t cols = given.cols();
+  ClassShard shard{0, cols, cols};
+  if (shared != nullptr) shard = {shared->first, cols, shared->classes};
+  if (shard.first < 0 || shard.first + cols > shard.classes) {
+    (ArgumentError(given.function) << "logits have the columns of " << cols << " classes from number " << shard.first
+                                  << " on, but there are only " << shard.classes)
+        .raise();
+  }
+  return shard;
+}
+
+/// Strides of a reduced loss: the rows' losses are one after the other, in the order in which kernels count rows. Its
+/// gradient is one value for all rows.
+void set_strides_of_scalar(RowsLayout& layout, bool has_loss) {
   std::int64_t stride = has_loss ? 1 : 0;
   for (int k = layout.n - 1; k >= 0; --k) {
-    layout.stride[CrossEntropyLayout::loss][k] = stride;
+    layout.stride[CrossEntropyTensors::loss][k] = stride;
     stride *= layout.extent[k];
-  }
-}
-
-/// Outputs share memory with nothing, but for a gradient written over the logits.
-void validate_cross_entropy_memory(const char* function, RowOperator op, const CrossEntropyTensors& given) {
-  const bool has_loss     = op != RowOperator::cross_entropy_backward;
-  const Tensor* outputs[] = {&given.dlogits, has_loss ? &given.loss : nullptr, has_loss ? &given.lse : nullptr};
-  const std::pair<const char*, const Tensor*> all[] = {
-      {"logits", &given.logits}, {"dlogits", &given.dlogits},
-      {"labels", &given.labels}, {has_loss ? "loss" : "dloss", &given.loss},
-      {"lse", &given.lse},       {"weights", &given.weights}};
-  for (const Tensor* output : outputs) {
-    if (output == nullptr || !exists(*output)) continue;
-    validate_output(function, *output);
-    for (const auto& [name, tensor] : all) {
-      const bool is_in_place = tensor == &given.logits && output == &given.dlogits && is_same_view(*tensor, *output);
-      if (tensor != output && exists(*tensor) && !is_in_place) validate_apart(function, name, *tensor, *output);
-    }
   }
 }
 
 }  // namespace
 
-RowMap CrossEntropyLayout::map(int tensor) const { return row_map(extent, stride[tensor], n); }
-
-CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op, const CrossEntropyTensors& given,
-                                           const CrossEntropyOptions& options, const ClassShard* shared) {
-  const bool has_loss = op != RowOperator::cross_entropy_backward;
+LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                         const CrossEntropyOptions& options, const ClassShard* shared) {
   validate_cross_entropy_options(function, options);
-  const int axis    = given.logits.rank - 1;
-  const Tensor rest = without_axis(given.logits, axis);
-  require_same_extents(function, "logits", given.logits, "labels", given.labels, rest);
-  if (exists(given.dlogits)) {
-    require_same_extents(function, "logits", given.logits, "dlogits", given.dlogits, given.logits);
-  }
-  if (exists(given.lse)) require_same_extents(function, "logits", given.logits, "lse", given.lse, rest);
-  validate_loss(function, has_loss ? "loss" : "dloss", given, rest, options.reduction);
+  GivenTensors given{function, operands_of(op), tensors, tensors[0].rank - 1};
+  const bool is_reduced = options.reduction != Reduction::none;
+  Operand& loss         = given.operands.of[CrossEntropyTensors::loss];
+  if (is_reduced) loss.extents = Extents::call;
+  validate_rank_of_loss(given, options.reduction);
+  validate_extents(given);
+  const ClassShard shard = shard_of(given, shared);
+  validate_columns(given, shard.classes, "classes");
 
-  CrossEntropyLayout layout;
-  layout.rows  = element_count(rest);
-  layout.cols  = given.logits.extent[axis];
-  layout.shard = {0, layout.cols, layout.cols};
-  if (shared != nullptr) layout.shard = {shared->first, layout.cols, shared->classes};
-  if (layout.shard.first < 0 || layout.shard.first + layout.cols > layout.shard.classes) {
-    (ArgumentError(function) << "logits have the columns of " << layout.cols << " classes from number "
-                         << layout.shard.first << " on, but there are only " << layout.shard.classes)
-        .raise();
-  }
-  if (exists(given.weights) && given.weights.extent[0] != layout.shard.classes) {
-    (ArgumentError(function) << "weights must have one element for each of the " << layout.shard.classes
-                         << " classes, but has " << given.weights.extent[0])
-        .raise();
-  }
-  if (layout.rows > 0 && layout.shard.classes == 0) (ArgumentError(function) << "logits have no classes").raise();
-  if (layout.rows > 0) validate_cross_entropy_memory(function, op, given);
-
-  // In the order of the layout's names; labels stand in for what there is not.
-  const bool is_reduced        = options.reduction != Reduction::none;
-  const Tensor dlogits         = exists(given.dlogits) ? without_axis(given.dlogits, axis) : rest;
-  const Tensor loss            = exists(given.loss) && !is_reduced ? given.loss : given.labels;
-  const Tensor lse             = exists(given.lse) ? given.lse : given.labels;
-  const std::vector<Axis> axes = merged_axes({rest, dlogits, given.labels, loss, lse});
-  layout.n                     = static_cast<int>(axes.size());
-  for (std::size_t k = 0; k < axes.size(); ++k) {
-    layout.extent[k] = axes[k].extent;
-    for (int t = 0; t < CrossEntropyLayout::tensors; ++t) layout.stride[t][k] = axes[k].stride[t];
-  }
-  if (is_reduced) set_strides_of_scalar(layout, has_loss);
+  const std::vector<Axis> axes = merged(sorted(axes_of(given)));
+  LabelledLayout layout{layout_of(given, axes), shard};
+  if (is_reduced) set_strides_of_scalar(layout, loss.is_output);
   if (layout.rows == 0) return layout;
-  if (layout.cols > 1) {
-    layout.col_stride[0] = given.logits.stride[axis];
-    layout.col_stride[1] = exists(given.dlogits) ? given.dlogits.stride[axis] : 1;
-  }
-  if (have_unit_columns(layout.col_stride, 2)) {
-    layout.form = exists(given.dlogits) ? form_of({given.logits, given.dlogits}, axes) : form_of({given.logits}, axes);
-  }
+  if (shard.classes == 0) (ArgumentError(function) << "logits have no classes").raise();
+  validate_memory(given);
+  if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
 }
 

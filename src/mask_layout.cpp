@@ -114,8 +114,8 @@ void validate_numbers(const char* function, const MaskTensors& mask) {
   }
 }
 
-void validate_apart_from_output(const char* function, const char* name, const MaskTensor& t, const Tensor& y) {
-  if (!t.is_given || !overlaps(t, y)) return;
+void validate_apart_from_output(const char* function, const char* name, const Tensor& t, const Tensor& y) {
+  if (!t.exists() || !overlaps(t, y)) return;
   (ArgumentError(function) << name << " at " << t.data << ", extents " << shape_of(t) << ", and the output at " << y.data
                        << ", extents " << shape_of(y) << ", overlap")
       .raise();
@@ -128,7 +128,7 @@ void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   layout.high          = far;
   if (mask.is_causal) layout.high = clamped(mask.causal_offset);
   if (mask.has_window) {
-    // What is unbounded stays so wherever the diagonal is.
+    // An unbounded side stays so wherever the diagonal is.
     const auto reach          = [](std::int64_t columns) { return columns >= far ? 2 * far : columns; };
     const std::int64_t offset = clamped(mask.window_offset);
     layout.low                = clamped(offset - reach(mask.left));
@@ -160,11 +160,11 @@ struct BroadcastMask {
   Tensor sinks;
 
   BroadcastMask(const char* function, const MaskTensors& mask, const Tensor& x) {
-    if (mask.keep.is_given) keep = broadcast(function, "BooleanMask", mask.keep, x, x);
-    if (mask.bias.is_given) bias = broadcast(function, "AdditiveBias", mask.bias, x, x);
-    if (mask.lengths.is_given) lengths = lengths_by_row(function, mask.lengths, x);
-    if (mask.slopes.is_given) slopes = per_head(function, "Alibi", mask.slopes, x);
-    if (mask.sinks.is_given) sinks = per_head(function, "options.sinks", mask.sinks, x);
+    if (mask.keep.exists()) keep = broadcast(function, "BooleanMask", mask.keep, x, x);
+    if (mask.bias.exists()) bias = broadcast(function, "AdditiveBias", mask.bias, x, x);
+    if (mask.lengths.exists()) lengths = lengths_by_row(function, mask.lengths, x);
+    if (mask.slopes.exists()) slopes = per_head(function, "Alibi", mask.slopes, x);
+    if (mask.sinks.exists()) sinks = per_head(function, "options.sinks", mask.sinks, x);
   }
 };
 
@@ -180,51 +180,55 @@ void set_maps(const MaskTensors& mask, const BroadcastMask& views, const Tensor&
               MaskLayout& layout) {
   set_diagonals(mask, layout);
   layout.query = map_of(along(rows_of(x), AxisNames(x).query, 1), order);
-  if (mask.keep.is_given) layout.keep = map_of(views.keep, order);
-  if (mask.bias.is_given) layout.bias = map_of(views.bias, order);
-  if (mask.lengths.is_given) layout.lengths = map_of(views.lengths, order);
-  if (mask.slopes.is_given) layout.slopes = map_of(views.slopes, order);
-  if (mask.sinks.is_given) layout.sinks = map_of(views.sinks, order);
-  layout.keep_col_stride = mask.keep.is_given ? views.keep.stride[x.rank - 1] : 0;
-  layout.bias_col_stride = mask.bias.is_given ? views.bias.stride[x.rank - 1] : 0;
+  if (mask.keep.exists()) layout.keep = map_of(views.keep, order);
+  if (mask.bias.exists()) layout.bias = map_of(views.bias, order);
+  if (mask.lengths.exists()) layout.lengths = map_of(views.lengths, order);
+  if (mask.slopes.exists()) layout.slopes = map_of(views.slopes, order);
+  if (mask.sinks.exists()) layout.sinks = map_of(views.sinks, order);
+  layout.keep_col_stride = mask.keep.exists() ? views.keep.stride[x.rank - 1] : 0;
+  layout.bias_col_stride = mask.bias.exists() ? views.bias.stride[x.rank - 1] : 0;
 }
 
 }  // namespace
 
-RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y, const MaskTensors& mask,
-                           const SoftmaxOptions& options, MaskLayout& layout) {
+MaskedLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const MaskedOptions& options) {
+  const MaskTensors& mask = options.mask;
+  const Tensor& logits    = mask.x;
   validate_numbers(function, mask);
-  const RowLayout rows = normalise(function, RowOperator::masked_softmax, x, y, options);
+  const SoftmaxOptions& of_rows = options;
+  MaskedLayout layout{normalise(function, op, tensors, of_rows), {}, mask.keep.exists()};
+  // The bias and slopes are in a gradient's y already.
+  layout.has_element_mask |= is_gradient(op) ? mask.softcap != 0 : mask.changes_logits();
+  const Tensor& x      = tensors[0];  // or y, of a gradient
+  const Tensor& output = tensors[1];
   const BroadcastMask views(function, mask, x);
-  if (rows.rows == 0 || rows.cols == 0) return rows;
-  validate_memory(function, mask, y);
-  set_maps(mask, views, x, row_axes({rows_of(x), rows_of(y)}), layout);
-  return rows;
-}
-
-GradientLayout normalise_masked_gradient(const char* function, const Tensor& x, const GradientTensors& tensors,
-                                         const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout) {
-  validate_numbers(function, mask);
-  const GradientLayout rows = normalise_gradient(function, RowOperator::masked_softmax_backward, tensors, options);
-  const BroadcastMask views(function, mask, tensors.x);
-  if (!std::equal(x.extent, x.extent + x.rank, tensors.x.extent)) {
-    (ArgumentError(function) << "x and y must have the same extents, but x is " << shape_of(x) << " and y is "
-                         << shape_of(tensors.x))
+  if (logits.exists() && !std::equal(x.extent, x.extent + x.rank, logits.extent)) {
+    (ArgumentError(function) << "x and y must have the same extents, but x is " << shape_of(logits) << " and y is "
+                             << shape_of(x))
         .raise();
   }
-  if (rows.rows == 0 || rows.cols == 0) return rows;
-  validate_memory(function, mask, tensors.dx);
-  if (mask.softcap != 0) validate_apart_from_output(function, "x", {x, true}, tensors.dx);
-  const std::vector<int> order =
-      row_axes({rows_of(tensors.x), rows_of(tensors.dx), rows_of(tensors.dy), rows_of(tensors.dy)});
-  set_maps(mask, views, tensors.x, order, layout);
-  layout.x            = map_of(x, order);
-  layout.x_col_stride = x.stride[x.rank - 1];
-  return rows;
+  if (!writes(op, layout)) return layout;
+  validate_memory(function, mask, output);
+  if (logits.exists() && mask.softcap != 0) validate_apart_from_output(function, "x", logits, output);
+  const std::vector<int> order = row_axes(op, tensors);
+  set_maps(mask, views, x, order, layout.mask);
+  if (logits.exists()) {
+    layout.mask.x            = map_of(logits, order);
+    layout.mask.x_col_stride = logits.stride[x.rank - 1];
+  }
+  return layout;
+}
+
+RowProblem problem_of(RowOperator op, const MaskedLayout& layout, const Tensors& tensors) {
+  const RowsLayout& rows = layout;
+  RowProblem problem     = problem_of(op, rows, tensors);
+  problem.element_mask   = layout.has_element_mask;
+  if (op == RowOperator::masked_softmax && layout.has_element_mask) problem.x_bytes = problem.accumulator_bytes;
+  return problem;
 }
 
 MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy, const MaskTensors& mask,
-                             const MaskTensor& result, bool to_heads, MaskSums& whole) {
+                             const Tensor& result, bool to_heads, MaskSums& whole) {
   validate_numbers(function, mask);
   if (!std::equal(y.extent, y.extent + y.rank, dy.extent)) {
     (ArgumentError(function) << "y and dy must have the same extents, but y is " << shape_of(y) << " and dy is "
@@ -236,7 +240,7 @@ MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor
   Tensor out             = to_heads ? per_head(function, name, result, y) : broadcast(function, name, result, y, y);
   validate_output(function, result);
   for (const auto& [input, input_name] : {std::pair{&y, "y"}, {&dy, "dy"}}) {
-    validate_apart_from_output(function, input_name, {*input, true}, result);
+    validate_apart_from_output(function, input_name, *input, result);
   }
   validate_memory(function, mask, result);
 
@@ -267,12 +271,12 @@ MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor
     sums.dy            = split(dy);
     sums.row           = split(number);
     sums.query         = split(along(rows, AxisNames(y).query, 1));
-    if (mask.keep.is_given) sums.keep = split(views.keep);
-    if (mask.lengths.is_given) sums.lengths = split(views.lengths);
+    if (mask.keep.exists()) sums.keep = split(views.keep);
+    if (mask.lengths.exists()) sums.lengths = split(views.lengths);
     sums.result            = map_of(out, keeps);
     sums.y_col_stride      = y.stride[y.rank - 1];
     sums.dy_col_stride     = dy.stride[y.rank - 1];
-    sums.keep_col_stride   = mask.keep.is_given ? views.keep.stride[y.rank - 1] : 0;
+    sums.keep_col_stride   = mask.keep.exists() ? views.keep.stride[y.rank - 1] : 0;
     sums.result_col_stride = to_heads ? 0 : out.stride[y.rank - 1];
     return sums;
   };

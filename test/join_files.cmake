@@ -22,7 +22,7 @@ function(kokkosnn_join_files)
                         PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   kokkosnn_join(
     kokkosnn_tests
-    "test_accuracy test_cross_entropy test_cross_entropy_calls test_cuda test_determinism test_errors"
+    "test_accuracy test_cross_entropy test_cross_entropy_calls test_cuda test_determinism test_errors test_reference"
     "test_gradients test_gradient_calls test_fused test_fusion_examples test_kokkos_behaviour"
     "test_masked_softmax test_row_forms test_large test_team"
     "test_masked_gradients test_online test_softmax_shapes test_segmented"

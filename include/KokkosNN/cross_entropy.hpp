@@ -8,7 +8,6 @@
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <type_traits>
 
@@ -22,7 +21,7 @@
 //
 //     dz_c = dloss (p_c ((1 - e) w_y + e / C sum_k w_k + 2 z_loss w_y lse) - e / C w_c - [c = y] (1 - e) w_y)
 //
-// What holds for all three functions:
+// Common to all three functions:
 //
 // Views      logits of rank 1 to 8 with the classes along the last axis; labels, lse and, with Reduction::none, the
 //            loss or its gradient have the other axes; a reduced loss or its gradient is a View of rank 0. Any layout,
@@ -75,10 +74,7 @@ void cross_entropy(const Exec& exec, const LogitsView& logits, const LabelsView&
                    const CrossEntropyOptions& options = {}, const LseView& lse = {}, const WeightsView& weights = {}) {
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, LseView, NoView,
                                         WeightsView>;
-  Views::template check<Exec>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::cross_entropy");
-  Impl::cross_entropy_call<RowOperator::cross_entropy>(exec, Views{logits, labels, loss, lse, no_view, weights},
-                                                       options);
+  Impl::call<Views>(exec, options, logits, labels, loss, lse, no_view, weights);
 }
 
 /// Cross entropy on the default instance of the logits' execution space.
@@ -109,10 +105,7 @@ void cross_entropy_backward(const Exec& exec, const LogitsView& logits, const La
                             const WeightsView& weights = {}) {
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy_backward, LogitsView, LabelsView, DlossView, LseView,
                                         DlogitsView, WeightsView>;
-  Views::template check<Exec>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::cross_entropy_backward");
-  Impl::cross_entropy_call<RowOperator::cross_entropy_backward>(
-      exec, Views{logits, labels, dloss, lse, dlogits, weights}, options);
+  Impl::call<Views>(exec, options, logits, labels, dloss, lse, dlogits, weights);
 }
 
 /// Gradient of cross entropy on the default instance of dlogits' execution space.
@@ -151,10 +144,7 @@ void cross_entropy_with_gradient(const Exec& exec, const LogitsView& logits, con
                                  const WeightsView& weights = {}) {
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy_with_gradient, LogitsView, LabelsView, LossView,
                                         LseView, DlogitsView, WeightsView>;
-  Views::template check<Exec>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::cross_entropy_with_gradient");
-  Impl::cross_entropy_call<RowOperator::cross_entropy_with_gradient>(
-      exec, Views{logits, labels, loss, lse, dlogits, weights}, options);
+  Impl::call<Views>(exec, options, logits, labels, loss, lse, dlogits, weights);
 }
 
 /// Cross entropy and its gradient on the default instance of dlogits' execution space.
@@ -183,9 +173,7 @@ RowPlan make_cross_entropy_plan(RowOperator op, const Exec& exec, const LogitsVi
                          is_cross_entropy(op) && has_gradient == (op != RowOperator::cross_entropy));
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, NoView,
                                         DlogitsView, NoView>;
-  const Views views{logits, labels, loss, no_view, dlogits, no_view};
-  return Impl::plan_cross_entropy<Views>(
-      op, exec, Impl::normalise_cross_entropy(to_string(op), op, views.tensors(), options), options);
+  return Impl::plan_of(op, exec, Views::tensors(logits, labels, loss, no_view, dlogits, no_view), options);
 }
 
 }  // namespace KokkosNN

@@ -26,11 +26,11 @@
 // `load` is called with a col that is a multiple of N and N <= cols - col, with N the pack of the plan or 1, from one thread
 // per pack; once, or twice where the row does not stay on chip (team_online). `store` gets results in the accumulator type,
 // common_accumulator_t<Load::value_type, Store::value_type>, each element once. For fused_logsumexp, `store(value, row)`.
-// What a Load reads, the Store may overwrite at the same (row, col), provided that the plan is not split_row or team_online
+// In place   Store may overwrite what Load reads at the same (row, col), provided that the plan is not split_row or team_online
 // or each element is written only after it was read by the same thread, which holds for elementwise functors.
 // Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
 //
-// Three examples stand in the README, and in full in test/test_fusion_examples.cpp:
+// Three examples stand in the README, and in full in test/operators/test_fusion_examples.cpp:
 //
 // Residual   a Load that adds two matrices: y = softmax(x + residual), without the sum in memory.
 // Dropout    a Store that keeps or drops each element by a counter-based random number (Philox), a function of seed, row
@@ -59,17 +59,14 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   validate_fused_axis(function, options.axis);
   if (rows == 0 || (cols == 0 && op != RowOperator::logsumexp)) return;
 
-  RowProblem problem;
-  problem.op                = op;
-  problem.x_type            = element_type<X>();
-  problem.y_type            = element_type<Y>();
-  problem.x_bytes           = x_bytes;
-  problem.y_bytes           = y_bytes;
-  problem.accumulator_bytes = sizeof(A);
-  problem.rows              = rows;
-  problem.cols              = cols;
-  problem.inner             = 0;  // there is no inner axis to run lanes over
-  const RowPlan plan        = make_plan(problem, device_traits(exec), options);
+  RowsLayout layout;
+  layout.rows          = rows;
+  layout.cols          = cols;
+  layout.col_stride[0] = 1;
+  layout.col_stride[1] = 1;
+  RowProblem problem   = problem_of(op, layout, {tensor_of_type<X>(), tensor_of_type<Y>()});
+  problem.inner        = 0;  // there is no inner axis to run lanes over
+  const RowPlan plan   = make_plan(problem, device_traits(exec), options);
   RowsCall<Exec, op, Params, Source, Output, V>{exec,         plan, Params(options.scale, options.masked_row), Source{load},
                                             Output{store}, rows, cols}
       .run(nullptr);

@@ -8,7 +8,6 @@
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 // The gradients of softmax, log-softmax and log-sum-exp along one axis of a View: from dL/dy to dL/dx for a scalar L,
 // from what the forward call left. What holds for all three:
@@ -49,9 +48,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View Dy
 void softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                       const SoftmaxOptions& options = {}) {
   using Views = Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
-  Views::template check<Exec>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::softmax_backward");
-  Impl::gradient_call<RowOperator::softmax_backward>(exec, Views{y, dy, dy, dx}, options);
+  Impl::call<Views>(exec, options, y, dy, dx);
 }
 
 /// Gradient of softmax on the default instance of dx's execution space.
@@ -69,9 +66,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View Dy
 void log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
                           const SoftmaxOptions& options = {}) {
   using Views = Impl::GradientViews<RowOperator::log_softmax_backward, YView, DyView, DyView, DxView>;
-  Views::template check<Exec>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::log_softmax_backward");
-  Impl::gradient_call<RowOperator::log_softmax_backward>(exec, Views{y, dy, dy, dx}, options);
+  Impl::call<Views>(exec, options, y, dy, dx);
 }
 
 /// Gradient of log-softmax on the default instance of dx's execution space.
@@ -98,9 +93,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View Ls
 void logsumexp_backward(const Exec& exec, const XView& x, const LseView& lse, const DlseView& dlse, const DxView& dx,
                         const SoftmaxOptions& options = {}) {
   using Views = Impl::GradientViews<RowOperator::logsumexp_backward, XView, LseView, DlseView, DxView>;
-  Views::template check<Exec>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::logsumexp_backward");
-  Impl::gradient_call<RowOperator::logsumexp_backward>(exec, Views{x, lse, dlse, dx}, options);
+  Impl::call<Views>(exec, options, x, lse, dlse, dx);
 }
 
 /// Gradient of log-sum-exp on the default instance of dx's execution space.
@@ -119,9 +112,8 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const YView& y, const DyView
                   const SoftmaxOptions& options = {}) {
   Impl::require_operator("make_plan", op,
                          op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward);
-  using Views       = Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
-  const auto layout = Impl::normalise_gradient(to_string(op), op, Views{y, dy, dy, dx}.tensors(), options);
-  return Impl::plan_gradient<Views>(op, exec, layout, options);
+  using Views = Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>;
+  return Impl::plan_of(op, exec, Views::tensors(y, dy, dx), options);
 }
 
 /// The plan that logsumexp_backward follows; `op` is RowOperator::logsumexp_backward.
@@ -130,9 +122,8 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View Ls
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const LseView& lse, const DlseView& dlse,
                   const DxView& dx, const SoftmaxOptions& options = {}) {
   Impl::require_operator("make_plan", op, op == RowOperator::logsumexp_backward);
-  using Views       = Impl::GradientViews<RowOperator::logsumexp_backward, XView, LseView, DlseView, DxView>;
-  const auto layout = Impl::normalise_gradient(to_string(op), op, Views{x, lse, dlse, dx}.tensors(), options);
-  return Impl::plan_gradient<Views>(op, exec, layout, options);
+  using Views = Impl::GradientViews<RowOperator::logsumexp_backward, XView, LseView, DlseView, DxView>;
+  return Impl::plan_of(op, exec, Views::tensors(x, lse, dlse, dx), options);
 }
 
 /// A softmax_backward call that is planned once and run often: `SoftmaxBackwardPlan plan(exec, y, dy, dx);
@@ -143,55 +134,47 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const LseVie
 /// `run()`.
 template <class Exec, class YView, class DyView, class DxView>
 class SoftmaxBackwardPlan
-    : public Impl::PlannedGradient<RowOperator::softmax_backward, Exec,
-                                   Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>> {
-  using Base = typename SoftmaxBackwardPlan::PlannedGradient;
+    : public Impl::PlannedViews<Exec,
+                                Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>,
+                                YView, DyView, DxView> {
+  using Base = typename SoftmaxBackwardPlan::PlannedViews;
 
  public:
-  SoftmaxBackwardPlan(const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
-                      const SoftmaxOptions& options = {})
-      : Base(exec, {y, dy, dy, dx}, options) {}
-
-  using Base::run;
-  /// Enqueues the call on other Views with the same extents and strides; std::invalid_argument if they differ.
-  void run(const YView& y, const DyView& dy, const DxView& dx) const { Base::run_on({y, dy, dy, dx}); }
+  using Base::Base;
 };
+template <class Exec, class YView, class DyView, class DxView>
+SoftmaxBackwardPlan(const Exec&, const YView&, const DyView&, const DxView&, const SoftmaxOptions& = {})
+    -> SoftmaxBackwardPlan<Exec, YView, DyView, DxView>;
 
-/// The same for log_softmax_backward.
+/// Plan object of log_softmax_backward; see SoftmaxBackwardPlan.
 template <class Exec, class YView, class DyView, class DxView>
 class LogSoftmaxBackwardPlan
-    : public Impl::PlannedGradient<
-          RowOperator::log_softmax_backward, Exec,
-          Impl::GradientViews<RowOperator::log_softmax_backward, YView, DyView, DyView, DxView>> {
-  using Base = typename LogSoftmaxBackwardPlan::PlannedGradient;
+    : public Impl::PlannedViews<Exec,
+                                Impl::GradientViews<RowOperator::log_softmax_backward, YView, DyView, DyView, DxView>,
+                                YView, DyView, DxView> {
+  using Base = typename LogSoftmaxBackwardPlan::PlannedViews;
 
  public:
-  LogSoftmaxBackwardPlan(const Exec& exec, const YView& y, const DyView& dy, const DxView& dx,
-                         const SoftmaxOptions& options = {})
-      : Base(exec, {y, dy, dy, dx}, options) {}
-
-  using Base::run;
-  void run(const YView& y, const DyView& dy, const DxView& dx) const { Base::run_on({y, dy, dy, dx}); }
+  using Base::Base;
 };
+template <class Exec, class YView, class DyView, class DxView>
+LogSoftmaxBackwardPlan(const Exec&, const YView&, const DyView&, const DxView&, const SoftmaxOptions& = {})
+    -> LogSoftmaxBackwardPlan<Exec, YView, DyView, DxView>;
 
-/// The same for logsumexp_backward.
+/// Plan object of logsumexp_backward; see SoftmaxBackwardPlan.
 template <class Exec, class XView, class LseView, class DlseView, class DxView>
 class LogSumExpBackwardPlan
-    : public Impl::PlannedGradient<
-          RowOperator::logsumexp_backward, Exec,
-          Impl::GradientViews<RowOperator::logsumexp_backward, XView, LseView, DlseView, DxView>> {
-  using Base = typename LogSumExpBackwardPlan::PlannedGradient;
+    : public Impl::PlannedViews<Exec,
+                                Impl::GradientViews<RowOperator::logsumexp_backward, XView, LseView, DlseView, DxView>,
+                                XView, LseView, DlseView, DxView> {
+  using Base = typename LogSumExpBackwardPlan::PlannedViews;
 
  public:
-  LogSumExpBackwardPlan(const Exec& exec, const XView& x, const LseView& lse, const DlseView& dlse, const DxView& dx,
-                        const SoftmaxOptions& options = {})
-      : Base(exec, {x, lse, dlse, dx}, options) {}
-
-  using Base::run;
-  void run(const XView& x, const LseView& lse, const DlseView& dlse, const DxView& dx) const {
-    Base::run_on({x, lse, dlse, dx});
-  }
+  using Base::Base;
 };
+template <class Exec, class XView, class LseView, class DlseView, class DxView>
+LogSumExpBackwardPlan(const Exec&, const XView&, const LseView&, const DlseView&, const DxView&, const SoftmaxOptions& = {})
+    -> LogSumExpBackwardPlan<Exec, XView, LseView, DlseView, DxView>;
 
 }  // namespace KokkosNN
 

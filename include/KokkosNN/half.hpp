@@ -37,7 +37,7 @@ struct Binary16 {
 #endif
   }
 
-  /// The same where a machine has no instruction for it.
+  /// Conversion on machines without an instruction for it.
   KOKKOS_INLINE_FUNCTION static std::uint16_t bits_by_integers(float value) {
     constexpr std::uint32_t infinity = 0x7f800000u, too_large = 0x477ff000u, least_normal = 0x38800000u;
     const auto bits          = Kokkos::bit_cast<std::uint32_t>(value);
@@ -79,7 +79,7 @@ struct BFloat16 {
     return Kokkos::bit_cast<float>(std::uint32_t(bits) << 16);
   }
 
-  /// Of a float's bits, or of a vector of them.
+  /// Rounds a float's bits, or a vector of them, to the upper half.
   template <class Bits>
   KOKKOS_FORCEINLINE_FUNCTION static Bits rounded(const Bits& bits) {
     const Bits upper = bits >> 16;

@@ -139,7 +139,7 @@ class Sinks {
   std::int64_t extent() const { return m_extent; }
   std::int64_t stride() const { return m_stride; }
 
-  /// Whether kernels of the execution space can read them.
+  /// True if kernels of the execution space can read them.
   template <Concepts::ExecutionSpace Exec>
   bool accessible_from() const {
     constexpr bool is_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Exec::memory_space>::accessible;

@@ -54,9 +54,10 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M,
 void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView& y,
                     const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked<Exec, XView, M, YView>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::masked_softmax");
-  const Impl::PreparedMask<Exec, XView, YView> call("masked_softmax", x, mask, y, options);
-  if (!call.is_empty()) call.run(exec, call.plan(exec), x.data(), y.data(), nullptr);
+  using X    = typename XView::non_const_value_type;
+  using Call = Impl::MaskedSoftmaxCall<Exec, X, typename YView::non_const_value_type>;
+  Impl::call_erased<RowOperator::masked_softmax, Call>(exec, {Impl::tensor_of(x), Impl::tensor_of(y)},
+                                                       Impl::erased_with_sinks<Exec, X>(mask, options));
 }
 
 /// Masked softmax on the default instance of y's execution space.
@@ -70,41 +71,38 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M,
 RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& y,
                   const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked<Exec, XView, M, YView>();
-  return Impl::PreparedMask<Exec, XView, YView>("masked_softmax", x, mask, y, options).plan(exec);
+  using X = typename XView::non_const_value_type;
+  return Impl::plan_of(RowOperator::masked_softmax, exec, {Impl::tensor_of(x), Impl::tensor_of(y)},
+                       Impl::erased_with_sinks<Exec, X>(mask, options));
 }
 
 /// A masked_softmax call that is planned once and run often, as SoftmaxPlan: `run()` only enqueues kernels on `exec`,
 /// so it may be captured in a CUDA or HIP graph. The mask's Views must outlive it.
 template <class Exec, class XView, class YView>
-class MaskedSoftmaxPlan {
+class MaskedSoftmaxPlan
+    : public Impl::PlannedCall<RowOperator::masked_softmax, Exec,
+                               Impl::MaskedSoftmaxCall<Exec, typename XView::non_const_value_type,
+                                                       typename YView::non_const_value_type>,
+                               Impl::MaskedOptions> {
+  using Base = typename MaskedSoftmaxPlan::PlannedCall;
+  using X    = typename XView::non_const_value_type;
+
  public:
   template <Concepts::Mask M>
   MaskedSoftmaxPlan(const Exec& exec, const XView& x, const M& mask, const YView& y,
                     const MaskedSoftmaxOptions& options = {})
-      : m_exec(exec), m_x(x), m_y(y), m_call("masked_softmax", x, mask, y, options), m_plan(m_call.plan(exec)) {
+      : Base(exec, {Impl::tensor_of(x), Impl::tensor_of(y)}, Impl::erased_with_sinks<Exec, X>(mask, options)),
+        m_x(x),
+        m_y(y) {
     Impl::check_masked<Exec, XView, M, YView>();
-    m_call.reserve_workspace(exec, m_plan, m_workspace);
   }
-
-  /// Enqueues the call on the Views of the constructor: no check, no planning, no allocation.
-  void run() const {
-    if (!m_call.is_empty()) m_call.run(m_exec, m_plan, m_x.data(), m_y.data(), &m_workspace);
-  }
-
-  const RowPlan& row_plan() const { return m_plan; }
 
  private:
-  Exec m_exec;
   XView m_x;
   YView m_y;
-  Impl::PreparedMask<Exec, XView, YView> m_call;
-  RowPlan m_plan;
-  mutable Impl::WorkspaceView<Exec> m_workspace;
 };
 template <class Exec, class XView, class M, class YView>
-MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&) -> MaskedSoftmaxPlan<Exec, XView, YView>;
-template <class Exec, class XView, class M, class YView>
-MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const MaskedSoftmaxOptions&)
+MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const MaskedSoftmaxOptions& = {})
     -> MaskedSoftmaxPlan<Exec, XView, YView>;
 
 /// Gradient of masked_softmax with respect to x: dx_k = scale y_k (dy_k - sum_j y_j dy_j), times 1 - tanh^2(scale x_k /
@@ -127,10 +125,12 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YV
 void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
                              const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::masked_softmax_backward");
-  const Impl::PreparedMaskGradient<Exec, XView, YView, DyView, M, DxView> call("masked_softmax_backward", x, y, dy,
-                                                                               mask, dx, options);
-  if (!call.is_empty()) call.run(exec, call.plan(exec), x.data(), y.data(), dy.data(), dx.data());
+  using Call = Impl::MaskedSoftmaxBackwardCall<Exec, typename YView::non_const_value_type,
+                                               typename DyView::non_const_value_type,
+                                               typename DxView::non_const_value_type>;
+  Impl::call_erased<RowOperator::masked_softmax_backward, Call>(
+      exec, {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)},
+      Impl::erased_with_logits(mask, options, x));
 }
 
 /// Gradient of masked_softmax on the default instance of dx's execution space.
@@ -146,9 +146,9 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YV
 RowPlan make_plan(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
                   const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
-  return Impl::PreparedMaskGradient<Exec, XView, YView, DyView, M, DxView>("masked_softmax_backward", x, y, dy, mask,
-                                                                           dx, options)
-      .plan(exec);
+  return Impl::plan_of(RowOperator::masked_softmax_backward, exec,
+                       {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)},
+                       Impl::erased_with_logits(mask, options, x));
 }
 
 /// Gradient of masked_softmax with respect to an additive bias: dbias = sum of dz_k = y_k (dy_k - sum_j y_j dy_j) over

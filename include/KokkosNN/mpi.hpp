@@ -24,7 +24,7 @@
 //     KokkosNN::mpi::Communicator comm(exec, MPI_COMM_WORLD);
 //     KokkosNN::mpi::softmax(comm, x, y);  // x, y: (rows, this rank's columns)
 //
-// What holds for all functions here:
+// Common to all functions here:
 //
 // Collective every rank of the communicator calls, in the same order, with as many rows and the same options. Columns
 //            may be as many as a rank likes, also none. Which columns they are matters to cross entropies alone.
@@ -71,7 +71,7 @@ namespace KokkosNN::mpi {
 /// See the head of this file for ordering, accuracy, NaN and errors. Reads 2 MN, writes MN elements of a rank.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
-  Impl::check_views<Exec, XView, YView, Impl::SoftmaxName>();
+  Impl::check_softmax<RowOperator::softmax, Exec, XView, YView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::softmax");
   Impl::sharded_call<RowOperator::softmax>("mpi::softmax", comm, x, y, options);
 }
@@ -81,7 +81,7 @@ void softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, con
 /// Parameters as for softmax. Reads 2 MN, writes MN elements of a rank.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void log_softmax(const Communicator<Exec>& comm, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
-  Impl::check_views<Exec, XView, YView, Impl::LogSoftmaxName>();
+  Impl::check_softmax<RowOperator::log_softmax, Exec, XView, YView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::log_softmax");
   Impl::sharded_call<RowOperator::log_softmax>("mpi::log_softmax", comm, x, y, options);
 }
@@ -96,7 +96,7 @@ void log_softmax(const Communicator<Exec>& comm, const XView& x, const YView& y,
 /// Reads MN elements of a rank, writes M.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView>
 void logsumexp(const Communicator<Exec>& comm, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
-  Impl::check_views<Exec, XView, LseView, Impl::LogSumExpName>();
+  Impl::check_softmax<RowOperator::logsumexp, Exec, XView, LseView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::logsumexp");
   Impl::sharded_call<RowOperator::logsumexp>("mpi::logsumexp", comm, x, lse, options);
 }
@@ -157,8 +157,8 @@ void cross_entropy(const Communicator<Exec>& comm, const LogitsView& logits, con
                                         WeightsView>;
   Views::template check<Exec>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy");
-  Impl::sharded_cross_entropy<RowOperator::cross_entropy>("mpi::cross_entropy", comm, classes,
-                                                          Views{logits, labels, loss, lse, no_view, weights}, options);
+  Impl::sharded_cross_entropy<Views>("mpi::cross_entropy", comm, classes,
+                                                          Views::tensors(logits, labels, loss, lse, no_view, weights), options);
 }
 
 /// Gradient of cross entropy by this rank's logits, from what the forward call left. Exchanges nothing, and no other
@@ -180,8 +180,8 @@ void cross_entropy_backward(const Communicator<Exec>& comm, const LogitsView& lo
                                         DlogitsView, WeightsView>;
   Views::template check<Exec>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_backward");
-  Impl::shard_of_cross_entropy_backward("mpi::cross_entropy_backward", comm, classes,
-                                        Views{logits, labels, dloss, lse, dlogits, weights}, options);
+  Impl::shard_of_cross_entropy_backward<Views>("mpi::cross_entropy_backward", comm, classes,
+                                        Views::tensors(logits, labels, dloss, lse, dlogits, weights), options);
 }
 
 /// Cross entropy and its gradient: what cross_entropy and cross_entropy_backward give together, where the gradient of
@@ -200,8 +200,8 @@ void cross_entropy_with_gradient(const Communicator<Exec>& comm, const LogitsVie
                                         LseView, DlogitsView, WeightsView>;
   Views::template check<Exec>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_with_gradient");
-  Impl::sharded_cross_entropy<RowOperator::cross_entropy_with_gradient>(
-      "mpi::cross_entropy_with_gradient", comm, classes, Views{logits, labels, loss, lse, dlogits, weights}, options);
+  Impl::sharded_cross_entropy<Views>(
+      "mpi::cross_entropy_with_gradient", comm, classes, Views::tensors(logits, labels, loss, lse, dlogits, weights), options);
 }
 
 }  // namespace KokkosNN::mpi

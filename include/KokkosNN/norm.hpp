@@ -8,7 +8,6 @@
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <tuple>
 
@@ -63,9 +62,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Optiona
           Concepts::OptionalView RstdView>
 void rms_norm(const Exec& exec, const XView& x, const WeightView& weight, const YView& y, const RstdView& rstd,
               const RmsNormOptions& options = {}) {
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::rms_norm");
-  Impl::operand_call(exec, options,
-                     Impl::operand_views<RowOperator::rms_norm>(std::tuple(x), y, std::tuple(weight), std::tuple(rstd)));
+  Impl::operand_call<RowOperator::rms_norm>(exec, options, std::tuple(x), y, std::tuple(weight), std::tuple(rstd));
 }
 
 /// RMSNorm of every row.
@@ -105,10 +102,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Optiona
           Concepts::OptionalView RstdView>
 void layer_norm(const Exec& exec, const XView& x, const WeightView& weight, const BiasView& bias, const YView& y,
                 const MeanView& mean, const RstdView& rstd, const LayerNormOptions& options = {}) {
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::layer_norm");
-  Impl::operand_call(exec, options,
-                     Impl::operand_views<RowOperator::layer_norm>(std::tuple(x), y, std::tuple(weight, bias),
-                                                                  std::tuple(mean, rstd)));
+  Impl::operand_call<RowOperator::layer_norm>(exec, options, std::tuple(x), y, std::tuple(weight, bias), std::tuple(mean, rstd));
 }
 
 /// LayerNorm of every row.
@@ -149,10 +143,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Optiona
           Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView>
 void rms_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const RstdView& rstd,
                        const DyView& dy, const DxView& dx, const RmsNormOptions& options = {}) {
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::rms_norm_backward");
-  Impl::operand_call(exec, options,
-                     Impl::operand_views<RowOperator::rms_norm_backward>(std::tuple(x, dy), dx, std::tuple(weight),
-                                                                         std::tuple(rstd)));
+  Impl::operand_call<RowOperator::rms_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight), std::tuple(rstd));
 }
 
 /// Gradient of RMSNorm on the default instance of x's execution space.
@@ -182,10 +173,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Optiona
 void layer_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const MeanView& mean,
                          const RstdView& rstd, const DyView& dy, const DxView& dx,
                          const LayerNormOptions& options = {}) {
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::layer_norm_backward");
-  Impl::operand_call(exec, options,
-                     Impl::operand_views<RowOperator::layer_norm_backward>(std::tuple(x, dy), dx, std::tuple(weight),
-                                                                           std::tuple(mean, rstd)));
+  Impl::operand_call<RowOperator::layer_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight), std::tuple(mean, rstd));
 }
 
 /// Gradient of LayerNorm on the default instance of x's execution space.

@@ -6,7 +6,7 @@
 
 namespace KokkosNN {
 
-/// What a row gives when every one of its scaled logits is -inf (a fully masked row).
+/// Result of a row all of whose scaled logits are -inf (a fully masked row).
 enum class MaskedRowPolicy {
   nan,  ///< NaN in every column, as PyTorch does
   zero  ///< softmax: 0 in every column; log_softmax: -inf in every column
@@ -29,7 +29,7 @@ enum class RowStrategy {
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 
-/// What a caller may fix of a plan; zero or `automatic` leaves the choice to the planner. A request that cannot be served
+/// Parts of a plan that a caller fixes; zero or `automatic` leaves the choice to the planner. A request that cannot be served
 /// is an error that says why.
 struct PlanRequest {
   RowStrategy strategy = RowStrategy::automatic;
@@ -51,7 +51,7 @@ struct SoftmaxOptions {
   PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
-/// What becomes of the losses of the rows.
+/// Reduction of the rows' losses.
 enum class Reduction {
   none,  ///< each row's is written
   mean,  ///< their sum over the sum of their labels' weights, rows that are ignored left out

@@ -107,6 +107,21 @@ enum class RowForm {
   aligned   ///< contiguous, at one stride, every row at a 16-byte boundary
 };
 
+/// The kernel that a plan runs; a strategy has one for most of its rows and others for some.
+enum class RowKernel {
+  row_in_team,   ///< rows in the threads of a team, or in groups of them, turn by turn
+  row_in_lanes,  ///< vector_lanes: all rows in one turn, in lanes of warps
+  few_rows,      ///< team_registers: so few rows that all teams run at once
+  staged_rows,   ///< vector_lanes: a row a thread, through team scratch by whole packs
+  split_row,     ///< teams hold their parts of a row
+  split_online,  ///< teams read their parts of a row twice
+  split_twice,   ///< teams do not wait for each other, but a second kernel reads the row again
+  inner_lanes,   ///< teams hold their columns; of gradients all
+  inner_online,  ///< teams read their columns twice
+  host_rows,     ///< rows in pieces, each by loops of vectors
+  host_inner     ///< blocks of rows side by side, by loops of vectors
+};
+
 /// When a GPU's last-level cache gives up what a kernel has read, beside all else that it holds.
 enum class Eviction {
   normal,        ///< in turn
@@ -134,11 +149,13 @@ struct RowProblem {
   bool inner_contiguous = false;  ///< that axis has unit stride in x and in y
   RowForm form        = RowForm::strided;  ///< as addresses have it; whether columns fill their packs, the planner sees
   bool one_piece      = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
+  bool element_mask   = false;  ///< masks: single elements are looked at, not only a range of columns
+  bool is_extended    = false;  ///< cross entropies: labels are smoothed, or logits capped
 };
 
 struct TuningTable;
 
-/// What the planner knows of the machine.
+/// Properties of the machine that plans depend on.
 struct DeviceTraits {
   Backend backend          = Backend::host;
   int warp_size            = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host
@@ -156,6 +173,8 @@ struct DeviceTraits {
 struct RowPlan {
   RowOperator op         = RowOperator::softmax;
   RowStrategy strategy   = RowStrategy::automatic;
+  RowKernel kernel       = RowKernel::row_in_team;  ///< which of the strategy's kernels runs
+  int max_threads        = 1024;  ///< threads a team that the kernel is compiled for: fewer leave each more registers
   ElementType x_type     = ElementType::f32;
   ElementType y_type     = ElementType::f32;
   ElementType dy_type    = ElementType::f32;  ///< gradients only
@@ -167,15 +186,15 @@ struct RowPlan {
   std::int64_t rows_ahead = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
   Eviction eviction         = Eviction::normal;  ///< of what is read of rows that are contiguous or lie side by side
   int teams_per_row      = 1;  ///< split_row: teams that share a row
-  int launches           = 1;  ///< split_row: 2 where teams do not wait for each other, but a second kernel reads again
   std::int64_t league_size  = 1;
   int scratch_level      = 0;
   std::size_t scratch_bytes = 0;  ///< team scratch
-  RowForm form           = RowForm::strided;  ///< which of the strategy's kernels runs
-  bool few_rows          = false;  ///< team_registers: by the kernel for so few rows that all teams run at once
-  bool staged            = false;  ///< vector_lanes: a row a thread, through team scratch by whole packs
+  RowForm form           = RowForm::strided;  ///< of rows that the kernel is compiled for
   bool nontemporal_stores           = false;  ///< on a host: results go past the caches, which do not hold what the call moves
   bool batch_invariant   = false;  ///< as Determinism asks for
+
+  /// Kernels that run one after the other.
+  int launches() const { return kernel == RowKernel::split_twice ? 2 : 1; }
 
   bool operator==(const RowPlan&) const = default;
 };
@@ -191,11 +210,14 @@ KOKKOSNN_EXPORT RowPlan make_plan(const RowProblem& problem, const DeviceTraits&
                                   const SoftmaxOptions& options = {});
 
 /// The kernel's label, the benchmark's name and what a test of a path asserts:
-/// `KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64]`.
+/// `KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64,row_in_team/576]`. In front of the kernel's name, and of the
+/// threads that it is compiled for on a GPU, are the sizes that every plan has; behind it `s16` for 16 teams a row, and
+/// `misaligned`.
 KOKKOSNN_EXPORT std::string to_string(const RowPlan& plan);
 
 constexpr const char* to_string(RowOperator op) { return traits_of(op).name; }
 KOKKOSNN_EXPORT const char* to_string(RowStrategy strategy);
+KOKKOSNN_EXPORT const char* to_string(RowKernel kernel);
 KOKKOSNN_EXPORT const char* to_string(ElementType type);
 KOKKOSNN_EXPORT const char* to_string(Backend backend);
 

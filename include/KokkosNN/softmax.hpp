@@ -3,12 +3,11 @@
 #define KOKKOSNN_SOFTMAX_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/call.hpp>
+#include <KokkosNN/impl/call/softmax_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 // Softmax, log-softmax and log-sum-exp along one axis of a View. What holds for all three:
 //
@@ -42,9 +41,7 @@ namespace KokkosNN {
 /// See the head of this file for views, ordering, accuracy, NaN and errors. Reads MN, writes MN elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
-  Impl::check_views<Exec, XView, YView, Impl::SoftmaxName>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::softmax");
-  Impl::call<RowOperator::softmax>("softmax", exec, x, y, options);
+  Impl::call<Impl::SoftmaxViews<RowOperator::softmax, XView, YView>>(exec, options, x, y);
 }
 
 /// Softmax on the default instance of y's execution space.
@@ -58,9 +55,7 @@ void softmax(const XView& x, const YView& y, const SoftmaxOptions& options = {})
 /// Parameters as for softmax. Results are within 4 ulp of max(1, |y|). Reads MN, writes MN elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 void log_softmax(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {}) {
-  Impl::check_views<Exec, XView, YView, Impl::LogSoftmaxName>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::log_softmax");
-  Impl::call<RowOperator::log_softmax>("log_softmax", exec, x, y, options);
+  Impl::call<Impl::SoftmaxViews<RowOperator::log_softmax, XView, YView>>(exec, options, x, y);
 }
 
 /// Log-softmax on the default instance of y's execution space.
@@ -80,9 +75,7 @@ void log_softmax(const XView& x, const YView& y, const SoftmaxOptions& options =
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads MN, writes M elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView>
 void logsumexp(const Exec& exec, const XView& x, const LseView& lse, const SoftmaxOptions& options = {}) {
-  Impl::check_views<Exec, XView, LseView, Impl::LogSumExpName>();
-  const Kokkos::Profiling::ScopedRegion region("KokkosNN::logsumexp");
-  Impl::call<RowOperator::logsumexp>("logsumexp", exec, x, lse, options);
+  Impl::call<Impl::SoftmaxViews<RowOperator::logsumexp, XView, LseView>>(exec, options, x, lse);
 }
 
 /// Log-sum-exp on the default instance of lse's execution space.
@@ -98,87 +91,49 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YV
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
                   const SoftmaxOptions& options = {}) {
   Impl::require_operator("make_plan", op, is_forward(op));
-  const auto layout = Impl::normalise(to_string(op), op, Impl::tensor_of(x), Impl::tensor_of(y), options);
-  return Impl::plan_views<XView, YView>(op, exec, layout, options);
+  return Impl::plan_of(op, exec, {Impl::tensor_of(x), Impl::tensor_of(y)}, options);
 }
-
-namespace Impl {
-
-/// A checked call with its plan and workspace, for repeated calls.
-template <RowOperator op, class Exec, class XView, class YView, class Name>
-class PlannedCall {
- public:
-  PlannedCall(const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options = {})
-      : m_exec(exec),
-        m_x(x),
-        m_y(y),
-        m_options(options),
-        m_layout(normalise(Name::value, op, tensor_of(x), tensor_of(y), options)),
-        m_plan(plan_views<XView, YView>(op, exec, m_layout, options)) {
-    check_views<Exec, XView, YView, Name>();
-    reserve_workspace<XView, YView, op>(exec, m_plan, m_workspace);
-  }
-
-  /// Enqueues the call on the Views of the constructor: no check, no planning, no allocation.
-  void run() const { run_on(m_x, m_y, m_layout); }
-
-  /// Enqueues the call on other Views with the same extents and strides; std::invalid_argument if they differ.
-  void run(const XView& x, const YView& y) const {
-    const RowLayout layout = normalise(Name::value, op, tensor_of(x), tensor_of(y), m_options);
-    require_same_layout(Name::value, m_layout, layout);
-    run_on(x, y, layout);
-  }
-
-  const RowPlan& row_plan() const { return m_plan; }
-
- private:
-  void run_on(const XView& x, const YView& y, const RowLayout& layout) const {
-    run_planned<op>(m_exec, m_plan, layout, m_options, x, y, &m_workspace);
-  }
-
-  Exec m_exec;
-  XView m_x;
-  YView m_y;
-  SoftmaxOptions m_options;
-  RowLayout m_layout;
-  RowPlan m_plan;
-  mutable WorkspaceView<Exec> m_workspace;
-};
-
-}  // namespace Impl
 
 /// A softmax call that is planned once and run often: `SoftmaxPlan plan(exec, x, y, options); plan.run();`.
 ///
 /// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a CUDA or
 /// HIP graph, which must not run beside another run of the plan on another stream. Several threads may call `run()`.
 template <class Exec, class XView, class YView>
-class SoftmaxPlan : public Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName> {
-  using Impl::PlannedCall<RowOperator::softmax, Exec, XView, YView, Impl::SoftmaxName>::PlannedCall;
-};
-template <class Exec, class XView, class YView>
-SoftmaxPlan(const Exec&, const XView&, const YView&) -> SoftmaxPlan<Exec, XView, YView>;
-template <class Exec, class XView, class YView>
-SoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions&) -> SoftmaxPlan<Exec, XView, YView>;
+class SoftmaxPlan
+    : public Impl::PlannedViews<Exec, Impl::SoftmaxViews<RowOperator::softmax, XView, YView>, XView, YView> {
+  using Base = typename SoftmaxPlan::PlannedViews;
 
-/// The same for log_softmax.
-template <class Exec, class XView, class YView>
-class LogSoftmaxPlan : public Impl::PlannedCall<RowOperator::log_softmax, Exec, XView, YView, Impl::LogSoftmaxName> {
-  using Impl::PlannedCall<RowOperator::log_softmax, Exec, XView, YView, Impl::LogSoftmaxName>::PlannedCall;
+ public:
+  using Base::Base;
 };
 template <class Exec, class XView, class YView>
-LogSoftmaxPlan(const Exec&, const XView&, const YView&) -> LogSoftmaxPlan<Exec, XView, YView>;
-template <class Exec, class XView, class YView>
-LogSoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions&) -> LogSoftmaxPlan<Exec, XView, YView>;
+SoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions& = {}) -> SoftmaxPlan<Exec, XView, YView>;
 
-/// The same for logsumexp.
+/// Plan object of log_softmax; see SoftmaxPlan.
+template <class Exec, class XView, class YView>
+class LogSoftmaxPlan
+    : public Impl::PlannedViews<Exec, Impl::SoftmaxViews<RowOperator::log_softmax, XView, YView>, XView, YView> {
+  using Base = typename LogSoftmaxPlan::PlannedViews;
+
+ public:
+  using Base::Base;
+};
+template <class Exec, class XView, class YView>
+LogSoftmaxPlan(const Exec&, const XView&, const YView&, const SoftmaxOptions& = {})
+    -> LogSoftmaxPlan<Exec, XView, YView>;
+
+/// Plan object of logsumexp; see SoftmaxPlan.
 template <class Exec, class XView, class LseView>
-class LogSumExpPlan : public Impl::PlannedCall<RowOperator::logsumexp, Exec, XView, LseView, Impl::LogSumExpName> {
-  using Impl::PlannedCall<RowOperator::logsumexp, Exec, XView, LseView, Impl::LogSumExpName>::PlannedCall;
+class LogSumExpPlan
+    : public Impl::PlannedViews<Exec, Impl::SoftmaxViews<RowOperator::logsumexp, XView, LseView>, XView, LseView> {
+  using Base = typename LogSumExpPlan::PlannedViews;
+
+ public:
+  using Base::Base;
 };
 template <class Exec, class XView, class LseView>
-LogSumExpPlan(const Exec&, const XView&, const LseView&) -> LogSumExpPlan<Exec, XView, LseView>;
-template <class Exec, class XView, class LseView>
-LogSumExpPlan(const Exec&, const XView&, const LseView&, const SoftmaxOptions&) -> LogSumExpPlan<Exec, XView, LseView>;
+LogSumExpPlan(const Exec&, const XView&, const LseView&, const SoftmaxOptions& = {})
+    -> LogSumExpPlan<Exec, XView, LseView>;
 
 }  // namespace KokkosNN
 

@@ -110,7 +110,7 @@ KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y,
 template <class XRow, class YRow>
 using row_accumulator_t = common_accumulator_t<typename XRow::non_const_value_type, typename YRow::non_const_value_type>;
 
-/// What an empty row counts as: a sum that makes the quotient NaN, or the quotient 0 and the logarithm 0.
+/// Result of an empty row: NaN, or 0 by the policy.
 template <class A>
 KOKKOS_FUNCTION A empty_value(MaskedRowPolicy policy) {
   return policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;

@@ -15,7 +15,8 @@
 // order, what the caller forces, the file, and the table that the library ships.
 //
 // The file is the one that KOKKOSNN_TUNING_FILE names (empty: none), else tuning.json in the folder KokkosNN of
-// XDG_CACHE_HOME, else of ~/.cache. It is read once a process, when the first plan is made. A program may say otherwise
+// XDG_CACHE_HOME, else of ~/.cache. A file of an older format, or what another version of the library has made, is
+// ignored with a warning. It is read once a process, when the first plan is made. A program may say otherwise
 // by set_tuning and set_tuning_off: with many processes one reads the file, and all are sure to make the same plans:
 //
 //     std::string text = rank == 0 ? KokkosNN::tuning_text() : "";
@@ -24,7 +25,7 @@
 
 namespace KokkosNN {
 
-/// What was best for rows of some lengths. Softmax stands for log-softmax too.
+/// Fastest plan that was measured for rows of some lengths. Softmax stands for log-softmax too.
 struct TuningEntry {
   RowOperator op        = RowOperator::softmax;
   ElementType x_type    = ElementType::f32;

@@ -9,8 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 
 // Ragged rows on the host: what is checked, and the plan.
@@ -65,29 +63,27 @@ Eviction eviction_of_results(const SegmentedProblem& problem, const DeviceTraits
   return bytes > static_cast<double>(traits.cache) ? Eviction::first : Eviction::normal;
 }
 
-template <class... Parts>
-[[noreturn]] void fail(const char* function, const Parts&... parts) {
-  std::ostringstream text;
-  text << "KokkosNN::" << function << ": ";
-  (text << ... << parts);
-  throw std::invalid_argument(text.str());
-}
-
 void require_extents(const char* function, const char* name, const Tensor& tensor, const char* of, std::int64_t extent,
                      std::int64_t heads) {
   if (tensor.extent[0] != extent) {
-    fail(function, name, " must have ", extent, " elements as ", of, ", but has ", tensor.extent[0]);
+    (ArgumentError(function) << name << " must have " << extent << " elements as " << of << ", but has "
+                             << tensor.extent[0])
+        .raise();
   }
   if (tensor.rank == 2 && tensor.extent[1] != heads) {
-    fail(function, name, " must have ", heads, " heads as the values have, but has ", tensor.extent[1]);
+    (ArgumentError(function) << name << " must have " << heads << " heads as the values have, but has "
+                             << tensor.extent[1])
+        .raise();
   }
 }
 
 void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
                    const Tensor& output, bool may_be_same) {
   if ((may_be_same && is_same_view(input, output)) || !overlaps(input, output)) return;
-  fail(function, name, " at ", input.data, ", extents ", shape_of(input), ", and ", output_name, " at ", output.data,
-       ", extents ", shape_of(output), ", overlap", may_be_same ? "; only in place (the same View twice) may" : "");
+  (ArgumentError(function) << name << " at " << input.data << ", extents " << shape_of(input) << ", and "
+                           << output_name << " at " << output.data << ", extents " << shape_of(output) << ", overlap"
+                           << (may_be_same ? "; only in place (the same View twice) may" : ""))
+      .raise();
 }
 
 }  // namespace
@@ -98,7 +94,7 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
   const char* output     = is_gradient(op) ? "dx" : (is_lse ? "lse" : "y");
   validate_scale(function, scale);
   if (tensors.offsets.extent[0] < 1) {
-    fail(function, "row_offsets must have an element more than there are rows, but has none");
+    (ArgumentError(function) << "row_offsets must have an element more than there are rows, but has none").raise();
   }
   if (is_lse) {
     require_extents(function, output, tensors.y, "there are rows", tensors.offsets.extent[0] - 1, tensors.heads());
@@ -142,8 +138,10 @@ HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors) 
 
 void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin, const std::string& end,
                        std::int64_t elements) {
-  fail(function, "row_offsets must ascend from 0 or more to ", elements, ", the number of values, at most; row ", row,
-       " has the offsets ", begin, " and ", end);
+  (ArgumentError(function) << "row_offsets must ascend from 0 or more to " << elements
+                           << ", the number of values, at most; row " << row << " has the offsets " << begin << " and "
+                           << end)
+      .raise();
 }
 
 SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits) {

@@ -3,6 +3,7 @@
 
 #include <KokkosNN/version.hpp>
 
+#include "tuning_entry.hpp"
 #include "tuning_json.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
@@ -26,48 +26,8 @@
 namespace KokkosNN {
 namespace {
 
-constexpr const char* format = "KokkosNN tuning 1";
-
-/// The value of an enumeration by its name.
-template <class Enum, std::size_t n>
-Enum named(const std::string& name, const std::array<Enum, n>& all) {
-  for (const Enum value : all) {
-    if (name == to_string(value)) return value;
-  }
-  throw std::runtime_error("'" + name + "' is not known");
-}
-
-constexpr std::array operators{RowOperator::softmax, RowOperator::log_softmax, RowOperator::logsumexp};
-constexpr std::array types{ElementType::f64, ElementType::f32, ElementType::f16, ElementType::bf16};
-constexpr std::array strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                RowStrategy::team_online, RowStrategy::split_row};
-
-TuningEntry entry_of(const Impl::Json& json) {
-  TuningEntry entry;
-  entry.op                    = named(json["op"].text(), operators);
-  entry.x_type                = named(json["x"].text(), types);
-  entry.y_type                = named(json["y"].text(), types);
-  entry.min_rows              = json["min_rows"].number();
-  entry.min_cols              = json["min_cols"].number();
-  entry.max_cols              = json["max_cols"].number();
-  entry.plan.strategy         = named(json["strategy"].text(), strategies);
-  entry.plan.packs_per_thread = static_cast<int>(json["packs_per_thread"].number());
-  entry.plan.team_size        = static_cast<int>(json["team_size"].number());
-  return entry;
-}
-
-Impl::Json json_of(const TuningEntry& entry) {
-  using Impl::Json;
-  return Json::object({{"op", Json(to_string(entry.op))},
-                       {"x", Json(to_string(entry.x_type))},
-                       {"y", Json(to_string(entry.y_type))},
-                       {"min_rows", Json(entry.min_rows)},
-                       {"min_cols", Json(entry.min_cols)},
-                       {"max_cols", Json(entry.max_cols)},
-                       {"strategy", Json(to_string(entry.plan.strategy))},
-                       {"packs_per_thread", Json(std::int64_t(entry.plan.packs_per_thread))},
-                       {"team_size", Json(std::int64_t(entry.plan.team_size))}});
-}
+/// The number counts up whenever older entries would no longer be what was measured: 2, as plans name their kernels.
+constexpr const char* format = "KokkosNN tuning 2";
 
 std::string contents(const std::string& path) {
   std::ifstream file(path);
@@ -89,13 +49,14 @@ bool is_file(const std::string& path) {
 /// A tuning file's text as it is; throws where it is none.
 Impl::Json parsed(std::string_view text) {
   Impl::Json file = Impl::Json::parse(text);
-  if (file["format"].text() != format) throw std::runtime_error("its format is '" + file["format"].text() + "'");
+  const std::string& its = file["format"].text();
+  if (its != format) throw std::runtime_error("its format is '" + its + "', not '" + format + "'; run perf/tune");
   return file;
 }
 
 TuningTable table_of(const Impl::Json& tuning) {
   TuningTable table;
-  for (const Impl::Json& entry : tuning["entries"].items()) table.entries.push_back(entry_of(entry));
+  for (const Impl::Json& entry : tuning["entries"].items()) table.entries.push_back(Impl::entry_of(entry));
   return table;
 }
 
@@ -122,8 +83,8 @@ void warn(const std::string& warning) {
 struct Tunings {
   std::mutex mutex;
   std::map<std::string, const TuningTable*, std::less<>> by_device;
-  std::deque<TuningTable>
-      all;  ///< also those that were replaced: plans are being made by them, and traits point to them
+  /// Also those that were replaced: plans are being made by them, and traits point to them.
+  std::deque<TuningTable> all;
   bool come_from_file = true;
 
   /// For good: plans may be made later than statics are destroyed.
@@ -220,7 +181,7 @@ void write_tuning(const std::string& path, std::string_view device, const Tuning
     tunings.clear();  // none, or broken
   }
   std::vector<Json> entries;
-  for (const TuningEntry& entry : table.entries) entries.push_back(json_of(entry));
+  for (const TuningEntry& entry : table.entries) entries.push_back(Impl::json_of(entry));
   tunings.push_back(
       Json::object({{"device", Json(std::string(device))}, {"library", Json(version())}, {"entries", Json(entries)}}));
 

@@ -25,7 +25,7 @@ struct Measured {
   Real magnitude;
 };
 
-/// Results of one row before its loss is reduced; the gradient is that of the row's loss.
+/// Results of one row before its loss is reduced; the gradient is that of the row's loss, or empty.
 struct CrossEntropy {
   Real weight;  ///< in a mean
   Measured loss;
@@ -51,21 +51,21 @@ inline Measured lse_of(const std::vector<Real>& z) {
     max = std::max(max, value);
   }
   if (std::isinf(max)) return {max, 0};
-  for (const Real value : z) sum += std::exp(value - max);
+  for (const Real value : z) sum += exp_real(value - max);
   return {max + std::log(sum), std::max<Real>(1, std::fabs(max))};
 }
 
 /// `weights` has an element for each class, or none. `given_lse`: what loss and gradient are computed from; the row's
-/// own if NaN.
+/// own if NaN. `has_gradient`: whether someone looks at the gradient, which takes most of the time.
 template <class X>
 CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN::CrossEntropyOptions& options,
-                           const std::vector<Real>& weights, Real given_lse = nan) {
+                           const std::vector<Real>& weights, Real given_lse = nan, bool has_gradient = true) {
   const std::vector<Real> z = capped_logits(row, options.softcap);
-  CrossEntropy result{0, {0, 0}, lse_of(z), std::vector<Measured>(row.cols, {0, 0})};
+  CrossEntropy result{0, {0, 0}, lse_of(z), std::vector<Measured>(has_gradient ? row.cols : 0, {0, 0})};
   if (label == options.ignore_index) return result;
   if (label < 0 || label >= row.cols) {
     result.loss = {nan, 0};
-    result.gradient.assign(row.cols, {nan, 0});
+    std::fill(result.gradient.begin(), result.gradient.end(), Measured{nan, 0});
     return result;
   }
   const auto weight = [&](std::int64_t c) { return weights.empty() ? Real(1) : weights[c]; };
@@ -92,8 +92,8 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
 
   // Exponentials are as good as the lse that is given.
   const Real by = (1 - e) * w + spread * all + 2 * options.z_loss * w * lse;
-  for (std::int64_t c = 0; c < row.cols; ++c) {
-    const Real p      = std::exp(z[c] - lse);
+  for (std::int64_t c = 0; has_gradient && c < row.cols; ++c) {
+    const Real p      = exp_real(z[c] - lse);
     const Real target = spread * weight(c) + (c == label ? (1 - e) * w : 0);
     const Real slope  = cap == 0 ? 1 : (z[c] == -infinity ? 0 : 1 - z[c] / cap * (z[c] / cap));
     const Real dz     = std::isfinite(lse) ? (p * by - target) : nan;

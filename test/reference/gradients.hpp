@@ -48,7 +48,7 @@ std::vector<Gradient> log_softmax_backward(const Row<Y>& y, const Row<D>& dy, Re
   }
   std::vector<Gradient> result(y.cols);
   for (std::int64_t i = 0; i < y.cols; ++i) {
-    const Real e = std::exp(y[i]);
+    const Real e = exp_real(y[i]);
     result[i]    = {scale * (dy[i] - e * sum), std::fabs(scale) * std::max(std::fabs(dy[i]), e * sizes)};
   }
   return result;
@@ -60,7 +60,7 @@ std::vector<Gradient> logsumexp_backward(const Row<X>& x, Real lse, Real dlse, R
   std::vector<Gradient> result(x.cols);
   for (std::int64_t i = 0; i < x.cols; ++i) {
     const Real masked = policy == KokkosNN::MaskedRowPolicy::zero ? 0 : nan;
-    const Real dx = lse == -infinity ? masked : (lse == infinity ? nan : scale * dlse * std::exp(scale * x[i] - lse));
+    const Real dx = lse == -infinity ? masked : (lse == infinity ? nan : scale * dlse * exp_real(scale * x[i] - lse));
     result[i]     = {dx, std::fabs(dx)};
   }
   return result;

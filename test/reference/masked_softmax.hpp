@@ -43,9 +43,9 @@ inline std::vector<Real> masked_softmax(const std::vector<Real>& z, const std::v
     std::fill(y.begin(), y.end(), is_zero ? Real(0) : nan);
     return y;
   }
-  Real sum = std::exp(sink - max);
+  Real sum = exp_real(sink - max);
   for (std::size_t k = 0; k < z.size(); ++k) {
-    if (allowed[k]) sum += y[k] = std::exp(z[k] - max);
+    if (allowed[k]) sum += y[k] = exp_real(z[k] - max);
   }
   for (Real& value : y) value /= sum;
   return y;

@@ -3,6 +3,8 @@
 #ifndef KOKKOSNN_TEST_REFERENCE_SOFTMAX_HPP
 #define KOKKOSNN_TEST_REFERENCE_SOFTMAX_HPP
 
+#include "exp.hpp"
+
 #include <KokkosNN/options.hpp>
 
 #include <cmath>
@@ -20,8 +22,6 @@
 // -inf (or of nothing) is masked and follows the policy.
 
 namespace KokkosNNTest::Reference {
-
-using Real = long double;
 
 inline constexpr Real infinity = std::numeric_limits<Real>::infinity();
 inline constexpr Real nan      = std::numeric_limits<Real>::quiet_NaN();
@@ -66,7 +66,7 @@ inline Real shifted(Real x, const RowMax& max, Real scale) {
 template <class T>
 Real sum_of_exp(const Row<T>& row, const RowMax& max, Real scale) {
   Real sum = 0;
-  for (std::int64_t i = 0; i < row.cols; ++i) sum += std::exp(shifted(row[i], max, scale));
+  for (std::int64_t i = 0; i < row.cols; ++i) sum += exp_real(shifted(row[i], max, scale));
   return sum;
 }
 
@@ -79,7 +79,7 @@ void softmax(const Row<T>& row, Real scale, KokkosNN::MaskedRowPolicy policy, st
   }
   y.resize(row.cols);
   Real sum = 0;
-  for (std::int64_t i = 0; i < row.cols; ++i) sum += y[i] = std::exp(shifted(row[i], max, scale));
+  for (std::int64_t i = 0; i < row.cols; ++i) sum += y[i] = exp_real(shifted(row[i], max, scale));
   for (Real& value : y) value /= sum;
 }
 

@@ -26,6 +26,7 @@ namespace KokkosNNTest {
 using KokkosNN::Determinism;
 using KokkosNN::MaskedRowPolicy;
 using KokkosNN::RowOperator;
+using KokkosNN::RowKernel;
 using KokkosNN::RowPlan;
 using KokkosNN::RowStrategy;
 using KokkosNN::SoftmaxOptions;

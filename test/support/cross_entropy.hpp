@@ -182,15 +182,15 @@ class LossTrial {
   }
 
   /// Calls f(row, reference, offset of the row's gradient) for each row. `tells_lse`: the reference takes the
-  /// log-sum-exps that lse() holds instead of its own.
+  /// log-sum-exps that lse() holds instead of its own. `needs_gradient`: without, the reference has none.
   template <class F>
-  void for_each_reference(const F& f, bool tells_lse = is_backward) const {
+  void for_each_reference(const F& f, bool tells_lse = is_backward, bool needs_gradient = true) const {
     std::vector<Reference::Real> weights;
     if (m_weighted) weights.assign(m_weights.host(), m_weights.host() + m_cols);
     for_each_row([&](std::int64_t row, const Reference::Row<X>& x, std::int64_t dlogits_offset) {
       const auto told  = tells_lse ? static_cast<Reference::Real>(m_lse.host()[row]) : Reference::nan;
       const auto label = value_of(m_host_labels(row));
-      f(row, Reference::cross_entropy(x, label, options, weights, told), dlogits_offset);
+      f(row, Reference::cross_entropy(x, label, options, weights, told, needs_gradient), dlogits_offset);
     });
   }
 
@@ -253,7 +253,7 @@ class LossTrial {
       losses.add(lse_error(lse, expected.lse), row, -1, lse, expected.lse.value);
       if (!is_reduced) add_loss(row, m_loss.host()[row], expected.loss);
     };
-    for_each_reference(add_row, is_backward || has_rough_lse);
+    for_each_reference(add_row, is_backward || has_rough_lse, false);
     if (is_mean) sum = {sum.value / divisor, divisor > 0 ? sum.magnitude / divisor : 0};
     if (!is_backward && is_reduced) add_loss(-1, m_loss.host()[0], sum);
     if constexpr (has_gradient) check_gradient(in_place, is_mean ? divisor : 1, gradients);

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <random>
 
 namespace KokkosNNTest {
 
@@ -40,11 +39,23 @@ inline const char* to_string(Recipe recipe) {
   return "";
 }
 
+/// The number at place `i` of the sequence that begins with `seed`: 32 bits of SplitMix64, which has no state to set
+/// up.
+inline std::uint32_t random_bits(std::uint64_t seed, std::uint64_t i = 0) {
+  std::uint64_t bits = (seed << 32) + (i + 1) * 0x9e3779b97f4a7c15;
+  bits               = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+  bits               = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+  return static_cast<std::uint32_t>((bits ^ bits >> 31) >> 32);
+}
+
+/// Those bits as a number in [-1, 1).
+inline double noise_of(std::uint32_t bits) { return static_cast<double>(bits) / 2147483648.0 - 1; }
+
 /// One row of values after the other; the same sequence on every machine.
 class InputRow {
  public:
   InputRow(Recipe recipe, std::int64_t row, std::int64_t cols)
-      : m_recipe(recipe), m_row(row), m_cols(cols), m_engine(static_cast<std::uint32_t>(7919 * row + cols)) {}
+      : m_recipe(recipe), m_row(row), m_cols(cols), m_seed(static_cast<std::uint32_t>(7919 * row + cols)) {}
 
   double next() {
     const std::int64_t col = m_col++;
@@ -66,13 +77,13 @@ class InputRow {
   }
 
  private:
-  double noise() { return static_cast<double>(m_engine()) / 2147483648.0 - 1; }
+  double noise() { return noise_of(random_bits(m_seed, static_cast<std::uint64_t>(m_col))); }
 
   Recipe m_recipe;
   std::int64_t m_row;
   std::int64_t m_cols;
   std::int64_t m_col = 0;
-  std::mt19937 m_engine;
+  std::uint32_t m_seed;
 };
 
 }  // namespace KokkosNNTest

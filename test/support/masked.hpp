@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,7 +91,7 @@ class MaskData {
 inline double noise_at(const std::vector<std::int64_t>& index, double size) {
   std::uint32_t seed = 12345;
   for (const std::int64_t i : index) seed = 1103515245u * seed + static_cast<std::uint32_t>(i) + 7u;
-  return size * (static_cast<double>(std::mt19937(seed)()) / 2147483648.0 - 1);
+  return size * noise_of(random_bits(seed));
 }
 
 /// One masked call on tensors of its own: x filled, y poisoned and guarded, results against the reference.
@@ -205,7 +204,7 @@ class MaskedTrial {
       const bool is_rounded = (meaning.adds || options.softcap != 0) && allowed[k] && std::isfinite(z[k]);
       if (is_rounded && !is_16_bit<Y>) {
         const double roundings = options.softcap != 0 ? 6 : 3;  // a softcap adds those of two products and of tanh
-        allowance = std::max(allowance, promised_ulp<Y> + roundings * static_cast<double>(magnitude));
+        allowance              = std::max(allowance, promised_ulp<Y> + roundings * static_cast<double>(magnitude));
       }
     }
     const Real sink = meaning.sinks.empty() ? -Reference::infinity : Real(meaning.sinks[At::of(row, 0).head]);

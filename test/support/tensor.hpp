@@ -111,7 +111,11 @@ T poison() {
 
 template <class T>
 bool same_bits(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  static_assert(sizeof(T) <= 8);
+  std::uint64_t of_a = 0, of_b = 0;
+  std::memcpy(&of_a, &a, sizeof(T));
+  std::memcpy(&of_b, &b, sizeof(T));
+  return of_a == of_b;
 }
 
 /// `count` elements in the device's memory with a copy on the host and a guard band on either side, all poisoned.

@@ -3,17 +3,18 @@
 #define KOKKOSNN_IMPL_COMPILED_KERNELS_HPP
 
 #include <KokkosNN/export.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/host/shapes.hpp>
+#include <KokkosNN/impl/kernel_shapes.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
-// Which kernels there are: what the planner may plan, and what the launcher compiles.
+// Which kernels there are: `exists` is what the planner plans by, what the launcher finds its kernels by, and so what is
+// compiled.
 
 namespace KokkosNN::Impl {
-
-/// Numbers of packs a thread that the launcher looks for kernels of rows in registers for.
-inline constexpr std::array pack_counts{1, 2, 3, 4, 5, 6, 8, 10};
 
 /// Rows as kernels are compiled for them.
 struct KernelTypes {
@@ -23,15 +24,30 @@ struct KernelTypes {
   int x_bytes;  ///< of an element of the rows that are read, and of those that are written
   int y_bytes;
   int accumulator_bytes;
-  bool can_be_staged;  ///< see `has_staged_types`
+  bool can_be_staged = false;  ///< see `has_staged_types`
+  bool element_mask  = false;  ///< as RowProblem has them
+  bool is_extended   = false;
 };
+
+/// A kernel by all that it is compiled for, besides the types.
+struct KernelKey {
+  RowStrategy strategy;
+  RowKernel kernel;
+  RowForm form;
+  int pack;
+  int packs_per_thread;
+  int max_threads;
+
+  bool operator==(const KernelKey&) const = default;
+};
+
+constexpr KernelKey key_of(const RowPlan& plan) {
+  return {plan.strategy, plan.kernel, plan.form, plan.pack, plan.packs_per_thread, plan.max_threads};
+}
 
 /// Rows in registers have a kernel of k packs a thread.
 constexpr bool has_register_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   return is_packs_per_thread(backend, k, op) || is_exact_packs(backend, k, op, form, x_bytes, y_bytes);
-}
-constexpr bool has_register_kernel(const RowPlan& plan, const KernelTypes& types) {
-  return has_register_kernel(types.backend, plan.packs_per_thread, types.op, plan.form, types.x_bytes, types.y_bytes);
 }
 
 /// An operator has a kernel that takes short rows through team scratch; all that it moves is of one type then.
@@ -45,59 +61,182 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
-  return form != RowForm::misaligned || !(is_masked(types.op) || is_norm(types.op));
+  return form != RowForm::misaligned || has_edge_kernels(types.op);
 }
 
-/// The strategy inner_lanes has a kernel of these packs. A host's takes blocks of any width.
-constexpr bool has_inner_kernel(const RowPlan& plan, const KernelTypes& types) {
-  if (is_masked(types.op) || is_cross_entropy(types.op) || plan.form != RowForm::strided) return false;
-  if (types.backend == Backend::host) return true;
-  if (is_gradient(types.op) || is_norm(types.op)) {
-    const int pack = gradient_inner_pack_size(types.backend, types.pack);
-    return plan.pack == pack && plan.packs_per_thread == gradient_inner_packs(types.backend, pack);
+/// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
+constexpr bool has_host_loops(Backend backend, RowOperator op) {
+  return backend == Backend::host && has_host_vectors && !is_cross_entropy(op) && !is_norm(op);
+}
+
+constexpr bool is_in_registers(RowStrategy strategy) {
+  return strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
+}
+
+/// Threads that a team may have of the kernel for small teams of busy threads, which have more registers, and what is
+/// the largest team that gains by it. 0: there is none of k packs. Rows of any form, of doubles, or with edges and a
+/// label, and masks need more registers; in small teams they are worth more than resident teams. What masks would spill
+/// is so much that it counts in larger teams too. (On HIP the registers of a kernel do not depend on its team.)
+struct BusyTeams {
+  int max_threads = 0;
+  int largest     = 0;
+};
+constexpr BusyTeams busy_teams(const KernelTypes& types, RowForm form, int k) {
+  const bool is_strided = form == RowForm::strided;
+  const int packs       = k * row_tensors(types.op);
+  if (types.backend != Backend::cuda) return {};
+  if (is_masked(types.op)) {
+    const bool is_busy    = is_strided || types.element_mask;
+    const int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
+    return is_wide(types.pack, packs * (is_busy ? 2 : 1)) ? BusyTeams{max_threads, max_threads} : BusyTeams{};
   }
-  const auto has = [&](bool keeps) {
-    const int pack      = inner_pack_size(types.backend, types.x_bytes, types.y_bytes, types.accumulator_bytes, keeps);
-    const int most      = inner_packs(types.backend, pack, types.x_bytes, types.accumulator_bytes, keeps);
-    const bool has_half = keeps && has_fewer_inner_packs(types.backend, types.x_bytes, pack);
-    const int k         = plan.packs_per_thread;
-    return plan.pack == pack && (k == most || (has_half && k == most / 2));
-  };
-  return has(true) || has(false);
+  const bool has_edges_and_label = form == RowForm::misaligned && is_cross_entropy(types.op);
+  const bool is_busy             = is_strided || types.accumulator_bytes == 8 || has_edges_and_label;
+  if (!is_busy || !is_wide(types.pack, packs)) return {};
+  return {is_strided ? max_threads_when_wide : max_threads_when_looping, max_threads_when_wide / 2};
+}
+
+/// The same for `is_light`.
+constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
+  return is_light(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
+}
+
+/// A kernel of rows in registers is compiled.
+constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& types) {
+  const int k = key.packs_per_thread;
+  if (!has_register_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.y_bytes)) return false;
+  if (key.strategy == RowStrategy::team_registers && is_elementwise(types.op)) return false;
+  switch (key.kernel) {
+    case RowKernel::host_rows:
+      return has_host_loops(types.backend, types.op) && key.max_threads == max_threads_per_team;
+    case RowKernel::few_rows:
+      return key.strategy == RowStrategy::team_registers && key.max_threads == max_threads_per_team &&
+             has_few_rows_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.y_bytes);
+    case RowKernel::row_in_lanes:
+      return key.strategy == RowStrategy::vector_lanes &&
+             key.max_threads == most_threads_in_lanes(types.accumulator_bytes, types.pack, k) &&
+             has_lanes_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.pack);
+    case RowKernel::row_in_team:
+      return !has_host_loops(types.backend, types.op) &&
+             (key.max_threads == max_threads_per_team ||
+              (key.max_threads > 0 && key.max_threads == busy_teams(types, key.form, k).max_threads) ||
+              (key.max_threads == max_threads_when_light && has_light_teams(types, key.form, k)));
+    default:
+      return false;
+  }
+}
+
+/// A kernel of rows in team scratch, or that are read twice, is compiled.
+constexpr bool exists_in_team(const KernelKey& key, const KernelTypes& types) {
+  const bool is_online  = key.strategy == RowStrategy::team_online;
+  const bool has_loops  = has_host_loops(types.backend, types.op);
+  const RowKernel only  = has_loops ? RowKernel::host_rows : RowKernel::row_in_team;
+  const int max_threads = is_online && !has_loops ? most_threads_when_looping(types.op) : max_threads_per_team;
+  if (key.kernel != only || key.max_threads != max_threads) return false;
+  if (!is_online) return !is_elementwise(types.op) && key.packs_per_thread == 1;
+  return key.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, key.form);
+}
+
+/// Teams that share a row hold it as rows in registers are held: not where those are read twice in truth, as logits
+/// that were changed are where packs would be kept as they were loaded.
+constexpr bool holds_split_rows(const KernelTypes& types) {
+  return !(types.is_extended &&
+           keeps_packed(types.backend, types.x_bytes, types.pack, most_packs(types.backend, types.op)));
+}
+
+/// A kernel of rows that several teams share is compiled.
+constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& types) {
+  if (key.packs_per_thread != most_packs(types.backend, types.op)) return false;
+  switch (key.kernel) {
+    case RowKernel::split_row:
+      return holds_split_rows(types) &&
+             key.max_threads == most_threads_when_holding(types.backend, types.op, key.form);
+    case RowKernel::split_online:
+      return key.max_threads == most_threads_when_looping(types.op);
+    case RowKernel::split_twice:
+      return splits_twice(types.op) &&
+             key.max_threads == most_threads_when_split_twice(types.op);
+    default:
+      return false;
+  }
+}
+
+/// A kernel of rows side by side is compiled. A host's takes blocks of any width.
+constexpr bool exists_for_inner_rows(const KernelKey& key, const KernelTypes& types) {
+  if (is_masked(types.op) || is_cross_entropy(types.op) || key.form != RowForm::strided) return false;
+  if (key.max_threads != most_threads_of_inner_lanes(types.backend, types.op)) return false;
+  const int k = key.packs_per_thread;
+  if (has_host_loops(types.backend, types.op)) return key.kernel == RowKernel::host_inner;
+  if (rereads_inner_rows(types.op)) {
+    const int pack = gradient_inner_pack_size(types.backend, types.pack);
+    return key.kernel == RowKernel::inner_lanes && k == gradient_inner_packs(types.backend, pack) &&
+           (key.pack == pack || types.backend == Backend::host);
+  }
+  const bool keeps    = key.kernel == RowKernel::inner_lanes;
+  const int pack      = inner_pack_size(types.backend, types.x_bytes, types.y_bytes, types.accumulator_bytes, keeps);
+  const int most      = inner_packs(types.backend, pack, types.x_bytes, types.accumulator_bytes, keeps);
+  const bool has_half = keeps && has_fewer_inner_packs(types.backend, types.x_bytes, pack);
+  return (keeps || key.kernel == RowKernel::inner_online) && (k == most || (has_half && k == most / 2)) &&
+         (key.pack == pack || types.backend == Backend::host);
+}
+
+/// A kernel is compiled for rows of such types.
+constexpr bool exists(const KernelKey& key, const KernelTypes& types) {
+  if (!has_form(types, key.form)) return false;
+  if (key.pack != types.pack && key.strategy != RowStrategy::inner_lanes) return false;
+  switch (key.strategy) {
+    case RowStrategy::automatic:
+      return false;
+    case RowStrategy::vector_lanes:
+      if (key.kernel != RowKernel::staged_rows) return exists_in_registers(key, types);
+      return types.backend == Backend::cuda && key.form == RowForm::misaligned && types.can_be_staged &&
+             key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
+    case RowStrategy::team_registers:
+      return exists_in_registers(key, types);
+    case RowStrategy::team_scratch:
+    case RowStrategy::team_online:
+      return exists_in_team(key, types);
+    case RowStrategy::split_row:
+      return exists_for_split_rows(key, types);
+    case RowStrategy::inner_lanes:
+      return exists_for_inner_rows(key, types);
+  }
+  return false;
+}
+
+/// The kernels of rows in registers that are compiled for a form: the launcher's list.
+struct RegisterKernel {
+  RowKernel kernel = RowKernel::row_in_team;
+  int packs        = 0;
+  int max_threads  = 0;
+};
+struct RegisterKernels {
+  static constexpr std::array packs{1, 2, 3, 4, 5, 6, 8, 10};
+  static constexpr std::array launch_bounds{max_threads_when_wide, max_threads_when_light, max_threads_when_looping,
+                                            max_threads_per_team};
+
+  std::array<RegisterKernel, 4 * packs.size()> all{};  ///< of a number of packs there are 4 at most
+  std::size_t count = 0;
+};
+constexpr RegisterKernels register_kernels(RowForm form, const KernelTypes& types) {
+  RegisterKernels list;
+  for (const int k : RegisterKernels::packs) {
+    for (const int bound : RegisterKernels::launch_bounds) {
+      for (const RowKernel kernel : {RowKernel::few_rows, RowKernel::row_in_lanes, RowKernel::row_in_team}) {
+        const bool is_in_teams = kernel == RowKernel::few_rows;
+        const RowStrategy strategy = is_in_teams ? RowStrategy::team_registers : RowStrategy::vector_lanes;
+        if (!exists({strategy, kernel, form, types.pack, k, bound}, types)) continue;
+        list.all[list.count++] = {kernel, k, bound};
+      }
+    }
+  }
+  return list;
 }
 
 /// A plan has one of the kernels that are compiled for such rows. The planner returns no other plan, and the
 /// launcher throws for one.
 constexpr bool has_kernel(const RowPlan& plan, const KernelTypes& types) {
-  const bool in_registers = plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers;
-  if (plan.op != types.op || !has_form(types, plan.form)) return false;
-  if (plan.staged && plan.strategy != RowStrategy::vector_lanes) return false;
-  if (plan.few_rows && plan.strategy != RowStrategy::team_registers) return false;
-  if (plan.launches != 1 && (plan.launches != 2 || plan.strategy != RowStrategy::split_row)) return false;
-  if (plan.pack != types.pack && plan.strategy != RowStrategy::inner_lanes) return false;
-  if (plan.staged) return types.backend == Backend::cuda && plan.form == RowForm::misaligned && types.can_be_staged;
-  if (in_registers && !has_register_kernel(plan, types)) return false;
-  switch (plan.strategy) {
-    case RowStrategy::automatic:
-      return false;
-    case RowStrategy::vector_lanes:
-      return true;
-    case RowStrategy::team_registers:
-      return !is_elementwise(types.op) &&
-             (!plan.few_rows || has_few_rows_kernel(types.backend, plan.packs_per_thread, types.op, plan.form,
-                                                    types.x_bytes, types.y_bytes));
-    case RowStrategy::team_scratch:
-      return !is_elementwise(types.op);
-    case RowStrategy::team_online:
-      return plan.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, plan.form);
-    case RowStrategy::split_row:
-      return plan.packs_per_thread == most_packs(types.backend, types.op) &&
-             (plan.launches == 1 ||
-              (!is_gradient(types.op) && !is_cross_entropy(types.op) && !is_norm(types.op)));
-    case RowStrategy::inner_lanes:
-      return has_inner_kernel(plan, types);
-  }
-  return false;
+  return plan.op == types.op && exists(key_of(plan), types);
 }
 
 /// Throws std::logic_error: a plan without a kernel is a fault of the library.

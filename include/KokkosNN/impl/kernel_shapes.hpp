@@ -20,7 +20,14 @@ inline constexpr int max_threads_when_wide    = 512;
 /// The second number of a Kokkos::LaunchBounds. On CUDA it counts blocks a multiprocessor. On HIP it counts wavefronts a
 /// SIMD, and a CU has 4 SIMDs of 512 registers a lane: at 4 wavefronts a thread has 128 registers, whatever the size of
 /// its team, and 1024 threads are resident.
-constexpr int least_residency(Backend backend) { return backend == Backend::hip ? 4 : 1; }
+/// On CUDA teams of up to `max_threads_when_light` threads, whose kernels do with 56 registers, are two (or eleven of 96
+/// threads: 4096 x 1408 f32: 0.95 of copy, ten of them in 64 registers 0.94; 2048 columns by teams of 128: 0.96 and 0.95;
+/// what more packs would spill costs more).
+inline constexpr int max_threads_when_light = 576;
+constexpr int least_residency(Backend backend, int max_threads = max_threads_per_team) {
+  if (backend == Backend::hip) return 4;
+  return backend == Backend::cuda && max_threads == max_threads_when_light ? 2 : 1;
+}
 inline constexpr int resident_threads_hip = 4 * 4 * 64;
 
 /// Elements that a thread loads at once: 16 bytes of the wider type on a GPU; on a host a short loop that the compiler
@@ -36,6 +43,15 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// 64 bytes of each of 1024 threads are 64 KB in flight a CU, where 5.3 TB/s over the 304 CUs of an MI300X at some 0.8 us
 /// take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
+
+/// Operators that have kernels for rows with edges.
+constexpr bool has_edge_kernels(RowOperator op) { return !is_masked(op) && !is_norm(op); }
+
+/// Operators whose long rows two kernels may reduce and write, one after the other.
+constexpr bool splits_twice(RowOperator op) { return !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op); }
+
+/// Operators whose rows side by side are read twice, whatever a team could hold.
+constexpr bool rereads_inner_rows(RowOperator op) { return is_gradient(op) || is_norm(op); }
 
 /// A gradient holds packs of two tensors, as they were loaded.
 constexpr int most_packs(Backend backend, RowOperator op) {
@@ -98,10 +114,7 @@ constexpr bool is_exact_packs(Backend backend, int k, RowOperator op, RowForm fo
   return op == RowOperator::softmax ? k == 5 || k == 10 : op == RowOperator::log_softmax && k == 5;
 }
 
-/// Whether teams of up to `max_threads_when_light` threads run in 56 registers, so that two of that size
-/// are resident, or eleven of 96 threads (4096 x 1408 f32: 0.95 of copy, ten of them in 64 registers 0.94; 2048 columns
-/// by teams of 128: 0.96 and 0.95; what more packs would spill costs more).
-inline constexpr int max_threads_when_light = 576;
+/// Whether teams of up to `max_threads_when_light` threads have a kernel of k packs in 56 registers.
 constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward(op) && !is_reduction(op) && (k == 4 || k == 5);
 }
@@ -117,9 +130,11 @@ constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowFo
   return is_forward(op) && is_power && leaves_registers(backend, form, x_bytes, moved_bytes);
 }
 
-/// Whether rows that a warp has alone or several of have a kernel of k packs for them alone.
-constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form) {
-  return backend == Backend::cuda && is_forward(op) && form != RowForm::strided && k != 5;  // 5 packs are for larger teams
+/// Whether rows that a warp has alone or several of have a kernel of k packs for them alone: of packs that are held in
+/// the accumulator type, and not of 5, which are for larger teams.
+constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int pack) {
+  return backend == Backend::cuda && is_forward(op) && form != RowForm::strided && k != 5 &&
+         !keeps_packed(backend, x_bytes, pack, k);
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
@@ -172,6 +187,11 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
 /// Whether k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
 
+/// Threads that a team of that kernel may have.
+constexpr int most_threads_in_lanes(int accumulator_bytes, int pack, int k) {
+  return accumulator_bytes == 8 && is_wide(pack, k) ? max_threads_when_looping : max_threads_per_team;
+}
+
 /// Threads that a team may have whose threads loop over a row, or over rows. What a mask needs besides would be spilled
 /// in 80 registers.
 constexpr int most_threads_when_looping(RowOperator op) {
@@ -198,6 +218,25 @@ constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
 constexpr int most_threads_when_holding(Backend backend, RowOperator op, RowForm form) {
   return overlaps_rows(backend, op, form) ? max_threads_when_wide : most_threads_when_looping(op);
 }
+
+/// The same of the kernels that split a row by two launches.
+constexpr int most_threads_when_split_twice(RowOperator op) {
+  return is_masked(op) ? max_threads_when_wide : max_threads_per_team;
+}
+
+/// The same of inner_lanes.
+constexpr int most_threads_of_inner_lanes(Backend backend, RowOperator op) {
+  return is_gradient(op) && backend != Backend::host ? max_threads_when_wide : max_threads_per_team;
+}
+
+/// A thread's state of a row in team scratch: a reference and a sum that may be wider than the accumulator.
+inline constexpr int most_state_bytes = 24;
+/// State of a norm at most, in team scratch: of a number of elements, a mean and a second moment up to two doubles each.
+inline constexpr int norm_state_bytes = 48;
+
+/// Those that a team of a host's threads needs to join them: two rounds, so that one barrier a row is enough (a thread
+/// can't write round i + 2 before all have read round i).
+constexpr int exchanged_states(int threads) { return threads > 1 ? 2 * threads : 0; }
 
 }  // namespace KokkosNN::Impl
 

@@ -14,47 +14,86 @@
 namespace KokkosNN::Impl {
 namespace {
 
-constexpr RegisterPolicy registers[] = {
+constexpr auto is_logsumexp = is_one_of<RowOperator::logsumexp>;
+
+constexpr RegisterEntry rows[] = {
     {8, 2, 256},     // few lanes a row, and two loads each in flight
     {4096, 4, 256},  // all that 1024 threads hold
 };
+// Two tensors in the registers that hold one of a forward operator.
+constexpr RegisterEntry gradients[] = {
+    {4, 1, 256},
+    {2048, 2, 256},
+};
+constexpr Keyed<RegisterTable> register_tables[] = {{{.op = is_gradient}, gradients}, {{}, rows}};
+
+constexpr Keyed<RegisterPolicy> registers[] = {
+    {{}, {.few_rows_team_size = 256, .few_rows_largest_team = 256}},  // a wavefront on each SIMD
+};
+constexpr Keyed<StagedPolicy> staged[] = {{{}, {}}};  // it has no such kernel
+constexpr Keyed<ScratchPolicy> scratch[] = {
+    {{.op = is_gradient}, {.packs_per_thread = 2, .team_size = 256}},
+    {{}, {.packs_per_thread = 4, .team_size = 256}},
+};
+constexpr Keyed<OnlinePolicy> online[] = {
+    {{}, {.team_size = 512}},  // two teams a CU, of which one loads while the other joins its sums
+};
+constexpr Keyed<ReductionPolicy> reductions[] = {
+    {{},
+     {
+         .online_packs     = 2049,  // half of what a team's registers hold: below, they read a row as well
+         .packs_per_thread = 64,    // as CUDA's
+         .team_size        = 256,   // a wavefront on each SIMD
+         .largest_team     = 512,
+         .fill             = 0.8,  // as CUDA's
+         .full_packs       = 256,  // a wavefront's 4 packs a thread
+     }},
+};
+constexpr SplitPolicy split_rows = {
+    .team_size    = 256,  // of 4 wavefronts a SIMD that are sure to be resident, 3 are used
+    .twice_caches = 1,    // of the L2 of one die; the Infinity Cache is not counted
+};
+constexpr SplitPolicy split_logsumexp = [] {
+  SplitPolicy policy = split_rows;
+  policy.teams_loop  = true;  // as CUDA's
+  return policy;
+}();
+constexpr Keyed<SplitPolicy> split[] = {{{.op = is_logsumexp}, split_logsumexp}, {{}, split_rows}};
+
+constexpr Keyed<SplitChoice> split_choice[] = {
+    {{.op = is_gradient}, {.min_cols = 16384, .few_rows_packs = 2048}},
+    {{}, {.min_cols = 16384, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
+};
+constexpr InnerPolicy inner_rows = {
+    .lanes               = 32,  // of 4 bytes: a line
+    .least_lanes         = 16,  // half a line
+    .team_size           = 1024,
+    .max_team_size       = 1024,  // 16 wavefronts, 4 a SIMD
+    .lanes_looping       = 32,
+    .least_lanes_looping = 16,
+    .looping_team_size   = 256,
+};
+constexpr InnerPolicy inner_logsumexp = [] {
+  InnerPolicy policy = inner_rows;
+  policy.least_lanes = policy.lanes;  // as CUDA's
+  return policy;
+}();
+constexpr Keyed<InnerPolicy> inner[] = {{{.op = is_logsumexp}, inner_logsumexp}, {{}, inner_rows}};
+
+constexpr Keyed<EvictionTable> evictions[] = {{{}, {}}};  // loads do not tell
+constexpr Keyed<PrefetchPolicy> prefetch[] = {{{}, {}}};  // there is no instruction that only asks for memory
+constexpr Keyed<HostPolicy> host[]         = {{{}, {}}};
+
+static_assert(takes_all(register_tables) && takes_all(registers) && takes_all(staged) && takes_all(scratch) &&
+              takes_all(online) && takes_all(reductions) && takes_all(split) && takes_all(split_choice) &&
+              takes_all(inner) && takes_all(evictions) && takes_all(prefetch) && takes_all(host));
+static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evictions, &EvictionEntry::max_caches));
 
 }  // namespace
 
-Policy policy_hip(int) {
-  Policy policy{};
-  policy.registers                 = registers;
-  policy.few_rows_team_size        = 256;  // a wavefront on each SIMD
-  policy.few_rows_threads          = 0;    // it has no such kernel
-  policy.staged_row_bytes          = 0;    // nor such a one
-  policy.scratch_packs_per_thread  = 4;
-  policy.scratch_team_size         = 256;
-  policy.max_scratch_row_bytes     = 0;      // see above
-  policy.prefetch_caches           = 0;      // there is no instruction that only asks for memory
-  policy.prefetch_last_caches      = 0;
-  policy.prefetch_packs            = 0;
-  policy.prefetch_few_packs        = 0;
-  policy.prefetch_online_caches    = 0;
-  policy.online_team_size          = 512;    // two teams a CU, of which one loads while the other joins its sums
-  policy.online_long_cols          = INT64_MAX;
-  policy.reduce_min_packs          = 2049;   // half of what a team's registers hold: below, they read a row as well
-  policy.reduce_packs_per_thread   = 64;     // as CUDA's
-  policy.reduce_team_size          = 256;    // a wavefront on each SIMD
-  policy.reduce_fill               = 0.8;    // as CUDA's
-  policy.reduce_full_packs         = 256;    // a wavefront's 4 packs a thread
-  policy.split_team_size           = 256;    // of 4 wavefronts a SIMD that are sure to be resident, 3 are used
-  policy.split_twice_caches        = 1;      // of the L2 of one die; the Infinity Cache is not counted
-  policy.loss_edges_max_packs       = INT64_MAX;
-  policy.split_min_cols            = 16384;  // as CUDA's
-  policy.split_few_rows_packs      = 4096;   // what one team holds
-  policy.inner_lanes               = 32;     // of 4 bytes: a line
-  policy.inner_least_lanes         = 16;     // half a line
-  policy.inner_team_size           = 1024;
-  policy.inner_max_team_size       = 1024;   // 16 wavefronts, 4 a SIMD
-  policy.inner_lanes_looping       = 32;
-  policy.inner_least_lanes_looping = 16;
-  policy.inner_looping_team_size   = 256;
-  policy.elements_per_turn         = 1;
+const BackendPolicy& hip_policy() {
+  static constexpr BackendPolicy policy{register_tables, registers, staged, scratch,   online,   reductions,
+                                        split,           split_choice, inner, evictions, prefetch, host};
   return policy;
 }
 

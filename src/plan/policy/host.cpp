@@ -13,35 +13,62 @@
 namespace KokkosNN::Impl {
 namespace {
 
-constexpr RegisterPolicy registers[] = {
+constexpr RegisterEntry rows[] = {
     {1, 1, 1},
     {2, 2, 1},
     {4, 4, 1},  // more go to scratch: 4096 x 256 f32 on two cores, 8 packs held 6.3 GB/s, in scratch 14.5
 };
+constexpr Keyed<RegisterTable> register_tables[] = {{{}, rows}};
+constexpr Keyed<RegisterPolicy> registers[]      = {{{}, {}}};
+constexpr Keyed<StagedPolicy> staged[]           = {{{}, {}}};
+
+// Half of a second-level cache of 2 MB. Of gradients nothing is computed on the way to the sum that a second read of a
+// cached row would have to compute again.
+constexpr Keyed<ScratchPolicy> scratch[] = {
+    {{.op = is_gradient}, {.max_row_bytes = 0}},
+    {{}, {.max_row_bytes = std::size_t(1) << 20}},
+};
+constexpr Keyed<OnlinePolicy> online[]         = {{{}, {}}};
+constexpr Keyed<ReductionPolicy> reductions[]  = {{{}, {}}};
+constexpr Keyed<SplitPolicy> split[]           = {{{}, {}}};
+constexpr Keyed<SplitChoice> split_choice[]    = {{{}, {.min_cols = 16384}}};
+constexpr Keyed<InnerPolicy> inner[]           = {{{}, {}}};
+constexpr Keyed<EvictionTable> evictions[]     = {{{}, {}}};
+constexpr Keyed<PrefetchPolicy> prefetch[]     = {{{}, {}}};
+
+// 64 MiB a tensor on two cores of an EPYC, GB/s, stored and streamed.
+constexpr Keyed<HostPolicy> host[] = {
+    {{.op = is_gradient},
+     {
+         .elements_per_turn = 65536,
+         // softmax_backward: f32 x 33 31 and 23, x 50 31 and 29, x 100 34 and 41, x 300 34 and 37, x 781 34 and 40; bf16
+         // x 150 38 and 29, x 300 35 and 30, x 500 36 and 40
+         .nontemporal_row_bytes = 384,
+         // bf16 x 781 47 and 34, x 3001 41 and 44; f32 x 781 48.7 and 46, x 3001 41 and 45
+         .nontemporal_row_bytes_apart = 4096,
+     }},
+    {{},
+     {
+         .elements_per_turn = 65536,
+         // softmax: f32 x 40 14.2 and 15, x 50 14.7 and 16.8, x 100 19.2 and 24, x 500 26 and 40, x 781 31 and 42; bf16 x
+         // 70 15.1 and 12.5, x 100 about as fast, x 200 16.9 and 19.8
+         .nontemporal_row_bytes = 192,
+         // the same stored by rows that have lines in common with others than their neighbours: f32 x 300 23.6 and 20.5,
+         // x 781 25.4 and 28.1
+         .nontemporal_row_bytes_apart = 2048,
+     }},
+};
+
+static_assert(takes_all(register_tables) && takes_all(registers) && takes_all(staged) && takes_all(scratch) &&
+              takes_all(online) && takes_all(reductions) && takes_all(split) && takes_all(split_choice) &&
+              takes_all(inner) && takes_all(evictions) && takes_all(prefetch) && takes_all(host));
+static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evictions, &EvictionEntry::max_caches));
 
 }  // namespace
 
-Policy policy_host(int) {
-  Policy policy{};
-  policy.registers                 = registers;
-  policy.max_scratch_row_bytes     = std::size_t(1) << 20;  // half of a second-level cache of 2 MB
-  policy.split_team_size           = 1;
-  policy.split_min_cols            = 16384;
-  policy.inner_lanes               = 1;
-  policy.inner_least_lanes         = 1;
-  policy.inner_team_size           = 1;
-  policy.inner_max_team_size       = 1;
-  policy.inner_lanes_looping       = 1;
-  policy.inner_least_lanes_looping = 1;
-  policy.inner_looping_team_size   = 1;
-  // softmax, 64 MiB a tensor on two cores of an EPYC, GB/s, stored and streamed: f32 x 40 14.2 and 15, x 50 14.7 and
-  // 16.8, x 100 19.2 and 24, x 500 26 and 40, x 781 31 and 42; bf16 x 70 15.1 and 12.5, x 100 about as fast, x 200 16.9
-  // and 19.8
-  policy.least_nontemporal_row_bytes = 192;
-  // the same stored by rows that have lines in common with others than their neighbours: f32 x 300 23.6 and 20.5, x 781
-  // 25.4 and 28.1
-  policy.least_nontemporal_row_bytes_apart = 2048;
-  policy.elements_per_turn = 65536;
+const BackendPolicy& host_policy() {
+  static constexpr BackendPolicy policy{register_tables, registers, staged, scratch,   online,   reductions,
+                                        split,           split_choice, inner, evictions, prefetch, host};
   return policy;
 }
 

@@ -7,36 +7,61 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
+#include <stdexcept>
 
-// The numbers behind a plan, as data: one table a backend, each entry with the measurement that it comes from.
+// The numbers behind a plan, as data: a small struct a strategy, and tables of them by the rows that they are for, each
+// number with the measurement that it comes from.
 
 namespace KokkosNN::Impl {
 
-/// How a row of up to `max_packs` packs is held in registers.
-struct RegisterPolicy {
-  std::int64_t max_packs;
-  int packs_per_thread;
-  int team_size;  ///< of teams that hold several rows; a team that holds one is as large as the row needs
-  int packs_when_large = 0;  ///< packs_per_thread of a large call; 0: the same
+// --- tables by the rows that they are for ---
 
-  int packs(bool is_large) const { return is_large && packs_when_large != 0 ? packs_when_large : packs_per_thread; }
+/// Rows as tables tell them apart.
+struct RowsKey {
+  RowOperator op;
+  int pack;          ///< elements that a thread loads at once
+  bool moves_packs;  ///< whole packs; where threads do not, what is side by side in memory is best moved by many
+  RowStrategy strategy = RowStrategy::automatic;
 };
 
-/// Ascending by max_packs.
-using RegisterTable = std::span<const RegisterPolicy>;
-
-/// The table for a width of packs on CUDA: 2, 4 or 8 elements.
-inline RegisterTable by_pack(int pack, RegisterTable v2, RegisterTable v4, RegisterTable v8) {
-  if (pack <= 2) return v2;
-  return pack <= 4 ? v4 : v8;
+constexpr bool is_any(RowOperator) { return true; }
+template <RowOperator... ops>
+constexpr bool is_one_of(RowOperator op) {
+  return ((op == ops) || ...);
 }
 
-/// When the cache gives up what a call reads that moves up to `max_caches` times as many bytes as the cache holds.
-struct EvictionPolicy {
-  double max_caches;
-  Eviction eviction;
+enum class Moves { any, packs, elements };
+
+/// What an entry of a table is for; what it does not say is for all.
+struct RowsFilter {
+  bool (*op)(RowOperator) = is_any;
+  int pack                = 0;
+  Moves moves             = Moves::any;
+  RowStrategy strategy    = RowStrategy::automatic;
+
+  constexpr bool takes(const RowsKey& key) const {
+    return op(key.op) && (pack == 0 || pack == key.pack) &&
+           (moves == Moves::any || (moves == Moves::packs) == key.moves_packs) &&
+           (strategy == RowStrategy::automatic || strategy == key.strategy);
+  }
 };
+
+template <class T>
+struct Keyed {
+  RowsFilter rows;
+  T value;
+};
+
+/// The one look-up: the first entry that takes the rows. The last one of a table takes all.
+template <class T>
+const T& look_up(std::span<const Keyed<T>> table, const RowsKey& key) {
+  const auto found = std::ranges::find_if(table, [&](const Keyed<T>& entry) { return entry.rows.takes(key); });
+  if (found == table.end()) throw std::logic_error("KokkosNN: a table of the policy has no entry for some rows");
+  return found->value;
+}
 
 /// The entry for a size: the first that reaches up to it, of a table that ascends by `most`; none where all are
 /// smaller.
@@ -46,77 +71,176 @@ const Entry* entry_for(std::span<const Entry> table, Size Entry::*most, Size siz
   return entry == table.end() ? nullptr : &*entry;
 }
 
-struct Policy {
-  RegisterTable registers;            ///< for the pack width at hand
-  double large_caches;                ///< a call is large that moves more than so many last-level caches
-  int few_rows_team_size;             ///< few rows on a GPU take fewer packs a thread, in teams of up to this size
-  int few_rows_threads;               ///< a multiprocessor has at most so many in a kernel for few rows
-  int staged_row_bytes;               ///< rows of up to so many bytes that begin between packs go through team scratch
-  int staged_team_size;               ///< in teams of so many threads,
-  int staged_rows_per_byte;           ///< if a multiprocessor has so many for every byte of one
-  int scratch_packs_per_thread;       ///< team_scratch: sets the team size
-  int scratch_team_size;              ///< up to here
-  std::size_t max_scratch_row_bytes;  ///< team_scratch is chosen up to here (scratch itself may allow more)
-  std::span<const EvictionPolicy> evictions;        ///< ascending max_caches; what calls read that move more: in turn
-  std::span<const EvictionPolicy> inner_evictions;  ///< the same of rows side by side
-  std::span<const EvictionPolicy> split_evictions;  ///< and of rows that teams share
-  double prefetch_caches;  ///< what lies between a team's rows and those that it asks for, in last-level caches
-  double prefetch_last_caches;  ///< what is asked for anyhow is kept to the last up to so many caches
-  int prefetch_packs;           ///< small calls ask if a thread has so many packs, large ones if packs are empty, too
-  int prefetch_few_packs;       ///< up to so many are too little in flight, and a multiprocessor holds more such threads
-  double prefetch_online_caches;  ///< team_online does, where its rows in flight and those asked for take up to so many
-  int online_team_size;
-  std::int64_t online_long_cols;   ///< rows from here on take the largest team that team_online has
-  std::int64_t reduce_min_packs;   ///< log-sum-exps of rows from here on go to team_online, which then reads once
-  int reduce_packs_per_thread;     ///< in teams whose threads have at least so many packs
-  int reduce_team_size;            ///< but that need not have more threads, or twice as many
-  double reduce_fill;              ///< for a last wave that fills so much of the device
-  std::int64_t reduce_full_packs;  ///< and those of rows from here on hold as many packs a thread as fit
-  int split_team_size;
-  int split_small_team_size;    ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
-  int split_small_teams;        ///< but each team more has to be waited for
-  int split_small_teams_alone;  ///< the same where nothing is done meanwhile
-  int split_many_small_teams;   ///< or up to so many, where no warp can read all status words of larger ones either,
-  std::int64_t split_many_rows;  ///< of at least so many rows
-  double split_twice_caches;    ///< few rows that no teams hold, of together up to so many last-level caches, are split
-                                ///< by two kernels
-  std::int64_t loss_edges_max_packs;  ///< a cross entropy's rows with edges go to split_row beyond so many packs
-  std::int64_t split_min_cols;  ///< rows shorter than this are not worth an exchange
-  std::int64_t split_few_rows_packs;  ///< nor are few rows of up to so many packs on a GPU
-  int inner_lanes;                    ///< packs side by side
-  int inner_least_lanes;              ///< or down to so many, where a team holds its columns then
-  std::int64_t inner_few_columns;     ///< up to so many are held in fewer packs, where there are kernels for that
-  int inner_team_size;                ///< of a team that holds its columns,
-  int inner_max_team_size;            ///< and where even the fewest lanes need more
-  int inner_lanes_looping;            ///< of teams that go through their columns twice,
-  int inner_least_lanes_looping;      ///< or down to so many, where there would be too few teams
-  int inner_looping_team_size;     ///< of such a team, where there are many
-  std::int64_t least_nontemporal_row_bytes;  ///< on a host, of rows in one piece that don't end with a cache line; twice
-                                          ///< as many of elements of 16 bits
-  std::int64_t least_nontemporal_row_bytes_apart;  ///< and of rows that are not one piece
-  std::int64_t elements_per_turn;  ///< a host team takes rows of together at least this many elements at a time
+/// The last entry of a table takes all rows.
+template <class T, std::size_t n>
+constexpr bool takes_all(const Keyed<T> (&table)[n]) {
+  const RowsFilter& last = table[n - 1].rows;
+  return last.op == is_any && last.pack == 0 && last.moves == Moves::any && last.strategy == RowStrategy::automatic;
+}
+
+/// Entries ascend by `most`, in all tables.
+template <class Entry, class Size, std::size_t n>
+constexpr bool ascend(const Keyed<std::span<const Entry>> (&tables)[n], Size Entry::*most) {
+  return std::ranges::all_of(tables, [&](const auto& table) {
+    return std::ranges::adjacent_find(table.value, std::ranges::greater_equal{}, most) == table.value.end();
+  });
+}
+
+/// a is less than so many percent of b.
+constexpr bool is_below(std::int64_t a, int percent, std::int64_t b) { return 100 * a < percent * b; }
+
+inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  ///< where a limit is not reached
+
+// --- strategies ---
+
+/// How a row of up to `max_packs` packs is held in registers.
+struct RegisterEntry {
+  std::int64_t max_packs;
+  int packs_per_thread;
+  int team_size;  ///< of teams that hold several rows; a team that holds one is as large as the row needs
+  int packs_when_large = 0;  ///< packs_per_thread of a large call; 0: the same
+
+  int packs(bool is_large) const { return is_large && packs_when_large != 0 ? packs_when_large : packs_per_thread; }
+};
+/// Ascending by max_packs.
+using RegisterTable = std::span<const RegisterEntry>;
+
+/// Rows in registers: vector_lanes, team_registers.
+struct RegisterPolicy {
+  double large_caches       = 0;   ///< a call is large that moves more than so many last-level caches
+  int fewer_packs_percent   = 90;  ///< fewer packs a thread than fit, if so the threads of a team hold so much less
+  int few_rows_team_size    = 0;   ///< few rows on a GPU take fewer packs a thread, in teams of up to this size,
+  int few_rows_largest_team = 0;   ///< or this one with half of all packs, by the kernel for few rows
+  int few_rows_threads      = 0;   ///< a multiprocessor has at most so many threads in that kernel; 0: there is none
 };
 
-Policy policy_cuda(int pack);
-Policy policy_hip(int pack);
-Policy policy_host(int pack);
+/// Short rows that begin between packs, through team scratch.
+struct StagedPolicy {
+  int row_bytes     = 0;  ///< they have up to so many; 0: there is no such kernel
+  int team_size     = 0;
+  int rows_per_byte = 0;  ///< a multiprocessor has so many for every byte of one
+};
 
-// `moves_packs`: threads move whole packs. Where they do not, what is side by side in memory is best moved by many.
+struct ScratchPolicy {
+  int packs_per_thread      = 1;  ///< sets the team size
+  int team_size             = 1;  ///< up to here
+  std::size_t max_row_bytes = 0;  ///< it is chosen up to here (scratch itself may allow more)
+};
 
-/// Changes a backend's policy to what a gradient needs.
-void tune_for_gradient(Policy& policy, Backend backend, int pack, RowOperator op, bool moves_packs);
+struct OnlinePolicy {
+  int team_size          = 1;
+  std::int64_t long_cols = never;  ///< rows from here on take the largest team
+};
 
-/// Changes CUDA's policy to what a log-softmax that moves packs needs.
-void tune_cuda_for_log_softmax(Policy& policy, int pack);
+/// Operators that write no rows.
+struct ReductionPolicy {
+  std::int64_t online_packs  = never;  ///< rows from here on go to team_online, which then reads once
+  int packs_per_thread       = 1;      ///< in teams whose threads have at least so many packs
+  int team_size              = 1;      ///< but that need not have more threads,
+  int largest_team           = 1;      ///< or so many
+  double fill                = 0;      ///< for a last wave that fills so much of the device
+  std::int64_t full_packs    = never;  ///< rows from here on hold as many packs a thread as fit
+};
 
-/// Changes CUDA's policy to what rows with a label need.
-void tune_cuda_for_label(Policy& policy, int pack, RowOperator op, bool moves_packs);
+struct SplitPolicy {
+  int team_size             = 1;
+  int small_team_size       = 0;  ///< of rows that so few such teams hold: fewer threads are idle behind the last pack,
+  int small_teams           = 0;  ///< but each team more has to be waited for; where teams hold two rows,
+  int small_teams_alone     = 0;  ///< and where nothing is done meanwhile
+  int smallest_team         = 0;  ///< or of this size, where they hold two rows and leave markedly fewer threads idle:
+  int less_idle_percent     = 97;  ///< less than so much of what small teams have
+  int many_small_teams      = 0;   ///< or up to so many small ones, of rows whose larger teams no warp has a lane for,
+  std::int64_t many_rows    = 0;   ///< of at least so many rows
+  double twice_caches       = 0;   ///< rows too long for teams, up to so many last-level caches, take two kernels
+  bool teams_loop           = false;  ///< all rows' teams run at once, and loop over more than they hold
+};
 
-/// Changes CUDA's policy to what rows under a mask need.
-void tune_cuda_for_mask(Policy& policy, int pack, bool moves_packs);
+/// What goes to split_row.
+struct SplitChoice {
+  std::int64_t min_cols        = never;  ///< shorter rows are not worth an exchange
+  std::int64_t few_rows_packs  = never;  ///< nor are few rows of up to so many packs on a GPU
+  std::int64_t edges_max_packs = never;  ///< rows with edges do beyond so many packs, though a team holds them
+};
 
-/// Changes it to what a log-sum-exp needs.
-void tune_cuda_for_logsumexp(Policy& policy, int pack, bool moves_packs);
+struct InnerPolicy {
+  int lanes                = 1;  ///< packs side by side
+  int least_lanes          = 1;  ///< or down to so many, where a team holds its columns then
+  std::int64_t few_columns = 0;  ///< up to so many are held in fewer packs, where there are kernels for that
+  int team_size            = 1;  ///< of a team that holds its columns,
+  int max_team_size        = 1;  ///< and where even the fewest lanes need more
+  int lanes_looping        = 1;  ///< of teams that go through their columns twice,
+  int least_lanes_looping  = 1;  ///< or down to so many, where there would be too few teams:
+  int idle_percent         = 90;  ///< less than so many percent of the multiprocessors
+  int looping_team_size    = 1;   ///< of such a team, where there are many
+};
+
+/// What a GPU's last-level cache gives up of a call that moves up to `max_caches` times as many bytes as it holds.
+struct EvictionEntry {
+  double max_caches;
+  Eviction eviction;
+};
+/// Ascending by max_caches; what calls read that move more: in turn.
+using EvictionTable = std::span<const EvictionEntry>;
+
+/// Rows that teams ask for before later ones load them.
+struct PrefetchPolicy {
+  double caches         = 0;  ///< what lies between a team's rows and those that it asks for, in last-level caches
+  double kept_caches    = 0;  ///< what is asked for anyhow is kept to the last up to so many caches
+  int packs             = 0;  ///< small calls ask if a thread has so many packs, large ones if packs are empty, too
+  int few_packs         = 0;  ///< up to so many are too little in flight, and a multiprocessor holds more such threads
+  int empty_percent     = 90;  ///< packs are empty where less than so many percent hold something
+  int reduction_packs   = 4;   ///< who writes no rows never stops loading with more packs a thread than that
+  bool asks_with_few    = false;  ///< small calls ask with few packs a thread, too, and as far ahead as large ones
+  bool chooses_in_teams = true;   ///< it was measured for rows that have a team
+  double online_caches  = 0;  ///< team_online asks where rows in flight and those asked for take up to so many caches
+  int online_tensors    = 2;  ///< that such rows take room of: what is read, and what is written
+};
+
+/// Only of a host.
+struct HostPolicy {
+  std::int64_t elements_per_turn = 1;  ///< a team takes rows of together at least this many elements at a time,
+  int turns_a_thread             = 4;  ///< but each thread has so many turns
+  int inner_blocks_a_thread      = 8;  ///< from so many blocks of rows side by side on, threads need not have as many
+  int inner_cached_calls         = 2;  ///< a call is in caches that hold what so many such calls move
+  std::int64_t nontemporal_row_bytes       = 0;  ///< results go past the caches from so many bytes a row on, where rows
+                                                 ///< are one piece and don't end with a cache line; of 16-bit elements
+  int nontemporal_16_bit_factor            = 2;  ///< from so many times as many on
+  std::int64_t nontemporal_row_bytes_apart = 0;  ///< and where rows are not one piece
+};
+
+// --- backends ---
+
+/// All numbers of a backend, by rows.
+struct BackendPolicy {
+  std::span<const Keyed<RegisterTable>> register_tables;
+  std::span<const Keyed<RegisterPolicy>> registers;
+  std::span<const Keyed<StagedPolicy>> staged;
+  std::span<const Keyed<ScratchPolicy>> scratch;
+  std::span<const Keyed<OnlinePolicy>> online;
+  std::span<const Keyed<ReductionPolicy>> reductions;
+  std::span<const Keyed<SplitPolicy>> split;
+  std::span<const Keyed<SplitChoice>> split_choice;
+  std::span<const Keyed<InnerPolicy>> inner;
+  std::span<const Keyed<EvictionTable>> evictions;
+  std::span<const Keyed<PrefetchPolicy>> prefetch;
+  std::span<const Keyed<HostPolicy>> host;
+};
+
+const BackendPolicy& cuda_policy();
+const BackendPolicy& hip_policy();
+const BackendPolicy& host_policy();
+
+inline const BackendPolicy& policy_of(Backend backend) {
+  switch (backend) {
+    case Backend::cuda:
+      return cuda_policy();
+    case Backend::hip:
+      return hip_policy();
+    case Backend::host:
+      break;
+  }
+  return host_policy();
+}
 
 }  // namespace KokkosNN::Impl
 

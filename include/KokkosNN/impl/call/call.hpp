@@ -3,115 +3,116 @@
 #define KOKKOSNN_IMPL_CALL_CALL_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/instantiations/forward.hpp>
-#include <KokkosNN/impl/call/view_call.hpp>
+#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
 
-#include <type_traits>
+#include <string>
+#include <tuple>
 
-// The body of a public function: check what the compiler can see, normalise, plan, launch.
+// The body of every operator's calls: check what the compiler can see, normalise, plan, launch. A family of operators
+// says what its Views are by a struct, `Views`: `op`, `Options`, `check<Exec>()`, `tensors(views...)`, and
+// `Call<Exec>`, which launches.
 
 namespace KokkosNN::Impl {
 
-struct SoftmaxName {
-  static constexpr const char* value = "softmax";
-};
-struct LogSoftmaxName {
-  static constexpr const char* value = "log_softmax";
-};
-struct LogSumExpName {
-  static constexpr const char* value = "logsumexp";
-};
+template <class Exec, class Layout, class Options>
+RowPlan plan_rows(RowOperator op, const Exec& exec, const Layout& layout, const Tensors& tensors,
+                  const Options& options) {
+  RowProblem problem = problem_of(op, layout, tensors);
+  set_options(problem, options);
+  return make_plan(problem, device_traits(exec), planning_options(options));
+}
 
-// A static_assert's text must be a literal before C++26, so each function has its own.
-#define KOKKOSNN_IMPL_CHECK_VIEWS(NAME, OUTPUT, RANK_OK, RANK_TEXT)                                                \
-  static_assert(XView::rank() >= 1, "KokkosNN::" NAME ": x must have rank 1 to 8");                                \
-  static_assert(RANK_OK, "KokkosNN::" NAME ": " RANK_TEXT);                                                        \
-  static_assert(Concepts::Element<typename XView::non_const_value_type>,                                           \
-                "KokkosNN::" NAME ": x must hold double, float, half_t or bhalf_t");                               \
-  static_assert(Concepts::Element<typename YView::non_const_value_type>,                                           \
-                "KokkosNN::" NAME ": " OUTPUT " must hold double, float, half_t or bhalf_t");                      \
-  static_assert(!std::is_const_v<typename YView::value_type>, "KokkosNN::" NAME ": " OUTPUT " must not be const"); \
-  static_assert(Kokkos::SpaceAccessibility<Exec, typename XView::memory_space>::accessible &&                      \
-                    Kokkos::SpaceAccessibility<Exec, typename YView::memory_space>::accessible,                    \
-                "KokkosNN::" NAME ": the execution space must be able to access the memory of x and of " OUTPUT)
+/// The plan of a call; checks its tensors as the call does.
+template <class Exec, class Options>
+RowPlan plan_of(RowOperator op, const Exec& exec, const Tensors& tensors, const Options& options) {
+  return plan_rows(op, exec, normalise(to_string(op), op, tensors, options), tensors, options);
+}
 
-/// What the compiler can see of a call.
-template <class Exec, class XView, class YView, class Name>
-constexpr void check_views() {
-  if constexpr (std::is_same_v<Name, SoftmaxName>) {
-    KOKKOSNN_IMPL_CHECK_VIEWS("softmax", "y", XView::rank() == YView::rank(), "x and y must have the same rank");
-  } else if constexpr (std::is_same_v<Name, LogSoftmaxName>) {
-    KOKKOSNN_IMPL_CHECK_VIEWS("log_softmax", "y", XView::rank() == YView::rank(), "x and y must have the same rank");
-  } else {
-    KOKKOSNN_IMPL_CHECK_VIEWS("logsumexp", "lse", XView::rank() == YView::rank() + 1,
-                              "lse must have one axis less than x");
+/// Checks, plans and enqueues a call on erased Views.
+template <RowOperator op, class Call, class Exec, class Options>
+void call_erased(const Exec& exec, const Tensors& tensors, const Options& options) {
+  const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + to_string(op));
+  const auto layout = normalise(to_string(op), op, tensors, options);
+  if (!writes(op, layout)) return;
+  const RowPlan plan = layout.rows > 0 ? plan_rows(op, exec, layout, tensors, options) : RowPlan{};
+  Call::run(exec, {plan, layout, tensors, options});
+}
+
+/// The body of a public function.
+template <class Views, class Exec, class... V>
+void call(const Exec& exec, const typename Views::Options& options, const V&... views) {
+  Views::template check<Exec>();
+  call_erased<Views::op, typename Views::template Call<Exec>>(exec, Views::tensors(views...), options);
+}
+
+/// A checked call on erased Views with its plan and workspace, for repeated calls.
+template <RowOperator op, class Exec, class Call, class Options>
+class PlannedCall {
+ public:
+  /// Enqueues the call on the Views of the constructor: no check, no planning, no allocation.
+  void run() const { run_on(m_tensors, m_layout); }
+
+  const RowPlan& row_plan() const { return m_plan; }
+
+ protected:
+  PlannedCall(const Exec& exec, const Tensors& tensors, const Options& options)
+      : m_exec(exec),
+        m_tensors(tensors),
+        m_options(options),
+        m_layout(normalise(to_string(op), op, tensors, options)),
+        m_plan(plan_rows(op, exec, m_layout, tensors, options)) {
+    reserve_split_workspace<typename Call::Params>(exec, m_plan, m_workspace);
   }
-}
 
-#undef KOKKOSNN_IMPL_CHECK_VIEWS
+  void run_on(const Tensors& tensors) const {
+    const Layout layout = normalise(to_string(op), op, tensors, m_options);
+    require_same_layout(to_string(op), m_layout, layout);
+    run_on(tensors, layout);
+  }
 
-/// The problem as the planner sees it.
-template <class X, class Y>
-RowProblem problem_of(RowOperator op, const RowLayout& layout) {
-  RowProblem problem;
-  problem.op                = op;
-  problem.x_type            = element_type<X>();
-  problem.y_type            = element_type<Y>();
-  problem.x_bytes           = sizeof(X);
-  problem.y_bytes           = op == RowOperator::logsumexp ? sizeof(X) : sizeof(Y);
-  problem.accumulator_bytes = sizeof(common_accumulator_t<X, Y>);
-  problem.rows              = layout.rows;
-  problem.cols              = layout.cols;
-  problem.x_col_stride      = layout.x_col_stride;
-  problem.y_col_stride      = layout.y_col_stride;
-  problem.inner             = layout.inner();
-  problem.inner_contiguous  = layout.inner_contiguous();
-  problem.form              = layout.form;
-  problem.one_piece         = layout.one_piece;
-  return problem;
-}
+ private:
+  using Layout = decltype(normalise("", op, Tensors{}, Options{}));
 
-template <class XView, class YView, class Exec>
-RowPlan plan_views(RowOperator op, const Exec& exec, const RowLayout& layout, const SoftmaxOptions& options) {
-  using X = typename XView::non_const_value_type;
-  using Y = typename YView::non_const_value_type;
-  return make_plan(problem_of<X, Y>(op, layout), device_traits(exec), options);
-}
+  void run_on(const Tensors& tensors, const Layout& layout) const {
+    if (writes(op, layout)) Call::run(m_exec, {m_plan, layout, tensors, m_options, &m_workspace});
+  }
 
-/// Whether the call writes anything; a log-sum-exp of no elements is -inf and must be written.
-inline bool is_empty(RowOperator op, const RowLayout& layout) {
-  return layout.rows == 0 || (layout.cols == 0 && op != RowOperator::logsumexp);
-}
+  Exec m_exec;
+  Tensors m_tensors;
+  Options m_options;
+  Layout m_layout;
+  RowPlan m_plan;
+  mutable WorkspaceView<Exec> m_workspace;
+};
 
-template <RowOperator op, class Exec, class XView, class YView>
-void run_planned(const Exec& exec, const RowPlan& plan, const RowLayout& layout, const SoftmaxOptions& options,
-                 const XView& x, const YView& y, WorkspaceView<Exec>* workspace) {
-  using X = typename XView::non_const_value_type;
-  using Y = typename YView::non_const_value_type;
-  if (is_empty(op, layout)) return;
-  ViewCall<Exec, op, X, Y>::run(exec, plan, layout, options, x.data(), y.data(), workspace);
-}
+/// The same with its Views.
+template <class Exec, class Views, class... V>
+class PlannedViews
+    : public PlannedCall<Views::op, Exec, typename Views::template Call<Exec>, typename Views::Options> {
+  using Base = typename PlannedViews::PlannedCall;
 
-template <RowOperator op, class Exec, class XView, class YView>
-void call(const char* function, const Exec& exec, const XView& x, const YView& y, const SoftmaxOptions& options) {
-  const RowLayout layout = normalise(function, op, tensor_of(x), tensor_of(y), options);
-  if (is_empty(op, layout)) return;
-  const RowPlan plan = plan_views<XView, YView>(op, exec, layout, options);
-  run_planned<op>(exec, plan, layout, options, x, y, nullptr);
-}
+ public:
+  PlannedViews(const Exec& exec, const V&... views, const typename Views::Options& options = {})
+      : Base(exec, Views::tensors(views...), options), m_views(views...) {
+    Views::template check<Exec>();
+  }
 
-/// Makes room for a plan's workspace, if its strategy needs one.
-template <class XView, class YView, RowOperator op, class Exec>
-void reserve_workspace(const Exec& exec, const RowPlan& plan, WorkspaceView<Exec>& workspace) {
-  using X    = typename XView::non_const_value_type;
-  using Y    = typename YView::non_const_value_type;
-  using Params = typename ViewCall<Exec, op, X, Y>::Params;
-  reserve_split_workspace<Params>(exec, plan, workspace);
-}
+  using Base::run;
+  /// Enqueues the call on other Views with the same extents and strides; std::invalid_argument if they differ.
+  void run(const V&... views) const { Base::run_on(Views::tensors(views...)); }
+
+ private:
+  std::tuple<V...> m_views;
+};
 
 }  // namespace KokkosNN::Impl
 

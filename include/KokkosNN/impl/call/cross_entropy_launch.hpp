@@ -3,8 +3,9 @@
 #define KOKKOSNN_IMPL_CALL_CROSS_ENTROPY_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/call/arguments.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/loss_sums.hpp>
 #include <KokkosNN/impl/gpu/placement/labelled.hpp>
@@ -53,20 +54,18 @@ requires(is_cross_entropy(op)) struct Placements<op, Source, A, V, backend> {
   using Online  = LabelledPlacement<op, OnlinePlacement<kept, A, V, looping_packs>, Source, A, V>;
 };
 
-/// What the kernels of a cross entropy work on, as pointers; null where a call has none.
-template <class X, class Y, class A>
-struct CrossEntropyPointers {
-  const X* logits;
-  const void* labels;
-  int label_bytes;
-  bool labels_are_signed;
-  A* loss;
-  A* lse_out;
-  const A* lse_in;
-  const A* dloss;
-  Y* dlogits;
-  ClassWeights<A> weights;
-};
+/// The label of each row, whatever integers labels are.
+template <class Map>
+RowLabels<Map> labels_of(const Tensor& labels, const RowMap& map, std::int64_t ignore_index) {
+  return {labels.data, labels.element_bytes, labels.is_signed,
+          ignore_index == std::numeric_limits<std::int64_t>::min(), map};
+}
+
+/// Weights of classes that a call may have.
+template <class A>
+ClassWeights<A> weights_of(const Tensor& weights) {
+  return {static_cast<const A*>(weights.data), weights.stride[0]};
+}
 
 /// One cross entropy on Views, erased so that a kernel is compiled once for its element types.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
@@ -76,104 +75,107 @@ struct CrossEntropyCall {
   static constexpr bool writes_loss     = op != RowOperator::cross_entropy_backward;
   using A                               = accumulator_t<X>;
   static constexpr int V                = pack_size(backend, sizeof(X), sizeof(Y), sizeof(A));
-  using Pointers                        = CrossEntropyPointers<X, Y, A>;
+  using Arguments                       = CallArguments<ExecutionSpace, LabelledLayout, CrossEntropyOptions>;
   template <bool extended>
   using Params = CrossEntropyParams<op, A, writes_gradient ? exp_accuracy_for<Y> : exp_accuracy_for<A>, extended>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
-                  const CrossEntropyOptions& options, const Pointers& data);
+  /// Not inline, as ViewCall's. Looks at the labels first if the options ask for that.
+  static void run(const ExecutionSpace& exec, const Arguments& call);
 
   /// Throws std::invalid_argument if a label is neither ignored nor a class.
-  static void check_labels(const ExecutionSpace& exec, const CrossEntropyLayout& layout,
-                           const CrossEntropyOptions& options, const Pointers& data);
+  static void check_labels(const ExecutionSpace& exec, const LabelledLayout& layout, const CrossEntropyOptions& options,
+                           const Tensors& tensors);
 
  private:
-  template <class Map>
-  static RowLabels<Map> labels_of(const CrossEntropyLayout& layout, const Pointers& data, std::int64_t ignore_index) {
-    return {data.labels, data.label_bytes, data.labels_are_signed,
-            ignore_index == std::numeric_limits<std::int64_t>::min(), layout.map(CrossEntropyLayout::labels)};
+  using Tensor = CrossEntropyTensors;
+
+  static auto labels_with_map(const LabelledLayout& layout, const CrossEntropyOptions& options,
+                              const Tensors& tensors) {
+    return labels_of<RowMap>(tensors[Tensor::labels], layout.map(Tensor::labels), options.ignore_index);
   }
 
   template <bool extended>
-  static void run_kernel(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
-                         const Params<extended>& params, const Pointers& data) {
-    with_form<backend, true>(plan.form, [&](auto form) {
-      with_map<backend, op, X, form()>(
-          layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, plan, layout, params, data); });
+  static void run_kernel(const ExecutionSpace& exec, const Arguments& call, const Params<extended>& params) {
+    with_form<backend, true>(call.plan.form, [&](auto form) {
+      with_map<backend, op, X, form()>(call.layout.n, [&]<class Map>(std::type_identity<Map>) {
+        run_rows<form(), Map>(exec, call, params);
+      });
     });
   }
 
   template <RowForm form, class Map, class RowsParams>
-  static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const CrossEntropyLayout& layout,
-                       const RowsParams& params, const Pointers& data) {
-    using Layout  = CrossEntropyLayout;
-    using Source  = LabelledRows<X, form, A, RowsParams::is_extended, Map>;
-    using Output = std::conditional_t<writes_gradient, LossOutput<Y, form, A, Map>, LossOutput<void, RowForm::strided, A, Map>>;
-    const auto of = [&](auto* values, int tensor) {
-      return OptionalScalars<std::remove_pointer_t<decltype(values)>, Map>{values, layout.map(tensor)};
-    };
-    const Source source{{data.logits, layout.col_stride[Layout::logits], layout.map(Layout::logits)},
-                        labels_of<Map>(layout, data, params.ignore_index),
-                        of(data.lse_in, Layout::lse),
-                        of(data.dloss, Layout::loss)};
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call, const RowsParams& params) {
+    using Source = LabelledRows<X, form, A, RowsParams::is_extended, Map>;
+    using Output =
+        std::conditional_t<writes_gradient, LossOutput<Y, form, A, Map>, LossOutput<void, RowForm::strided, A, Map>>;
+    const auto read    = [&](int tensor) { return scalars_of<const A, Map>(call, tensor, !writes_loss); };
+    const auto written = [&](int tensor) { return scalars_of<A, Map>(call, tensor, writes_loss); };
+    const Source source{
+        call.template rows_of<const X, form, Map>(Tensor::logits),
+        labels_of<Map>(call.tensors[Tensor::labels], call.layout.map(Tensor::labels), params.ignore_index),
+        read(Tensor::lse), read(Tensor::loss)};
     Output output;
-    output.loss = of(data.loss, Layout::loss);
-    output.lse  = of(data.lse_out, Layout::lse);
-    if constexpr (writes_gradient) {
-      output.dlogits = {data.dlogits, layout.col_stride[Layout::dlogits], layout.map(Layout::dlogits)};
-    }
-    RowsCall<ExecutionSpace, op, RowsParams, Source, Output, V>{exec, plan, params, source, output, layout.rows, layout.cols}
+    output.loss = written(Tensor::loss);
+    output.lse  = written(Tensor::lse);
+    if constexpr (writes_gradient) output.dlogits = call.template rows_of<Y, form, Map>(Tensor::dlogits);
+    RowsCall<ExecutionSpace, op, RowsParams, Source, Output, V>{
+        exec, call.plan, params, source, output, call.layout.rows, call.layout.cols}
         .run(nullptr);
+  }
+
+  /// One value a row, or none: the backward reads what the others write.
+  template <class T, class Map>
+  static OptionalScalars<T, Map> scalars_of(const Arguments& call, int tensor, bool has_it) {
+    return {has_it ? call.template data<T>(tensor) : nullptr, call.layout.map(tensor)};
   }
 };
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpace& exec,
-                                                              const CrossEntropyLayout& layout,
+void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpace& exec, const LabelledLayout& layout,
                                                               const CrossEntropyOptions& options,
-                                                              const Pointers& data) {
+                                                              const Tensors& tensors) {
   std::int64_t label     = 0;
   const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
       exec, to_string(op), layout.rows,
-      {labels_of<RowMap>(layout, data, options.ignore_index), options.ignore_index, layout.shard}, label);
+      {labels_with_map(layout, options, tensors), options.ignore_index, layout.shard}, label);
   if (row < 0) return;
-  complain_of_label(to_string(op), row, decimal(label, data.labels_are_signed), layout.shard.classes,
+  complain_of_label(to_string(op), row, decimal(label, tensors[Tensor::labels].is_signed), layout.shard.classes,
                     options.ignore_index);
 }
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const RowPlan& plan,
-                                                     const CrossEntropyLayout& layout,
-                                                     const CrossEntropyOptions& options, const Pointers& given) {
-  using Sums            = LossSums<ExecutionSpace, A>;
-  const char* function  = to_string(op);
-  const bool smooths    = options.label_smoothing != 0;
-  const bool is_mean    = options.reduction == Reduction::mean;
-  const bool is_reduced = options.reduction != Reduction::none && writes_loss;
-  Pointers data         = given;
+void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+  using Sums                         = LossSums<ExecutionSpace, A>;
+  const char* function               = to_string(op);
+  const CrossEntropyOptions& options = call.options;
+  const LabelledLayout& layout       = call.layout;
+  if (options.check_labels) check_labels(exec, layout, options, call.tensors);
+  const ClassWeights<A> weights      = weights_of<A>(call.tensors[Tensor::weights]);
+  const bool smooths                 = options.label_smoothing != 0;
+  const bool is_mean                 = options.reduction == Reduction::mean;
+  const bool is_reduced              = options.reduction != Reduction::none && writes_loss;
 
-  const bool sums_weights = smooths && data.weights.data != nullptr;
+  const bool sums_weights = smooths && weights.data != nullptr;
   const bool has_sums     = is_mean || is_reduced || sums_weights;
   require_launching_thread(exec, function);
   const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> memory(
       exec, has_sums ? LossWorkspace<A>::bytes(is_reduced ? layout.rows : 0) : 0);
   LossWorkspace<A> workspace;
   if (has_sums) workspace = LossWorkspace<A>(memory.data());
-  if (sums_weights) Sums::of_classes(exec, function, data.weights, layout.shard.classes, workspace);
+  if (sums_weights) Sums::of_classes(exec, function, weights, layout.shard.classes, workspace);
   if (is_mean) {
-    Sums::of_rows(
-        exec, function,
-        {{labels_of<RowMap>(layout, data, options.ignore_index)}, data.weights, options.ignore_index, layout.shard},
-        layout.rows, workspace);
+    Sums::of_rows(exec, function,
+                  {{labels_with_map(layout, options, call.tensors)}, weights, options.ignore_index, layout.shard},
+                  layout.rows, workspace);
   }
-  if (is_reduced) data.loss = workspace.row_losses;
+  Tensors tensors = call.tensors;
+  if (is_reduced) tensors[Tensor::loss].data = workspace.row_losses;
 
   const auto run_with = [&](auto params) {
-    params.weights = data.weights;
+    params.weights = weights;
     if (is_mean) params.inverse_divisor = workspace.inverse_divisor;
     if (sums_weights) params.weight_of_classes = workspace.weight_of_classes;
-    run_kernel<decltype(params)::is_extended>(exec, plan, layout, params, data);
+    run_kernel<decltype(params)::is_extended>(exec, {call.plan, layout, tensors, options}, params);
   };
   if (layout.rows > 0) {
     if (smooths || options.softcap != 0) {
@@ -182,7 +184,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
       run_with(Params<false>(options, layout.shard));
     }
   }
-  if (is_reduced) Sums::of_losses(exec, function, layout.rows, is_mean, workspace, given.loss);
+  if (is_reduced) Sums::of_losses(exec, function, layout.rows, is_mean, workspace, call.template data<A>(Tensor::loss));
 }
 
 }  // namespace KokkosNN::Impl

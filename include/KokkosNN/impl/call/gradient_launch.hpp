@@ -3,9 +3,9 @@
 #define KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/call/arguments.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
-#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/gpu/gradient_inner_lanes.hpp>
 #include <KokkosNN/impl/gpu/placement/pairs.hpp>
 #include <KokkosNN/impl/host/inner.hpp>
@@ -58,16 +58,6 @@ constexpr int gradient_input_bytes(RowOperator op) {
   return static_cast<int>(row_tensors(op) == 2 ? std::max(sizeof(X), sizeof(D)) : sizeof(X));
 }
 
-/// What a gradient's kernels work on, as pointers: x is what the forward call left (y; of logsumexp x), dy its gradient
-/// (of logsumexp lse and dlse).
-template <class X, class D, class Y>
-struct GradientPointers {
-  const X* x;
-  const D* dy;
-  const D* lse;  ///< of logsumexp only
-  Y* dx;
-};
-
 /// One gradient on Views, erased to pointers and strides so that a kernel is compiled once for its element types.
 template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
 struct GradientCall {
@@ -76,89 +66,79 @@ struct GradientCall {
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A));
   using Params                       = GradientParams<op, A, exp_accuracy_for<Y>>;
 
+  using Arguments                  = CallArguments<ExecutionSpace>;
+
   /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout,
-                  const SoftmaxOptions& options, const GradientPointers<X, D, Y>& data,
-                  WorkspaceView<ExecutionSpace>* own_workspace);
+  static void run(const ExecutionSpace& exec, const Arguments& call);
 
  private:
+  using Tensor                     = GradientTensors;
+  static constexpr bool has_scalars = op == RowOperator::logsumexp_backward;
+
   template <RowForm form>
-  static void run_rows(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Params& params,
-                       const GradientPointers<X, D, Y>& data, WorkspaceView<ExecutionSpace>* own_workspace) {
-    const auto source = source_of<form>(plan, layout, data);
-    const auto output   = rows_of<form>(data.dx, layout, GradientLayout::dx);
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
+    const auto source = source_of<form>(call);
+    const auto output = call.template rows_of<Y, form>(Tensor::dx);
     RowsCall<ExecutionSpace, op, Params, std::decay_t<decltype(source)>, std::decay_t<decltype(output)>, V>{
-        exec, plan, params, source, output, layout.rows, layout.cols}
-        .run(own_workspace);
+        exec, call.plan, params, source, output, call.layout.rows, call.layout.cols}
+        .run(call.workspace);
   }
 
   template <RowForm form>
-  static auto source_of(const RowPlan& plan, const GradientLayout& layout, const GradientPointers<X, D, Y>& data) {
-    const auto x = rows_of<form>(data.x, layout, GradientLayout::x).evicted(plan.eviction);
-    if constexpr (op == RowOperator::logsumexp_backward) {
-      return ScalarRows<MemoryRows<const X, form>, D, A>{x, data.lse, data.dy, layout.map(GradientLayout::lse),
-                                                         layout.map(GradientLayout::dy)};
+  static auto source_of(const Arguments& call) {
+    const auto x = call.template rows_of<const X, form>(Tensor::x).evicted(call.plan.eviction);
+    if constexpr (has_scalars) {
+      return scalars_of<ScalarRows<MemoryRows<const X, form>, D, A>>(x, call);
     } else {
       return PairRows<MemoryRows<const X, form>, MemoryRows<const D, form>>{
-          x, rows_of<form>(data.dy, layout, GradientLayout::dy).evicted(plan.eviction)};
+          x, call.template rows_of<const D, form>(Tensor::dy).evicted(call.plan.eviction)};
     }
   }
 
-  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const GradientLayout& layout, const Params& params,
-                        const GradientPointers<X, D, Y>& data) {
-    require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A), false});
+  static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
+    const RowPlan& plan      = call.plan;
+    const RowsLayout& layout = call.layout;
+    require_kernel(plan, {backend, op, V, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A)});
     constexpr int inner_V    = gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();
-    const auto source        = inner_source_of(plan, layout, data);
-    const auto output          = inner_rows_of(data.dx, layout, GradientLayout::dx);
+    const auto source        = inner_source_of(call);
+    const auto output        = call.template inner_rows_of<Y>(Tensor::dx);
     using Source             = std::decay_t<decltype(source)>;
-    using Output               = std::decay_t<decltype(output)>;
-    if constexpr (backend == Backend::host && simd_width<A> > 1) {
+    using Output             = std::decay_t<decltype(output)>;
+    if constexpr (has_host_loops(backend, op)) {
       return launch<max_threads_per_team>(exec, plan,
                                           HostGradientInner<op, Params, Source, Output>{
                                               source, output, params, inner_shape(plan, layout.rows, inner, layout.cols)});
     }
-    launch<max_threads_when_wide>(exec, plan,
+    launch<most_threads_of_inner_lanes(backend, op)>(exec, plan,
                                   GradientInnerLanes<op, inner_V, K, Params, Source, Output>{
                                       source, output, params, layout.rows / inner, inner, layout.cols, plan.threads_per_row,
                                       plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
-  static auto inner_source_of(const RowPlan& plan, const GradientLayout& layout,
-                              const GradientPointers<X, D, Y>& data) {
-    const auto x = inner_rows_of(data.x, layout, GradientLayout::x, plan.eviction);
-    if constexpr (op == RowOperator::logsumexp_backward) {
-      return InnerScalars<X, D>{x, data.lse, data.dy, layout.map(GradientLayout::lse), layout.map(GradientLayout::dy)};
+  static auto inner_source_of(const Arguments& call) {
+    const auto x = call.template inner_rows_of<const X>(Tensor::x, call.plan.eviction);
+    if constexpr (has_scalars) {
+      return scalars_of<InnerScalars<X, D>>(x, call);
     } else {
-      return InnerPairs<X, D>{x, inner_rows_of(data.dy, layout, GradientLayout::dy, plan.eviction)};
+      return InnerPairs<X, D>{x, call.template inner_rows_of<const D>(Tensor::dy, call.plan.eviction)};
     }
   }
 
-  template <class T>
-  static InnerRows<T> inner_rows_of(T* data, const GradientLayout& layout, int tensor,
-                                    Eviction eviction = Eviction::normal) {
-    const int last = layout.n > 0 ? layout.n - 1 : 0;
-    return {data, layout.col_stride[tensor], layout.stride[tensor][last], layout.outer_map(tensor),
-            LinePolicy(eviction)};
-  }
-
-  template <RowForm form, class T>
-  static MemoryRows<T, form> rows_of(T* data, const GradientLayout& layout, int tensor) {
-    return {data, layout.col_stride[tensor], layout.map(tensor)};
+  /// Rows with lse and dlse.
+  template <class Source, class Rows>
+  static Source scalars_of(const Rows& x, const Arguments& call) {
+    return {x, call.template data<const D>(Tensor::lse), call.template data<const D>(Tensor::dy),
+            call.layout.map(Tensor::lse), call.layout.map(Tensor::dy)};
   }
 };
 
 template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
-void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, const RowPlan& plan,
-                                                    const GradientLayout& layout, const SoftmaxOptions& options,
-                                                    const GradientPointers<X, D, Y>& data,
-                                                    WorkspaceView<ExecutionSpace>* own_workspace) {
-  const Params params(options.scale, options.masked_row);
-  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, params, data);
-  with_form<backend, true>(plan.form, [&](auto form) {
-    run_rows<form()>(exec, plan, layout, params, data, own_workspace);
-  });
+void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+  const Params params(call.options.scale, call.options.masked_row);
+  if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
+  with_form<backend, true>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
 }
 
 }  // namespace KokkosNN::Impl

@@ -43,9 +43,9 @@ void launch(const ExecutionSpace& exec, const std::string& label, const Teams& t
 }
 
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
-template <int max_threads, class ExecutionSpace, int residency = least_residency(backend_of<ExecutionSpace>()),
-          class Kernel>
+template <int max_threads, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kernel) {
+  constexpr int residency = least_residency(backend_of<ExecutionSpace>(), max_threads);
   launch<Kokkos::LaunchBounds<max_threads, residency>>(
       exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
 }
@@ -75,7 +75,7 @@ void with_map(int axes, const F& f) {
 /// The workspace of a split_row plan.
 template <class Params>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
-  if (plan.launches == 2) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Params::State);
+  if (plan.kernel == RowKernel::split_twice) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Params::State);
   return split_row_workspace_bytes<typename Params::State>(plan.league_size);
 }
 
@@ -84,7 +84,7 @@ template <class Params, class ExecutionSpace>
 void reserve_split_workspace(const ExecutionSpace& exec, const RowPlan& plan, WorkspaceView<ExecutionSpace>& own) {
   if (plan.strategy != RowStrategy::split_row) return;
   const std::size_t bytes = split_workspace_bytes<Params>(plan);
-  if (plan.launches == 2) {
+  if (plan.kernel == RowKernel::split_twice) {
     WorkspaceLease<ExecutionSpace, WorkspaceUse::states>(exec, bytes, &own);
   } else {
     WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words>(exec, bytes, &own);

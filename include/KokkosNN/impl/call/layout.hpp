@@ -8,10 +8,12 @@
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 // From a View of any rank, layout and axis to rows: validation and normalisation, on the host, without a template.
@@ -20,6 +22,9 @@ namespace KokkosNN::Impl {
 
 inline constexpr int max_rank = 8;
 
+/// Rows of these extents, the last fastest, as a map to a tensor of these strides.
+KOKKOSNN_EXPORT RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims);
+
 /// A View, erased. Strides are in elements and signed: Kokkos keeps them unsigned, and a reversed axis wraps around.
 struct Tensor {
   const void* data              = nullptr;
@@ -27,14 +32,22 @@ struct Tensor {
   int rank                      = 0;
   std::int64_t extent[max_rank] = {};
   std::int64_t stride[max_rank] = {};
+  ElementType type              = ElementType::other;
+  bool is_signed                = false;
+
+  /// A call has this tensor.
+  bool exists() const { return element_bytes != 0; }
 };
 
 template <Concepts::View V>
 Tensor tensor_of(const V& view) {
+  using T = typename V::non_const_value_type;
   Tensor t;
   t.data          = view.data();
-  t.element_bytes = sizeof(typename V::value_type);
+  t.element_bytes = sizeof(T);
   t.rank          = static_cast<int>(V::rank());
+  t.type          = element_type<T>();
+  t.is_signed     = std::is_signed_v<T>;
   for (int k = 0; k < t.rank; ++k) {
     t.extent[k] = static_cast<std::int64_t>(view.extent(static_cast<std::size_t>(k)));
     t.stride[k] = static_cast<std::int64_t>(view.stride(k));
@@ -42,133 +55,134 @@ Tensor tensor_of(const V& view) {
   return t;
 }
 
-/// x and y as rows: the reduced axis apart, all other axes ordered (the last runs fastest) and merged where they can
-/// be.
-struct RowLayout {
-  std::int64_t rows                   = 0;
-  std::int64_t cols                   = 0;
-  std::int64_t x_col_stride           = 1;
-  std::int64_t y_col_stride           = 1;
-  int n                               = 0;  ///< axes left in extent and strides
-  std::int64_t extent[max_row_dims]   = {};
-  std::int64_t x_stride[max_row_dims] = {};
-  std::int64_t y_stride[max_row_dims] = {};
-  RowForm form                        = RowForm::strided;
-  bool one_piece                      = false;  ///< as RowProblem has it
+/// A type without memory, for rows that a functor gives or takes.
+template <class T>
+Tensor tensor_of_type() {
+  Tensor t;
+  t.element_bytes = sizeof(T);
+  t.type          = element_type<T>();
+  return t;
+}
+
+inline constexpr int max_tensors = 6;
+
+/// The tensors of a call, by the numbers of its operator: 0 has the rows that are read, 1 those that are written.
+using Tensors = std::array<Tensor, max_tensors>;
+
+/// Tensors of softmax, log_softmax and logsumexp, whose y is the log-sum-exps.
+struct SoftmaxTensors {
+  enum Number { x, y };
+};
+/// Tensors of a gradient: what the forward call left (y; of logsumexp its input x), dx, and dy; of logsumexp dlse and
+/// lse.
+struct GradientTensors {
+  enum Number { x, dx, dy, lse };
+};
+/// Tensors of a cross entropy. The loss is its gradient in the backward.
+struct CrossEntropyTensors {
+  enum Number { logits, dlogits, labels, loss, lse, weights };
+};
+
+/// Extents that a tensor of a call has.
+enum class Extents {
+  rows,        ///< of the rows that are read
+  row_values,  ///< of these without the reduced axis
+  columns,     ///< of the reduced axis alone
+  call         ///< none
+};
+
+/// A tensor as its operator knows it.
+struct Operand {
+  const char* name;  ///< in messages
+  Extents extents;
+  bool is_output = false;
+};
+
+/// Operands of an operator, by number.
+struct Operands {
+  Operand of[max_tensors];
+  int count;
+
+  constexpr const Operand* begin() const { return of; }
+  constexpr const Operand* end() const { return of + count; }
+};
+
+KOKKOSNN_EXPORT Operands operands_of(RowOperator op);
+
+/// The tensors of a call as rows: the reduced axis apart, all other axes ordered (the last runs fastest) and merged
+/// where they can be. A tensor of one value a row has stride 0 along the reduced axis, one of columns along all others;
+/// strides of a tensor that there is not are 0.
+struct RowsLayout {
+  std::int64_t rows                              = 0;
+  std::int64_t cols                              = 0;
+  std::int64_t col_stride[max_tensors]           = {};
+  int n                                          = 0;  ///< axes left in extent and stride
+  std::int64_t extent[max_row_dims]              = {};
+  std::int64_t stride[max_tensors][max_row_dims] = {};
+  RowForm form                                   = RowForm::strided;  ///< of all tensors with the rows' extents
+  bool one_piece                                 = false;             ///< as RowProblem has it
 
   /// The axis that inner_lanes runs its lanes over: the last one.
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
-  bool inner_contiguous() const { return n > 0 && x_stride[n - 1] == 1; }
+  std::int64_t inner_stride(int tensor) const { return stride[tensor][n > 0 ? n - 1 : 0]; }
+  bool inner_contiguous() const { return n > 0 && stride[0][n - 1] == 1; }
 
-  RowMap x_map() const { return map(x_stride, n); }
-  RowMap y_map() const { return map(y_stride, n); }
-  RowMap x_outer_map() const { return map(x_stride, n - 1); }
-  RowMap y_outer_map() const { return map(y_stride, n - 1); }
+  RowMap map(int tensor) const { return row_map(extent, stride[tensor], n); }
+  RowMap outer_map(int tensor) const { return row_map(extent, stride[tensor], n - 1); }
 
- private:
-  KOKKOSNN_EXPORT RowMap map(const std::int64_t (&stride)[max_row_dims], int dims) const;
+  bool operator==(const RowsLayout&) const = default;
 };
 
-/// The tensors of a gradient: what the forward call left (y; of logsumexp its input x), dx, and dy; of logsumexp dlse
-/// and lse, without the reduced axis.
-struct GradientTensors {
-  Tensor x;
-  Tensor dx;
-  Tensor dy;
-  Tensor lse = {};
-};
-
-/// The tensors of a gradient as rows, as RowLayout; those of one value a row have stride 0 along the reduced axis.
-struct GradientLayout {
-  enum Number { x, dx, dy, lse };
-  static constexpr int tensors = 4;
-
-  std::int64_t rows                          = 0;
-  std::int64_t cols                          = 0;
-  std::int64_t col_stride[tensors]           = {};
-  int n                                      = 0;
-  std::int64_t extent[max_row_dims]          = {};
-  std::int64_t stride[tensors][max_row_dims] = {};
-  RowForm form                               = RowForm::strided;  ///< of all of its tensors with columns
-  bool one_piece                             = false;         ///< as RowProblem has it, of dy too
-
-  std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
-  bool inner_contiguous() const { return n > 0 && stride[x][n - 1] == 1; }
-
-  KOKKOSNN_EXPORT RowMap map(int tensor) const;
-  KOKKOSNN_EXPORT RowMap outer_map(int tensor) const;
-
-  bool operator==(const GradientLayout&) const = default;
-};
-
-/// The tensors of a cross entropy; those that a call does not have are of no bytes. All but the logits, their gradient
-/// and the weights lack the classes' axis.
-struct CrossEntropyTensors {
-  Tensor logits;
-  Tensor dlogits = {};
-  Tensor labels;
-  Tensor loss    = {};  ///< or its gradient
-  Tensor lse     = {};
-  Tensor weights = {};
-};
-
-/// The tensors of a cross entropy as rows, as RowLayout.
-struct CrossEntropyLayout {
-  enum Number { logits, dlogits, labels, loss, lse };
-  static constexpr int tensors = 5;
-
-  std::int64_t rows                          = 0;
-  std::int64_t cols                          = 0;
-  ClassShard shard                           = {};
-  std::int64_t col_stride[2]                 = {1, 1};  ///< of the logits and of their gradient
-  int n                                      = 0;
-  std::int64_t extent[max_row_dims]          = {};
-  std::int64_t stride[tensors][max_row_dims] = {};
-  RowForm form                               = RowForm::strided;
-
-  KOKKOSNN_EXPORT RowMap map(int tensor) const;
+/// Rows of logits, and the classes that their columns are.
+struct LabelledLayout : RowsLayout {
+  ClassShard shard = {};
 };
 
 /// Checks a call and describes it as rows. `function` is the public function's name, for messages.
 ///
-/// y has x's extents; for logsumexp it lacks the reduced axis. Throws std::invalid_argument for an axis out of range,
-/// extents that differ, a scale that is zero or not finite, overlap other than x and y being the same, and an output
-/// whose elements share memory.
-KOKKOSNN_EXPORT RowLayout normalise(const char* function, RowOperator op, const Tensor& x, const Tensor& y,
-                                    const SoftmaxOptions& options);
+/// Throws std::invalid_argument for an axis out of range, extents other than the operator's, a scale that is zero or
+/// not finite, an output whose elements share memory, and overlap with one; only rows that are read may be where rows
+/// are written.
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const SoftmaxOptions& options);
 
-/// The same for a gradient: all of x's extents, but for the tensors of one value a row, which lack the axis. dx may be
-/// x or dy.
-KOKKOSNN_EXPORT GradientLayout normalise_gradient(const char* function, RowOperator op, const GradientTensors& tensors,
-                                                  const SoftmaxOptions& options);
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const RmsNormOptions& options);
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const LayerNormOptions& options);
 
-/// The same for a cross entropy: dlogits may be the logits. A loss that is reduced, or the gradient of one, is a
-/// scalar; the rows' own are one after the other then. Where ranks share rows, `shared` says of which classes the
-/// columns are; its number of columns does not matter.
-KOKKOSNN_EXPORT CrossEntropyLayout normalise_cross_entropy(const char* function, RowOperator op,
-                                                           const CrossEntropyTensors& tensors,
-                                                           const CrossEntropyOptions& options,
-                                                           const ClassShard* shared = nullptr);
+/// The same for a cross entropy. A loss that is reduced, or the gradient of one, is a scalar; the rows' own are one
+/// after the other then. Where ranks share rows, `shared` says of which classes the columns are; its number of columns
+/// does not matter.
+KOKKOSNN_EXPORT LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                         const CrossEntropyOptions& options, const ClassShard* shared = nullptr);
 
-/// Tensors of the same extents as rows that are numbered in the order of the tensors' axes, whatever their strides are:
-/// a row has the same number on every rank.
-struct ShardLayout {
-  static constexpr int max_tensors = 5;
+/// Tensors of an operator as rows that are numbered in the order of the tensors' axes, whatever their strides are: a
+/// row has the same number on every rank. Nothing is checked.
+KOKKOSNN_EXPORT RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors);
 
-  std::int64_t rows                              = 0;
-  std::int64_t cols                              = 0;
-  std::int64_t col_stride[max_tensors]           = {};  ///< of the tensors that have columns
-  int n                                          = 0;
-  std::int64_t extent[max_row_dims]              = {};
-  std::int64_t stride[max_tensors][max_row_dims] = {};
-  RowForm form                                   = RowForm::strided;
+/// A call on such rows writes something; a log-sum-exp of no elements is -inf and must be written, and so must a loss.
+KOKKOSNN_EXPORT bool writes(RowOperator op, const RowsLayout& layout);
 
-  KOKKOSNN_EXPORT RowMap map(int tensor) const;
-};
+/// The problem as the planner sees it.
+KOKKOSNN_EXPORT RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& tensors);
 
-/// The tensors that have the axis come first, then those that lack it. Nothing is checked.
-KOKKOSNN_EXPORT ShardLayout layout_of_shard(int axis, std::initializer_list<Tensor> with_columns,
-                                            std::initializer_list<Tensor> a_value_a_row);
+/// The options of a softmax that have a cross entropy planned.
+inline const SoftmaxOptions& planning_options(const SoftmaxOptions& options) { return options; }
+template <class Options>
+SoftmaxOptions planning_options(const Options& options) {
+  SoftmaxOptions result;
+  result.determinism = options.determinism;
+  result.plan        = options.plan;
+  return result;
+}
+
+/// Options that choose another kernel, as a problem has them.
+inline void set_options(RowProblem& problem, const CrossEntropyOptions& options) {
+  problem.is_extended = options.label_smoothing != 0 || options.softcap != 0;
+}
+template <class Options>
+void set_options(RowProblem&, const Options&) {}
 
 /// A tensor's part along one axis.
 KOKKOSNN_EXPORT Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);
@@ -187,12 +201,9 @@ inline std::string decimal(std::int64_t bits, bool is_signed) {
 [[noreturn]] KOKKOSNN_EXPORT void complain_of_label(const char* function, std::int64_t row, const std::string& label,
                                                     std::int64_t classes, std::int64_t ignore_index);
 
-/// The axes of tensors of the same extents, without the reduced one, in the order in which rows are numbered: slowest
-/// first, those of one element left out.
-KOKKOSNN_EXPORT std::vector<int> row_axes(std::initializer_list<Tensor> all);
-
-/// Rows of these extents, the last fastest, as a map to a tensor of these strides.
-KOKKOSNN_EXPORT RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims);
+/// The axes of rows along the last axis, in the order in which rows are numbered: slowest first, those of one element
+/// left out.
+KOKKOSNN_EXPORT std::vector<int> row_axes(RowOperator op, const Tensors& tensors);
 
 /// Throws std::invalid_argument unless the operator is one of those with so many Views.
 KOKKOSNN_EXPORT void require_operator(const char* function, RowOperator op, bool is_served);
@@ -207,10 +218,7 @@ KOKKOSNN_EXPORT void validate_extents(const char* function, std::int64_t rows, s
 KOKKOSNN_EXPORT void validate_fused_axis(const char* function, int axis);
 
 /// Throws std::invalid_argument unless a plan made for `planned` serves `layout`.
-KOKKOSNN_EXPORT void require_same_layout(const char* function, const RowLayout& planned, const RowLayout& layout);
-
-KOKKOSNN_EXPORT void require_same_layout(const char* function, const GradientLayout& planned,
-                                         const GradientLayout& layout);
+KOKKOSNN_EXPORT void require_same_layout(const char* function, const RowsLayout& planned, const RowsLayout& layout);
 
 /// Throws std::invalid_argument if elements of an output share memory.
 KOKKOSNN_EXPORT void validate_output(const char* function, const Tensor& y);

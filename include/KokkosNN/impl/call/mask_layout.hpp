@@ -13,12 +13,6 @@
 
 namespace KokkosNN::Impl {
 
-/// A View that a mask may have.
-struct MaskTensor : Tensor {
-  bool is_given    = false;
-  ElementType type = ElementType::other;  ///< of floating-point elements
-};
-
 /// All parts of a mask and of the options that concern single rows or elements.
 struct MaskTensors {
   bool is_causal             = false;
@@ -28,16 +22,15 @@ struct MaskTensors {
   std::int64_t right         = 0;
   std::int64_t window_offset = 0;
   std::int64_t alibi_offset  = 0;
-  MaskTensor keep;  ///< of bytes
-  MaskTensor bias;
-  MaskTensor lengths;  ///< of 4 or 8 bytes
-  MaskTensor slopes;
-  MaskTensor sinks;
+  Tensor keep;  ///< of bytes
+  Tensor bias;
+  Tensor lengths;  ///< of 4 or 8 bytes
+  Tensor slopes;
+  Tensor sinks;
+  Tensor x;  ///< of a gradient: the forward call's logits, which matter if there is a softcap
   double softcap = 0;
 
-  /// Whether single elements are looked at, or changed by more than a scale.
-  bool has_element_mask() const { return keep.is_given || changes_logits(); }
-  bool changes_logits() const { return bias.is_given || slopes.is_given || softcap != 0; }
+  bool changes_logits() const { return bias.exists() || slopes.exists() || softcap != 0; }
 };
 
 /// A mask's Views by the rows of a call: where a row finds its part of them.
@@ -55,6 +48,17 @@ struct MaskLayout {
   std::int64_t keep_col_stride = 0;
   std::int64_t bias_col_stride = 0;
   std::int64_t x_col_stride    = 0;
+};
+
+/// A mask, and the options of the call that it is for.
+struct MaskedOptions : SoftmaxOptions {
+  MaskTensors mask;
+};
+
+/// Rows, and where they find their part of a mask.
+struct MaskedLayout : RowsLayout {
+  MaskLayout mask;
+  bool has_element_mask = false;  ///< single elements are looked at, or changed by more than a scale
 };
 
 /// Rows as two numbers, (kept, reduced), for a sum over the latter: where each finds its part of a tensor.
@@ -90,21 +94,20 @@ struct MaskSums {
   std::int64_t results() const { return sums_columns ? kept : kept * cols; }
 };
 
-/// Checks a masked call and describes it as rows; the last axis is reduced. Throws std::invalid_argument as `normalise`
-/// does, and for a mask whose extents do not broadcast to x's, for windows that are negative, for a softcap that is
-/// negative or not finite, and for masks that overlap y.
-KOKKOSNN_EXPORT RowLayout normalise_masked(const char* function, const Tensor& x, const Tensor& y,
-                                           const MaskTensors& mask, const SoftmaxOptions& options, MaskLayout& layout);
+/// Checks a masked call or its gradient and describes it as rows; the last axis is reduced. Throws
+/// std::invalid_argument as the other `normalise` do, and for a mask whose extents do not broadcast to those of the
+/// rows, for windows that are negative, for a softcap that is negative or not finite, and for masks that overlap what
+/// is written.
+KOKKOSNN_EXPORT MaskedLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                       const MaskedOptions& options);
 
-/// The same for the gradient; x is looked at if there is a softcap.
-KOKKOSNN_EXPORT GradientLayout normalise_masked_gradient(const char* function, const Tensor& x,
-                                                         const GradientTensors& tensors, const MaskTensors& mask,
-                                                         const SoftmaxOptions& options, MaskLayout& layout);
+/// The problem as the planner sees it. Logits that a mask changes are kept in the accumulator type.
+KOKKOSNN_EXPORT RowProblem problem_of(RowOperator op, const MaskedLayout& layout, const Tensors& tensors);
 
 /// The sum of the logits' gradients to the shape of a bias, or, `to_heads`, to a value a head. `whole` is the same sum
 /// with every row kept, for what is known of rows.
 KOKKOSNN_EXPORT MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor& dy,
-                                             const MaskTensors& mask, const MaskTensor& result, bool to_heads,
+                                             const MaskTensors& mask, const Tensor& result, bool to_heads,
                                              MaskSums& whole);
 
 /// Throws std::invalid_argument unless sinks are accessible and of x's type or of float.

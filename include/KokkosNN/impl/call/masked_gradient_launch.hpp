@@ -35,53 +35,39 @@ struct MaskedGradientCall {
   using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using Elements                   = std::conditional_t<has_element_mask, GradientElements<X, A>, NoGradientElements>;
 
-  /// What a call is made of, and where it finds it.
-  struct Arguments {
-    const RowPlan& plan;
-    const GradientLayout& rows;
-    const MaskLayout& layout;
-    const MaskTensors& mask;
-    const SoftmaxOptions& options;
-    const X* x;
-    const X* y;
-    const D* dy;
-    Dx* dx;
-  };
+  using Arguments                  = MaskedArguments<ExecutionSpace>;
 
   /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const Arguments& call, WorkspaceView<ExecutionSpace>* own_workspace);
+  static void run(const ExecutionSpace& exec, const Arguments& call);
 
  private:
-  template <RowForm form, class T>
-  static MemoryRows<T, form> rows_of(T* data, const Arguments& call, int tensor) {
-    return {data, call.rows.col_stride[tensor], call.rows.map(tensor)};
-  }
+  using Tensor = GradientTensors;
 
   template <RowForm form>
-  static void run_rows(const ExecutionSpace& exec, const Arguments& call,
-                       WorkspaceView<ExecutionSpace>* own_workspace) {
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
     using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
-    using Output   = MemoryRows<Dx, form>;
-    const Source source{rows_of<form>(call.y, call, GradientLayout::x),
-                        rows_of<form>(call.dy, call, GradientLayout::dy),
-                        range_of(call.mask, call.layout, call.rows.cols), elements_of(call)};
+    using Output = MemoryRows<Dx, form>;
+    const Source source{call.template rows_of<const X, form>(Tensor::x), call.template rows_of<const D, form>(Tensor::dy),
+                        range_of(call.options.mask, call.layout.mask, call.layout.cols), elements_of(call)};
     const Params params(call.options.scale, call.options.masked_row);
     RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
-        exec, call.plan, params, source, rows_of<form>(call.dx, call, GradientLayout::dx), call.rows.rows, call.rows.cols}
-        .run(own_workspace);
+        exec, call.plan, params, source, call.template rows_of<Dx, form>(Tensor::dx), call.layout.rows, call.layout.cols}
+        .run(call.workspace);
   }
 
   static Elements elements_of(const Arguments& call) {
     Elements elements;
     if constexpr (has_element_mask) {
-      const double softcap = call.mask.softcap;
-      elements.keep        = kept_bytes(call.mask);
-      elements.keep_stride = call.layout.keep_col_stride;
-      elements.keep_place  = call.layout.keep;
-      elements.x           = softcap != 0 ? call.x : nullptr;
-      elements.x_stride    = call.layout.x_col_stride;
-      elements.x_place     = call.layout.x;
-      elements.inner_scale = softcap != 0 ? static_cast<A>(call.options.scale / softcap) : A(1);
+      const MaskTensors& mask  = call.options.mask;
+      const MaskLayout& layout = call.layout.mask;
+      const double softcap     = mask.softcap;
+      elements.keep            = kept_bytes(mask);
+      elements.keep_stride     = layout.keep_col_stride;
+      elements.keep_place      = layout.keep;
+      elements.x               = softcap != 0 ? static_cast<const X*>(mask.x.data) : nullptr;
+      elements.x_stride        = layout.x_col_stride;
+      elements.x_place         = layout.x;
+      elements.inner_scale     = softcap != 0 ? static_cast<A>(call.options.scale / softcap) : A(1);
     }
     return elements;
   }
@@ -89,9 +75,8 @@ struct MaskedGradientCall {
 
 template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mask>
 void MaskedGradientCall<ExecutionSpace, X, D, Dx, has_element_mask>::run(const ExecutionSpace& exec,
-                                                                         const Arguments& call,
-                                                                         WorkspaceView<ExecutionSpace>* own_workspace) {
-  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, own_workspace); });
+                                                                         const Arguments& call) {
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call); });
 }
 
 /// The sum of the logits' gradients to a bias' shape or to one value a head; the result holds Y or float.
@@ -124,7 +109,7 @@ struct MaskSumsCall {
     return {call.y,
             call.dy,
             kept_bytes(call.mask),
-            call.mask.lengths.is_given ? call.mask.lengths.data : nullptr,
+            call.mask.lengths.exists() ? call.mask.lengths.data : nullptr,
             call.mask.lengths.element_bytes == 8,
             at};
   }

@@ -3,9 +3,9 @@
 #define KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/call/arguments.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
-#include <KokkosNN/impl/call/workspace.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
 #include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/options.hpp>
@@ -34,15 +34,18 @@ inline AllowedColumns range_of(const MaskTensors& mask, const MaskLayout& layout
   range.low                = layout.low;
   range.high               = layout.high;
   range.query              = layout.query;
-  range.lengths            = mask.lengths.is_given ? mask.lengths.data : nullptr;
+  range.lengths            = mask.lengths.exists() ? mask.lengths.data : nullptr;
   range.has_64_bit_lengths = mask.lengths.element_bytes == 8;
   range.length             = layout.lengths;
   return range;
 }
 
 inline const std::uint8_t* kept_bytes(const MaskTensors& mask) {
-  return mask.keep.is_given ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
+  return mask.keep.exists() ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
 }
+
+template <class ExecutionSpace>
+using MaskedArguments = CallArguments<ExecutionSpace, MaskedLayout, MaskedOptions>;
 
 /// One masked call on Views, erased.
 template <class ExecutionSpace, class X, class Y, bool has_element_mask>
@@ -54,50 +57,40 @@ struct MaskedCall {
   using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using Elements                   = std::conditional_t<has_element_mask, ElementMask<X, A>, NoElementMask>;
 
-  /// What a call is made of, and where it finds it.
-  struct Arguments {
-    const RowPlan& plan;
-    const RowLayout& rows;
-    const MaskLayout& layout;
-    const MaskTensors& mask;
-    const SoftmaxOptions& options;
-    const X* x;
-    Y* y;
-  };
+  using Arguments                  = MaskedArguments<ExecutionSpace>;
 
   /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const Arguments& call, WorkspaceView<ExecutionSpace>* own_workspace);
+  static void run(const ExecutionSpace& exec, const Arguments& call);
 
  private:
+  using Tensor = SoftmaxTensors;
+
   template <RowForm form>
-  static void run_rows(const ExecutionSpace& exec, const Arguments& call,
-                       WorkspaceView<ExecutionSpace>* own_workspace) {
-    const RowLayout& rows = call.rows;
-    using Source          = MaskedRows<const X, form, A, Elements>;
-    using Output            = MemoryRows<Y, form>;
-    const Source source{{call.x, rows.x_col_stride, rows.x_map()},
-                        range_of(call.mask, call.layout, rows.cols),
-                        sinks_of(call),
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
+    using Source = MaskedRows<const X, form, A, Elements>;
+    using Output = MemoryRows<Y, form>;
+    const Source source{call.template rows_of<const X, form>(Tensor::x),
+                        range_of(call.options.mask, call.layout.mask, call.layout.cols), sinks_of(call),
                         elements_of(call)};
-    const Output output{call.y, rows.y_col_stride, rows.y_map()};
     const Params params(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
-    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec, call.plan, params, source, output, rows.rows, rows.cols}.run(
-        own_workspace);
+    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
+        exec, call.plan, params, source, call.template rows_of<Y, form>(Tensor::y), call.layout.rows, call.layout.cols}
+        .run(call.workspace);
   }
 
-  static bool folds_scale(const Arguments& call) { return has_element_mask && call.mask.changes_logits(); }
+  static bool folds_scale(const Arguments& call) { return has_element_mask && call.options.mask.changes_logits(); }
 
-  static TypedPointer<X> pointer_to(const MaskTensor& t) {
-    return t.is_given ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
+  static TypedPointer<X> pointer_to(const KokkosNN::Impl::Tensor& t) {
+    return t.exists() ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
   }
 
-  static RowSinks<X> sinks_of(const Arguments& call) { return {pointer_to(call.mask.sinks), call.layout.sinks}; }
+  static RowSinks<X> sinks_of(const Arguments& call) { return {pointer_to(call.options.mask.sinks), call.layout.mask.sinks}; }
 
   static Elements elements_of(const Arguments& call) {
     Elements elements;
     if constexpr (has_element_mask) {
-      const MaskTensors& mask  = call.mask;
-      const MaskLayout& layout = call.layout;
+      const MaskTensors& mask  = call.options.mask;
+      const MaskLayout& layout = call.layout.mask;
       const double scale       = call.options.scale;
       elements.folds_scale     = folds_scale(call);
       elements.scale           = static_cast<A>(scale);
@@ -119,9 +112,8 @@ struct MaskedCall {
 };
 
 template <class ExecutionSpace, class X, class Y, bool has_element_mask>
-void MaskedCall<ExecutionSpace, X, Y, has_element_mask>::run(const ExecutionSpace& exec, const Arguments& call,
-                                                             WorkspaceView<ExecutionSpace>* own_workspace) {
-  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, own_workspace); });
+void MaskedCall<ExecutionSpace, X, Y, has_element_mask>::run(const ExecutionSpace& exec, const Arguments& call) {
+  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call); });
 }
 
 }  // namespace KokkosNN::Impl

@@ -4,7 +4,8 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/instantiations/norm.hpp>
-#include <KokkosNN/impl/call/cross_entropy_call.hpp>
+#include <KokkosNN/impl/call/call.hpp>
+#include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/impl/call/operand_launch.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
@@ -14,24 +15,10 @@
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 // The body of a normalisation: check what the compiler can see, normalise, plan, launch.
 
 namespace KokkosNN::Impl {
-
-/// The constants of an operator's rows, from the options of its call.
-template <class A>
-RmsNormParams<A> params_of(const char* function, const RmsNormOptions& options) {
-  validate_number(function, "epsilon", options.epsilon, false);
-  validate_number(function, "weight_offset", options.weight_offset, true);
-  return RmsNormParams<A>(options.epsilon, options.weight_offset);
-}
-template <class A>
-LayerNormParams<A> params_of(const char* function, const LayerNormOptions& options) {
-  validate_number(function, "epsilon", options.epsilon, false);
-  return LayerNormParams<A>(options.epsilon);
-}
 
 /// A View of the call's memory, or NoView where that is allowed.
 template <class Exec, class V>
@@ -40,21 +27,20 @@ inline constexpr bool can_access_if_given = []() -> bool {
   return true;
 }();
 
-/// The Views of a normalisation: tuples of the row inputs, of the operands of one element a column, and of the values of
-/// each row; those of the last two may be NoView, but for values that the operator reads.
-template <RowOperator op, class Rows, class Output, class Columns, class Values>
+/// The Views of an operator that is a struct: tuples of the row inputs, of the operands of one element a column, and of
+/// the values of each row. Those of the last two may be NoView, but for values that the operator reads.
+template <RowOperator row_operator, class Rows, class Output, class Columns, class Values>
 struct OperandViews {
-  using T        = typename Output::non_const_value_type;
-  using A        = accumulator_t<T>;
-  using Operator = typename OperatorFor<op, A>::type;
+  using T                            = typename Output::non_const_value_type;
+  using A                            = accumulator_t<T>;
+  using Operator                     = typename OperatorFor<row_operator, A>::type;
+  using Options                      = typename Operator::Options;
+  static constexpr RowOperator op    = row_operator;
   static constexpr bool reads_values = Operator::row_scalars > 0;
+  template <class Exec>
+  using Call = OperandCall<Exec, op, T>;
 
-  Rows rows;
-  Output output;
-  Columns columns;
-  Values values;
-
-  /// What the compiler can see of a call.
+  /// Checks everything that the compiler can see of a call.
   template <class Exec>
   static constexpr void check() {
     static_assert(Concepts::Element<T>, "KokkosNN norms: rows must hold double, float, half_t or bhalf_t");
@@ -66,52 +52,25 @@ struct OperandViews {
     check_values<Exec>(static_cast<const Values*>(nullptr));
   }
 
-  /// In the order of OperandCall's numbers.
-  std::vector<OperandTensor> tensors() const {
-    constexpr const char* row_names[]    = {"x", "dy"};
-    constexpr const char* column_names[] = {"weight", "bias"};
-    constexpr const char* value_names[]  = {"mean", "rstd"};
-    constexpr int first_value            = 2 - static_cast<int>(std::tuple_size_v<Values>);
-    std::vector<OperandTensor> all;
-    const auto add = [&](const char* name, const Tensor& tensor, OperandExtents extents, bool is_output) {
-      all.push_back({name, tensor, extents, is_output});
+  /// Tensors in the order of `operands_of`: the output is number 1.
+  static Tensors tensors(const Rows& rows, const Output& output, const Columns& columns, const Values& values) {
+    Tensors all;
+    int next       = 0;
+    const auto add = [&](const auto& view) {
+      all[next] = tensor_of(view);
+      next += next == 0 ? 2 : 1;
     };
-    for_each(rows, [&](const auto& view, int i) { add(row_names[i], tensor_of(view), OperandExtents::rows, false); });
-    all.insert(all.begin() + 1, {is_gradient(op) ? "dx" : "y", tensor_of(output), OperandExtents::rows, true});
-    for_each(columns, [&](const auto& view, int i) {
-      add(column_names[i], tensor_if_given(view), OperandExtents::columns, false);
-    });
-    for_each(values, [&](const auto& view, int i) {
-      add(value_names[first_value + i], tensor_if_given(view), OperandExtents::row_values, !reads_values);
-    });
+    for_each(rows, add);
+    all[1] = tensor_of(output);
+    for_each(columns, add);
+    for_each(values, add);
     return all;
-  }
-
-  OperandPointers<Operator, T> pointers(const OperandLayout& layout, const typename Operator::Params& own) const {
-    using Call = OperandCall<Kokkos::DefaultExecutionSpace, op, T>;
-    OperandPointers<Operator, T> data;
-    data.output = output.data();
-    for_each(rows, [&](const auto& view, int i) { data.input[i] = view.data(); });
-    for_each(columns, [&](const auto& view, int i) {
-      using View = std::decay_t<decltype(view)>;
-      constexpr bool is_float = std::is_same_v<typename ValueIfGiven<View, T>::type, float>;
-      data.columns[i] = {{data_if_given<const void>(view), is_float}, layout.col_stride[Call::column(i)], own.missing(i)};
-    });
-    for_each(values, [&](const auto& view, int i) {
-      if constexpr (reads_values) {
-        data.scalars[i] = view.data();
-      } else {
-        data.values[i] = data_if_given<A>(view);
-      }
-    });
-    return data;
   }
 
  private:
   template <class Tuple, class F>
   static void for_each(const Tuple& views, const F& f) {
-    int i = 0;
-    std::apply([&](const auto&... view) { (f(view, i++), ...); }, views);
+    std::apply([&](const auto&... view) { (f(view), ...); }, views);
   }
 
   template <class Exec, class... Vs>
@@ -156,41 +115,11 @@ struct OperandViews {
   }
 };
 
-template <RowOperator op, class Rows, class Output, class Columns, class Values>
-auto operand_views(const Rows& rows, const Output& output, const Columns& columns, const Values& values) {
-  return OperandViews<op, Rows, Output, Columns, Values>{rows, output, columns, values};
-}
-
-template <RowOperator op, class T, class Exec, class Options>
-RowPlan plan_operands(const Exec& exec, const OperandLayout& layout, const Options& options) {
-  RowProblem problem;
-  problem.op     = op;
-  problem.x_type = problem.y_type = problem.dy_type = element_type<T>();
-  problem.x_bytes = problem.y_bytes = sizeof(T);
-  problem.accumulator_bytes         = sizeof(accumulator_t<T>);
-  problem.rows                      = layout.rows;
-  problem.cols                      = layout.cols;
-  problem.x_col_stride              = layout.col_stride[0];
-  problem.y_col_stride              = layout.col_stride[1];
-  problem.inner                     = layout.inner();
-  problem.inner_contiguous          = layout.inner_contiguous();
-  problem.form                      = layout.form;
-  SoftmaxOptions planning;
-  planning.determinism = options.determinism;
-  planning.plan        = options.plan;
-  return make_plan(problem, device_traits(exec), planning);
-}
-
-template <RowOperator op, class Exec, class Options, class... Parts>
-void operand_call(const Exec& exec, const Options& options, const OperandViews<op, Parts...>& views) {
-  using Views = OperandViews<op, Parts...>;
-  Views::template check<Exec>();
-  const char* const function = to_string(op);
-  const auto own             = params_of<typename Views::A>(function, options);
-  const auto layout          = normalise_operands(function, options.axis, views.tensors());
-  if (layout.rows == 0 || layout.cols == 0) return;
-  const RowPlan plan = plan_operands<op, typename Views::T>(exec, layout, options);
-  OperandCall<Exec, op, typename Views::T>::run(exec, plan, layout, own, views.pointers(layout, own), nullptr);
+/// The body of a public function; Views by their kind, each kind a tuple.
+template <RowOperator op, class Exec, class Options, class Rows, class Output, class Columns, class Values>
+void operand_call(const Exec& exec, const Options& options, const Rows& rows, const Output& output,
+                  const Columns& columns, const Values& values) {
+  call<OperandViews<op, Rows, Output, Columns, Values>>(exec, options, rows, output, columns, values);
 }
 
 }  // namespace KokkosNN::Impl

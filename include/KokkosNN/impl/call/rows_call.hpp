@@ -27,7 +27,7 @@
 #include <type_traits>
 #include <utility>
 
-// From a plan to a launch: picks the kernel that the plan names. No threshold lives here.
+// From a plan to a launch: finds the kernel that the plan names among those that are compiled. Nothing is decided here.
 
 namespace KokkosNN::Impl {
 
@@ -52,6 +52,18 @@ inline constexpr bool
     has_staged_kernel<PairRows<MemoryRows<const T, RowForm::misaligned, Map>, MemoryRows<const T, RowForm::misaligned, Map>>,
                       MemoryRows<T, RowForm::misaligned, Map>> = true;
 
+/// Whether a source of masked rows looks at single elements, or one of rows with labels changes its logits.
+template <class Source>
+constexpr bool has_element_mask() {
+  if constexpr (requires { Source::has_element_mask; }) return Source::has_element_mask;
+  return false;
+}
+template <class Source>
+constexpr bool is_extended() {
+  if constexpr (requires { Source::is_extended; }) return Source::is_extended;
+  return false;
+}
+
 /// One call on rows that a Source gives and a Output takes.
 template <class ExecutionSpace, RowOperator op, class Params, class Source, class Output, int V>
 struct RowsCall {
@@ -59,8 +71,16 @@ struct RowsCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   static constexpr bool has_edges   = Source::form == RowForm::misaligned;
   using Kept                       = Placements<op, Source, A, V, backend>;
-  static constexpr KernelTypes types{
-      backend, op, V, element_bytes<Source>, element_bytes<Output>, sizeof(A), has_staged_kernel<Source, Output>};
+  static constexpr KernelTypes types{backend,
+                                     op,
+                                     V,
+                                     element_bytes<Source>,
+                                     element_bytes<Output>,
+                                     sizeof(A),
+                                     has_staged_kernel<Source, Output>,
+                                     has_element_mask<Source>(),
+                                     is_extended<Source>()};
+  static constexpr RegisterKernels in_registers = register_kernels(Source::form, types);
   template <int K>
   using Registers = typename Kept::template Registers<K>;
   template <WorkspaceUse use>
@@ -74,57 +94,53 @@ struct RowsCall {
   std::int64_t rows;
   std::int64_t cols;
 
-  /// Whether all strategies but split_row are the host's kernel.
-  static constexpr bool runs_in_pieces =
-      backend == Backend::host && simd_width<A> > 1 && !has_edges && HasHostPlacement<Kept, Params>;
-
+  /// Launches the plan's kernel: what there is none for was refused before, so each step finds it.
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_kernel(plan, types);
     if (plan.form != Source::form) refuse_plan_without_kernel(plan);
-    run_unasked(own_workspace);
-  }
-
-  /// Takes the plan to be one that has a kernel: the tests run on a host what only GPUs plan.
-  void run_unasked(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    if (plan.strategy == RowStrategy::split_row) return run_on_split_rows(own_workspace);
-    if (plan.staged) return run_staged();
-    if constexpr (runs_in_pieces) {
-      plan.strategy == RowStrategy::team_online ? run_in_pieces<false>() : run_in_pieces<true>();
-    } else {
-      run_in_teams();
-    }
-  }
-
- private:
-  void run_in_teams() const {
-    switch (plan.strategy) {
-      case RowStrategy::vector_lanes:
-      case RowStrategy::team_registers:
+    switch (plan.kernel) {
+      case RowKernel::row_in_team:
+        return run_in_teams();
+      case RowKernel::row_in_lanes:
+      case RowKernel::few_rows:
         return run_in_registers();
-      case RowStrategy::team_scratch:
-        if constexpr (!is_elementwise(op)) return run_in_team<max_threads_per_team, typename Kept::Scratch>();
-        break;
-      case RowStrategy::team_online:
-        return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
-      case RowStrategy::automatic:
-      case RowStrategy::split_row:
-      case RowStrategy::inner_lanes:
+      case RowKernel::staged_rows:
+        return run_staged();
+      case RowKernel::split_row:
+      case RowKernel::split_online:
+      case RowKernel::split_twice:
+        return run_on_split_rows(own_workspace);
+      case RowKernel::host_rows:
+        return run_in_pieces();
+      case RowKernel::inner_lanes:
+      case RowKernel::inner_online:
+      case RowKernel::host_inner:
         break;
     }
     refuse_plan_without_kernel(plan);
   }
 
-  void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
-    require_launching_thread(exec, to_string(op));
-    if constexpr (!is_gradient(op) && !is_cross_entropy(op) && !is_norm(op)) {
-      if (plan.launches == 2) return run_split_twice(own_workspace);
+ private:
+  void run_in_teams() const {
+    if constexpr (!has_host_loops(backend, op)) {
+      if (is_in_registers(plan.strategy)) return run_in_registers();
+      if (plan.strategy == RowStrategy::team_online) {
+        return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
+      }
+      if constexpr (!is_elementwise(op)) return run_in_team<max_threads_per_team, typename Kept::Scratch>();
     }
-    if (plan.launches != 1) refuse_plan_without_kernel(plan);
-    run_split(own_workspace);
+    refuse_plan_without_kernel(plan);
   }
 
-  template <bool keeps>
   void run_in_pieces() const {
+    if constexpr (has_host_loops(backend, op)) {
+      static_assert(HasHostPlacement<Kept, Params>);
+      return plan.strategy == RowStrategy::team_online ? run_in_pieces_that<false>() : run_in_pieces_that<true>();
+    }
+    refuse_plan_without_kernel(plan);
+  }
+  template <bool keeps>
+  void run_in_pieces_that() const {
     using Placement = typename Kept::template OnHost<Params, keeps>;
     launch<max_threads_per_team>(
         exec, plan,
@@ -136,76 +152,39 @@ struct RowsCall {
   /// vector_lanes and team_registers only.
   void run_in_registers() const {
     const auto run_one_of = [&]<std::size_t... i>(std::index_sequence<i...>) {
-      return (... || run_if_packs<pack_counts[i]>());
+      return (... || run_if_planned<static_cast<int>(i)>());
     };
-    if (!run_one_of(std::make_index_sequence<pack_counts.size()>{})) refuse_plan_without_kernel(plan);
+    if (!run_one_of(std::make_index_sequence<in_registers.count>{})) refuse_plan_without_kernel(plan);
   }
 
-  /// Runs a kernel of K packs a thread, if that is what the plan has and there is one.
-  template <int K>
-  bool run_if_packs() const {
-    if constexpr (has_register_kernel(backend, K, op, Source::form, types.x_bytes, types.y_bytes)) {
-      if (plan.packs_per_thread == K) {
-        run_with_packs<K>();
-        return true;
-      }
+  /// Runs number i of the kernels of rows in registers, if that is the plan's.
+  template <int i>
+  bool run_if_planned() const {
+    constexpr RegisterKernel is = in_registers.all[i];
+    if (plan.kernel != is.kernel || plan.packs_per_thread != is.packs || plan.max_threads != is.max_threads) return false;
+    using Placement = typename Registers<is.packs>::type;
+    if constexpr (is.kernel == RowKernel::few_rows) {
+      launch<is.max_threads>(exec, plan, FewRows<op, V, Placement, Params, Source, Output>{source, output, cols, params});
+    } else if constexpr (is.kernel == RowKernel::row_in_lanes) {
+      run_in_lanes<is.max_threads, Placement>();
+    } else {
+      run_in_team<is.max_threads, Placement>();
     }
-    return false;
+    return true;
   }
 
-  template <int K>
-  void run_with_packs() const {
-    constexpr int x_bytes = types.x_bytes;
-    constexpr int y_bytes = types.y_bytes;
-    using Placement         = typename Registers<K>::type;
-    if constexpr (has_few_rows_kernel(backend, K, op, Source::form, x_bytes, y_bytes)) {
-      using Kernel = FewRows<op, V, Placement, Params, Source, Output>;
-      if (plan.few_rows) return launch<max_threads_per_team>(exec, plan, Kernel{source, output, cols, params});
-    }
-    if constexpr (has_lanes_kernel(backend, K, op, Source::form) && sums_warps<Placement>) {
-      constexpr int max_threads = sizeof(A) == 8 && is_wide(V, K) ? max_threads_when_looping : max_threads_per_team;
-      if (is_one_turn_in_lanes(max_threads)) return run_in_lanes<max_threads, Placement>();
-    }
-    // Rows of any form, of doubles, or with edges and a label, and masks need more registers; in small teams they are
-    // worth more than resident teams. What masks would spill is so much that it counts in larger teams too. (On HIP
-    // the registers of a kernel do not depend on its team.)
-    constexpr bool has_edges_and_label = has_edges && is_cross_entropy(op);
-    if constexpr (backend == Backend::cuda && is_masked(op)) {
-      constexpr bool is_busy    = Source::form == RowForm::strided || Source::has_element_mask;
-      constexpr int max_threads = is_busy ? max_threads_when_wide : max_threads_when_looping;
-      if constexpr (is_wide(V, K * row_tensors(op) * (is_busy ? 2 : 1))) {
-        if (plan.team_size <= max_threads) return run_in_team<max_threads, Placement>();
-      }
-    } else if constexpr (backend == Backend::cuda && is_wide(V, K * row_tensors(op)) &&
-                         (Source::form == RowForm::strided || sizeof(A) == 8 || has_edges_and_label)) {
-      constexpr int max_threads = Source::form == RowForm::strided ? max_threads_when_wide : max_threads_when_looping;
-      if (plan.team_size <= max_threads_when_wide / 2) return run_in_team<max_threads, Placement>();
-    }
-    if constexpr (is_light(backend, K, op, Source::form, x_bytes, y_bytes)) {
-      constexpr int residency = 2;
-      if (plan.team_size <= max_threads_when_light) return run_in_team<max_threads_when_light, Placement, residency>();
-    }
-    run_in_team<max_threads_per_team, Placement>();
-  }
-
-  template <int max_threads, class Placement, int residency = least_residency(backend)>
+  template <int max_threads, class Placement>
   void run_in_team() const {
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
-    launch<max_threads, ExecutionSpace, residency>(
+    launch<max_threads>(
         exec, plan,
         RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, reader, output, params, rows, cols, prefetching_teams));
   }
 
-  /// Whether row_in_lanes serves the plan: its teams have one turn each. Not with batch invariance: it rounds otherwise
-  /// than row_in_team, which has the rows that are not aligned.
-  bool is_one_turn_in_lanes(int max_threads) const {
-    return plan.strategy == RowStrategy::vector_lanes && !plan.batch_invariant && plan.team_size <= max_threads &&
-           plan.league_size * plan.rows_per_team >= rows;
-  }
-
   template <int max_threads, class Placement>
   void run_in_lanes() const {
+    static_assert(Placement::sums_warps);
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
     launch<max_threads>(
@@ -235,7 +214,7 @@ struct RowsCall {
 
   /// Makes a source look ahead as planned, if it can. Returns how many teams do.
   int look_ahead([[maybe_unused]] Source& reader) const {
-    if constexpr (requires { reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols); }) {
+    if constexpr (Source::looks_ahead) {
       if (plan.rows_ahead > 0 && reader.look_ahead(plan.rows_ahead, plan.rows_per_team, cols)) {
         const std::int64_t teams = (rows - plan.rows_ahead) / plan.rows_per_team;  // what all of them ask for exists
         return static_cast<int>(std::clamp<std::int64_t>(teams, 0, std::numeric_limits<int>::max()));
@@ -250,25 +229,30 @@ struct RowsCall {
     return (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
   }
 
+  void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
+    require_launching_thread(exec, to_string(op));
+    if (plan.kernel == RowKernel::split_twice) {
+      if constexpr (splits_twice(op)) return run_split_twice(own_workspace);
+      refuse_plan_without_kernel(plan);
+    }
+    if (plan.kernel == RowKernel::split_online) {
+      return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
+    }
+    if constexpr (holds_split_rows(types)) {
+      using Placement         = typename Registers<most_packs(backend, op)>::type;
+      constexpr bool overlaps = overlaps_rows(backend, op, Source::form);
+      return run_split<most_threads_when_holding(backend, op, Source::form), overlaps, Placement>(own_workspace);
+    }
+    refuse_plan_without_kernel(plan);
+  }
+
+  template <int max_threads, bool overlaps, class Placement>
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
     const Lease<WorkspaceUse::status_words> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
-    const auto start = [&]<bool overlaps>(std::bool_constant<overlaps>, auto placement) {
-      using Placement = typename decltype(placement)::type;
-      constexpr int max_threads =
-          overlaps ? most_threads_when_holding(backend, op, Source::form) : most_threads_when_looping(op);
-      launch<max_threads>(exec, plan,
-                          SplitRow<op, V, overlaps, Placement, Params, Source, Output>{
-                              source, output, params, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
-                              static_cast<int>(plan.scratch_bytes), workspace.data()});
-    };
-    if (share() <= std::int64_t(most_packs(backend, op)) * V * plan.team_size) {
-      using Held              = Registers<most_packs(backend, op)>;
-      constexpr bool is_held  = !std::is_same_v<typename Held::type, typename Kept::Online>;
-      constexpr bool overlaps = is_held && overlaps_rows(backend, op, Source::form);
-      start(std::bool_constant<overlaps>{}, Held{});
-    } else {
-      start(std::false_type{}, std::type_identity<typename Kept::Online>{});
-    }
+    launch<max_threads>(exec, plan,
+                        SplitRow<op, V, overlaps, Placement, Params, Source, Output>{
+                            source, output, params, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
+                            static_cast<int>(plan.scratch_bytes), workspace.data()});
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
@@ -277,7 +261,7 @@ struct RowsCall {
     const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
     auto* const states = reinterpret_cast<State*>(workspace.data());
     const RowShares shares{cols, plan.teams_per_row, share()};
-    constexpr int max_threads = is_masked(op) ? max_threads_when_wide : max_threads_per_team;
+    constexpr int max_threads = most_threads_when_split_twice(op);
     launch<max_threads>(exec, plan,
                         ReduceParts<V, Placement, Params, Source>{source, params, shares, plan.scratch_level,
                                                               static_cast<int>(plan.scratch_bytes), states});

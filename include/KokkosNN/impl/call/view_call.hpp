@@ -2,10 +2,10 @@
 #ifndef KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
 #define KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
 
+#include <KokkosNN/impl/call/arguments.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
-#include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/inner_lanes.hpp>
 #include <KokkosNN/impl/host/inner.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
@@ -26,21 +26,20 @@ struct InnerCall {
   using A                                    = typename Params::accumulator;
   static constexpr Backend backend           = backend_of<ExecutionSpace>();
   static constexpr int x_bytes               = sizeof(typename Source::value_type);
-  static constexpr bool runs_on_host_vectors = backend == Backend::host && simd_width<A> != 1;
 
   static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
-  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A), false};
+  static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A)};
 
   const ExecutionSpace& exec;
   const RowPlan& plan;
-  const RowLayout& layout;
+  const RowsLayout& layout;
   Params params;
   Source source;
   Output output;
 
   void run() const {
     require_kernel(plan, types);
-    if constexpr (runs_on_host_vectors) {
+    if constexpr (has_host_loops(backend, op)) {
       launch<max_threads_per_team>(
           exec, plan,
           HostInner<op, Params, Source, Output>{source, output, params,
@@ -58,16 +57,11 @@ struct InnerCall {
 
   void run_on_lanes() const {
     constexpr int fewer = packs<true> / 2;
-    if (keeps_by(packs<true>)) return run_with<true, packs<true>>();
+    if (plan.kernel == RowKernel::inner_online) return run_with<false, packs<false>>();
     if constexpr (has_fewer_inner_packs(backend, x_bytes, pack<true>)) {
-      if (keeps_by(fewer)) return run_with<true, fewer>();
+      if (plan.packs_per_thread == fewer) return run_with<true, fewer>();
     }
-    run_with<false, packs<false>>();
-  }
-
-  /// Whether a thread has k packs, and a team all columns in them.
-  bool keeps_by(int k) const {
-    return plan.packs_per_thread == k && plan.team_size / plan.threads_per_row * std::int64_t(k) >= layout.cols;
+    run_with<true, packs<true>>();
   }
 
   template <bool keeps, int K>
@@ -91,57 +85,53 @@ struct ViewCall {
   static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
   using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
 
+  using Arguments                  = CallArguments<ExecutionSpace>;
+
   /// Not inline, so that a file which finds it in the library compiles no kernel.
-  static void run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
-                  const SoftmaxOptions& options, const void* x, void* y, WorkspaceView<ExecutionSpace>* own_workspace);
+  static void run(const ExecutionSpace& exec, const Arguments& call);
 
  private:
+  using Tensor = SoftmaxTensors;
+
   template <RowForm form, class Map>
-  static auto rows_call(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Params& params,
-                        const X* in, Y* out) {
-    using Source = MemoryRows<const X, form, Map>;
-    using Output   = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
-    const Source source = Source{in, layout.x_col_stride, layout.x_map()}.evicted(plan.eviction);
-    const Output output     = [&] {
+  static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
+    using Source     = MemoryRows<const X, form, Map>;
+    using Output     = std::conditional_t<is_lse, MemoryScalars<Y, Map>, MemoryRows<Y, form, Map>>;
+    const auto x     = call.template rows_of<const X, form, Map>(Tensor::x).evicted(call.plan.eviction);
+    const Output y   = [&] {
       if constexpr (is_lse) {
-        return Output{out, layout.y_map()};
+        return Output{call.template data<Y>(Tensor::y), call.layout.map(Tensor::y)};
       } else {
-        return Output{out, layout.y_col_stride, layout.y_map()};
+        return call.template rows_of<Y, form, Map>(Tensor::y);
       }
     }();
-    return RowsCall<ExecutionSpace, op, Params, Source, Output, V>{exec, plan,        params,       source,
-                                                               output, layout.rows, layout.cols};
+    RowsCall<ExecutionSpace, op, Params, Source, Output, V>{
+        exec, call.plan, params, x, y, call.layout.rows, call.layout.cols}
+        .run(call.workspace);
   }
 
-  static void run_inner(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout, const Params& params,
-                        const X* in, Y* out) {
-    const int last = layout.n > 0 ? layout.n - 1 : 0;
-    using Source   = InnerRows<const X>;
-    const Source source{in, layout.x_col_stride, layout.x_stride[last], layout.x_outer_map(),
-                        LinePolicy(plan.eviction)};
-    const auto run_with = [&](const auto& output) {
-      using Output = std::remove_cvref_t<decltype(output)>;
-      InnerCall<ExecutionSpace, op, Params, Source, Output, y_bytes>{exec, plan, layout, params, source, output}.run();
+  static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
+    const auto x        = call.template inner_rows_of<const X>(Tensor::x, call.plan.eviction);
+    const auto run_with = [&](const auto& y) {
+      using Source = std::remove_cvref_t<decltype(x)>;
+      using Output = std::remove_cvref_t<decltype(y)>;
+      InnerCall<ExecutionSpace, op, Params, Source, Output, y_bytes>{exec, call.plan, call.layout, params, x, y}.run();
     };
     if constexpr (is_lse) {
-      run_with(MemoryScalars<Y>{out, layout.y_map()});
+      run_with(MemoryScalars<Y>{call.template data<Y>(Tensor::y), call.layout.map(Tensor::y)});
     } else {
-      run_with(InnerRows<Y>{out, layout.y_col_stride, layout.y_stride[last], layout.y_outer_map()});
+      run_with(call.template inner_rows_of<Y>(Tensor::y));
     }
   }
 };
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const RowPlan& plan, const RowLayout& layout,
-                                             const SoftmaxOptions& options, const void* x, void* y,
-                                             WorkspaceView<ExecutionSpace>* own_workspace) {
-  const Params params(options.scale, options.masked_row);
-  const X* in = static_cast<const X*>(x);
-  Y* out      = static_cast<Y*>(y);
-  if (plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, plan, layout, params, in, out);
-  with_form<backend, true>(plan.form, [&](auto form) {
-    with_map<backend, op, X, form()>(layout.n, [&]<class Map>(std::type_identity<Map>) {
-      rows_call<form(), Map>(exec, plan, layout, params, in, out).run(own_workspace);
+void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+  const Params params(call.options.scale, call.options.masked_row);
+  if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
+  with_form<backend, true>(call.plan.form, [&](auto form) {
+    with_map<backend, op, X, form()>(call.layout.n, [&]<class Map>(std::type_identity<Map>) {
+      run_rows<form(), Map>(exec, call, params);
     });
   });
 }

@@ -2,15 +2,16 @@
 #ifndef KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP
 #define KOKKOSNN_IMPL_GPU_FIRST_INDEX_HPP
 
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 #include <string>
 
-// What the checks of labels and offsets search for. Not by Kokkos::parallel_reduce: on HIP it may return a wrong value
-// if that has at most 16 bytes (Kokkos issue 9511, open in 5.0.2), and a check that overlooks something is none.
+// Search for the first index with a property: the checks of labels and offsets use it. It does without
+// Kokkos::parallel_reduce, which on HIP may return a wrong value of up to 16 bytes (Kokkos issue 9511, open in 5.0.2):
+// a check must not overlook anything.
 
 namespace KokkosNN::Impl {
 
@@ -24,7 +25,7 @@ struct LowerToIndex {
   }
 };
 
-/// The least i in [0, n) for which holds(i), else n. Waits for `exec`.
+/// Returns the least i in [0, n) for which holds(i), else n. Waits for `exec`.
 template <class ExecutionSpace, class Predicate>
 std::int64_t first_index(const ExecutionSpace& exec, const std::string& label, std::int64_t n, const Predicate& holds) {
   require_launching_thread(exec, label);

@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <type_traits>
 
-// inner_lanes for the gradients: as the forward kernel, a pack holds neighbouring rows at one column; here there are
-// two tensors of them, and one sum a row in place of (max, sum).
+// Kernel inner_lanes for gradients: as in inner_lanes.hpp, a pack holds neighbouring rows at one column; here two
+// tensors have packs, and a row has one sum in place of (max, sum).
 
 namespace KokkosNN::Impl {
 
-/// Rows of y and of dy side by side, side by side.
+/// Inner rows of y and of dy.
 template <class Y, class D>
 struct InnerPairs {
   using y_type  = Y;
@@ -26,7 +26,7 @@ struct InnerPairs {
   InnerRows<const D> dy;
 };
 
-/// Rows of x side by side, each with its log-sum-exp and that one's gradient.
+/// Inner rows of x, each with its log-sum-exp and the gradient of that.
 template <class X, class L>
 struct InnerScalars {
   InnerRows<const X> x;
@@ -46,7 +46,7 @@ template <class T, int V, int K>
 struct HeldColumn {
   HeldPack<T, V> pack[K];
 
-  /// Of positions first, first + step, ...
+  /// Loads positions first, first + step, ...
   KOKKOS_INLINE_FUNCTION void load(const InnerColumn<const T, V>& column, const TileBounds& window, std::int64_t first,
                                    int step, std::int64_t cols) {
     const bool whole = column.whole_packs && window.template has_pack<V>(0);
@@ -116,7 +116,7 @@ struct GradientInnerLanes {
     };
 
     auto running = filled<RunningTerms<Params>, V>(RunningTerms<Params>{});
-    std::int64_t end = 0;  // of what was read
+    std::int64_t end = 0;  // end of the columns read so far
     for (; end < cols; end += step) {
       load(end + place.first);
       const auto sums = sums_of_held<Params, V>(y_held.pack, dy_held.pack);
@@ -124,13 +124,13 @@ struct GradientInnerLanes {
     }
     Pack<typename Params::wide_sum, V> own;
     for (int v = 0; v < V; ++v) own[v] = static_cast<typename Params::wide_sum>(running[v]);
-    if (place.speakers() > 1) team.team_barrier();  // the slots may still be read
+    if (place.speakers() > 1) team.team_barrier();  // other threads may still read the slots
     const auto all = join_inner(team, place, own, static_cast<decltype(own)*>(slots), SumJoin{});
 
     RowEpilogue epilogue[V];
     for (int v = 0; v < V; ++v) epilogue[v] = RowEpilogue(params, State{all[v]});
     const auto out = output.template column<V>(o, i);
-    // Backward: what was read last is still held, and what was read before that may be in a cache.
+    // Backward: the last columns are still held, and those before may be in a cache.
     const std::int64_t last = end - step;
     for (std::int64_t c = last; c >= 0; c -= step) {
       if (c < last) load(c + place.first);

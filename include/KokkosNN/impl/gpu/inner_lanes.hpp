@@ -12,13 +12,17 @@
 #include <cstdint>
 #include <type_traits>
 
-// inner_lanes: lanes run over a contiguous axis and threads over the reduced one. A pack holds neighbouring rows at one
-// column; everything that row_in_team does to the elements of a pack together is done here lane by lane of the pack.
+// Kernel inner_lanes: lanes run over a contiguous axis and threads over the reduced one. A pack holds neighbouring rows
+// at one column; each element of a pack has a maximum and a sum of its own.
+// A team processes a slab: few neighbouring rows, all columns. Its loads bring whole lines into the cache
+// (`InnerColumns`), as neighbouring teams are about to load the rest. 16-bit columns stay as they were loaded
+// (`PackedColumn`). Columns that are read twice are read backward the second time, except for those that the team still
+// holds.
 
 namespace KokkosNN::Impl {
 
-/// The pack of neighbouring rows at one column. Its loads fill lines: a slab of few lanes is narrower than one
-/// (LayoutLeft 65536 x 1024 f32, 64 bytes wide, copied so: 0.82 of copy, without 0.75).
+/// Pack of neighbouring rows at one column. Its loads fetch whole lines: a slab of few lanes is narrower than a line.
+///   LayoutLeft 65536 x 1024 f32, 64 bytes wide, share of copy | 0.82 | partial lines 0.75
 template <class T>
 struct InnerColumns : MemoryColumns<T, RowForm::strided> {
   using Base = MemoryColumns<T, RowForm::strided>;
@@ -31,7 +35,7 @@ struct InnerColumns : MemoryColumns<T, RowForm::strided> {
     KOKKOS_IF_ON_HOST((return Base::template load_inner_pack<V>(c);))
   }
 
-  /// The same as words of two 16-bit elements.
+  /// Loads a pack as words of two 16-bit elements.
   template <int V>
   KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
     KOKKOS_IF_ON_DEVICE(
@@ -56,7 +60,7 @@ struct InnerColumn {
   }
 };
 
-/// Rows side by side: `map` finds the first row of an outer index, rows lie `inner_stride` apart, columns `col_stride`.
+/// Inner rows: `map` finds the first row of an outer index, rows lie `inner_stride` apart, columns `col_stride`.
 template <class T>
 struct InnerRows {
   using value_type = std::remove_const_t<T>;
@@ -67,7 +71,7 @@ struct InnerRows {
   RowMap map;
   LinePolicy policy = {};
 
-  /// The packs from row i of outer index o on.
+  /// Packs from row i of outer index o on.
   template <int V>
   KOKKOS_INLINE_FUNCTION InnerColumn<T, V> column(std::int64_t o, std::int64_t i) const {
     T* const base = data + map(o) + i * inner_stride;
@@ -77,8 +81,8 @@ struct InnerRows {
   }
 };
 
-/// A thread's place in a team of inner_lanes: pack column `lane`, and every `depth`-th position of the reduced axis
-/// from `first` on. Shifts instead of divisions, of which a block of few columns would notice each.
+/// Position of a thread in a team of inner_lanes: pack column `lane`, and every `depth`-th position of the reduced axis
+/// from `first` on. It uses shifts: divisions would cost a block of few columns noticeable time.
 struct InnerPlace {
   int lanes;  // packs side by side, a power of two
   int lane;
@@ -93,16 +97,16 @@ struct InnerPlace {
             warp_width() > lanes ? log2_of(warp_width()) - shift : 0};
   }
 
-  /// Positions of the reduced axis that the lanes of one warp have at a time.
+  /// Number of positions of the reduced axis that the lanes of one warp have at a time.
   KOKKOS_INLINE_FUNCTION int warp_depth() const { return 1 << log2_warp_depth; }
-  /// Warps, or parts of one, that hold the same rows.
+  /// Number of warps, or parts of one, that hold the same rows.
   KOKKOS_INLINE_FUNCTION int speakers() const { return (depth + warp_depth() - 1) >> log2_warp_depth; }
-  /// Which of them has this thread, and whether it speaks for the others.
+  /// Number of the warp that this thread is in, and true for the one of its lanes that writes to the slots.
   KOKKOS_INLINE_FUNCTION int speaker() const { return first >> log2_warp_depth; }
   KOKKOS_INLINE_FUNCTION bool speaks() const { return (first & (warp_depth() - 1)) == 0; }
 };
 
-/// f(outer index, first row of a block) for this team's blocks of `width` rows side by side, a power of two.
+/// Calls f(outer index, first row of a block) for this team's blocks of `width` rows side by side, a power of two.
 template <class Member, class F>
 KOKKOS_INLINE_FUNCTION void for_inner_blocks(const Member& team, std::int64_t outer, std::int64_t inner, int width,
                                              const F& f) {
@@ -113,8 +117,8 @@ KOKKOS_INLINE_FUNCTION void for_inner_blocks(const Member& team, std::int64_t ou
   }
 }
 
-/// Joins a pack over the threads that hold the same rows: by shuffles within a warp, of whose lanes that agree then one
-/// speaks, and through the slots, which nobody may be reading.
+/// Reduces by shuffles within a warp, then through shared memory: one lane per group writes. The caller must ensure
+/// that `slots` is not being read.
 template <class Member, class X, int V, class Join>
 KOKKOS_INLINE_FUNCTION Pack<X, V> join_inner(const Member& team, const InnerPlace& place, Pack<X, V> pack,
                                              Pack<X, V>* slots, const Join& join_values) {
@@ -131,7 +135,7 @@ KOKKOS_INLINE_FUNCTION Pack<X, V> join_inner(const Member& team, const InnerPlac
   return pack;
 }
 
-/// One pack of rows: what RowState is to one row.
+/// States of a pack of rows, one RowState each.
 template <class Params, int V>
 struct PackState {
   Pack<typename Params::accumulator, V> reference;
@@ -149,14 +153,14 @@ struct WideColumn {
   KOKKOS_INLINE_FUNCTION void hold(int k, const Pack<T, V>& raw) {
     widen(pack[k], raw);
   }
-  /// A pack that surely lies in the tensor.
+  /// Loads a pack that lies in the tensor.
   template <class Columns>
   KOKKOS_INLINE_FUNCTION void load_inner(int k, const Columns& at) {
     hold(k, at.template load_inner_pack<V>(0));
   }
   KOKKOS_INLINE_FUNCTION void apply_sign(A sign) { Impl::apply_sign(pack, sign); }
 
-  /// Of one row.
+  /// Sets the numbers of one row to 0.
   KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(int v) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) pack[k][v] = zero_of_number(pack[k][v]);
@@ -168,13 +172,14 @@ struct WideColumn {
   }
 };
 
-/// The same as they were loaded, 16 bits an element: twice as many columns. Each pass unpacks them again, and their
-/// exponentials are computed twice.
+/// K packs of a thread as they were loaded, 16 bits an element, for twice as many columns. Each pass unpacks them
+/// again, and exponentials are computed twice.
 template <class T, class A, int V, int K>
 struct PackedColumn {
   PackedTile<T, V, K> tile;
 
-  /// Behind `opaque`, or nvcc would hold the halves of words in registers of their own until paths of loading meet.
+  /// Keeps a pack, behind `opaque`: nvcc would hold the halves of words in registers of their own until the load paths
+  /// meet.
   KOKKOS_INLINE_FUNCTION void hold(int k, const Pack<T, V>& raw) {
     tile.word[k] = words_of(raw);
     for (int w = 0; w < V / 2; ++w) tile.word[k][w] = opaque(tile.word[k][w]);
@@ -208,8 +213,8 @@ struct PackedColumn {
   }
 };
 
-/// `keeps`: the K packs of each thread hold all columns, in registers. Otherwise columns are read twice. `is_packed`:
-/// they stay as they were loaded.
+/// Functor of inner_lanes. `keeps`: the K packs of each thread hold all columns, in registers; otherwise columns are
+/// read twice. `is_packed`: columns stay as they were loaded.
 template <RowOperator op, int V, int K, bool keeps, bool is_packed, class Params, class Source, class Output>
 struct InnerLanes {
   using A        = typename Params::accumulator;
@@ -245,11 +250,12 @@ struct InnerLanes {
     const TileBounds window  = {inner - i < V ? static_cast<int>(inner - i) : V};
     const auto input     = source.template column<V>(o, i);
 
-    // Two sets of slots: whoever writes one again has passed the barrier behind the other. A single speaker has none.
+    // Two sets of slots: a thread that writes one set again has passed the barrier behind the other. One warp needs
+    // none.
     auto* const sums   = static_cast<Pack<W, V>*>(slots);
     auto* const maxima = reinterpret_cast<Pack<A, V>*>(sums + (slots == nullptr ? 0 : place.speakers() * lanes));
     Column column;
-    std::int64_t end = 0;  // of what was read
+    std::int64_t end = 0;  // end of the columns read so far
     PackState<Params, V> all;
     if constexpr (keeps) {
       load(column, input, window, place, 0);
@@ -277,8 +283,8 @@ struct InnerLanes {
     }
   }
 
-  /// f(where the pack is, whether it is in the tensor, k) for K positions of the reduced axis from c on. One address
-  /// after the other: nvcc would compute all of them ahead, and spill.
+  /// Calls f(position of the pack, true if it is in the tensor, k) for K positions of the reduced axis from c on. Each
+  /// address follows from the one before: nvcc would compute all of them ahead, and spill.
   template <class Side, class F>
   KOKKOS_INLINE_FUNCTION void for_places(const Side& side, const TileBounds& window, const InnerPlace& place,
                                          std::int64_t c, const F& f) const {
@@ -295,7 +301,7 @@ struct InnerLanes {
     }
   }
 
-  /// The same where all of them are in the tensor.
+  /// Calls f(position of the pack, true, k) for K positions that are all in the tensor.
   template <class Side, class F>
   KOKKOS_INLINE_FUNCTION void for_all_places(const Side& side, const InnerPlace& place, std::int64_t c,
                                              const F& f) const {
@@ -308,22 +314,22 @@ struct InnerLanes {
     }
   }
 
-  /// Whether all places from c on are in the tensor, for all lanes of a warp but for those past the inner axis.
+  /// True if all positions from c on are in the tensor, for all lanes of a warp except those beyond the inner axis.
   KOKKOS_INLINE_FUNCTION bool has_all_places(const TileBounds& window, const InnerPlace& place, std::int64_t c) const {
     const int last = (place.first | (place.warp_depth() - 1)) + (K - 1) * place.depth;
     return window.end > 0 && c + last < cols;
   }
 
-  /// Positions of the reduced axis that a team has at a time.
+  /// Number of positions of the reduced axis that a team has at a time.
   KOKKOS_INLINE_FUNCTION std::int64_t reach(const InnerPlace& place) const { return std::int64_t(K) * place.depth; }
 
-  /// Whether this lane's packs are moved at once; single elements always are.
+  /// True if this lane's packs are moved at once; single elements always are.
   template <class Side>
   KOKKOS_INLINE_FUNCTION static bool moves_whole(const Side& side, const TileBounds& window) {
     return V == 1 || (side.whole_packs && window.template has_pack<V>(0));
   }
 
-  /// K packs at positions c, c + depth, ... of the reduced axis.
+  /// Loads K packs at positions c, c + depth, ... of the reduced axis.
   template <class Input>
   KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const TileBounds& window, const InnerPlace& place,
                                    std::int64_t c) const {
@@ -356,7 +362,7 @@ struct InnerLanes {
     return reference;
   }
 
-  /// Leaves the exponentials in the column where the operator wants them.
+  /// Sums exponentials, and leaves them in the column if the operator keeps them.
   KOKKOS_INLINE_FUNCTION Pack<W, V> sum_of_exponentials(Column& column, const Pack<A, V>& references) const {
     ExpReference<A> reference[V];
     for (int v = 0; v < V; ++v) reference[v] = params.exp.at(finite_reference(references[v]));
@@ -364,8 +370,8 @@ struct InnerLanes {
     return exponentials < OpEpilogue::keeps_exponentials && !is_packed > (column, reference);
   }
 
-  /// Rows side by side for which `is_infinite` asks: zeros, whose exponentials are 1, in the place of numbers. (A
-  /// sum of its own beside those of other rows would be spilled.)
+  /// Replaces the numbers of rows whose reference is +inf by zeros, whose exponentials are 1. (A separate sum beside
+  /// those of other rows would be spilled.)
   KOKKOS_INLINE_FUNCTION void find_infinities([[maybe_unused]] Column& column,
                                               [[maybe_unused]] ExpReference<A> (&reference)[V]) const {
     if constexpr (finds_infinity<sum_for<op>, Params>) {
@@ -426,7 +432,7 @@ struct InnerLanes {
     } else if constexpr (keeps) {
       store(column, out, window, place, 0, [&](A kept, int v) { return epilogue[v](params, kept); });
     } else {
-      // Backward: the column still holds what was read last, and a cache what was read before that.
+      // Backward: the column still holds the last packs, and a cache those before.
       const std::int64_t last = end - reach(place);
       for (std::int64_t c = last; c >= 0; c -= reach(place)) {
         if (c < last) load(column, input, window, place, c);
@@ -452,7 +458,7 @@ struct InnerLanes {
     }
     for_places(out, window, place, c, [&](const auto& at, bool is_column, int k) {
       if (!is_column) return;
-      if (opaque(int(whole)) != 0) {  // or nvcc would compare for all k ahead of the branch above
+      if (opaque(int(whole)) != 0) {  // opaque, or nvcc would compare for all k ahead of the branch above
         at.store_whole_pack(pack(k), 0);
       } else {
         at.template store_pack<V>(pack(k), 0, window);

@@ -7,7 +7,7 @@
 #include <KokkosNN/impl/gpu/first_index.hpp>
 #include <KokkosNN/impl/operators/cross_entropy.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -16,13 +16,16 @@
 #include <cstdint>
 #include <string>
 
-// What a cross entropy needs besides its rows: the sum of their losses, what a mean divides by, the weight of all
-// classes, and whether labels are in range. Sums are in double, in an order that only their number of terms sets, so
-// that they are the same bits every time: an atomic counts teams, none adds.
+// Sums of a cross entropy besides its rows: the sum of their losses, the divisor of a mean, the weight of all classes,
+// and the check of labels.
+// A reduced loss adds two kernels to the rows' kernel: the divisor ahead of the rows, and the sum of their losses
+// behind (`SumInOrder`): the last team to finish adds the teams' sums, in the order of the teams. Sums are in double,
+// in an order that depends only on their number of terms, so that their bits are reproducible: an atomic counts teams,
+// none adds.
 
 namespace KokkosNN::Impl {
 
-/// Terms of a sum that lie at one stride. A thread walks through every so many-th of them.
+/// Terms of a sum at one stride. A thread takes every `step`-th of them.
 template <class T>
 struct Strided {
   const T* data;
@@ -41,8 +44,8 @@ struct Strided {
   }
 };
 
-/// Labels of any type along any axes. Most have one type and one stride: looking for that at each label takes a thread
-/// longer than the labels.
+/// Labels of any type along any axes. Most have one type and one stride, which with_labels finds out: to look for both
+/// at each label would take a thread longer than the label.
 struct AnyLabels {
   Labels labels;
 
@@ -58,8 +61,8 @@ struct AnyLabels {
   KOKKOS_INLINE_FUNCTION Walk positions(std::int64_t first, int step) const { return {labels, first, step}; }
 };
 
-/// f(the labels, as Strided if they can be). It is to ask for classes only, which no negative number is, whatever it
-/// stands for.
+/// Calls f(the labels, as Strided if they can be). f must only test for classes: a negative number is none, whatever
+/// its meaning.
 template <class F>
 void with_labels(const Labels& labels, const F& f) {
   const bool has_stride = labels.map.n <= 1;
@@ -72,16 +75,17 @@ void with_labels(const Labels& labels, const F& f) {
   }
 }
 
-// The terms: `walk` leads to what is loaded of them, `value` is what that adds. `nothing` adds nothing.
+// Terms: `positions` returns an iteration over the loaded values, `value` converts one to a term. `nothing` is a loaded
+// value whose term is 0.
 
-/// Numbers.
+/// Terms that are numbers.
 template <class A>
 struct Numbers : Strided<A> {
   static constexpr A nothing = 0;
   KOKKOS_INLINE_FUNCTION static double value(A loaded) { return static_cast<double>(loaded); }
 };
 
-/// Whether a row counts in a mean, as 1 or 0.
+/// Terms that count the rows of a mean: 1 or 0.
 template <class LabelsOfRows>
 struct CountOfRow : LabelsOfRows {
   static constexpr int nothing = -1;
@@ -94,7 +98,7 @@ struct CountOfRow : LabelsOfRows {
   }
 };
 
-/// The weight of a row in a mean, where classes have weights.
+/// Terms that weight the rows of a mean, where classes have weights.
 template <class A>
 struct WeightOfRow : AnyLabels {
   static constexpr int nothing = -1;
@@ -109,12 +113,12 @@ struct WeightOfRow : AnyLabels {
   }
 };
 
-/// Terms that a thread loads before it adds them: on a GPU each takes its time to arrive from memory.
+/// Number of terms that a thread loads before it adds them: on a GPU each takes its time to arrive from memory.
 inline constexpr int terms_at_a_time = 8;
 
-/// Sums terms in one order: each team of so many threads those of its share, and the team that is done last the teams'
-/// sums. As little code as there can be: what a launch like this one takes is the time that its instructions take to
-/// arrive, one line of a cache after the other.
+/// Sum of terms in a fixed order: each team adds its range, and the last team to finish adds the teams' sums. Its code
+/// is as short as possible: such a launch takes the time that its instructions take to arrive, one cache line after the
+/// other.
 template <class Term, class Result, int team_size>
 struct SumInOrder {
   Term term;
@@ -122,7 +126,7 @@ struct SumInOrder {
   std::int64_t n;
   std::int64_t share;
   double* parts;  ///< one a team
-  int* done;      ///< how many teams are; zero between calls. None: there is one team
+  int* done;      ///< number of finished teams, zero between calls; null if there is one team
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -135,7 +139,7 @@ struct SumInOrder {
     double sum = sum_of_team(team, 0, mine);
     if (done != nullptr) {
       if (!is_last(team, sum)) return;
-      Kokkos::memory_fence();  // what this team loads next was stored before the others said that they are done
+      Kokkos::memory_fence();  // other teams stored their sums before they counted themselves as done
       mine = 0;
       for (int i = rank; i < team.league_size(); i += team_size) mine += parts[i];
       sum = sum_of_team(team, 1, mine);
@@ -146,7 +150,7 @@ struct SumInOrder {
  private:
   static constexpr int most_at_a_time = terms_at_a_time * team_size;
 
-  /// A thread's, of those from `first` on that a team takes at a time.
+  /// Sum of this thread's terms among those that a team loads at a time, from `first` on.
   KOKKOS_INLINE_FUNCTION auto sum_at_a_time(int rank, std::int64_t first, std::int64_t end) const {
     const std::int64_t behind = end - first - rank;
     const int left            = behind < most_at_a_time ? static_cast<int>(behind) : most_at_a_time;
@@ -164,11 +168,11 @@ struct SumInOrder {
     return sum;
   }
 
-  /// For the threads of the first warp.
+  /// Sum over the team, for the threads of the first warp.
   template <class Member>
   KOKKOS_INLINE_FUNCTION static double sum_of_team(const Member& team, int round, double mine) {
     using Sum            = RowSum<double, double>;
-    constexpr int nobody = 0;  // in the place of what sums of exponentials need to be joined
+    constexpr int nobody = 0;  // params of `exchange`, which sums of exponentials need
     const RowGroup group{team.team_rank(), team_size, 0};
     const Sum warp = merge_warp(nobody, Sum{mine}, group.lanes());
     return exchange<true>(nobody, team, group, static_cast<Sum*>(nullptr), round, warp).sum;
@@ -190,7 +194,7 @@ struct SumInOrder {
   }
 };
 
-/// Where a sum goes, or a mean.
+/// Result that is a sum, or a mean.
 template <class A>
 struct SumOrMean {
   A* value;
@@ -201,7 +205,7 @@ struct SumOrMean {
   }
 };
 
-/// A mean's divisor: for the loss, and what rows multiply their gradients by.
+/// Result that is a mean's divisor: for the loss, and as the factor of the rows' gradients.
 template <class A>
 struct DivisorResult {
   double* divisor;
@@ -213,7 +217,7 @@ struct DivisorResult {
   }
 };
 
-/// Whether a row's label is neither ignored nor a class.
+/// True if a row's label is neither ignored nor a class.
 struct IsBadLabel {
   Labels labels;
   std::int64_t ignore_index;
@@ -233,7 +237,7 @@ struct OneLabel {
   KOKKOS_INLINE_FUNCTION void operator()(std::int64_t) const { *label = labels.bits(wanted); }
 };
 
-/// Memory of a call that sums: zero or more of each.
+/// Workspace of a call that sums: zero or more of each.
 template <class A>
 struct LossWorkspace {
   static constexpr int max_parts = 256;  ///< 10^6 rows of 64 f32: 176 us, with 1024 198
@@ -257,23 +261,24 @@ struct LossWorkspace {
         row_losses(reinterpret_cast<A*>(memory + (3 + max_parts) * sizeof(double))) {}
 };
 
-/// The sums of rows whose values are of type A.
+/// Sums of rows whose values are of type A.
 template <class ExecutionSpace, class A>
 struct LossSums {
   static constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
   static constexpr int team_size = on_host ? 1 : max_threads_per_team;
   static constexpr std::int64_t terms_of_team = on_host ? 4096 : 4 * team_size;
-  /// Up to so many terms are one team's, as it waits for no other.
+  /// Up to this number of terms one team adds all of them, as it waits for no other.
   static constexpr std::int64_t terms_alone = on_host ? terms_of_team : 32 * team_size;
 
-  /// Not inline, as ViewCall's.
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
   static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,
                          std::int64_t classes, const LossWorkspace<A>& workspace);
   static void of_rows(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& weight, std::int64_t rows,
                       const LossWorkspace<A>& workspace);
   static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
                         const LossWorkspace<A>& workspace, A* loss);
-  /// The row with the first label out of range, -1 if there is none, and the bits of that label. Waits for `exec`.
+  /// Finds the row with the first label out of range, -1 if there is none, and the bits of that label. Waits for
+  /// `exec`.
   static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
                                      const IsBadLabel& search, std::int64_t& label);
 
@@ -291,7 +296,7 @@ struct LossSums {
     int* const done = reinterpret_cast<int*>(counter.data());
     using Bounds    = Kokkos::LaunchBounds<max_threads_per_team, 1>;
     const Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams), team_size, 1);
-    // As the rows' kernels: nothing waits for a copy of the functor.
+    // Light-weight, as the rows' kernels are: the launch waits for no copy of the functor.
     Kokkos::parallel_for(std::string("KokkosNN::") + function + '[' + what + ']',
                          Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
                          SumInOrder<Term, Result, team_size>{term, result, n, (n + teams - 1) / teams, parts, done});

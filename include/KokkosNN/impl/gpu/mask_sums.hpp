@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <type_traits>
 
-// The gradients of a bias and of sinks: the logits' gradients dz = y (dy - sum(y dy)) added up over rows, and over
-// columns where the result has none. In three kernels: what each row's sums are; dz, which is nowhere stored, added up
-// in chunks of rows; the chunks added up. Chunks depend on the shapes alone, and every sum is taken in one order: no
-// atomics.
+// Gradients of a bias and of sinks: the logits' gradients dz = y (dy - sum(y dy)) added up over rows, and over columns
+// where the result has none.
+// Three kernels: the sums of each row; dz, which is stored nowhere, added up in chunks of rows; the chunks added up.
+// Chunks depend on the shapes alone, and every sum has one order: no atomics.
 
 namespace KokkosNN::Impl {
 
@@ -28,7 +28,7 @@ struct MaskTerms {
   bool has_64_bit_lengths;
   MaskSums at;
 
-  /// One row; columns that are masked have no gradient.
+  /// One row; masked columns have no gradient.
   struct Row {
     const Y* y;
     const D* dy;
@@ -65,18 +65,18 @@ struct MaskTerms {
   }
 };
 
-/// Threads of a team that adds up, and its scratch.
+/// Sum over the threads of a team, and its scratch.
 template <int threads>
 struct TeamSum {
   static constexpr int scratch_bytes = threads > 1 ? threads* int(sizeof(double)) + 16 : 0;
 
-  /// The threads' values added in one order; every thread gets the sum.
+  /// Adds the threads' values in one order; every thread gets the sum.
   template <class Member>
   KOKKOS_INLINE_FUNCTION static double of(const Member& team, double* slots, double mine) {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
     mine = reduce_lanes(mine, 1, group.lanes(), SumJoin{});
     if (group.warps() == 1) return mine;
-    team.team_barrier();  // the last sum has been read
+    team.team_barrier();  // all threads have read the last sum
     if (group.rank % warp_width() == 0) slots[group.rank / warp_width()] = mine;
     team.team_barrier();
     double sum = 0;
@@ -90,7 +90,7 @@ struct TeamSum {
   }
 };
 
-/// Of each row the sum of y dy, and the sum of its dz: what is left of it for the sink.
+/// Sums of each row: of y dy, and of its dz, whose remainder is the sink's gradient.
 template <int threads, class Terms>
 struct SumRows {
   Terms terms;
@@ -120,7 +120,7 @@ struct SumRows {
   }
 };
 
-/// Where a sum goes: a part of it, one a chunk, or the result itself if there is but one.
+/// Destination of a sum: a part of it, one a chunk, or the result itself if there is only one chunk.
 template <class Y>
 struct SumResult {
   void* data;
@@ -138,7 +138,7 @@ struct SumResult {
   }
 };
 
-/// Chunk c of the reduced rows added up for each result; `columns` of them side by side a thread.
+/// Sum of chunk c of the reduced rows for each result; a thread has `columns` columns side by side.
 template <int threads, int columns, class Terms, class Y>
 struct SumChunks {
   static constexpr int tile = threads * columns;
@@ -149,7 +149,7 @@ struct SumChunks {
   SumResult<Y> result;
   double* parts;
   std::int64_t chunks;
-  std::int64_t tiles;  ///< of columns
+  std::int64_t tiles;  ///< number of column tiles
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -213,7 +213,7 @@ struct SumChunks {
   }
 };
 
-/// The chunks of each result added up.
+/// Sum of the chunks of each result.
 template <class Y>
 struct JoinChunks {
   MaskSums at;

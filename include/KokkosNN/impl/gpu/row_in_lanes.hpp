@@ -11,11 +11,14 @@
 
 #include <cstdint>
 
+// Kernel RowInLanes: contiguous rows that a warp has alone or several of.
+
 namespace KokkosNN::Impl {
 
-/// vector_lanes of a GPU: what row_in_team does for rows that a warp has alone or several of, but nothing that is there
-/// for others. All threads of a row are relative to one reference, nobody waits for another warp, and a team has one
-/// turn. In rows so short the instructions around the elements are as many as those for them.
+/// Kernel vector_lanes of a GPU for contiguous rows within a warp. It does what RowInTeam does, without all that serves
+/// other rows: all threads of a row have one reference, no warp waits for another, and a team processes rows once. In
+/// rows so short the instructions around the elements are as many as those for them. It rounds otherwise than
+/// RowInTeam, so batch-invariant rows do without it.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct RowInLanes {
   using A        = typename Params::accumulator;
@@ -29,20 +32,20 @@ struct RowInLanes {
   Params params;
   int cols;
   int lanes;              // threads of a row, a power of two
-  int lane_bits;          // its logarithm
-  int prefetching_teams;  // the first ones, which ask for the rows of later ones
+  int lane_bits;          // logarithm of `lanes`
+  int prefetching_teams;  // number of teams, the first ones, that prefetch the rows of later ones
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const int thread         = team.team_rank();
     const std::int64_t first = std::int64_t(team.league_rank()) * (team.team_size() >> lane_bits);
     const std::int64_t mine  = first + (thread >> lane_bits);
-    // Lanes past the last row take part in shuffles, but touch no memory.
+    // Lanes beyond the last row take part in shuffles, but touch no memory.
     const bool is_row      = mine < rows;
     const std::int64_t row = is_row ? mine : 0;
     const RowGroup group{thread & (lanes - 1), lanes, 0};
     const auto input  = source.row(row);
-    const auto out = output_row<OpEpilogue>(output, row);  // found ahead of the loads, while registers are free
+    const auto out = output_row<OpEpilogue>(output, row);  // computed ahead of the loads, while registers are free
     const auto part   = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
 
     Placement placement(nullptr, group);

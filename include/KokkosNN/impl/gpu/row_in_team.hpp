@@ -10,30 +10,39 @@
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/gpu/placement/scratch.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
-// vector_lanes, team_registers, team_scratch, team_online: a row belongs to a group of threads of one team. One kernel;
-// what differs is where the group keeps the row, the Placement:
+// Kernel of vector_lanes, team_registers, team_scratch and team_online: a group of threads of one team processes a row.
+// One kernel serves all four; they differ in the Placement, which determines where the group keeps the row:
 //
-//   placement.reduce(row, part, math, lanes)        -> the thread's state: (reference, sum), the reference being its
-//                                                    warp's; of a gradient a sum. May show an observer the logits
-//   placement.write(row, output, part, math, finish)  -> finished values, from what is relative to the warp's reference if
-//                                                    has_own_reference, else from the input itself
-//   placement.write_columns(row, output, part, math, value)   the same by value(logit, column), where logits are kept
-//   placement.prepare_write(row, part, math)        -> behind reduce, ahead of what all threads wait for; where there is
-//                                                    something to prepare
+//   placement.reduce(row, part, params, lanes)
+//       returns the thread's state: (reference, sum), with its warp's reference; of a gradient a sum. It may show an
+//       observer the logits.
+//   placement.write(row, output, part, params, epilogue)
+//       stores results, from values relative to the warp's reference if has_own_reference, else from the input itself.
+//   placement.write_columns(row, output, part, params, value)
+//       stores value(logit, column), where logits are kept.
+//   placement.prepare_write(row, part, params)
+//       optional: runs behind reduce, before threads wait for each other.
+//
+// A GPU's kernel gets its arguments 256 bytes at a time, and reading the second 256 takes a small call 0.1 us. So
+// RowInTeam has few (`most_argument_bytes`; Kokkos adds the rest), and members that a row does not need take no room
+// (`ColumnStride`, `LooksAhead`). Rows at one distance carry one stride (`RowStride`): aligned rows always, misaligned
+// rows in kernels of their own, beside those for rows over several axes.
 
 namespace KokkosNN::Impl {
 
-/// The TeamPolicy functor: load, max, sum, store.
+/// TeamPolicy functor: load, max, sum, store.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct RowInTeam {
   using A        = typename Params::accumulator;
   using State    = typename Params::State;
   using OpEpilogue = Epilogue<op>;
+  static_assert(FitEachOther<op, Placement, Params, Source, Output> && RowsEpilogue<OpEpilogue>);
 
   // Small, see `most_argument_bytes`.
   Source source;
@@ -45,7 +54,7 @@ struct RowInTeam {
   int scratch_level;
   int scratch_bytes;
   int rows_per_team;      // on a GPU the groups in a team, on a host a multiple
-  int prefetching_teams;  // the first ones, which ask for the rows of later ones
+  int prefetching_teams;  // number of teams, the first ones, that prefetch the rows of later ones
 
   static RowInTeam of(const RowPlan& plan, const Source& source, const Output& output, const Params& params, std::int64_t rows,
                       std::int64_t cols, int prefetching_teams = 0) {
@@ -67,7 +76,7 @@ struct RowInTeam {
     auto* pairs          = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
     A* row_scratch       = reinterpret_cast<A*>(pairs + exchange_pairs(group.warps()));
 
-    // A GPU's team takes one turn, unless there are more rows than a league can count; a host's takes many.
+    // A GPU's team runs the loop once, unless there are more rows than a league can count; a host's runs it many times.
     int round = 0;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
@@ -80,27 +89,27 @@ struct RowInTeam {
   }
 
  private:
-  /// Row number `ahead` of those from `block` on.
+  /// Processes row number `ahead` of those from `block` on.
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_row(const Member& team, const RowGroup& group, std::int64_t block, int ahead,
                                      State* pairs, A* row_scratch, int round) const {
-    // Groups past the last row take part in shuffles and barriers, but touch no memory.
+    // Groups beyond the last row take part in shuffles and barriers, but touch no memory.
     const std::int64_t row = block + ahead;
     const bool is_row      = row < rows;
     const auto input  = source.row(is_row ? row : 0);
     const auto out =
-        output_row<OpEpilogue>(output, is_row ? row : 0);  // found ahead of the loads, while registers are free
+        output_row<OpEpilogue>(output, is_row ? row : 0);  // computed ahead of the loads, while registers are free
     const auto part = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
 
     Placement placement(row_scratch, group);
     const State mine = placement.reduce(input, part, params, group.lanes());
     prepare_write(placement, input, part, params);
     prefetch_later_rows(team, source, block, prefetching_teams);
-    const State warp = merge_warp<sums_warps<Placement>>(params, mine, group.lanes());
+    const State warp = merge_warp<Placement::sums_warps>(params, mine, group.lanes());
     const State all  = completed(params, input, exchange(params, team, group, pairs, round, warp));
     if (!is_row) return;
 
-    if constexpr (StateOutput<Output>) {
+    if constexpr (Output::takes_states) {
       if (group.rank == 0) output.store_state(params, all, out);
     } else if constexpr (OpEpilogue::one_value_a_row) {
       if (group.rank == 0) output.store(OpEpilogue::value(params, all), out);

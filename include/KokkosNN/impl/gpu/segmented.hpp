@@ -12,24 +12,26 @@
 #include <cstddef>
 #include <cstdint>
 
-// Ragged rows on a GPU. Three kernels, one after the other, of which the second and third have something to do only
-// where rows are long:
+// Kernels of ragged rows on a GPU. Three run one after the other; the second and third have work only if there are long
+// rows:
 //
-//   ShortRows   some lanes of a warp a row, as it lies in memory; a row that they do not hold takes the warp, and one
-//               much longer than a warp holds goes on a list, in parts if it needs more than a team
-//   FlatRows    or, for rows of a middling length, a warp as many neighbouring ones as it holds, each lane as many
-//               elements, wherever rows begin; rows that need more care than that go as above
-//   LongRows    finishes the rows on the list that one team holds; of the others it leaves the states of their parts
+//   ShortRows   some lanes of a warp process a row from memory; a row that they do not hold takes the whole warp, and a
+//               row much longer than a warp holds goes on a list, in parts if it needs more than one team
+//   FlatRows    instead of ShortRows, for rows of a middling mean length: a warp processes as many neighbouring rows as
+//               it holds, 1024 elements, each lane an equal number of elements, wherever rows begin, all relative to
+//               one reference; if none suits all of them, ShortRows' way
+//   LongRows    finishes the rows on the list that one team holds, and leaves the states of the parts of others
 //   LongParts   joins a row's states, reads the parts again, and writes them
 //
-// Where in the list a row stands depends on who came first; no result does.
+// A row's index in the list depends on the order in which warps append; no result does. No code on the host knows a
+// length or waits for one. Where GPUs can, teams of short rows prefetch the rows of later teams (`RowsAhead`).
 //
-// The rows of several heads are numbered one after the other, and dealt to lanes, warps and teams as if they were of
-// one. Which number is which row is what the kernels differ in: OneHead, HeadsApart, Heads.
+// Rows of several heads are numbered one after the other, and dealt to lanes, warps and teams as if they were of one
+// head, such that neighbouring lanes have neighbours in memory. OneHead, HeadsApart and Heads map numbers to rows.
 
 namespace KokkosNN::Impl {
 
-/// A row of one of the heads, as it was looked up.
+/// Row of one of the heads, as it was looked up.
 struct FoundRow {
   std::int64_t begin;
   std::int64_t end;
@@ -37,7 +39,7 @@ struct FoundRow {
   std::int64_t head;
 };
 
-/// A warp's share of neighbouring rows, what is left of it.
+/// Remaining range of neighbouring rows of a warp.
 struct FlatShare {
   std::int64_t first;
   int rows;
@@ -53,30 +55,30 @@ struct OneHead {
 
   KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows; }
 
-  /// The row of a number; an empty one, that of no number, where there is none.
+  /// Finds the row of a number; an empty row if there is none.
   template <bool are_dense>
   KOKKOS_INLINE_FUNCTION FoundRow find(std::int64_t number, bool has_row) const {
     const auto of_row = offsets.of_row<are_dense>(number, has_row);
     return {offset_inside(of_row.first, elements), offset_inside(of_row.second, elements), number, 0};
   }
 
-  /// Asks for the offsets of `wanted` rows.
+  /// Prefetches the offsets of `wanted` rows.
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t number, int wanted) const {
     prefetch_bytes(static_cast<const char*>(offsets.data) + number * offsets.bytes, wanted * offsets.bytes);
   }
 
   using Share = FlatShare;
 
-  /// A share of at most so many rows; none behind the last one.
+  /// Range number `number` of at most `most` rows; empty behind the last row.
   KOKKOS_INLINE_FUNCTION Share share(std::int64_t number, int most) const { return share_from(number * most, most); }
-  /// The one that comes so many behind one of which nothing is left.
+  /// Range that lies `shares` ranges behind one that is used up.
   KOKKOS_INLINE_FUNCTION Share share_behind(const Share& done, std::int64_t shares, int most) const {
     return share_from(done.first + (shares - 1) * most, most);
   }
   KOKKOS_INLINE_FUNCTION Share rest(const Share& share, int taken) const {
     return {share.first + taken, share.rows - taken};
   }
-  /// Where row number k of a share begins; behind its last one, where that ends.
+  /// Offset of row number k of a range; behind its last row, that row's end.
   KOKKOS_INLINE_FUNCTION std::int64_t offset(const Share& share, int k) const { return offsets[share.first + k]; }
 
  private:
@@ -86,18 +88,18 @@ struct OneHead {
   }
 };
 
-/// Rows of several heads that are neighbours in memory, one head behind the other: one long vector, in which a row's
-/// elements are `head` times `head_stride` behind its offsets.
+/// Rows of several heads that are contiguous in memory, one head behind the other: one long vector, in which a row's
+/// elements lie `head` times `head_stride` behind its offsets.
 struct HeadsApart {
   static constexpr int side_by_side = 1;
 
   RowOffsets offsets;
   std::int64_t elements;  ///< of the vector
-  Divisor rows;           ///< of a head
+  Divisor rows;           ///< rows of a head
   std::int64_t heads;
   std::int64_t head_elements;
   std::int64_t head_stride;
-  Divisor shares;  ///< of a head
+  Divisor shares;  ///< ranges of a head
 
   KOKKOS_INLINE_FUNCTION std::int64_t count() const { return rows.value * heads; }
 
@@ -137,17 +139,17 @@ struct HeadsApart {
   }
 };
 
-/// Rows of any number of heads, wherever those are; or of `known` ones that lie side by side, which are numbered side
-/// by side too, so that the lanes of neighbouring rows load neighbours.
+/// Rows of any number of heads at any strides; or of `known` heads that lie side by side, whose rows are numbered side
+/// by side too, so that neighbouring lanes load neighbours.
 template <int known>
 struct Heads {
   static constexpr int side_by_side = known > 0 ? known : 1;
 
   RowOffsets offsets;
-  std::int64_t elements;  ///< of a head
-  std::int64_t all_rows;  ///< of all heads
+  std::int64_t elements;  ///< elements of a head
+  std::int64_t all_rows;  ///< rows of all heads
   Divisor inner;          ///< heads, or rows of a head
-  bool are_heads_inner;   ///< the rows of all heads come before the next row
+  bool are_heads_inner;   ///< a number's head runs faster than its row
 
   KOKKOS_INLINE_FUNCTION std::int64_t count() const { return all_rows; }
 
@@ -175,7 +177,7 @@ struct Heads {
   }
 };
 
-/// The operation for one of its heads; where those are HeadsApart, or one, it is told by where a row begins.
+/// Returns the operation on one of its heads. HeadsApart or one head need none: a row's begin includes the head.
 template <class Operation>
 KOKKOS_INLINE_FUNCTION decltype(auto) of_head(const Operation& op, [[maybe_unused]] std::int64_t head) {
   if constexpr (Operation::has_neighbours) {
@@ -185,26 +187,27 @@ KOKKOS_INLINE_FUNCTION decltype(auto) of_head(const Operation& op, [[maybe_unuse
   }
 }
 
-/// An entry of the list: a part of a row, or all of it.
+/// Entry of the list: a part of a row, or all of it.
 struct LongPart {
   std::int64_t row;
-  std::int64_t head;  ///< where the operation is told of heads
+  std::int64_t head;  ///< only if the operation has `of_head`
   std::int64_t begin;
   std::int64_t end;
   std::int64_t first;  ///< entry of the row's first part
-  std::int64_t parts;  ///< of the row
+  std::int64_t parts;  ///< number of the row's parts
 };
 
-/// The list, and what the kernels leave for each other beside it.
+/// List of long rows, and data that the kernels leave for each other.
 template <class State>
 struct LongRowList {
-  std::int64_t* found;    ///< entries; 0 between calls
-  std::int64_t* entries;  ///< the same for the last kernel, while `found` becomes 0
+  std::int64_t* found;    ///< number of entries; 0 between calls
+  std::int64_t* entries;  ///< copy of `found` for the last kernel, while `found` becomes 0
   LongPart* parts;
-  State* states;  ///< of the parts
+  State* states;  ///< states of the parts
   std::int64_t capacity;
 
-  /// Rows of more than `least` elements are at most as many as fit into the values; their further parts hold more.
+  /// Number of entries: rows of more than `least` elements are at most as many as fit into the values, and each further
+  /// part of a row holds more.
   static constexpr std::int64_t capacity_for(std::int64_t elements, int least) { return elements / least + 1; }
   static constexpr std::size_t bytes(std::int64_t capacity) {
     return 16 + static_cast<std::size_t>(capacity) * (sizeof(LongPart) + sizeof(State));
@@ -217,7 +220,7 @@ struct LongRowList {
 
   KOKKOS_INLINE_FUNCTION std::int64_t within(std::int64_t entry) const { return entry < capacity ? entry : capacity; }
 
-  /// Puts a row on the list, in parts of whole tiles. Offsets that make rows overlap could ask for more room than there
+  /// Appends a row to the list, in parts of whole tiles. Offsets that make rows overlap could need more room than there
   /// is.
   template <bool has_heads>
   KOKKOS_INLINE_FUNCTION void add(const FoundRow& row, std::int64_t tile) const {
@@ -241,7 +244,7 @@ struct LongRowList {
   }
 };
 
-/// The threads of a row within a warp agree on its state.
+/// Merge of a row's state within a warp.
 struct WarpJoin {
   int lanes;
   template <class Params, class State>
@@ -250,7 +253,7 @@ struct WarpJoin {
   }
 };
 
-/// The threads of a team do.
+/// Merge of a row's state within a team.
 template <class Member>
 struct TeamJoin {
   const Member& team;
@@ -260,23 +263,23 @@ struct TeamJoin {
   KOKKOS_INLINE_FUNCTION explicit TeamJoin(const Member& member)
       : team(member), group{member.team_rank(), member.team_size(), 0} {}
 
-  /// Of states relative to a reference that their warp shares.
+  /// Merges states relative to a reference that is equal within a warp.
   template <class Params, class State>
   KOKKOS_INLINE_FUNCTION State operator()(const Params& params, const State& mine) const {
     return exchange(params, team, group, static_cast<State*>(nullptr), round++, merge_warp(params, mine, group.lanes()));
   }
-  /// Of any states.
+  /// Merges any states.
   template <class Params, class State>
   KOKKOS_INLINE_FUNCTION State of_any(const Params& params, const State& mine) const {
     return exchange(params, team, group, static_cast<State*>(nullptr), round++, merge_lanes(params, mine, group.lanes()));
   }
 };
 
-/// Where about the rows are that a team asks to be brought into the cache, for a later one.
+/// Rows that a team prefetches for a later team.
 struct RowsAhead {
-  std::int64_t rows     = 0;  ///< from its own first one; 0: it asks for nothing
-  std::int64_t elements = 0;  ///< so many rows have in the mean
-  int count             = 0;  ///< elements to ask for
+  std::int64_t rows     = 0;  ///< distance from its own first row; 0: no prefetching
+  std::int64_t elements = 0;  ///< elements of that number of rows in the mean
+  int count             = 0;  ///< number of elements to prefetch
 };
 
 template <class Operation, int row_lanes, class Rows>
@@ -291,15 +294,16 @@ struct ShortRows {
   RowsAhead ahead = {};
 
   KOKKOS_INLINE_FUNCTION static constexpr int rows_of_team() { return segment_team_size / row_lanes; }
-  /// Whether lanes hold no more than half as much again as they need. Where rows are longer, and of many lengths, the
-  /// code for that takes longer to fetch than it saves: f32, 131072 rows of 200 in the mean, 86.5 us, so 93.1.
+  /// True if lanes hold at most half as many elements again as they need. With longer rows of many lengths the code for
+  /// that takes longer to fetch than it saves.
+  ///   f32, 131072 rows of 200 in the mean | 86.5 us | with fine shares 93.1
   static constexpr bool has_fine_shares = row_lanes < segment_row_lanes(Operation::max_packs);
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t turn = team.league_rank(); turn * rows_of_team() < rows.count(); turn += team.league_size()) {
-      const int rank = opaque(team.team_rank());  // anew, or nvcc keeps, and spills, what follows from it
+      const int rank = opaque(team.team_rank());  // opaque, or nvcc keeps values that depend on it, and spills
       do_rows(turn * rows_of_team() + rank / row_lanes, rows.count(), rank & (warp_width() - 1),
               [&](std::int64_t begin) {
                 if constexpr (Operation::known_stride != 0) {
@@ -309,18 +313,18 @@ struct ShortRows {
     }
   }
 
-  /// This lane's row, if it is before `last`, with all lanes of the warp; after it, one by one, those rows of the warp
-  /// that take all lanes. ask(where the row begins), once that is known.
+  /// Processes this lane's row, if it is before `last`, with all lanes of the warp; then, one by one, the rows of the
+  /// warp that take all lanes. Calls ask(begin of the row) once that is known.
   template <class Ask>
   KOKKOS_INLINE_FUNCTION void do_rows(std::int64_t number, std::int64_t last, int lane, const Ask& ask) const {
     constexpr int warp_takes = warp_tiles * Operation::lane_elements * warp_width();
     const int rank           = lane & (row_lanes - 1);
-    const bool has_row       = number < last;  // asked of the index, as branches here cost registers
+    const bool has_row       = number < last;  // compared by index, as branches here cost registers
     FoundRow row             = rows.template find<Operation::known_stride != 0>(has_row ? number : last, has_row);
     ask(row.begin);
     if (row.end < row.begin) row.end = row.begin;
     const bool is_long = row.end - row.begin > warp_takes;
-    if (count_lanes(is_long) > 0 && is_long && rank == 0) {  // the vote, as nvcc spills less
+    if (count_lanes(is_long) > 0 && is_long && rank == 0) {  // with the vote nvcc spills less
       list.template add<!Operation::has_neighbours>(row, Operation::lane_elements * segment_team_size);
     }
     const int count    = is_long ? 0 : static_cast<int>(row.end - row.begin);
@@ -341,8 +345,8 @@ struct ShortRows {
   }
 
  private:
-  /// The row of all heads that lie side by side, `at_once` of them at the same time: fewer, with more lanes each, where
-  /// the lanes then hold it.
+  /// Processes the row of all heads that lie side by side, `at_once` of them at the same time: fewer, with more lanes
+  /// each, if the lanes then hold the row.
   template <int at_once>
   KOKKOS_INLINE_FUNCTION void do_by_warp(std::int64_t begin, int count, std::int64_t row, std::int64_t head,
                                          int lane) const {
@@ -365,7 +369,7 @@ struct ShortRows {
     }
   }
 
-  /// A row that lanes do not hold.
+  /// Processes a row that lanes do not hold, tile by tile.
   template <int lanes>
   KOKKOS_INLINE_FUNCTION void do_tiles(std::int64_t begin, std::int64_t end, std::int64_t row, std::int64_t head,
                                        int rank) const {
@@ -379,7 +383,8 @@ struct ShortRows {
     }
   }
 
-  /// The lanes of a warp run in step, so they hold as many elements as the longest of their rows needs, or nearly.
+  /// Processes a row that lanes hold. The lanes of a warp run in step, so they hold about as many elements as the
+  /// longest of their rows needs.
   template <int held, int threads>
   KOKKOS_INLINE_FUNCTION void do_share(const Shared<threads>& share, std::int64_t row, std::int64_t head) const {
     if constexpr (held < Operation::lane_elements) {
@@ -389,8 +394,8 @@ struct ShortRows {
     of_head(op, head).template share_row<held, threads>(share, row, WarpJoin{threads});
   }
 
-  /// For the team of the rows from number `first` on, which begin at element `begin`. Heads that lie side by side are
-  /// one piece of memory.
+  /// Prefetches for the team whose rows begin with number `first`, at element `begin`. Heads side by side are one range
+  /// of memory.
   KOKKOS_INLINE_FUNCTION void ask_ahead(std::int64_t first, std::int64_t begin) const {
     if (first + ahead.rows + rows_of_team() > rows.count()) return;
     rows.prefetch(first + ahead.rows, rows_of_team());
@@ -399,9 +404,9 @@ struct ShortRows {
   }
 };
 
-/// A warp takes windows of neighbouring rows, one after the other, share after share. While one is computed the offsets
-/// of the next are read, and its elements brought near. What comes of a row depends on which rows share its window: on
-/// the input alone.
+/// Functor of FlatRows: a warp processes windows of neighbouring rows, one after the other, range after range. While it
+/// computes one window it reads the offsets of the next and prefetches its elements. A row's result depends on the rows
+/// that share its window, so on the input alone.
 template <class Operation, int row_lanes, class Rows>
 struct FlatRows {
   using Flat = typename Operation::Flat;
@@ -411,7 +416,7 @@ struct FlatRows {
 
   ShortRows<Operation, row_lanes, Rows> by_row;
   int rows_of_warp;
-  LinePolicy results;  ///< what the cache is told of them
+  LinePolicy results;  ///< eviction hint of results
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -438,12 +443,12 @@ struct FlatRows {
   }
 
  private:
-  /// Where this lane's row begins of a window with which what is left of a share begins.
+  /// Offset of this lane's row in the window that begins a range.
   KOKKOS_INLINE_FUNCTION std::int64_t offset_of(const Share& share, int lane) const {
     return by_row.rows.offset(share, lane < share.rows ? lane : share.rows);
   }
 
-  /// A window of at most so many rows, as many as a warp holds; none if the first is too long.
+  /// Window of at most `rows` rows, as many as a warp holds; empty if the first row is too long.
   KOKKOS_INLINE_FUNCTION FlatRow window_of(std::int64_t raw_offset, int rows, int lane) const {
     const int last            = rows < warp_width() ? rows : warp_width() - 1;
     const std::int64_t offset = offset_inside(raw_offset, by_row.rows.elements);
@@ -456,11 +461,11 @@ struct FlatRows {
     const int fitting        = first_lane(lanes_that(lane >= last || next < place || next > Flat::elements));
     const int end            = shuffle_from(place, fitting);
     const bool has_row       = lane < fitting;
-    // The lane anew, or nvcc keeps, and spills, its places in tiles of all sizes from window to window.
+    // opaque, or nvcc keeps the lane's positions in tiles of all sizes from window to window, and spills.
     return {begin - phase, {phase, end}, fitting, opaque(lane), has_row ? place : end, has_row ? next : end};
   }
 
-  /// About what the window will be of which this lane's row begins at `raw_offset`.
+  /// Prefetches approximately the window that begins at the first lane's `raw_offset`.
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t raw_offset, int lane) const {
     if (lane != 0) return;
     const std::int64_t begin  = offset_inside(raw_offset, by_row.rows.elements);
@@ -471,7 +476,7 @@ struct FlatRows {
 
   template <class Ask>
   KOKKOS_INLINE_FUNCTION bool is_done_flat(Flat& shared, const FlatRow& row, std::int64_t first, const Ask& ask) const {
-    sync_lanes();  // lanes may still read what the last window left
+    sync_lanes();  // lanes may still read the data of the last window
     return with_tile<2>(shared.tile, row.window, [&](const auto& tile) {
       return by_row.op.share_flat(shared, tile, row, row.lane < row.rows ? first + row.lane : -1, results, ask);
     });
@@ -486,7 +491,7 @@ struct FlatRows {
     }
   }
 
-  /// f(a tile of as few quads a lane as hold the window, in twos)
+  /// Calls f(tile) with the smallest tile that holds the window, in steps of two quads a lane.
   template <int Q, class F>
   KOKKOS_INLINE_FUNCTION static bool with_tile(char* memory, const FlatWindow& window, const F& f) {
     if constexpr (Q < most_flat_quads) {
@@ -496,7 +501,7 @@ struct FlatRows {
   }
 };
 
-/// A team takes every so many-th entry of the list.
+/// Functor of LongRows: a team takes every n-th entry of the list, n being the number of teams.
 template <class Operation>
 struct LongRows {
   using State = typename Operation::State;
@@ -555,7 +560,7 @@ struct LongParts {
   }
 
  private:
-  /// Each thread joins every so many-th state, the team theirs.
+  /// State of a row: each thread joins every n-th part's state, then the team joins the threads'.
   template <class Join>
   KOKKOS_INLINE_FUNCTION State row_state(const LongPart& part, const Join& join) const {
     const std::int64_t last = list.within(part.first + part.parts);

@@ -11,32 +11,32 @@
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/inputs/segments.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 #include <type_traits>
 
-// What the kernels for ragged rows do with a row or a part of one: the forward operators, and the gradients.
+// Operations on a ragged row or a part of one: the forward operators, and the gradients.
 //
 // On a GPU:
-//   share_row<n>   a whole row by threads that each hold n of its elements; join makes the row's state of theirs
-//   prefetch       asks for elements
-//   share_flat     many short rows, the forward operators on CUDA only
-//   reduce_shared  the state that a thread of a team finds of its share of some elements
-//   write_shared   those elements again, to the output
+//   share_row<n>   processes a whole row by threads that each hold n of its elements; join merges their states
+//   prefetch       prefetches elements
+//   share_flat     processes many short rows; the forward operators on CUDA only
+//   reduce_shared  returns a thread's state over its elements of a part
+//   write_shared   writes those elements, which are read again
 // On a host, whose teams are one thread:
-//   do_row         a whole row
-//   reduce_part    the state of elements
-//   write_part     those elements again, to the output
+//   do_row         processes a whole row
+//   reduce_part    returns the state of a part
+//   write_part     writes that part, which is read again
 
 namespace KokkosNN::Impl {
 
-/// Packs of each tensor that a host's thread has at a time of a part of a long row.
+/// Number of packs of each tensor that a host's thread holds of a part of a long row.
 constexpr int packs_of_parts(int pack) { return packs_at_a_time(Backend::host, pack); }
 
-/// f(the share of a thread) for elements begin to end, a tile of so many a thread at a time.
+/// Calls f(elements of this thread) for elements begin to end, a tile of `thread_elements` a thread at a time.
 template <int threads, int known_stride, class F>
 KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t end, int thread_elements, int rank,
                                              const F& f) {
@@ -47,7 +47,7 @@ KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t en
   }
 }
 
-/// A host's thread does a row as row_in_team does: as `Placement` keeps it, by packs of V.
+/// Processes a row by a host's thread as RowInTeam does: `Placement` keeps it, in packs of V.
 template <int V, class Placement, RowOperator op, class Params, class Row, class OutputRow>
 KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& params, const Row& input, const OutputRow& output,
                                         std::int64_t cols) {
@@ -57,8 +57,8 @@ KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& para
   placement.write(input, output, part, params, make_epilogue<RowEpilogue>(params, mine, mine));
 }
 
-/// softmax, log_softmax or logsumexp of rows of X; Y is of results, or of one value a row. On a GPU it matters whether
-/// the compiler knows how far a row's elements are from each other, in all tensors; 0: it does not.
+/// softmax, log_softmax or logsumexp of rows of X; Y is the type of results, or of one value a row. A GPU's compiler
+/// knows the stride of a row's elements, equal in all tensors; 0: it does not.
 template <RowOperator operation, class ParamsOfRow, class X, class Y, Backend backend, int stride_of_elements>
 struct SegmentedForward {
   using Params     = ParamsOfRow;
@@ -87,7 +87,7 @@ struct SegmentedForward {
   Values<const X> x;
   Values<Y> y;
 
-  /// The same for the rows of one of several heads.
+  /// Operation on the rows of one of several heads.
   KOKKOS_INLINE_FUNCTION SegmentedForward of_head(std::int64_t head) const {
     return {params, x.of_head(head), y.of_head(head)};
   }
@@ -98,7 +98,7 @@ struct SegmentedForward {
 
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const { x.prefetch(begin, count); }
 
-  /// The result of a row that has no number, -1, goes nowhere.
+  /// Processes a whole row. Row -1 is no row: its result is stored nowhere.
   template <int held, int threads, class Join>
   KOKKOS_INLINE_FUNCTION void share_row(const Shared<threads>& share, std::int64_t row, const Join& join) const {
     constexpr int lanes = threads < warp_width() ? threads : warp_width();
@@ -120,8 +120,8 @@ struct SegmentedForward {
     }
   }
 
-  /// Rows that a warp takes flat; what the cache is told of results; what is asked for once the rows are there. False,
-  /// and nothing is written, where they need a reference each.
+  /// Processes rows of a window; `results` is the eviction hint of results, and `ask` is called once the rows are
+  /// there. It returns false and writes nothing if the rows need a reference each.
   template <int Q, class Ask>
   KOKKOS_INLINE_FUNCTION bool share_flat(Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
                                          std::int64_t number, [[maybe_unused]] LinePolicy lines, const Ask& ask) const {
@@ -136,7 +136,7 @@ struct SegmentedForward {
     KOKKOSNN_IMPL_NO_UNROLL
     for (bool is_found = false; !add_runs(shared, tile, row.lane, heads, reference, is_found); is_found = true) {
       sync_lanes();
-      fetch_flat(tile, x.data + row.first, row);  // anew, as exponentials may stand there
+      fetch_flat(tile, x.data + row.first, row);  // loaded again: exponentials may have replaced the logits
       await_fetched<X>(tile, row);
       if (!find_reference(tile, row, reference)) return false;
     }
@@ -181,7 +181,7 @@ struct SegmentedForward {
     }
   }
 
-  /// Rows of so many elements as a pack of V / 4 or V / 2 has go in one of those: rows of a graph are short.
+  /// Processes a row; one that a pack of V / 4 or V / 2 elements holds uses such packs: rows of a graph are short.
   KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t row, A* scratch) const {
     const std::int64_t cols = end - begin;
     if (cols <= V / 4)
@@ -212,11 +212,11 @@ struct SegmentedForward {
       typename std::conditional_t<one_value_a_row, Epilogue<RowOperator::softmax>, OpEpilogue>::template Row<Params, A>;
   using Parts = OnlinePlacement<operation, A, V, packs_of_parts(V)>;
 
-  /// Logits of up to so many powers of two have exponentials that are far from leaving the range of a float, and from
-  /// being lost beside each other.
+  /// Largest distance, in powers of two, of logits whose exponentials can neither leave the range of a float nor be
+  /// lost beside each other.
   static constexpr A near = 30;
 
-  /// The exponential of elements that were not multiplied by the sign of the scale.
+  /// Exponential of elements that were not multiplied by the sign of the scale.
   KOKKOS_INLINE_FUNCTION auto signed_exp() const {
     auto exp = params.exp;
     exp.scale2 *= params.sign;
@@ -224,7 +224,7 @@ struct SegmentedForward {
     return exp;
   }
 
-  /// A reference for all elements of a window, if there is one. W, here and below: elements of 16 bytes.
+  /// Finds a reference for all elements of a window, if there is one. W, here and below: elements in 16 bytes.
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool find_reference(const FlatTile<A, Q>& tile, const FlatRow& row, A& reference) const {
     constexpr int W      = 16 / sizeof(X);
@@ -245,8 +245,8 @@ struct SegmentedForward {
     return (most - least) * params.exp.scale2 < 2 * near && params.exp.has_power(2 * most);
   }
 
-  /// Leaves the sums of runs, and exponentials in place of logits where they are kept. False where the reference is not
-  /// known to suit all elements, and does not.
+  /// Writes the sums of runs, and exponentials over logits if they are kept. It returns false if the reference, not
+  /// known to suit all elements, does not suit them.
   template <int Q>
   KOKKOS_INLINE_FUNCTION bool add_runs(Flat& shared, const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                        A reference, bool suits) const {
@@ -305,7 +305,7 @@ struct SegmentedForward {
     }
   }
 
-  /// Leaves the results of a lane's elements; `words` is what the row of the first one has left.
+  /// Writes the results of a lane's elements; `words` are the epilogues, from that of the first element's row on.
   template <int Q>
   KOKKOS_INLINE_FUNCTION void make_flat_epilogue(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
                                           const DoubleDouble<A>* words) const {
@@ -327,7 +327,7 @@ struct SegmentedForward {
     }
   }
 
-  /// The elements times the sign of the scale.
+  /// Loads elements times the sign of the scale.
   template <int threads, int width, int K>
   KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Tile<A, width, K>& tile) const {
     share.load(x, tile.pack, params.sign * -Kokkos::Experimental::infinity_v<A>);

@@ -14,15 +14,23 @@
 #include <cstddef>
 #include <cstdint>
 
-// split_row: several teams share a row. Each reads its part, publishes its (max, sum), waits for its peers' and
-// writes. What takes longest is the status words' way through a memory that is busy: 1024 x 65536 floats 5 of an epoch's 7.5
-// us on an H200. So a team that has the registers reduces its next row meanwhile. Teams that wait must be running at
-// the same time: the planner makes the league no larger than what the device surely holds, and teams number themselves
-// in the order in which they start, so that those that share a row started together.
+// Kernel split_row: several co-resident teams share a row. Each reads its part, publishes its (max, sum), waits for its
+// peers' status words and writes.
+// The latency of status words in a busy memory dominates: it is longer than loading, computing and writing together.
+//   1024 x 65536 f32, H200 | status words 5 us of an epoch's 7.5
+// So a team with enough registers reduces its next row meanwhile (`overlaps`), and reads a status word an epoch ahead.
+// (Copies to shared memory ahead of time, by each thread or in bulk, are slower: a row's next part comes as fast from
+// the cache, and status words wait behind it.)
+// Teams join no more than they need: if a row has at most as many teams as a warp has lanes, the first warp reads all
+// status words and broadcasts their union (`told_by_first`). If each warp read them by itself, without a barrier,
+// status words would be slower.
+// Teams that wait must run at the same time: the planner makes the league no larger than what the device surely holds,
+// and teams number themselves in the order in which they start, so that those that share a row started together.
 
 namespace KokkosNN::Impl {
 
-/// In front of the status words, one a team, in the memory that a launch needs. All is zero before it and after it.
+/// Counters ahead of the status words, of which each team has one, in a launch's workspace. The workspace is zero
+/// before and after a launch.
 struct alignas(64) TeamCounters {
   int started;
   int left;
@@ -33,7 +41,8 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int6
   return sizeof(TeamCounters) + static_cast<std::size_t>(league_size) * sizeof(typename StatusWordFor<State>::type);
 }
 
-/// The Placement is RegisterPlacement or PackedPlacement where a team's part of a row fits, OnlinePlacement where it does not.
+/// Functor of split_row. The Placement is RegisterPlacement or PackedPlacement if a team's part of a row fits, else
+/// OnlinePlacement.
 template <RowOperator op, int V, bool overlaps, class Placement, class Params, class Source, class Output>
 struct SplitRow {
   using A        = typename Params::accumulator;
@@ -47,7 +56,7 @@ struct SplitRow {
   std::int64_t rows;
   std::int64_t cols;
   int teams_per_row;
-  std::int64_t share;  // elements of a row that a team has: whole packs
+  std::int64_t share;  // elements of a team's part of a row: whole packs
   int scratch_level;
   int scratch_bytes;
   char* workspace;
@@ -69,25 +78,25 @@ struct SplitRow {
   }
 
  private:
-  /// A team among all: every `groups`-th row from `first_row` on is its row, and of that part `number`.
+  /// Rows and part of a team: every `groups`-th row from `first_row` on, and of each row part `number`.
   struct Seat {
     RowGroup group;
     int number;
     int first_row;
     int groups;
 
-    /// Unknown to the optimiser, or it would compute all addresses ahead of the loop over rows and spill them.
+    /// Hidden from the optimiser, which would compute all addresses ahead of the loop over rows and spill them.
     KOKKOS_INLINE_FUNCTION RowGroup new_group() const { return {opaque(group.rank), opaque(group.size), 0}; }
   };
 
   KOKKOS_INLINE_FUNCTION TeamCounters& counters() const { return *reinterpret_cast<TeamCounters*>(workspace); }
 
-  /// Those of the teams that share this one's rows.
+  /// Status words of the teams that share this one's rows.
   KOKKOS_INLINE_FUNCTION Words* status_words(const Seat& peer) const {
     return reinterpret_cast<Words*>(workspace + sizeof(TeamCounters)) + std::int64_t(peer.first_row) * teams_per_row;
   }
 
-  /// How many teams have started before this one.
+  /// Number of teams that have started before this one.
   template <class Member>
   KOKKOS_INLINE_FUNCTION int take_ticket(const Member& team, int* number) const {
     if (team.team_rank() == 0) *number = Kokkos::atomic_fetch_add(&counters().started, 1);
@@ -95,10 +104,10 @@ struct SplitRow {
     return *number;
   }
 
-  /// For a team that has read its last status words. The last one, of which no peer will read any, leaves zeros for the
-  /// next launch. A GPU's team waits for nobody here, and without a fence not for its results to reach memory: a status word
-  /// that was waited for has been read, and there is nothing to write before the count is known. (4 x 200000 f32 10.1
-  /// us; with a barrier and a fence here and ahead of the ticket 10.9.)
+  /// Called once a team has read its last status word. The last team to arrive resets the workspace to zero for the
+  /// next launch; nobody reads it any more. A GPU's team needs neither a barrier nor a fence here: a status word that
+  /// was waited for has been read, and nothing is written before the count is known.
+  ///   4 x 200000 f32 | 10.1 us | with a barrier and a fence here and ahead of the ticket 10.9
   template <class Member>
   KOKKOS_INLINE_FUNCTION void leave(const Member& team) const {
     const int rank = team.team_rank();
@@ -126,7 +135,8 @@ struct SplitRow {
     }
   }
 
-  /// The same where registers hold two rows: while the status words of one are on their way the team reduces the next.
+  /// Processes rows if registers hold two of them: while one row's status words are in flight, the team reduces the
+  /// next.
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_rows_in_pairs(const Member& team, const Seat& peer, State* pairs) const {
     int round = 0;
@@ -150,13 +160,10 @@ struct SplitRow {
     }
   }
 
-  /// Two rows of floats leave no register for a word to the cache.
+  /// Row of the input. Two rows of floats leave no register for an eviction hint.
   KOKKOS_INLINE_FUNCTION auto input_row(std::int64_t row) const {
     auto input = source.row(row);
-    if constexpr (overlaps && V <= 4) {
-      if constexpr (requires { input.policy; }) input.policy = {};
-      if constexpr (requires { input.dy.policy; }) input.y.policy = input.dy.policy = {};
-    }
+    if constexpr (overlaps && V <= 4) input.clear_policy();
     return input;
   }
 
@@ -164,8 +171,8 @@ struct SplitRow {
     return RowPart::share<V>(row, cols, peer.group.rank, share * peer.number, share);
   }
 
-  /// A row's first half: this team's part of it, told to its peers. Returns this thread's state. What `ask` asks for
-  /// arrives while the team's warps tell each other.
+  /// First half of a row: reduces this team's part, publishes its state and returns this thread's. The loads of `ask`
+  /// arrive while the team's warps exchange their states.
   template <class Member, class Ask>
   KOKKOS_INLINE_FUNCTION State reduce(const Member& team, const Seat& peer, Placement& placement, std::int64_t row,
                                       std::int64_t epoch, State* pairs, int& round, const Ask& ask) const {
@@ -173,11 +180,11 @@ struct SplitRow {
     const State mine = placement.reduce(input, part_of(peer, input), params, peer.group.lanes());
     ask();
     if constexpr (is_joined<State>) {
-      const State warp  = merge_warp<sums_warps<Placement>>(params, mine, peer.group.lanes());
+      const State warp  = merge_warp<Placement::sums_warps>(params, mine, peer.group.lanes());
       const State whole = exchange<true>(params, team, peer.group, pairs, round++, warp);
       if (peer.group.rank == 0) publish(status_words(peer)[peer.number], epoch, whole);
     }
-    // The next row's part moves towards this team while the peers' status words do.
+    // The next row's part is prefetched while the peers' status words are in flight.
     if (row + peer.groups < rows) {
       const auto next = source.row(row + peer.groups);
       placement.prefetch(next, part_of(peer, next));
@@ -185,7 +192,7 @@ struct SplitRow {
     return mine;
   }
 
-  /// The second one: what all peers have told is joined, and the part written.
+  /// Second half of a row: joins the peers' states and writes the part.
   template <class Member>
   KOKKOS_INLINE_FUNCTION void epilogue(const Member& team, const Seat& peer, Placement& placement, std::int64_t row,
                                      std::int64_t epoch, State* pairs, int& round, const State& mine,
@@ -217,17 +224,12 @@ struct SplitRow {
     }
   }
 
-  /// Whether one warp of a team finds out what a row's write needs besides its elements, and tells the others, for whom
-  /// there is a barrier ahead.
-  static constexpr bool finds_facts = [] {
-    if constexpr (warp_width() > 1 && is_joined<State> && requires { Placement::tells_facts; }) {
-      return Placement::tells_facts;
-    }
-    return false;
-  }();
+  /// True if one warp of a team collects facts that writing the row needs besides its elements, and shares them with
+  /// the others, which have a barrier ahead.
+  static constexpr bool finds_facts = warp_width() > 1 && is_joined<State> && Placement::tells_facts;
 
-  /// The last warp does: the first one has status words to read. What it left for the row before has been read by all, as
-  /// there was a barrier in this row's first half.
+  /// Collects the facts by the last warp: the first one has status words to read. All warps have read the previous
+  /// row's facts, as there was a barrier in this row's first half.
   KOKKOS_INLINE_FUNCTION void find_facts(const Seat& peer, const auto& input) const {
     if (peer.group.rank < (peer.group.warps() - 1) * warp_width()) return;
     sync_lanes();
@@ -236,16 +238,18 @@ struct SplitRow {
                         peer.group.rank == peer.group.size - 1, *team_shared<typename Placement::Facts>());
   }
 
-  /// Whether the first warp has a lane for each status word: it then tells the others, who join nothing themselves.
+  /// True if the first warp has a lane for each status word: it then broadcasts their union, and other warps join
+  /// nothing.
   KOKKOS_INLINE_FUNCTION bool first_warp_reads_all() const { return teams_per_row <= warp_width(); }
 
-  /// What lies in this thread's first status word, for `join_siblings`: asked for early, as the answer takes a while.
+  /// Reads this thread's first status word for `join_peers`: early, as the answer takes a while.
   KOKKOS_INLINE_FUNCTION typename Words::Word first_word(const Seat& peer, std::int64_t epoch) const {
     if (!is_joined<State> || peer.group.rank >= teams_per_row) return {};
     return status_words(peer)[peer.group.rank].read(epoch);
   }
 
-  /// Threads wait for a status word each; everybody gets their union, joined in one order in all teams of a row.
+  /// Waits for the peers' status words, one a thread, and returns their union, joined in one order in all teams of a
+  /// row.
   template <class Member>
   KOKKOS_INLINE_FUNCTION State join_peers(const Member& team, const Seat& peer, std::int64_t epoch, State* pairs,
                                              int round, const typename Words::Word& first) const {
@@ -257,7 +261,7 @@ struct SplitRow {
                                   : exchange(params, team, peer.group, pairs, round, all);
   }
 
-  /// The union of the status words that come to this thread.
+  /// Union of the status words that this thread reads.
   KOKKOS_INLINE_FUNCTION State read_words(const Seat& peer, std::int64_t epoch,
                                             typename Words::Word word) const {
     State all;

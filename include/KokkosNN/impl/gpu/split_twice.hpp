@@ -11,13 +11,13 @@
 
 #include <cstdint>
 
-// split_row by two kernels, where no team waits for another: the first leaves (max, sum) of every part of every row in
-// memory, the second joins a row's and reads the parts again, from the last-level cache where few rows are all there
-// is.
+// Kernels of split_row in two launches, in which no team waits for another: the first leaves (max, sum) of every part
+// of every row in memory; the second joins a row's states and reads the parts again, which of few rows come from the
+// last-level cache.
 
 namespace KokkosNN::Impl {
 
-/// Which part of which row a team has, and how large parts are.
+/// Parts of rows: their number and size.
 struct RowShares {
   std::int64_t cols;
   int parts;           // of a row
@@ -29,7 +29,7 @@ struct RowShares {
   }
 };
 
-/// (max, sum) of part number p of row r goes to states[r * parts + p].
+/// Functor of the first kernel: (max, sum) of part number p of row r goes to states[r * parts + p].
 template <int V, class Placement, class Params, class Source>
 struct ReduceParts {
   using State = typename Params::State;
@@ -53,13 +53,13 @@ struct ReduceParts {
     Placement placement(nullptr, group);
     const State mine  = placement.reduce(input, part, params, group.lanes());
     const State whole =
-        exchange(params, team, group, pairs, 0, merge_warp<sums_warps<Placement>>(params, mine, group.lanes()));
+        exchange(params, team, group, pairs, 0, merge_warp<Placement::sums_warps>(params, mine, group.lanes()));
     if (group.rank == 0) states[team.league_rank()] = whole;
   }
 };
 
-/// Teams go through the parts backwards: what was read last is the likeliest to be in a cache. Of an operator with one
-/// value a row there is one team a row.
+/// Functor of the second kernel. Teams take the parts in reverse order: the last part read is the likeliest to be in a
+/// cache. An operator with one value a row has one team a row.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct WriteParts {
   using A        = typename Params::accumulator;
@@ -102,7 +102,7 @@ struct WriteParts {
   }
 
  private:
-  /// In the same order in every team.
+  /// Joins a row's states, in the same order in every team.
   template <class Member>
   KOKKOS_INLINE_FUNCTION State join_parts(const Member& team, const RowGroup& group, const State* own,
                                           State* pairs) const {

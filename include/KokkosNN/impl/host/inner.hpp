@@ -9,7 +9,7 @@
 #include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -19,13 +19,13 @@
 #include <new>
 #include <type_traits>
 
-// inner_lanes on a host: a thread has a block of rows side by side, some vectors of them, and goes along the reduced
-// axis, some columns at a time. What it needs of them again is kept, in the order in which it will be read, where it
-// fits in a cache; otherwise columns are read twice.
+// Kernel inner_lanes on a host: a thread processes a block of rows side by side, some vectors of them, along the
+// reduced axis, some columns at a time. Columns that are needed again are kept, in the order in which they will be
+// read, if they fit in a cache; otherwise columns are read twice.
 
 namespace KokkosNN::Impl {
 
-/// The rows of a block: `count` of them lie in the tensor.
+/// Rows of a block: `count` of them lie in the tensor.
 template <class A>
 struct InnerBlock {
   static constexpr int lanes = simd_width<A>;
@@ -35,16 +35,16 @@ struct InnerBlock {
   int count;
 
   KOKKOS_FORCEINLINE_FUNCTION int vectors() const { return (count + lanes - 1) / lanes; }
-  /// Rows of the v-th vector.
+  /// Number of rows in the v-th vector.
   KOKKOS_FORCEINLINE_FUNCTION int rows(int v) const { return std::min<int>(lanes, count - v * lanes); }
 };
 
-/// The vectors of a block at each column of a tensor.
+/// Vectors of a block at each column of a tensor.
 template <class T, class A>
 struct BlockColumns {
   static constexpr int lanes = simd_width<A>;
   static constexpr int step  = host_inner_step;
-  /// Whether vectors are loaded and stored as they lie there: a float of a call in double is converted.
+  /// True if vectors are loaded and stored as they lie in memory: a float of a call in double is converted.
   static constexpr bool has_vectors = std::is_same_v<accumulator_t<T>, A>;
 
   T* base;
@@ -67,7 +67,7 @@ struct BlockColumns {
     return load_vector(each);
   }
 
-  /// n columns from c on; `pad` instead of those behind them.
+  /// Loads n columns from c on; `pad` instead of those behind them.
   KOKKOS_FORCEINLINE_FUNCTION void load(std::int64_t c, int n, int v, A pad, Vector<A> (&values)[step]) const {
     if (n == step && block.rows(v) == lanes && inner_stride == 1) {
       for (int i = 0; i < step; ++i) values[i] = load_whole(at(c + i, v));
@@ -76,7 +76,7 @@ struct BlockColumns {
     }
   }
 
-  /// Past the caches if `nontemporal_stores`, which `may_stream` allows.
+  /// Stores a vector; by non-temporal stores if `nontemporal_stores`, which `may_store_nontemporal` allows.
   template <bool nontemporal_stores>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Vector<A>& value, std::int64_t c, int v) const {
     const int rows = block.rows(v);
@@ -95,9 +95,10 @@ struct BlockColumns {
            is_whole(static_cast<std::uintptr_t>(col_stride) * sizeof(T));
   }
 
-  /// Asks for columns that will be loaded soon: a machine does not see by itself that they come next. Worth its while
-  /// where tensors are not in the caches (LayoutLeft 4096 x 4096 f32 softmax_backward on two cores 17.8 GB/s, without
-  /// 13.8; 16384 x 64 52 and 60).
+  /// Prefetches columns that will be loaded soon: a machine does not see by itself that they come next. It pays where
+  /// tensors are not in the caches.
+  ///   LayoutLeft 4096 x 4096 f32 softmax_backward, two cores | 17.8 GB/s | without 13.8
+  ///   LayoutLeft 16384 x 64 | 52 GB/s | without 60
   KOKKOS_FORCEINLINE_FUNCTION void look_ahead(std::int64_t c) const {
     for (int i = 0; i < step; ++i) prefetch_elements<host_line>(base + (c + i) * col_stride, block.count);
   }
@@ -127,7 +128,7 @@ struct BlockColumns {
   }
 };
 
-/// f(c, n) for every n columns from c on.
+/// Calls f(c, n) for every n columns from c on.
 template <class F>
 KOKKOS_FORCEINLINE_FUNCTION void for_steps(std::int64_t cols, const F& f) {
   for (std::int64_t c = 0; c < cols; c += host_inner_step) {
@@ -135,7 +136,7 @@ KOKKOS_FORCEINLINE_FUNCTION void for_steps(std::int64_t cols, const F& f) {
   }
 }
 
-/// What threads share of a call on rows side by side.
+/// Shape of a call on rows side by side, which all threads share.
 struct InnerCallShape {
   std::int64_t outer;
   std::int64_t inner;
@@ -145,7 +146,7 @@ struct InnerCallShape {
   int scratch_level;
   int scratch_bytes;
 
-  /// f(block, held) for the blocks of this thread, `held` being what it may keep in.
+  /// Calls f(block, held) for the blocks of this thread; `held` is memory for the columns that it keeps.
   template <class A, class Member, class F>
   void for_blocks(const Member& team, const F& f) const {
     char* const scratch = static_cast<char*>(team_scratch(team, scratch_level, scratch_bytes));
@@ -162,8 +163,8 @@ struct InnerCallShape {
     if (nontemporal_stores) fence_nontemporal_stores();
   }
 
-  /// Stores value(i, v), the i-th of the columns of a step, for all columns of a block, one after the other: stores do
-  /// not wait for one another if they are neighbours. `prepare(c, n)` comes before the n columns from c on.
+  /// Stores value(i, v), the i-th column of a step, for all columns of a block, one after the other: stores do not wait
+  /// for one another if they are neighbours. `prepare(c, n)` is called ahead of the n columns from c on.
   template <class T, class A, class Prepare, class Value>
   KOKKOS_FORCEINLINE_FUNCTION void write(const BlockColumns<T, A>& out, const Prepare& prepare,
                                          const Value& value) const {
@@ -171,7 +172,7 @@ struct InnerCallShape {
     write_by<false>(out, prepare, value);
   }
 
-  /// The same of values that are computed a step at a time: compute(c, n, v, y).
+  /// Stores values that compute(c, n, v, y) computes, a step at a time.
   template <int most, class T, class A, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void write_computed(const BlockColumns<T, A>& out, const Compute& compute) const {
     Vector<A> results[most][host_inner_step];
@@ -201,7 +202,7 @@ inline InnerCallShape inner_shape(const RowPlan& plan, std::int64_t rows, std::i
   return {rows / inner, inner, cols, plan.pack, plan.nontemporal_stores, plan.scratch_level, static_cast<int>(plan.scratch_bytes)};
 }
 
-/// Softmax and its kin.
+/// Functor of softmax, log_softmax and logsumexp.
 template <RowOperator op, class Params, class Source, class Output>
 struct HostInner {
   using A                    = typename Params::accumulator;
@@ -212,7 +213,7 @@ struct HostInner {
   static constexpr int lanes = simd_width<A>;
   static constexpr int step  = host_inner_step;
   static constexpr int most  = host_inner_bytes / int(sizeof(T));  // vectors side by side
-  /// What is kept of the columns of a step: exponentials and their references, or logits.
+  /// Columns of a step that are kept: exponentials and their references, or logits.
   static constexpr bool keeps_exponentials = op == RowOperator::softmax;
   static constexpr int kept                = host_inner_kept(op) * lanes;
 
@@ -268,7 +269,7 @@ struct HostInner {
     });
   }
 
-  /// What each vector's results are made with.
+  /// Makes the epilogue of each vector.
   auto epilogue_of(const InnerBlock<A>& block, const Rows& rows) const {
     using Wide = typename OpEpilogue::template Row<Params, T>;
     RawArray<Wide, most> epilogue;
@@ -316,7 +317,7 @@ struct HostInner {
   }
 };
 
-/// The gradients: two tensors and a sum a row, or one and what a row brings along.
+/// Functor of the gradients: two tensors and a sum a row, or one tensor and scalars of a row.
 template <RowOperator op, class Params, class Source, class Output>
 struct HostGradientInner {
   using A                    = typename Params::accumulator;

@@ -14,17 +14,14 @@
 #include <algorithm>
 #include <cstdint>
 
-// The placements with which host_rows is the gradients' kernel on a host.
+// Placements of the gradients in HostRows, and their loops over rows of y and dy.
 
 namespace KokkosNN::Impl {
 
-/// What keeps nothing of a row: it is read again, from a cache, to write.
+/// Placement that keeps nothing of a row: it is read again, from a cache, to write.
 template <class Params>
-struct HostRereading {
-  using A                                 = typename Params::accumulator;
-  static constexpr bool keeps_rows        = false;
-  static constexpr bool has_own_reference = false;
-  static constexpr bool holds_pieces      = false;
+struct HostRereading : HostPlacementDefaults {
+  using A = typename Params::accumulator;
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION A load(const Row&, const Piece&, A*, const Params&) const {
@@ -32,23 +29,30 @@ struct HostRereading {
   }
 };
 
-/// The two loops over a row of y and dy, or over a piece of one.
+/// Both loops over a row of y and dy, or over a piece of one.
 template <class Params>
 struct PairLoops {
   using A                    = typename Params::accumulator;
   static constexpr int lanes = simd_width<A>;
 
   static constexpr bool has_products = HostTerms<Params>::in_double && Params::sums_products;
-  /// Shorter rows have no use for what adds products faster and joins them slower.
+  /// Least number of columns for HostProducts, which add products faster and are joined slower.
   static constexpr int least_by_products = 128;
   static constexpr int least_to_align    = 8 * lanes;
-  /// What is streamed waits for memory, for which a Xeon does not ask early enough by itself: sums of products ask for
-  /// what they read next, others for y, of which they read nothing. softmax_backward, 64 MiB a tensor on two cores,
-  /// GB/s, in brackets if not asked: x 64 24.6 (19.1), x 784 25.4 (21.9), x 1024 27.5 (22.1); log_softmax_backward x
-  /// 781 31 (26.5), x 1024 32.4 (28). On an EPYC as fast either way, but by 2 KiB ahead slower by a fifth.
+  /// Distance of prefetching. Rows written by non-temporal stores wait for memory, which a Xeon does not prefetch early
+  /// enough by itself: sums of products prefetch what they read next, other sums prefetch y, of which they read
+  /// nothing.
+  ///   64 MiB a tensor, two cores, GB/s | prefetched | without
+  ///   softmax_backward x 64            | 24.6       | 19.1
+  ///   softmax_backward x 784           | 25.4       | 21.9
+  ///   softmax_backward x 1024          | 27.5       | 22.1
+  ///   log_softmax_backward x 781       | 31         | 26.5
+  ///   log_softmax_backward x 1024      | 32.4       | 28
+  /// An EPYC is as fast either way; 2 KiB ahead it is slower by a fifth.
   static constexpr int ahead_bytes = 1024;
-  /// Longer rows don't ask for y: log_softmax_backward x 2048 on an EPYC 44 GB/s, asked 38, of bf16 36 and 24; though a
-  /// Xeon's x 4096 would have 28 instead of 26.
+  /// Most columns for which y is prefetched.
+  ///   log_softmax_backward x 2048, EPYC, GB/s: f32 | without 44 | with 38; bf16 | without 36 | with 24
+  ///   log_softmax_backward x 4096, Xeon, GB/s: f32 | without 26 | with 28
   static constexpr int most_asked = 1024;
 
   template <bool asks_ahead = false, class Y, class D>
@@ -72,14 +76,14 @@ struct PairLoops {
     });
   }
 
-  /// What rows share is copied: compilers would read it again after every store.
+  /// Writes a row. Its parameters are copied: compilers would read them again after every store.
   template <class Y, class D, class O, class RowEpilogue>
   KOKKOS_FORCEINLINE_FUNCTION static void write(const Y* y, const D* dy, O* to, int count, RowWriter<O>& writer,
                                                 const Params params, const RowEpilogue epilogue) {
     const auto value = [&](int i, int n)
                            KOKKOSNN_IMPL_INLINED { return epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n)); };
-    // y, dy and dx mostly lie alike: then whole cache lines are loaded as well. softmax_backward f32 x 781, 4 MiB a
-    // tensor on two cores, 111 GB/s, without 106; x 500 112 and 105.
+    // y, dy and dx mostly have equal alignment: then whole cache lines are loaded as well.
+    //   softmax_backward f32, 4 MiB a tensor, two cores, GB/s: x 781 | 111 | without 106; x 500 | 112 | 105
     const bool aligns = count >= least_to_align;
     if constexpr (moves_two_vectors<Y, D, O>) {
       const auto values = [&](int i) KOKKOSNN_IMPL_INLINED {
@@ -126,7 +130,7 @@ struct PairLoops {
     n == lanes ? sums.add_from(y, dy) : sums.add(load_lanes(y, n, A(0)), load_lanes(dy, n, A(0)));
   }
 
-  /// add(sums, i, n) for i = 0, lanes, 2 lanes, ..., of which n lanes count; in two chains of additions.
+  /// Sums add(sums, i, n) for i = 0, lanes, 2 lanes, ..., with n valid lanes, in two chains of additions.
   template <class Sums, class Add>
   KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add) {
     return total_of<Sums>(count, add, [&](Sums& first, Sums& second, int i) KOKKOSNN_IMPL_INLINED {
@@ -135,7 +139,7 @@ struct PairLoops {
     });
   }
 
-  /// The same, two(first, second, i) adding two vectors.
+  /// Sums as the function above; two(first, second, i) adds two vectors.
   template <class Sums, class Add, class AddTwo>
   KOKKOS_FORCEINLINE_FUNCTION static auto total_of(int count, const Add& add, const AddTwo& two) {
     Sums first, second;
@@ -159,8 +163,8 @@ struct StridedRows {
   KOKKOS_FORCEINLINE_FUNCTION T* operator()(std::int64_t l) const { return base + l * stride; }
 };
 
-/// Pairs of rows of one piece, of Y and D to O in memory, by loops with nothing else in them: what is done once a row
-/// is as much as that of 64 columns or more. A row's bits don't depend on how many of the others exist.
+/// Loops over pairs of rows of one piece in memory, of Y and D to O. The loops have nothing else in them: work once a
+/// row takes as long as 64 columns or more. A row's bits do not depend on the number of other rows.
 template <class Params, class RowEpilogue, class Y, class D, class O>
 struct ShortPairs {
   using A                    = typename Params::accumulator;
@@ -171,14 +175,17 @@ struct ShortPairs {
   static constexpr int lanes = simd_width<A>;
   static constexpr int rows  = HostRowSums<Params>::rows;
 
-  /// Short rows are summed some at a time and then written, so that the end of a sum holds nothing up; what is read
-  /// twice is a quarter of the first-level cache. softmax_backward, f32, 4 MiB a tensor on two cores, GB/s, in brackets
-  /// with one row summed while the one before is written: x 32 89 (75), x 64 103 (87), x 256 119 (113), x 400 123 (117).
-  /// By 4 KiB x 400 93 instead of 104, by 16 KiB x 256 83 instead of 90. Longer rows are summed one ahead.
+  /// Size of a block of short rows, which are first summed and then written, so that no row waits for the end of its
+  /// sum. Rows that are read twice fill a quarter of the first-level cache. Longer rows are summed one ahead.
+  ///   softmax_backward f32, 4 MiB a tensor, two cores, GB/s | in blocks | a row summed while the last one is written
+  ///   x 32 | 89 | 75
+  ///   x 64 | 103 | 87
+  ///   x 256 | 119 | 113; by 16 KiB 83 instead of 90
+  ///   x 400 | 123 | 117; by 4 KiB 93 instead of 104
   static constexpr int block_bytes   = 8192;
   static constexpr int most_in_block = 32;
-  /// What is not a sum of products goes on from here on while the row before is written: log_softmax_backward x 512 82,
-  /// in blocks 79; x 256 71 and 79.
+  /// From this many columns on, a plain sum of dy is computed for the next row while the current row is written.
+  ///   log_softmax_backward, GB/s: x 512 | 82 | in blocks 79; x 256 | in blocks 79 | 71
   static constexpr int least_at_once = 512;
 
   KOKKOS_INLINE_FUNCTION static void write(const Params params, std::int64_t count, int cols, RowWriter<O>& writer,
@@ -218,18 +225,18 @@ struct ShortPairs {
   }
 
  private:
-  /// Up to `most_in_block` rows.
+  /// Processes up to `most_in_block` rows.
   KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Params& params, int count, int cols, const Ys& y, const Ds& dy,
                                                       const Out& out) {
     decltype(Loops::sum(y(0), dy(0), cols)) totals[most_in_block];
     for (int l = 0; l < count; ++l) totals[l] = Loops::sum(y(l), dy(l), cols);
-    RowWriter<O> writer(false, false);  // of which the compiler sees that: x 64 106 GB/s, with the caller's 102
+    RowWriter<O> writer(false, false);  // local, for the compiler: x 64 106 GB/s, with the caller's 102
     for (int l = 0; l < count; ++l) {
       Loops::write(y(l), dy(l), out(l), cols, writer, params, RowEpilogue(params, {totals[l]}));
     }
   }
 
-  /// Rows of one vector; how many were written. (Inlined twice, the loop in cache takes a seventh longer.)
+  /// Writes rows of one vector, and returns their number. (Inlined twice, the loop in cache takes a seventh longer.)
   template <bool nontemporal_stores>
   __attribute__((noinline)) static std::int64_t write_vectors(const Params params, std::int64_t count, const Ys y,
                                                               const Ds dy, const Out out) {
@@ -240,8 +247,8 @@ struct ShortPairs {
     return r;
   }
 
-  /// As many rows of one vector as a vector of their sums has lanes: what is done once a row, the join of its lanes, is
-  /// done for all of them at once.
+  /// Processes as many rows of one vector as a vector of their sums has lanes: the lanes of all sums are joined at
+  /// once.
   template <bool nontemporal_stores>
   KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Params& params, const Ys& y, const Ds& dy, const Out& out) {
     HostRowSums<Params> sums;
@@ -267,7 +274,7 @@ struct ShortPairs {
   }
 };
 
-/// The gradients that sum over a row.
+/// Placement of the gradients that sum over a row.
 template <int V, class Params, class Source>
 struct HostPairs : HostRereading<Params> {
   using A      = typename Params::accumulator;
@@ -279,10 +286,10 @@ struct HostPairs : HostRereading<Params> {
   static constexpr bool has_row_loops = true;
   template <class Row>
   static constexpr bool is_plain =
-      !GivesItsPacks<Row, V> && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
+      !Row::gives_packs && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
 
-  /// Rows `first` to `last`, of one piece each, by loops without anything else in them where vectors of them lie in
-  /// memory; says whether they do.
+  /// Writes rows `first` to `last`, of one piece each, by ShortPairs if their vectors lie in memory. Returns true if
+  /// so.
   template <class RowEpilogue, class Rows, class Output, class Writer>
   KOKKOS_FORCEINLINE_FUNCTION static bool write_rows(const Params& params, const Rows& rows, const Output& output,
                                                      std::int64_t first, std::int64_t last, int cols, Writer& writer) {
@@ -327,7 +334,7 @@ struct HostPairs : HostRereading<Params> {
   }
 };
 
-/// Each result depends on one element and on values a row.
+/// Placement of rows whose results depend on one element and the row's scalars.
 template <int V, class Params, class Source>
 struct HostElements : HostRereading<Params> {
   using A      = typename Params::accumulator;

@@ -14,12 +14,12 @@
 #include <new>
 #include <type_traits>
 
-// Rows side by side, one a lane of a host's vectors: nothing is ever joined across lanes. What is computed once a row
-// is computed lane by lane, by the functions of all kernels, and its results are put side by side.
+// Rows side by side, one in each lane of a host's vectors: nothing is joined across lanes. Values of a row are computed
+// lane by lane, by the functions of all kernels, and put side by side.
 
 namespace KokkosNN::Impl {
 
-/// Room for n objects, which are made where they are.
+/// Memory for n objects, which are constructed in place.
 template <class T, int n>
 class RawArray {
  public:
@@ -35,7 +35,7 @@ class RawArray {
   alignas(T) unsigned char m_bytes[sizeof(T) * n];
 };
 
-/// Aggregates of numbers of A, one a lane, as one aggregate of vectors.
+/// Puts aggregates of numbers of A, one a lane, into one aggregate of vectors.
 template <class A, class Wide, class Narrow>
 KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Narrow, simd_width<A>>& narrow) {
   static_assert(sizeof(Wide) == sizeof(Narrow) * simd_width<A>);
@@ -48,7 +48,7 @@ KOKKOS_FORCEINLINE_FUNCTION void put_side_by_side(Wide& wide, const RawArray<Nar
   std::memcpy(static_cast<void*>(&wide), to, sizeof to);
 }
 
-/// The other way round.
+/// Splits an aggregate of vectors into aggregates of numbers, one a lane.
 template <class A, class Wide, class Narrow>
 KOKKOS_FORCEINLINE_FUNCTION void take_apart(const Wide& wide, RawArray<Narrow, simd_width<A>>& narrow) {
   static_assert(sizeof(Wide) == sizeof(Narrow) * simd_width<A>);
@@ -61,20 +61,20 @@ KOKKOS_FORCEINLINE_FUNCTION void take_apart(const Wide& wide, RawArray<Narrow, s
   std::memcpy(narrow.at(0), to, sizeof to);
 }
 
-/// What is known of rows side by side: what RowState is to one.
+/// States of rows side by side, one RowState a lane.
 template <class Params>
 struct LaneState {
   using A = typename Params::accumulator;
   using T = Vector<A>;
 
   T reference;
-  ExpReference<T> at;  ///< of what is kept, its references being finite
+  ExpReference<T> at;  ///< of the kept values; its references are finite
   DoubleDouble<T> sum;
 
   KOKKOS_FORCEINLINE_FUNCTION LaneState(const Params& params, const T& max)
       : reference(params.exp.reference_of(max)), at(params.exp.at(finite_reference(reference))), sum{T{}, T{}} {}
 
-  /// Each lane's own.
+  /// Stores each lane's state.
   KOKKOS_FORCEINLINE_FUNCTION void store(typename Params::State* states) const {
     A references[simd_width<A>];
     typename Params::wide_sum each[simd_width<A>];
@@ -84,8 +84,8 @@ struct LaneState {
   }
 };
 
-/// The state of rows of which `count` logits lie at held, held + stride, ..., the largest being `max`; the exponentials
-/// take their place if `keeps`.
+/// Reduces rows of `count` logits at held, held + stride, ..., with the maxima `max`; `keeps` leaves the exponentials
+/// in their place.
 template <bool keeps, SumFor use, class Params, class A = typename Params::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION LaneState<Params> reduce_side_by_side(const Params& params, A* held, std::int64_t count,
                                                                 std::int64_t stride, const Vector<A>& max) {
@@ -108,7 +108,7 @@ KOKKOS_FORCEINLINE_FUNCTION LaneState<Params> reduce_side_by_side(const Params& 
   return state;
 }
 
-/// What the results of rows side by side are made with; row(l) is that of lane l.
+/// Makes the epilogue of rows side by side; row(l) is that of lane l.
 template <class OpEpilogue, class Params, class F>
 KOKKOS_FORCEINLINE_FUNCTION auto lanes_epilogue(const F& row) {
   using A      = typename Params::accumulator;
@@ -121,14 +121,14 @@ KOKKOS_FORCEINLINE_FUNCTION auto lanes_epilogue(const F& row) {
   return wide[0];
 }
 
-/// The same of the lanes' states.
+/// Makes the epilogue of rows side by side from the lanes' states.
 template <class OpEpilogue, class Params>
 KOKKOS_FORCEINLINE_FUNCTION auto states_epilogue(const Params& params, const typename Params::State* states) {
   using Narrow = typename OpEpilogue::template Row<Params, typename Params::accumulator>;
   return lanes_epilogue<OpEpilogue, Params>([&](int l) { return make_epilogue<Narrow>(params, states[l], states[l]); });
 }
 
-/// The same of rows that are kept relative to their own state.
+/// Makes the epilogue of rows that are kept relative to their own state.
 template <class OpEpilogue, class Params, class A = typename Params::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION auto own_lanes_epilogue(const Params& params, const LaneState<Params>& state) {
   using T = Vector<A>;
@@ -141,23 +141,23 @@ KOKKOS_FORCEINLINE_FUNCTION auto own_lanes_epilogue(const Params& params, const 
   }
 }
 
-/// What is known of rows side by side whose columns come by some at a time. Exponentials are relative to a reference
-/// that is raised once a logit is far above it, which is seldom.
+/// States of rows side by side whose columns arrive some at a time. Exponentials are relative to a reference that is
+/// raised once a logit is far above it, which is seldom.
 template <class Params>
 class RunningLanes {
  public:
   using A = typename Params::accumulator;
   using T = Vector<A>;
 
-  static constexpr int columns = 8;  ///< that come by at a time
+  static constexpr int columns = 8;  ///< that arrive at a time
 
   explicit RunningLanes(const Params& params)
       : m_state(params, splat<T>(-Kokkos::Experimental::infinity_v<A>)), m_highest(m_state.reference) {}
 
-  /// What exponentials are relative to at present.
+  /// Current reference of exponentials.
   KOKKOS_FORCEINLINE_FUNCTION const T& reference() const { return m_state.reference; }
 
-  /// The next columns and their exponentials.
+  /// Takes the next columns, and returns their exponentials.
   template <SumFor use>
   KOKKOS_FORCEINLINE_FUNCTION void take(const Params& params, const T (&x)[columns], T (&e)[columns]) {
     const T max =
@@ -172,7 +172,7 @@ class RunningLanes {
     add(((e[0] + e[1]) + (e[2] + e[3])) + ((e[4] + e[5]) + (e[6] + e[7])));
   }
 
-  /// What results are made with, from logits or from exponentials relative to the last reference.
+  /// Makes the epilogue for logits, or for exponentials relative to the last reference.
   template <class OpEpilogue>
   auto epilogue(const Params& params) const {
     if constexpr (std::is_same_v<OpEpilogue, Epilogue<RowOperator::softmax>>) {
@@ -183,7 +183,7 @@ class RunningLanes {
       return states_epilogue<OpEpilogue>(params, states);
     }
   }
-  /// Makes exponentials that are relative to an earlier reference relative to the last one.
+  /// Rescales exponentials from an earlier reference to the last one.
   KOKKOS_FORCEINLINE_FUNCTION void bring_up(const Params& params, const T& earlier, A* exponentials, int count) const {
     if (!is_any_above(m_state.reference, earlier)) return;
     const auto by = rescalings(params, earlier, m_state.reference);
@@ -193,7 +193,8 @@ class RunningLanes {
     }
   }
 
-  /// Each lane's own. Where a logarithm is taken of a sum far above its reference, both would cancel.
+  /// Stores each lane's state. If a logarithm is taken of a sum far above its reference, the state moves to the sum:
+  /// both would cancel.
   void store(const Params& params, typename Params::State* states) const {
     m_state.store(states);
     for (int l = 0; l < simd_width<A>; ++l) {
@@ -205,12 +206,12 @@ class RunningLanes {
   }
 
  private:
-  /// The power of two that an exponential may reach before the reference is raised: Gaussian rows never get there.
+  /// Power of two that an exponential may reach before the reference is raised: Gaussian rows never get there.
   static constexpr A headroom = 8;
 
   LaneState<Params> m_state;
   T m_highest;             // logit that is not far above the reference
-  bool m_is_power = true;  // all references are, and nothing is to be subtracted
+  bool m_is_power = true;  // all references are powers, so nothing is subtracted
 
   template <SumFor use>
   KOKKOS_FORCEINLINE_FUNCTION T difference(const T& x) const {

@@ -3,18 +3,22 @@
 #define KOKKOSNN_IMPL_HOST_ROW_WRITER_HPP
 
 #include <KokkosNN/impl/host/vector_memory.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
 
+// Writer of a host's rows: normal and non-temporal stores.
+
 namespace KokkosNN::Impl {
 
-/// Writes rows to a host's memory, a thread's own one after another; past the caches if `nontemporal_stores`. That goes by whole
-/// lines, as one that is stored to in both ways goes to memory twice: where rows adjoin (`adjoins`: a row ends where
-/// the next begins), what a row begins or ends with in the middle of a line is put together here. Another thread may
-/// look once the writer is gone.
+/// Writer of a thread's rows to a host's memory, one after another; by non-temporal stores if `nontemporal_stores`. The
+/// plan asks for those where the threads' share of the last-level cache does not hold what the call reads and writes.
+/// They go by whole lines, as a line that is stored to in both ways goes to memory twice: where rows adjoin (`adjoins`:
+/// a row ends where the next begins), a line that two rows share is assembled here. Very short rows that share lines,
+/// and short rows that do not adjoin, are stored normally. A row's bits are equal either way. Another thread may read
+/// the rows once the writer is destroyed.
 template <class Y>
 class RowWriter {
  public:
@@ -34,8 +38,8 @@ class RowWriter {
 
   [[gnu::always_inline]] bool nontemporal_stores() const { return m_nontemporal_stores; }
 
-  /// Writes value(i, n), of which n lanes count, for i = 0, lanes, 2 lanes, ... up to `count`. If `aligns`, or if it
-  /// streams, whole vectors begin at a line.
+  /// Writes value(i, n), with n valid lanes, for i = 0, lanes, 2 lanes, ... up to `count`. If `aligns`, or with
+  /// non-temporal stores, whole vectors begin at a line.
   template <class Value>
   [[gnu::always_inline]] void write(Y* to, int count, const Value& value, bool aligns = false) {
     int i = begin(to, count, value, aligns);
@@ -47,7 +51,7 @@ class RowWriter {
     end(to, i, count, value);
   }
 
-  /// The same by two vectors at a time, values(i) for i and i + lanes, in all but a row's ends.
+  /// Writes by two vectors at a time, values(i) for i and i + lanes, except at a row's ends.
   template <class Values, class Value>
   [[gnu::always_inline]] void write_by_two(Y* to, int count, const Values& values, const Value& value,
                                                 bool aligns) {
@@ -64,7 +68,7 @@ class RowWriter {
   }
 
  private:
-  /// Up to a line's beginning, where asked for; says where that is.
+  /// Writes up to the begin of a line, if asked for, and returns the index reached.
   template <class Value>
   [[gnu::always_inline]] int begin(Y* to, int count, const Value& value, bool aligns) {
     if (!aligns && !m_nontemporal_stores) return 0;
@@ -79,7 +83,7 @@ class RowWriter {
     return head;
   }
 
-  /// What is left of a row; of one that is streamed less than a line.
+  /// Writes the rest of a row: with non-temporal stores less than a line.
   template <class Value>
   [[gnu::always_inline]] void end(Y* to, int i, int count, const Value& value) {
     if (i == count) return;
@@ -90,7 +94,7 @@ class RowWriter {
     took(left);
   }
 
-  /// Where elements of one line go that are to lie at `to`.
+  /// Returns the address to write elements to whose destination is `to`, in one line.
   [[gnu::always_inline]] Y* place_of(Y* to) {
     if (!m_joins) return to;
     if (to != m_next || m_end == line) open(to);
@@ -102,7 +106,7 @@ class RowWriter {
     m_next += count;
   }
 
-  /// Begins with a line, `to` being in it.
+  /// Begins a line that contains `to`.
   [[gnu::noinline]] void open(Y* to) {
     if (m_end == line && m_begin == 0) {
       m_to[m_last] = m_next - line;
@@ -121,16 +125,16 @@ class RowWriter {
     m_begin = m_end = (line - elements_to_boundary<vectors_in_line>(to)) % line;
   }
 
-  /// Lines that are held. One is not read before its stores have left the processor's queue, behind others that wait
-  /// for memory: softmax f32 x 250, 64 MiB a tensor on two cores, 20 GB/s if it is read at once.
+  /// Number of lines that are held. A line is not read before its stores have left the processor's queue, behind others
+  /// that wait for memory: if read at once, softmax f32 x 250, 64 MiB a tensor, two cores, has 20 GB/s.
   static constexpr int lines = 8;
 
   alignas(host_line) Y m_held[lines][line];
-  Y* m_to[lines] = {};       ///< where lies in memory what is whole
-  int m_last     = 0;        ///< the line that is being filled,
+  Y* m_to[lines] = {};       ///< destinations of complete lines
+  int m_last     = 0;        ///< line that is being filled
   int m_begin    = 0;        ///< from this element
   int m_end      = 0;        ///< to this one
-  Y* m_next      = nullptr;  ///< where that one will lie
+  Y* m_next      = nullptr;  ///< destination of the next element
   const bool m_nontemporal_stores;
   const bool m_joins;
 };

@@ -2,6 +2,7 @@
 #ifndef KOKKOSNN_IMPL_HOST_ROWS_HPP
 #define KOKKOSNN_IMPL_HOST_ROWS_HPP
 
+#include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/host/row_per_lane.hpp>
@@ -9,7 +10,7 @@
 #include <KokkosNN/impl/host/sums.hpp>
 #include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -18,15 +19,27 @@
 #include <cstdint>
 #include <type_traits>
 
-// vector_lanes, team_registers, team_scratch and team_online on a host. A row is cut into pieces that stay in the
-// first-level cache, and a thread goes through a piece by few loops of vectors; short rows are taken many at a time, so
-// that what is done once a row, one long chain of scalar instructions, is in flight for several of them. Each piece has
-// its own state, and they are joined in the order of the columns: no bit depends on which thread had which piece. What
-// a piece's loops do is the placement's:
+// Kernel of vector_lanes, team_registers, team_scratch and team_online on a host.
+// A row is cut into pieces of 16 KiB of accumulators, which stay in the first-level cache, and a thread processes a
+// piece by few loops of vectors (`Vector<A>`: compilers' vector extensions, as wide as the machine's): the maximum,
+// then the exponentials and their sum, then the results. Formulas (`ScaledExp`, `Epilogue`) are templates on a number
+// or a vector of numbers. If a machine looks up a lane's index in a vector by one instruction (`has_lookup`: AVX2,
+// AVX-512), 2^t takes a table and a short series, and the last bit of an exponential is not a single number's.
+// The loop of the exponentials, which waits for arithmetic, also finds the maximum of the next piece or row
+// (`NextPiece`), and leaves its results where the row's results go, so that memory is waited for there and nowhere
+// else. Rows in memory are kept where their result goes. Rows that are not in memory (masks, functors, strides) are
+// loaded by packs and computed by the same loops. 16-bit rows are converted while their maximum is found, and held as
+// floats; a gradient converts them twice instead, bfloat16 by two vectors at a time (`TwoVectors`).
+// Each piece has its own state, joined in the order of the columns: a row's bits do not depend on how many threads
+// share it. Rows of up to 256 columns are processed as many at a time as a vector has lanes, so that the work once a
+// row, one long chain of scalar instructions, is in vectors, too (`LaneRows`, `NarrowRows`). A gradient's rows are
+// processed one after the other, by loops with nothing else in them (`ShortPairs`).
+// split_row, ragged rows and cross entropies run the GPU's kernels on a host, with packs that are loops.
+// The placement has the loops over a piece:
 //
-//   placement.load(row, piece, held, math)                  -> what `reduce` wants to know: the largest logit, or nothing
-//   placement.reduce(row, piece, held, math, loaded, next)  -> the piece's state; does what it can for the next piece
-//   placement.write(row, output, piece, held, math, finish, writer)
+//   placement.load(row, piece, held, params) -> data for `reduce`: the largest logit, or nothing
+//   placement.reduce(row, piece, held, params, loaded, next) -> the piece's state; it also prepares the next piece
+//   placement.write(row, output, piece, held, params, epilogue, writer) writes the results
 
 namespace KokkosNN::Impl {
 
@@ -38,28 +51,29 @@ struct Piece {
   KOKKOS_FORCEINLINE_FUNCTION RowPart part() const { return {{begin, begin + count}, 0, false}; }
 };
 
-/// Elements that will be wanted, if they lie in memory.
+/// Elements to prefetch, if they lie in memory.
 struct Ahead {
   const void* address;
   int element_bytes;
 
-  /// Asks for the cache lines of n of them.
+  /// Prefetches the cache lines of n elements.
   KOKKOS_FORCEINLINE_FUNCTION void ask(int first, int n) const {
     prefetch_elements<host_line>(static_cast<const char*>(address) + std::ptrdiff_t(first) * element_bytes,
                                  n * element_bytes);
   }
 };
 
-/// What `reduce` can do for the piece behind, waiting for memory while it computes: find its largest logit, or else ask
-/// for its cache lines.
+/// Next piece, which `reduce` prepares while it computes, so that it waits for memory: it finds the piece's largest
+/// logit, or else prefetches its cache lines.
 template <class A>
 struct NextPiece {
-  const A* logits = nullptr;  ///< to be taken as they are
-  int count       = 0;        ///< of them, at most as many as this piece has
-  A max           = {};       ///< the largest of them
-  Ahead ahead;                ///< where it lies, if there are no logits
+  const A* logits = nullptr;  ///< used as they lie in memory
+  int count       = 0;        ///< number of logits, at most this piece's
+  A max           = {};       ///< largest of the logits
+  Ahead ahead;                ///< address of the piece, if it has no logits
 
-  /// What load(first) says of a piece of so many elements from `first` on, where that is not known already.
+  /// Largest logit of a piece of `elements` elements; load(first) finds that of elements from `first` on, where `max`
+  /// lacks them.
   template <class Load>
   KOKKOS_FORCEINLINE_FUNCTION A known_or(int elements, const Load& load) const {
     if (logits == nullptr) return load(0);
@@ -67,7 +81,7 @@ struct NextPiece {
   }
 };
 
-/// A row that lies in memory, from where vectors of A are loaded, if its elements are neighbours.
+/// Row in memory from which vectors of A are loaded, if its elements are neighbours.
 template <class Row, class A>
 concept VectorsOf = simd_width<A> > 1 && requires(const Row& row) {
   row.base;
@@ -75,11 +89,11 @@ concept VectorsOf = simd_width<A> > 1 && requires(const Row& row) {
   requires std::is_same_v<accumulator_t<typename Row::value_type>, A>;
 };
 
-/// One that lies there as A.
+/// Row in memory whose elements are of type A.
 template <class Row, class A>
 concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typename Row::value_type>, A>;
 
-/// Whether elements lie in memory as they are computed with.
+/// True if elements lie in memory in the type of accumulators.
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
 
@@ -90,19 +104,21 @@ struct JoinMaxima {
   }
 };
 
-/// Softmax and its kin. `keeps`: what was loaded, or its exponentials, stays until it is written; otherwise it is loaded
-/// and computed anew.
+/// Placement of softmax, log_softmax and logsumexp. `keeps`: logits or exponentials stay until they are written;
+/// otherwise they are loaded and computed again.
 template <RowOperator op, int V, class Params, bool keeps>
-struct HostLogits {
+struct HostLogits : HostPlacementDefaults {
   using A                                  = typename Params::accumulator;
   using T                                  = Vector<A>;
   static constexpr int lanes               = simd_width<A>;
   static constexpr bool keeps_rows         = keeps;
   static constexpr bool has_own_reference  = keeps;
   static constexpr bool holds_pieces       = true;
+  static constexpr bool uses_memory        = true;
   static constexpr bool keeps_exponentials = keeps && Epilogue<op>::keeps_exponentials;
 
-  /// What is not read again from where it lies is copied to `held`, its last vector filled up with -inf.
+  /// Loads a piece, and copies it to `held` unless it is read again from its place; the last vector is filled up with
+  /// -inf.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Params& params) const {
     if constexpr (VectorsOf<Row, A>) {
@@ -113,12 +129,12 @@ struct HostLogits {
     return load_packs(row, piece, held, params);
   }
 
-  /// From memory; the largest logits by lanes.
+  /// Loads a piece from memory, and returns the largest logit of each lane.
   template <class X>
   KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Params& params) {
     return params.sign < A(0) ? load_vectors<true>(from, count, held) : load_vectors<false>(from, count, held);
   }
-  /// Whether `load_from` copies nothing.
+  /// True if `load_from` copies nothing.
   template <class X>
   KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Params& params) {
     return is_accumulator<X> && !(params.sign < A(0));
@@ -156,16 +172,17 @@ struct HostLogits {
     });
   }
 
-  /// Of `count` logits; the exponentials go to `held` if they are kept. Asks for as many elements ahead.
+  /// Sums the exponentials of `count` logits, which go to `held` if they are kept. It prefetches as many elements.
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_of(const A* from, A* held, int count, const Params& params,
                                                             const ExpReference<A>& reference, const Ahead& ahead) {
     return sums_beside(from, held, count, params, reference,
                        [&](int i, int, int n) KOKKOSNN_IMPL_INLINED { ahead.ask(i, n); });
   }
 
-  /// The same, and the largest ones, by lanes, of `next_count` logits that will be wanted next, at most as many. Asks
-  /// for those a piece behind: a load that waits for memory holds up the exponentials (4096 x 4096 softmax on two cores
-  /// 25 GB/s, with it 40).
+  /// Sums the exponentials of `count` logits, and finds the largest one in each lane of the `next_count` logits of the
+  /// next piece, at most `count`. It prefetches those of the piece behind: a load that waits for memory delays the
+  /// exponentials.
+  ///   softmax 4096 x 4096, two cores, GB/s | 40 | without prefetching 25
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_of(const A* from, A* held, int count, const Params& params,
                                                             const ExpReference<A>& reference, const A* next,
                                                             int next_count, T& next_max) {
@@ -185,7 +202,7 @@ struct HostLogits {
  private:
   using W = typename Params::wide_sum;
 
-  /// The sum of logits with +inf, where that is a number unless one of them is not.
+  /// Sum of logits with +inf: a number unless one of them is NaN.
   static W one_of_numbers(const A* logits, int count) {
     for (int i = 0; i < count; ++i) {
       if (logits[i] != logits[i]) return W{logits[i]};
@@ -193,13 +210,13 @@ struct HostLogits {
     return W{A(1)};
   }
 
-  /// beside(i, k, n) for each vector, at i, of which n lanes count, k being 0 to 3.
+  /// Sums exponentials, and calls beside(i, k, n) for each vector, at i, with n valid lanes; k is 0 to 3.
   template <class Beside>
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_beside(const A* from, A* held, int count, const Params& params,
                                                                 const ExpReference<A>& reference,
                                                                 const Beside& beside) {
     HostSums<Params> sums;
-    const auto exp         = params.exp;  // a copy: what is read through a reference is read again after every store
+    const auto exp         = params.exp;  // a copy: reads through a reference are repeated after every store
     const auto at          = splat_reference<T>(reference);
     const auto exponential = [&](int i, int k) KOKKOSNN_IMPL_INLINED {
       const T e = exp.template term_of_difference<sum_for<op>>(load_vector(from + i), at);
@@ -226,7 +243,7 @@ struct HostLogits {
     return sums;
   }
 
-  /// Where the logits of a piece are once it was loaded.
+  /// Address of a piece's logits once it was loaded.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
                                                      const Params& params) {
@@ -258,7 +275,7 @@ struct HostLogits {
     return max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
   }
 
-  /// Any row, by packs as all kernels load them.
+  /// Loads any row, by packs as all kernels do.
   template <class Row>
   KOKKOS_INLINE_FUNCTION static A load_packs(const Row& row, const Piece& piece, A* held, const Params& params) {
     const auto columns_from = row.template from<V>(piece.begin);
@@ -298,8 +315,8 @@ struct HostLogits {
   }
 };
 
-/// Rows of few columns, as many as there are lanes, turned: one a lane. A row's bits don't depend on how many of the
-/// others exist.
+/// Rows of few columns, as many as there are lanes, transposed: one a lane. A row's bits do not depend on the number of
+/// other rows.
 template <RowOperator op, class Params>
 struct NarrowRows {
   using A                          = typename Params::accumulator;
@@ -307,12 +324,9 @@ struct NarrowRows {
   using OpEpilogue                   = Epilogue<op>;
   static constexpr int lanes       = simd_width<A>;
   static constexpr int most_cols   = 2 * lanes;
-  static constexpr bool keeps      = [] {
-    if constexpr (requires { OpEpilogue::keeps_exponentials; }) return OpEpilogue::keeps_exponentials;
-    return false;
-  }();
+  static constexpr bool keeps      = OpEpilogue::keeps_exponentials;
 
-  /// `in(l)`, `out(l)`: where a row begins.
+  /// Processes the rows; `in(l)`, `out(l)`: begin of a row.
   template <class In, class Out>
   KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, bool nontemporal_stores, const In& in,
                                              const Out& out) {
@@ -362,8 +376,8 @@ struct NarrowRows {
   }
 };
 
-/// Rows of not very many columns, as many as there are lanes. What is done once a row is done for all of them at once:
-/// the last vectors of each row's maximum and sum are turned and joined lane by lane.
+/// Rows of not very many columns, as many as there are lanes. The work once a row is done for all of them at once: the
+/// last vectors of each row's maximum and sum are transposed and joined lane by lane.
 template <RowOperator op, class Placement, class Params>
 struct LaneRows {
   using A                    = typename Params::accumulator;
@@ -371,14 +385,14 @@ struct LaneRows {
   using Narrow               = typename Epilogue<op>::template Row<Params, A>;
   static constexpr int lanes = simd_width<A>;
 
-  /// The largest logits of each row, by lanes; where they are not known yet.
+  /// Largest logit of each row and lane, if known yet.
   struct Maxima {
     T of_row[lanes];
     bool are_known = false;
   };
 
-  /// `held` has room for the rows, each up to a whole vector. Finds the `maxima` of the rows that come next, next(l),
-  /// if there are as many.
+  /// Processes the rows. `held` has room for them, each up to a whole vector. It finds the `maxima` of the next rows,
+  /// next(l), if there are as many.
   template <class In, class Out, class Writer>
   KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, Writer& writer, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
@@ -387,7 +401,7 @@ struct LaneRows {
     using Y              = std::remove_cvref_t<decltype(*out(0))>;
     const int padded     = (cols + lanes - 1) / lanes * lanes;
     const bool stays     = Placement::template stays<X>(params);
-    // In their results' place, as `memory_of_result`; rows of 64 columns would take 3 % longer.
+    // In place of their results, as `memory_of_result`; rows of 64 columns would take 3 % longer.
     const bool in_place = is_accumulator<Y> && !writer.nontemporal_stores() && cols == padded && cols >= 8 * lanes;
     const auto held_row = [&](int l) {
       if constexpr (is_accumulator<Y>) {
@@ -440,7 +454,7 @@ struct LaneRows {
   }
 
  private:
-  /// Of a row, where it lies or where it is held.
+  /// Logits of a row, in its place or where it is held.
   template <class X, class In, class Held>
   KOKKOS_FORCEINLINE_FUNCTION static const A* logits_of([[maybe_unused]] bool stays, [[maybe_unused]] const In& in,
                                                         const Held& held_row, int l) {
@@ -451,7 +465,7 @@ struct LaneRows {
   }
 };
 
-/// The TeamPolicy functor.
+/// TeamPolicy functor.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct HostRows {
   using A                     = typename Params::accumulator;
@@ -514,9 +528,9 @@ struct HostRows {
     }
   }
 
-  /// Of a row's pieces, each of which begins with a pack. Few of them are alike, as many as without, since behind a
-  /// short one memory would have to be waited for: softmax f32 x 12672 on two cores, 64 MiB a tensor, 28 GB/s, alike 32,
-  /// 4 MiB 53.7 and 57.5.
+  /// Length of a row's pieces (each starts at a pack boundary). Up to 64 pieces are made equally long: a short last
+  /// piece would stall on memory.
+  ///   softmax f32 x 12672, two cores, GB/s: 64 MiB a tensor | 32 | unequal 28; 4 MiB a tensor | 57.5 | unequal 53.7
   static KOKKOS_INLINE_FUNCTION int piece_length(const ColumnRange& span) {
     constexpr std::int64_t few = 64, unit = std::max(V, simd_width<A>);
     const std::int64_t count  = span.end - span.begin;
@@ -539,11 +553,11 @@ struct HostRows {
     }
   }
 
-  /// The logits of a row that are taken as they lie in memory, all of them; nullptr if not so.
+  /// Logits of a row that are used as they lie in memory, all of them; nullptr otherwise.
   const A* logits_of([[maybe_unused]] std::int64_t number) const {
-    if constexpr (requires { Placement::template stays<A>(params); }) {
+    if constexpr (Placement::uses_memory) {
       using Row = decltype(source.row(0));
-      if constexpr (MemoryOf<Row, A> && !GivesItsPacks<Row, V>) {
+      if constexpr (MemoryOf<Row, A> && !Row::gives_packs) {
         const Row row = source.row(number);
         if (row.stride == 1 && Placement::template stays<A>(params)) return row.base;
       }
@@ -551,11 +565,12 @@ struct HostRows {
     return nullptr;
   }
 
-  /// Where a row's result goes, if the row is kept there until it is written, so that caches have it once and memory is
-  /// waited for while exponentials are computed: rows in memory, as another source might still read what lies there.
+  /// Address of a row's result, if the row is kept there until it is written: caches then hold it once, and memory is
+  /// waited for while exponentials are computed. It serves rows in memory only: another source might still read that
+  /// place.
   template <class Row>
   A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
-    if constexpr (!OpEpilogue::one_value_a_row && Placement::keeps_rows && !GivesItsPacks<Row, V> && MemoryOf<Row, A>) {
+    if constexpr (!OpEpilogue::one_value_a_row && Placement::keeps_rows && !Row::gives_packs && MemoryOf<Row, A>) {
       const auto out = output.row(number);
       if constexpr (MemoryOf<std::decay_t<decltype(out)>, A>) {
         if (!nontemporal_stores && row.stride == 1 && out.stride == 1) return out.base;
@@ -564,15 +579,15 @@ struct HostRows {
     return nullptr;
   }
 
-  /// Whether rows of few columns are turned: where vectors of them lie in memory.
+  /// True if rows of few columns are transposed: their vectors must lie in memory.
   template <class Row, class OutputRow>
   static constexpr bool has_narrow_rows =
       Placement::keeps_rows && !OpEpilogue::one_value_a_row && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
 
-  /// Columns of rows that are taken by lanes.
+  /// Most columns of rows that are processed by lanes.
   static constexpr int most_by_lanes = length / simd_width<A>;
 
-  /// Rows of one piece, several at a time.
+  /// Processes rows of one piece, several at a time.
   template <class Member, class Writer>
   void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     if constexpr (!OpEpilogue::one_value_a_row) {
@@ -582,7 +597,7 @@ struct HostRows {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
         if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
       }
-      if constexpr (requires { Placement::has_row_loops; }) {
+      if constexpr (Placement::has_row_loops) {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
@@ -594,7 +609,7 @@ struct HostRows {
     do_several_rows(team, begin, end, held, writer);
   }
 
-  /// Where rows from some row on begin: found by one addition each, where that is so.
+  /// Addresses of rows from some row on: one addition each, if the rows allow it.
   template <class Rows>
   struct RowBases {
     const Rows& rows;
@@ -612,7 +627,8 @@ struct HostRows {
   template <class Member, class Writer>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     constexpr int lanes  = simd_width<A>;
-    // A row that is turned is summed column by column; rows that do not lie side by side in memory cannot be.
+    // Narrow rows are summed column by column; rows that do not lie side by side in memory cannot be, so
+    // batch-invariant rows are not narrow.
     const bool is_narrow    = cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
     const std::int64_t step = std::int64_t(team.team_size()) * lanes;
     typename LaneRows<op, Placement, Params>::Maxima maxima;
@@ -635,7 +651,7 @@ struct HostRows {
   void do_several_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     constexpr int most = 64;
     const int padded   = static_cast<int>((cols + simd_width<A> - 1) / simd_width<A> * simd_width<A>);
-    const int at_once       = std::clamp(length / 2 / std::max(1, padded), 1, most);  // beside their results
+    const int at_once       = std::clamp(length / 2 / std::max(1, padded), 1, most);  // with room for their results
     const std::int64_t step = std::int64_t(team.team_size()) * at_once;
     const Placement placement;
     NextPiece<A> next{};
@@ -682,7 +698,7 @@ struct HostRows {
     }
   }
 
-  /// A row's one value is stored; otherwise its finish is made.
+  /// Stores a row's one value, or makes its epilogue.
   void conclude(const State& total, const State& own, std::int64_t row, RowEpilogue& epilogue) const {
     if constexpr (OpEpilogue::one_value_a_row) {
       output.store(OpEpilogue::value(params, total), row);
@@ -691,14 +707,14 @@ struct HostRows {
     }
   }
 
-  /// Rows of several pieces, which the threads of a team share.
+  /// Processes rows of several pieces, which the threads of a team share.
   template <class Member, class Writer>
   void do_long_rows(const Member& team, std::int64_t begin, std::int64_t end, A* own, Writer& writer) const {
     auto* const states = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
     auto* const kept   = reinterpret_cast<A*>(host_aligned(reinterpret_cast<char*>(states + states_of({0, cols}))));
     NextPiece<A> next{};
     for (std::int64_t row = begin; row < end; ++row) {
-      if (row > begin && team.team_size() > 1) team.team_barrier();  // the states may still be read
+      if (row > begin && team.team_size() > 1) team.team_barrier();  // other threads may still read the states
       const bool has_next = row + 1 < end && team.team_size() == 1;
       do_long_row(team, row, states, Placement::keeps_rows ? kept : nullptr, own, next, has_next, writer);
     }
@@ -723,7 +739,7 @@ struct HostRows {
     const int size            = piece_length(span);
     const std::int64_t pieces = pieces_of(span);
     const std::int64_t all    = states_of(span);
-    const std::int64_t each   = host_pieces_a_state(pieces);  // one where rows are kept, as those are not so long
+    const std::int64_t each   = host_pieces_a_state(pieces);  // one if rows are kept, as those are shorter
     const std::int64_t first  = all * team.team_rank() / team.team_size();
     const std::int64_t last   = all * (team.team_rank() + 1) / team.team_size();
     A* const result           = memory_of_result(row, number);
@@ -769,7 +785,7 @@ struct HostRows {
     }
   }
 
-  /// In the order of the columns.
+  /// Joins the states in the order of the columns.
   State joined(const State* states, std::int64_t count) const {
     State total;
     if constexpr (is_joined<State>) {

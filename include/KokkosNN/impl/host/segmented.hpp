@@ -12,31 +12,32 @@
 #include <cstddef>
 #include <cstdint>
 
-// Ragged rows on a host, balanced by construction: a team of one thread takes a chunk of the values, whatever the rows
-// are. Three kernels, one after the other, of which the second and third have something to do only where rows are long:
+// Kernels of ragged rows on a host, balanced by construction: a team of one thread processes a chunk of the values,
+// whatever the rows are. Three run one after the other; the second and third have work only if there are long rows:
 //
 //   ChunkRows      finishes the rows that begin in a chunk; of a long row it leaves the state of the chunk's part
 //   JoinLongRows   joins the states of each long row, in the order of its chunks
 //   WriteLongRows  reads the parts of long rows again, and writes them
 //
-// The Operation, SegmentedForward or SegmentedBackward, does rows and parts of rows. A team does the
-// rows of all heads, one head after the other, while the chunk's values are in its cache.
+// The Operation, SegmentedForward or SegmentedBackward, processes rows and parts of rows. A team processes the rows of
+// all heads, one head after the other, while the chunk's values are in its cache. No code on the host side of a launch
+// knows a length or waits for one.
 
 namespace KokkosNN::Impl {
 
-/// Where the kernels leave notes for each other: a note a chunk, two states a chunk and head.
+/// Data that the kernels leave for each other: one ChunkNote a chunk, two states a chunk and head.
 template <class State>
 struct SegmentedWorkspace {
   ChunkNote* notes;
-  State* begun;      ///< of the part that belongs to a row which began earlier
-  State* beginning;  ///< of the first part of a long row; JoinLongRows replaces it by the row's
+  State* begun;      ///< of the part of a row that began in an earlier chunk
+  State* beginning;  ///< of a long row's first part; JoinLongRows replaces it by the row's state
   std::int64_t heads;
 
   static constexpr std::size_t bytes(std::int64_t chunks, std::int64_t heads) {
     return static_cast<std::size_t>(chunks) * (sizeof(ChunkNote) + static_cast<std::size_t>(heads) * 2 * sizeof(State));
   }
   static SegmentedWorkspace in(char* memory, std::int64_t chunks, std::int64_t heads) {
-    auto* const states = reinterpret_cast<State*>(memory);  // first, as they may want the larger alignment
+    auto* const states = reinterpret_cast<State*>(memory);  // first, as they may need the larger alignment
     return {reinterpret_cast<ChunkNote*>(states + 2 * chunks * heads), states, states + chunks * heads, heads};
   }
 
@@ -71,7 +72,8 @@ struct ChunkRows {
     return c == chunks.count ? chunks.rows : rows_before(offsets, chunks.rows, chunks.begin(c));
   }
 
-  /// Each team looks at its share of the rows: empty ones have no chunk, and may all lie together.
+  /// Stores the results of empty rows: each team checks an equal range of rows, as empty rows are in no chunk, and may
+  /// all be neighbours.
   void store_empty_rows(const Operation& own, std::int64_t team) const {
     const std::int64_t share = (chunks.rows + chunks.count - 1) / chunks.count;
     const std::int64_t last  = (team + 1) * share < chunks.rows ? (team + 1) * share : chunks.rows;
@@ -80,7 +82,7 @@ struct ChunkRows {
     }
   }
 
-  /// Rows go through the thread's cache one after the other.
+  /// Processes a chunk's rows, which pass through the thread's cache one after the other.
   void do_chunk(std::int64_t c, A* scratch) const {
     const std::int64_t first = first_row(c);
     const std::int64_t last  = first_row(c + 1);
@@ -106,7 +108,7 @@ struct ChunkRows {
   }
 };
 
-/// A team takes the long row, if there is one, that begins in its chunk.
+/// Functor of JoinLongRows: a team processes the long row, if there is one, that begins in its chunk.
 template <class Operation>
 struct JoinLongRows {
   using State = typename Operation::State;
@@ -136,7 +138,7 @@ struct JoinLongRows {
   }
 };
 
-/// A team writes the parts of long rows in its chunk.
+/// Functor of WriteLongRows: a team writes the parts of long rows in its chunk.
 template <class Operation>
 struct WriteLongRows {
   using State = typename Operation::State;

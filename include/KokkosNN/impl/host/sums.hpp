@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-// The sums of tile.hpp and gradient_tile.hpp in a host's vector registers.
+// Sums of exp_sum.hpp and pair_tile.hpp in a host's vector registers.
 
 namespace KokkosNN::Impl {
 
@@ -21,7 +21,7 @@ struct JoinSums {
   }
 };
 
-/// A vector of float in double, by halves.
+/// Vector of float in double, by halves.
 struct InDouble {
   Vector<double> half[2];
 
@@ -47,7 +47,7 @@ struct HostSums {
   T sum = splat<T>(start);
   T low = splat<T>(A(0));
 
-  /// Of at most exponentials_at_once exponentials.
+  /// Adds a sum of at most exponentials_at_once exponentials.
   KOKKOS_FORCEINLINE_FUNCTION void add(T value) {
     const T s = sum + value;
     if constexpr (is_full) low += value - (s - sum);
@@ -68,10 +68,10 @@ struct HostSums {
     }
   }
 
-  /// Of each lane.
+  /// Double-double of each lane.
   KOKKOS_FORCEINLINE_FUNCTION DoubleDouble<T> words() const { return {sum - splat<T>(start), low}; }
 
-  /// Lane by lane.
+  /// Stores the sum of each lane.
   KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[simd_width<A>]) const { join_words(words(), each); }
 
   KOKKOS_FORCEINLINE_FUNCTION static void join_words(const DoubleDouble<T>& words, W (&each)[simd_width<A>]) {
@@ -88,16 +88,16 @@ struct HostSums {
   }
 };
 
-/// Adds a product to a sum in two words: what the product and the addition round away goes to the lower one.
+/// Adds a product to a double-double: the low word takes the rounding errors of the product and of the addition.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void add_product(const T& a, const T& b, T& high, T& low) {
   const T sum  = fused_multiply_add(a, b, high);
-  const T term = sum - high;  // what of the product arrived
+  const T term = sum - high;  // part of the product that arrived
   low += fused_multiply_add(a, b, -term) + (high - (sum - term));
   high = sum;
 }
 
-/// Both words of a lane's sum. Next to an infinite sum the second one is NaN, which the sum itself is not.
+/// Joins both words of a lane's sum. Next to an infinite sum the low word is NaN, and is dropped.
 template <class W, class A>
 KOKKOS_FORCEINLINE_FUNCTION W sum_of_words(A high, A low) {
   return W{high} + (low == low ? W{low} : W{});
@@ -113,7 +113,7 @@ struct HostTerms {
   using T                         = std::conditional_t<in_double, Vector<double>, Vector<A>>;
 
   T sum = T{};
-  T low = T{};  // of two words; in double the other half of the lanes
+  T low = T{};  // low word of a double-double; in double the other half of the lanes
 
   KOKKOS_FORCEINLINE_FUNCTION void add(const Vector<A>& y, const Vector<A>& dy) {
     if constexpr (in_double) {
@@ -133,7 +133,7 @@ struct HostTerms {
     }
   }
 
-  /// The same of vectors in memory.
+  /// Adds vectors in memory.
   template <class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION void add_from(const Y* y, const D* dy) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
@@ -152,7 +152,7 @@ struct HostTerms {
     add(load_vector(y), load_vector(dy));
   }
 
-  /// Adds what another one has, lane by lane.
+  /// Adds another one's sums, lane by lane.
   KOKKOS_FORCEINLINE_FUNCTION void join(const HostTerms& other) {
     if constexpr (Words::two_words) {
       const DoubleDouble<T> both = DoubleDouble<T>{sum, low} + DoubleDouble<T>{other.sum, other.low};
@@ -180,7 +180,7 @@ struct HostTerms {
     }
   }
 
-  /// Lane by lane.
+  /// Stores the sum of each lane.
   KOKKOS_FORCEINLINE_FUNCTION void lanes(W (&each)[simd_width<A>]) const {
     using Term          = ScalarOf<T>;
     constexpr int count = sizeof(T) / sizeof(Term);
@@ -209,7 +209,7 @@ struct HostTerms {
   }
 };
 
-/// A sum of products of floats in two floats a lane: as good as one in double, in fewer operations than converting the
+/// Sums of products of floats in double-floats: as accurate as in double, in fewer operations than converting the
 /// factors takes.
 template <class Params>
 struct HostProducts {
@@ -225,7 +225,7 @@ struct HostProducts {
     add(load_vector(y), load_vector(dy));
   }
 
-  /// Of both. Next to an infinite sum the second word is NaN, which the sum itself is not.
+  /// Total of both. Next to an infinite sum the low word is NaN, and is dropped.
   KOKKOS_FORCEINLINE_FUNCTION static double total(const HostProducts& a, const HostProducts& b) {
     const T low = a.low + b.low;
     const InDouble first(a.high), second(b.high), lows(low == low ? low : T{});
@@ -234,13 +234,13 @@ struct HostProducts {
   }
 };
 
-/// HostTerms of rows side by side, products of floats as HostProducts adds them.
+/// HostTerms of rows side by side; products of floats are added as HostProducts does.
 template <class Params>
 struct LaneTerms : HostTerms<Params> {};
 
 template <class Params>
 requires(HostTerms<Params>::in_double && Params::sums_products) struct LaneTerms<Params> : HostProducts<Params> {
-  /// Lane by lane.
+  /// Stores the sum of each lane.
   KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[simd_width<float>]) const {
     float highs[simd_width<float>], lows[simd_width<float>];
     store_vector(highs, this->high);
@@ -249,9 +249,8 @@ requires(HostTerms<Params>::in_double && Params::sums_products) struct LaneTerms
   }
 };
 
-/// The terms of as many rows as their vectors have lanes. They are added by halves as HostTerms::total does it, but
-/// those of two rows at a time, so that in the end a vector has the rows' sums: bit by bit those that each row has by
-/// itself.
+/// Terms of as many rows as their vectors have lanes. They are added by halves as in HostTerms::total, but those of two
+/// rows at a time, so that a vector ends with the rows' sums: bit by bit those that each row has by itself.
 template <class Params>
 struct HostRowSums {
   using Terms                     = HostTerms<Params>;
@@ -262,11 +261,11 @@ struct HostRowSums {
   static constexpr bool two_words = Terms::Words::two_words;
 
   T high[rows];
-  T low[rows];  // of two words only
+  T low[rows];  // only of double-doubles
 
   KOKKOS_FORCEINLINE_FUNCTION void set(int l, const Terms& terms) {
     if constexpr (two_words) {
-      // As HostTerms::lanes does it.
+      // As in HostTerms::lanes.
       const DoubleDouble<T> words =
           DoubleDouble<T>{terms.sum, T{}} + DoubleDouble<T>{terms.low == terms.low ? terms.low : T{}, T{}};
       high[l] = words.high;
@@ -276,7 +275,7 @@ struct HostRowSums {
     }
   }
 
-  /// Row by row.
+  /// Joins the sums row by row.
   KOKKOS_FORCEINLINE_FUNCTION void join(Result (&words)[rows]) {
     fold<rows>();
     Term highs[rows], lows[rows];

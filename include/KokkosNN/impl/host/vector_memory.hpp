@@ -14,24 +14,24 @@
 #include <cstring>
 #include <type_traits>
 
-// A host's vectors from and to memory, in which elements may have 16 bits: they are widened and rounded on the way.
+// Loads and stores of a host's vectors; elements of 16 bits are converted on the way.
 
 namespace KokkosNN::Impl {
 
-/// What elements of T are once they were loaded.
+/// Vector type of elements of T once they are loaded.
 template <class T>
 using Loaded = Vector<accumulator_t<T>>;
 
-/// Elements that are loaded at once.
+/// Number of elements that are loaded at once.
 template <class T>
 inline constexpr int lanes_loaded = sizeof(Loaded<T>) / sizeof(accumulator_t<T>);
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-/// The bits of as many elements of 16 bits as a vector of floats has lanes.
+/// Bits of as many elements of 16 bits as a vector of floats has lanes.
 typedef std::uint16_t HalfBits __attribute__((vector_size(vector_bytes / 2)));
 
-/// Each in the lower half of a float's bits, and the other way round. By the machine's instruction: compilers make
-/// several of the cast.
+/// Moves each element's bits to the lower half of a float's bits, and back, by the machine's instruction: compilers
+/// make several of the cast.
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> in_lower_halves(const HalfBits& bits) {
 #if defined(__AVX512F__)
   return BitsOf<Vector<float>>(_mm512_maskz_cvtepu16_epi32(all_16_lanes, __m256i(bits)));
@@ -66,11 +66,11 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
   }
 }
 
-/// Subnormal numbers, as _mm512_fpclass_ps_mask has them. The machine's instruction that rounds to bfloat16 takes them
+/// Class of subnormal numbers for _mm512_fpclass_ps_mask. The machine's instruction that rounds to bfloat16 takes them
 /// for 0, and there are hardly ever any.
 inline constexpr int subnormal = 0x20;
 
-/// To the nearest, ties to even.
+/// Rounds to nearest, ties to even.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
   if constexpr (std::is_same_v<T, bhalf_t>) {
@@ -94,7 +94,7 @@ KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
 }
 #endif
 
-/// Whether elements of T are vectors in memory that are widened and rounded; compilers of device code have none.
+/// True if elements of T are converted in vectors; compilers of device code have none.
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 template <class T>
 inline constexpr bool has_half_vectors = is_half<std::remove_const_t<T>>;
@@ -103,7 +103,7 @@ template <class T>
 inline constexpr bool has_half_vectors = false;
 #endif
 
-/// From and to any address.
+/// Loads from and stores to any address.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_vector(const T* from) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
@@ -138,11 +138,11 @@ KOKKOS_FORCEINLINE_FUNCTION void store_vector(T* to, const Loaded<T>& v) {
 }
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
-/// Of the first n lanes.
+/// Mask of the first n lanes.
 KOKKOS_FORCEINLINE_FUNCTION std::uint16_t lane_mask(int n) { return static_cast<std::uint16_t>((1u << n) - 1); }
 #endif
 
-/// The first n lanes; by a mask where the machine has those, as compilers make a call of memcpy of the loop.
+/// Stores the first n lanes, by a mask if the machine has masks: compilers turn the loop into a call of memcpy.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_lanes(T* to, const Loaded<T>& v, int n) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
@@ -178,8 +178,8 @@ KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_lanes(const T* from, int n, accumulat
   return load_vector(each);
 }
 
-/// So many elements, at most a vector. Only elements of the row may be touched: others may be another thread's, who is
-/// writing them.
+/// Loads `count` elements, at most a vector. It touches elements of the row only: others may be another thread's, which
+/// is writing them.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_up_to(const T* from, int count, accumulator_t<T> pad = accumulator_t<T>(0)) {
   return count == lanes_loaded<T> ? load_vector(from) : load_lanes(from, count, pad);
@@ -190,8 +190,8 @@ KOKKOS_FORCEINLINE_FUNCTION void store_up_to(T* to, const Loaded<T>& v, int coun
   count == lanes_loaded<T> ? store_vector(to, v) : store_lanes(to, v, count);
 }
 
-/// Past the caches, to an address that is a multiple of what a vector takes in memory; where there is no instruction
-/// for that it is an ordinary store. `end_streaming` before another thread may look.
+/// Stores past the caches, to an address that is a multiple of the vector's size in memory; without an instruction for
+/// that it is an ordinary store. `fence_nontemporal_stores` must precede reads by another thread.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_vector_nontemporal(T* to, const Loaded<T>& v) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
@@ -222,14 +222,14 @@ KOKKOS_INLINE_FUNCTION void fence_nontemporal_stores() {
 #endif
 }
 
-/// Elements from `pointer` to the next one that so many vectors may be streamed to.
+/// Number of elements from `pointer` to the next boundary at which `vectors` vectors can be stored past the caches.
 template <int vectors = 1, class T>
 KOKKOS_FORCEINLINE_FUNCTION int elements_to_boundary(const T* pointer) {
   constexpr int count = vectors * lanes_loaded<T>;
   return (count - pack_phase<T, count>(pointer)) % count;
 }
 
-/// The elements of two vectors, in an order that is the memory's own business.
+/// Elements of two vectors, in an order that is private to loads and stores.
 template <class T>
 struct TwoVectors {
   Loaded<T> first;
@@ -237,9 +237,9 @@ struct TwoVectors {
 };
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-/// Whether elements of these types are loaded and stored by two vectors with less work than one by one, all in one
-/// order: upper halves of floats, of which a vector's even ones are shifted to their place and its odd ones are in
-/// theirs.
+/// True if elements of these types are moved by two vectors with less work than one by one, all in one order: bfloat16
+/// is the upper half of a float, so a vector's even elements are shifted to their place and its odd ones are in theirs,
+/// and nothing is shuffled.
 template <class... T>
 inline constexpr bool moves_two_vectors = (std::is_same_v<std::remove_const_t<T>, bhalf_t> && ...);
 
@@ -255,7 +255,7 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> two_vectors_rounded(const TwoV
   const auto first  = _mm512_fpclass_ps_mask(__m512(v.first), subnormal);
   const auto second = _mm512_fpclass_ps_mask(__m512(v.second), subnormal);
   if (__builtin_expect(_kortestz_mask16_u8(first, second), true)) {
-    // The even ones are the lower half of what the instruction makes.
+    // Even elements are the lower half of the instruction's result.
     typedef std::uint16_t Index __attribute__((vector_size(64)));
     constexpr Index turns{0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
@@ -270,7 +270,8 @@ template <class... T>
 inline constexpr bool moves_two_vectors = false;
 #endif
 
-/// In the order in which they were loaded; past the caches if `nontemporal_stores`, to a multiple of what they take in memory.
+/// Stores two vectors in the order in which they were loaded; past the caches if `nontemporal_stores`, to a multiple of
+/// their size in memory.
 template <bool nontemporal_stores, class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v) {
   const auto bits = two_vectors_rounded(v);
@@ -281,15 +282,15 @@ KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v
   }
 }
 
-/// Asks for the cache line at an address. Forced inline: g++ takes a function of nothing else for one without effects,
-/// and drops its calls.
+/// Prefetches the cache line at an address. Forced inline: g++ takes a function of nothing else for one without
+/// effects, and drops its calls.
 KOKKOS_FORCEINLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* address) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
   __builtin_prefetch(address, 0, 2);
 #endif
 }
 
-/// Asks for n elements, lines being so long.
+/// Prefetches n elements, by lines of `line` bytes.
 template <std::size_t line, class A>
 KOKKOS_FORCEINLINE_FUNCTION void prefetch_elements(const A* from, int n) {
   const char* const bytes = reinterpret_cast<const char*>(from);
@@ -298,7 +299,7 @@ KOKKOS_FORCEINLINE_FUNCTION void prefetch_elements(const A* from, int n) {
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 
-/// So many floats from memory in double; cheaper than taking a vector apart.
+/// Loads floats from memory as a vector of double; cheaper than splitting a vector.
 KOKKOS_FORCEINLINE_FUNCTION Vector<double> load_in_double(const float* from) {
 #if defined(__AVX512F__)
   return Vector<double>(_mm512_maskz_cvtps_pd(all_8_lanes, _mm256_loadu_ps(from)));

@@ -17,20 +17,21 @@
 #include <cstdint>
 #include <limits>
 
-// Rows of logits with a label each, and where their losses go.
+// Rows of logits with a label each, and the outputs of their losses.
 
 namespace KokkosNN::Impl {
 
-/// One integer a row, of any integral type: erased, as a kernel loads one of them only.
+/// Labels, one integer a row, of any integral type: erased, as a kernel loads only one of them a row.
 template <class Map>
 struct RowLabels {
   const void* data       = nullptr;
   int bytes              = 8;
   bool is_signed         = true;
-  bool may_ignore_lowest = false;  ///< the index that is ignored is the lowest number of 64 bits
+  bool may_ignore_lowest = false;  ///< ignore_index is the lowest number of 64 bits
   Map map;
 
-  /// A label; what has no sign and is beyond such numbers as one that is neither a class nor ignored.
+  /// Label of a row. An unsigned label above the signed 64-bit range becomes a number that is neither a class nor
+  /// ignored.
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
     const std::int64_t label = bits(row);
     if (is_signed || bytes < 8 || label >= 0) return label;
@@ -38,9 +39,10 @@ struct RowLabels {
     return may_ignore_lowest ? lowest + 1 : lowest;
   }
 
-  /// The same, but what is beyond those numbers as the one with its bits.
+  /// Bits of a row's label as a signed number, also those of an unsigned label above that range.
   KOKKOS_INLINE_FUNCTION std::int64_t bits(std::int64_t row) const {
-    const std::int64_t i = map(opaque(row));  // or a loop over rows would carry a pointer for each width, and spill
+    // opaque, or a loop over rows would carry a pointer for each width, and spill
+    const std::int64_t i = map(opaque(row));
     if (bytes == 8) return static_cast<const std::int64_t*>(data)[i];
     if (bytes == 4) return is_signed ? at<std::int32_t>(i) : at<std::uint32_t>(i);
     if (bytes == 2) return is_signed ? at<std::int16_t>(i) : at<std::uint16_t>(i);
@@ -56,13 +58,13 @@ struct RowLabels {
 
 using Labels = RowLabels<RowMap>;
 
-/// What a label says of its row.
+/// Label of a row, checked: its class, and its column among those of this call.
 struct Label {
-  std::int64_t number;  ///< of the class; 0 if there is none
-  std::int64_t column;  ///< of its logit; 0 if that is not among the columns at hand
+  std::int64_t number;  ///< class; 0 if there is none
+  std::int64_t column;  ///< column of its logit; 0 if this call does not have it
   bool is_ignored;
   bool is_class;
-  bool is_here;  ///< a class whose logit is among the columns at hand
+  bool is_here;  ///< a class whose logit this call has
 
   KOKKOS_INLINE_FUNCTION static Label of(std::int64_t label, std::int64_t ignore_index, const ClassShard& shard) {
     const bool is_ignored     = label == ignore_index;
@@ -74,7 +76,7 @@ struct Label {
   }
 };
 
-/// The classes' weights; 1 where there are none.
+/// Weights of the classes; 1 without weights.
 template <class A>
 struct ClassWeights {
   const A* data       = nullptr;
@@ -83,7 +85,7 @@ struct ClassWeights {
   KOKKOS_INLINE_FUNCTION A operator()(std::int64_t c) const { return data == nullptr ? A(1) : data[c * stride]; }
 };
 
-/// One value a row: where losses and log-sum-exps go. Nothing is stored where there is no View.
+/// Output of one value a row, a loss or a log-sum-exp, or input of one. Nothing is stored without a View.
 template <class A, class Map = RowMap>
 struct OptionalScalars {
   A* data = nullptr;
@@ -95,13 +97,14 @@ struct OptionalScalars {
   KOKKOS_INLINE_FUNCTION A load(std::int64_t row) const { return data[map(opaque(row))]; }
 };
 
-/// Rows of logits, each with its label; the backward's also with a log-sum-exp and the gradient of its loss. All of
-/// them are found by one kind of map.
+/// Rows of logits, each with its label; those of the backward also with a log-sum-exp and the gradient of its loss. One
+/// kind of map finds all of them.
 template <class X, RowForm row_form, class A, bool extended, class Map = MapOf<row_form>>
 struct LabelledRows {
   using value_type                  = X;
   static constexpr RowForm form     = row_form;
   static constexpr bool is_extended = extended;
+  static constexpr bool looks_ahead = MemoryRows<const X, row_form, Map>::looks_ahead;
 
   struct Row : MemoryRow<const X, form> {
     const LabelledRows& rows;
@@ -116,19 +119,21 @@ struct LabelledRows {
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {logits.row(r), *this, r, labels(r)}; }
 
-  /// As rows without labels do.
-  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(decltype(logits)::looks_ahead) {
+  /// Prefetches the logits' rows, as rows without labels do.
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(looks_ahead) {
     return logits.look_ahead(rows_ahead, rows, cols);
   }
-  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(decltype(logits)::looks_ahead) {
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(looks_ahead) {
     logits.prefetch(row);
   }
 };
 
-/// Where a row's gradient, loss and log-sum-exp go.
+/// Output of a row's gradient, loss and log-sum-exp.
 template <class Y, RowForm form, class A, class Map = MapOf<form>>
 struct LossOutput {
-  using value_type = Y;
+  using value_type                          = Y;
+  static constexpr bool takes_states        = false;
+  static constexpr bool takes_label_states  = false;  ///< `store_state(params, state, label_logit, label, row)`, no results
 
   struct Row : MemoryRow<Y, form> {
     const LossOutput& output;
@@ -141,9 +146,12 @@ struct LossOutput {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {dlogits.row(r), *this}; }
 };
 
-/// The same without a gradient.
+/// Output of a row's loss and log-sum-exp, without a gradient.
 template <class A, class Map>
 struct LossOutput<void, RowForm::strided, A, Map> {
+  static constexpr bool takes_states       = false;
+  static constexpr bool takes_label_states = false;
+
   struct Row {
     const LossOutput& output;
   };

@@ -14,14 +14,18 @@
 #include <cstdint>
 #include <type_traits>
 
-// Rows of which a mask lets only a part take part. A mask has two halves. What rules out columns by their number
-// (causal, window, length) gives each row a range of columns: the kernels load and compute the packs that it touches,
-// and only write the others. What looks at single elements (boolean, bias, ALiBi, softcap) changes a pack once it is
-// loaded. An element that is masked becomes -inf by a predicate, whatever it was.
+// Rows under a mask: the columns that it allows, its effect on single elements, and attention sinks.
+// A mask is a source of rows and has two halves. The half that rules out columns by their number (causal, window,
+// length) gives each row a range of columns: kernels load and compute the packs that the range touches
+// (`gives_packs`) and write the others without reading them (`write_others`). The half that reads single elements
+// (boolean, bias, ALiBi, softcap) changes a pack once it is loaded (`adjust`), and the pack is kept in the accumulator
+// type. A masked element becomes -inf by a predicate, whatever its value. A sink is a term that `completed` adds to a
+// row's state before the epilogue.
+// Masked rows are `aligned` or `strided`, never `misaligned`, and their kernels have more registers.
 
 namespace KokkosNN::Impl {
 
-/// Elements of T or of float; which of the two is known when the program runs.
+/// Pointer to elements of T or of float, which is known when the program runs.
 template <class T>
 struct TypedPointer {
   const void* data = nullptr;
@@ -29,7 +33,7 @@ struct TypedPointer {
 
   KOKKOS_INLINE_FUNCTION bool exists() const { return data != nullptr; }
 
-  /// f(pointer) with the pointer's type.
+  /// Calls f(pointer) with the pointer's type.
   template <class F>
   KOKKOS_INLINE_FUNCTION void visit(const F& f) const {
     if constexpr (std::is_same_v<T, float>) {
@@ -49,16 +53,16 @@ struct TypedPointer {
   }
 };
 
-/// The columns of each row that causal masks, windows and lengths allow.
+/// Columns of each row that causal masks, windows and lengths allow.
 struct AllowedColumns {
   std::int64_t cols  = 0;
   bool has_diagonals = false;
-  std::int64_t low   = 0;  ///< query q may see columns q + low
-  std::int64_t high  = 0;  ///< to q + high
+  std::int64_t low   = 0;  ///< lowest column of query q is q + low
+  std::int64_t high  = 0;  ///< highest column of query q is q + high
   RowMap query;            ///< row -> q
   const void* lengths     = nullptr;
   bool has_64_bit_lengths = false;
-  RowMap length;  ///< row -> place in lengths
+  RowMap length;  ///< row -> index in lengths
 
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
     ColumnRange allowed{0, cols};
@@ -81,7 +85,7 @@ struct AllowedColumns {
   }
 };
 
-/// The packs that a row's allowed columns touch; none if there are none.
+/// Range of the packs that a row's allowed columns touch; empty if no column is allowed.
 template <int V>
 KOKKOS_INLINE_FUNCTION ColumnRange packs_of(const ColumnRange& allowed, std::int64_t cols) {
   const std::int64_t begin = allowed.begin & -std::int64_t(V);
@@ -89,20 +93,21 @@ KOKKOS_INLINE_FUNCTION ColumnRange packs_of(const ColumnRange& allowed, std::int
   return cols == 0 ? ColumnRange{0, 0} : ColumnRange{begin, end < cols ? end : cols};
 }
 
-/// Each row's sink.
+/// Attention sink of each row.
 template <class T>
 struct RowSinks {
   TypedPointer<T> logits;
   RowMap place;
 
-  /// -inf where there is none.
+  /// Sink of a row; -inf without sinks.
   template <class A>
   KOKKOS_INLINE_FUNCTION A of(std::int64_t row) const {
     return logits.exists() ? logits.template load<A>(place(row)) : -Kokkos::Experimental::infinity_v<A>;
   }
 };
 
-/// A logit that is not scaled, as a state: a sum of one exponential. NaN and +inf spoil the row, as an element's do.
+/// State of a sink, a logit that is not scaled: a sum of one exponential. NaN and +inf spoil the row, as an element's
+/// do.
 template <class Params, class A = typename Params::accumulator>
 KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params, A sink) {
   using W = typename Params::wide_sum;
@@ -111,22 +116,24 @@ KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params
   }
   const A reference = params.exp.reference_of(unscaled(sink, params.exp.scale()));
   const auto at     = params.exp.at(reference);
-  // One of the two subtractions is of 0; the other leaves less than one, unless no x reaches as far as the sink does:
-  // its weight beside one that almost does is as far from 1 as numbers go.
+  // One of the two subtractions is of 0. The other leaves less than one, unless the sink is beyond the range of every
+  // scaled x: then its weight, beside a logit near the end of that range, is as far from 1 as numbers go.
   const A rest = fused_multiply_add(-params.exp.scale(), at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
                  at.exponent * log_of_2_low<A>;
   using C = Exp2Constants<A>;
   return {reference, W{Kokkos::exp(at_most(at_least(rest, C::log_of_least), C::log_of_most))}};
 }
 
-/// Whether a thread that holds packs has registers for what lies beside some of them: not as LLVM allots them on HIP.
+/// True if a thread has registers for operands of several packs at once, bias or mask. LLVM's allocation on HIP leaves
+/// none.
 #if defined(__CUDA_ARCH__)
 inline constexpr bool has_registers_beside_packs = true;
 #else
 inline constexpr bool has_registers_beside_packs = false;
 #endif
 
-/// What looks at single elements of x, for a whole call. The logit is softcap(scale x) + bias - slope |distance|.
+/// Half of a mask that reads single elements of x, for a whole call. The logit is softcap(scale x) + bias - slope
+/// |distance|.
 template <class T, class A>
 struct ElementMask {
   bool folds_scale = false;  ///< scale and softcap are applied here, and SoftmaxParams has a scale of 1
@@ -134,7 +141,7 @@ struct ElementMask {
   A softcap        = 0;  ///< 0: none
   A inner_scale    = 1;  ///< scale / softcap
   TypedPointer<T> bias;
-  std::int64_t bias_stride = 0;  ///< of its columns
+  std::int64_t bias_stride = 0;  ///< distance of its columns
   RowMap bias_place;
   const std::uint8_t* keep = nullptr;
   std::int64_t keep_stride = 0;
@@ -144,15 +151,15 @@ struct ElementMask {
   RowMap query;
   std::int64_t alibi_offset = 0;
 
-  /// A stretch of a row: the same from some column on.
+  /// Mask of a row's columns from some column on.
   struct Columns {
     const ElementMask& all;
     TypedPointer<T> bias;
     const std::uint8_t* keep;
     A slope;
-    A distance;  ///< of the first place from the diagonal
+    A distance;  ///< distance of the first column from the diagonal
 
-    /// The logits of a pack of x; `is_inner`: none of its elements is ruled out by its column.
+    /// Turns a pack of x into logits; `is_inner`: none of its elements is ruled out by its column.
     template <int V>
     KOKKOS_INLINE_FUNCTION void to_logits(Pack<A, V>& pack, int place, int first, int last, bool is_inner) const {
       cap_or_scale(pack);
@@ -161,14 +168,13 @@ struct ElementMask {
       if (keep != nullptr) drop(pack, place, first, last, is_inner);
     }
 
-    /// The same of K packs that are all inner, which asks for what is beside them before it waits for any of that;
-    /// false, and nothing done, where it does not lie there in packs, and of slopes alone, which are faster one pack at
-    /// a time.
+    /// Turns K packs, all inner, into logits, and requests all of their operands before it waits for any. Returns false
+    /// and does nothing if the operands do not lie in packs, or are slopes alone, which are faster one pack at a time.
     template <int V, int K>
     KOKKOS_INLINE_FUNCTION bool to_logits_at_once(Pack<A, V> (&packs)[K], const PackPositions& positions) const {
       const bool has_slopes_alone = all.slopes.exists() && !bias.exists() && keep == nullptr;
       if (has_slopes_alone || !lies_in_packs<V>(positions.place(0))) return false;
-      constexpr int most = K < 4 ? K : 4;  // registers for more of them are missing
+      constexpr int most = K < 4 ? K : 4;  // more of them lack registers
       KOKKOSNN_IMPL_UNROLL
       for (int begin = 0; begin < K; begin += most) {
         const auto each = [&](const auto& f) {
@@ -200,14 +206,14 @@ struct ElementMask {
       }
     }
 
-    /// Adds a bias; where there is no softcap the product with x's scale is fused with the sum.
+    /// Adds a bias; without a softcap the product with x's scale is fused with the sum.
     template <class B, int V>
     KOKKOS_INLINE_FUNCTION void add_values(Pack<A, V>& pack, const Pack<B, V>& values) const {
       const A factor = all.softcap != A(0) ? A(1) : all.scale;
       for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor, static_cast<A>(values[v]));
     }
 
-    /// Whether bias and `keep` can be moved in packs from a place on that a pack has.
+    /// True if bias and `keep` can be loaded in packs from an offset at which a pack begins.
     template <int V>
     KOKKOS_INLINE_FUNCTION bool lies_in_packs(int place) const {
       bool bias_does = true;
@@ -222,7 +228,7 @@ struct ElementMask {
               moves_whole_packs<const std::uint8_t, V>(keep + place * all.keep_stride, all.keep_stride));
     }
 
-    /// each(f): f(pack, its place, its number) for up to `most` packs.
+    /// Calls each(f), which calls f(pack, its offset, its number) for up to `most` packs.
     template <int V, int most, class Each>
     KOKKOS_INLINE_FUNCTION void add_biases(const Each& each) const {
       bias.visit([&](const auto* row) {
@@ -270,7 +276,7 @@ struct ElementMask {
       KOKKOS_IF_ON_HOST((Pack<B, V> pack; for (int v = 0; v < V; ++v) pack[v] = from[v]; return pack;))
     }
 
-    /// The pack at `own`, of which elements beside x's allowed ones are not read.
+    /// Loads the pack at `own`; elements outside of x's allowed columns are not read.
     template <int V, class B>
     KOKKOS_INLINE_FUNCTION static void load_side(Pack<B, V>& values, const B* own, std::int64_t stride, int place,
                                                  int first, int last, bool is_inner, B pad) {
@@ -285,7 +291,7 @@ struct ElementMask {
     }
   };
 
-  /// What of it concerns one row.
+  /// Mask of one row.
   struct Row {
     const ElementMask& all;
     TypedPointer<T> bias;
@@ -320,7 +326,7 @@ struct ElementMask {
   }
 };
 
-/// In its place where columns are ruled out by their numbers only.
+/// Mask that rules out columns by their numbers only.
 struct NoElementMask {
   struct Row {
     KOKKOS_INLINE_FUNCTION Row from(std::int64_t) const { return {}; }
@@ -328,21 +334,22 @@ struct NoElementMask {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
 };
 
-/// A stretch of a masked row.
+/// Columns of a masked row from some column on.
 template <class T, RowForm form, class A, class Elements>
 struct MaskedColumns : MemoryColumns<T, form> {
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask::Row>;
-  /// Whether 16-bit elements can be masked as they were loaded.
-  static constexpr bool masks_words = !has_element_mask;
+  static constexpr bool adjusts_packs    = true;
+  static constexpr bool adjusts_tiles    = true;
+  static constexpr bool masks_words      = !has_element_mask;
 
-  int first;  ///< places from here on
-  int last;   ///< to before here are allowed
+  int first;  ///< first offset that is allowed
+  int last;   ///< end of those that are allowed
   Elements elements;
 
-  /// Makes logits of a pack that was loaded and widened.
+  /// Turns a pack that was loaded and widened into logits.
   template <int V>
   KOKKOS_INLINE_FUNCTION void adjust(Pack<A, V>& pack, int place) const {
-    if (has_element_mask && place >= last) {  // whatever single elements are, they are out of range
+    if (has_element_mask && place >= last) {  // the whole pack is out of range, whatever single elements are
       pack = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
       return;
     }
@@ -354,7 +361,7 @@ struct MaskedColumns : MemoryColumns<T, form> {
     }
   }
 
-  /// The same of a tile's packs; false, and nothing done, where that has to be decided for each of them.
+  /// Turns a tile's packs into logits. Returns false and does nothing if each pack must be decided by itself.
   template <int V, int K>
   KOKKOS_INLINE_FUNCTION bool adjust_tile(Pack<A, V> (&packs)[K], const PackPositions& positions) const {
     if constexpr (has_element_mask && has_registers_beside_packs) {
@@ -365,7 +372,7 @@ struct MaskedColumns : MemoryColumns<T, form> {
     }
   }
 
-  /// The same of a pack of 16-bit elements, two a word.
+  /// Masks a pack of 16-bit elements, two a word.
   template <int V, class Element>
   KOKKOS_INLINE_FUNCTION void mask_words(Pack<std::uint32_t, V / 2>& words, int place, Element pad) const {
     if (place >= first && place + V <= last) return;
@@ -379,11 +386,14 @@ struct MaskedColumns : MemoryColumns<T, form> {
   }
 };
 
-/// A row of which the columns `allowed` may take part.
+/// Row of which only the columns `allowed` take part.
 template <class T, RowForm form, class A, class Elements>
 struct MaskedRow {
-  using value_type               = std::remove_const_t<T>;
-  static constexpr bool has_edges = false;
+  using value_type                      = std::remove_const_t<T>;
+  static constexpr bool has_edges       = false;
+  static constexpr bool gives_packs     = true;
+  static constexpr bool completes_state = true;
+  static constexpr bool masks_pairs     = false;
 
   MemoryRow<T, form> x;
   ColumnRange allowed;
@@ -402,7 +412,9 @@ struct MaskedRow {
                    elements.from(start)};
   }
 
-  /// The row's state once its sink has joined.
+  KOKKOS_INLINE_FUNCTION void clear_policy() {}
+
+  /// Adds the row's sink to its state.
   template <class Params>
   KOKKOS_INLINE_FUNCTION typename Params::State completed(const Params& params, const typename Params::State& state) const {
     if (sink == -Kokkos::Experimental::infinity_v<A>) return state;
@@ -410,7 +422,7 @@ struct MaskedRow {
   }
 
  private:
-  /// A column as a place of the stretch from `start` on; stretches are shorter than 2^30.
+  /// Offset of a column from `start`, clamped to 2^30: tiles are shorter.
   KOKKOS_INLINE_FUNCTION static int place(std::int64_t column, std::int64_t start) {
     constexpr std::int64_t far  = std::int64_t(1) << 30;
     const std::int64_t distance = column - start;
@@ -418,12 +430,13 @@ struct MaskedRow {
   }
 };
 
-/// The rows of x, masked.
+/// Rows of x under a mask.
 template <class T, RowForm row_form, class A, class Elements>
 struct MaskedRows {
   using value_type                       = std::remove_const_t<T>;
   static constexpr RowForm form          = row_form;
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoElementMask>;
+  static constexpr bool looks_ahead      = false;
   static_assert(form != RowForm::misaligned);
 
   MemoryRows<T, form> x;

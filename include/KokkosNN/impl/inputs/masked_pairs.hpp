@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <type_traits>
 
-// Rows of y and dy under a mask: what is masked counts as 0 in both, whatever it is.
+// Rows of y and dy under a mask: a masked element counts as 0 in both, whatever its value.
 
 namespace KokkosNN::Impl {
 
-/// What a gradient looks at besides y and dy: a boolean mask, and x where a softcap bends the logits.
+/// Elements that a gradient reads besides y and dy: a boolean mask, and x where a softcap bends the logits.
 template <class X, class A>
 struct GradientElements {
   const std::uint8_t* keep = nullptr;
@@ -28,7 +28,7 @@ struct GradientElements {
   RowMap x_place;
   A inner_scale = 1;  ///< scale / softcap
 
-  /// What of it concerns one row.
+  /// Elements of one row.
   struct Row {
     const GradientElements& all;
     const std::uint8_t* keep;
@@ -40,11 +40,11 @@ struct GradientElements {
     }
     KOKKOS_INLINE_FUNCTION bool bends() const { return x != nullptr; }
 
-    /// The derivative of tanh at a column's capped logit.
+    /// Derivative of tanh at a column's capped logit.
     KOKKOS_INLINE_FUNCTION A slope(std::int64_t column) const {
       const A e =
           Kokkos::exp(A(-2) * Kokkos::abs(static_cast<A>(x[column * anew_argument(all.x_stride)]) * all.inner_scale));
-      return A(4) * e / ((A(1) + e) * (A(1) + e));  // without 1 - tanh^2's cancellation
+      return A(4) * e / ((A(1) + e) * (A(1) + e));  // without the cancellation of 1 - tanh^2
     }
   };
 
@@ -53,7 +53,7 @@ struct GradientElements {
   }
 };
 
-/// In its place where columns are ruled out by their numbers only.
+/// Elements of a mask that rules out columns by their numbers only.
 struct NoGradientElements {
   struct Row {
     KOKKOS_INLINE_FUNCTION static constexpr bool looks() { return false; }
@@ -64,10 +64,13 @@ struct NoGradientElements {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
 };
 
-/// A row of y and of dy.
+/// Row of y and of dy under a mask.
 template <class YRow, class DyRow, class ElementsRow>
 struct MaskedPairRow {
-  static constexpr bool has_edges = false;
+  static constexpr bool has_edges       = false;
+  static constexpr bool gives_packs     = true;
+  static constexpr bool completes_state = false;
+  static constexpr bool masks_pairs     = true;
 
   YRow y;
   DyRow dy;
@@ -79,7 +82,9 @@ struct MaskedPairRow {
     return packs_of<V>(allowed, cols);
   }
 
-  /// Makes 0 of what is masked in the packs at `place` behind column `start`.
+  KOKKOS_INLINE_FUNCTION void clear_policy() { y.policy = dy.policy = {}; }
+
+  /// Sets masked elements of the packs at column start + `place` to 0.
   template <class Y, class D, int V>
   KOKKOS_INLINE_FUNCTION void mask(HeldPack<Y, V>& of_y, HeldPack<D, V>& of_dy, std::int64_t start, int place) const {
     const std::int64_t column = start + opaque(place);
@@ -94,7 +99,7 @@ struct MaskedPairRow {
     of_dy.keep_where(allows);
   }
 
-  /// From a gradient with respect to capped logits to one with respect to x.
+  /// Turns a gradient with respect to capped logits into one with respect to x.
   template <class A, int V>
   KOKKOS_INLINE_FUNCTION void chain(Pack<A, V>& gradient, std::int64_t start, int place) const {
     if (!elements.bends()) return;
@@ -105,12 +110,13 @@ struct MaskedPairRow {
   }
 };
 
-/// Rows of y and of dy side by side, masked.
+/// Rows of y and of dy side by side, under a mask.
 template <class YRows, class DyRows, class Elements>
 struct MaskedPairRows {
   static_assert(YRows::form == DyRows::form && YRows::form != RowForm::misaligned);
   static constexpr RowForm form          = YRows::form;
   static constexpr bool has_element_mask = !std::is_same_v<Elements, NoGradientElements>;
+  static constexpr bool looks_ahead      = false;
 
   YRows y;
   DyRows dy;

@@ -123,17 +123,24 @@ struct RowValues {
 /// The rows that an operator reads, with their scalars.
 template <class Operator, class T, RowForm row_form>
 struct OperandRows {
-  using value_type              = T;
-  using A                       = typename Operator::accumulator;
-  static constexpr RowForm form = row_form;
+  using value_type                  = T;
+  using A                           = typename Operator::accumulator;
+  static constexpr RowForm form     = row_form;
+  static constexpr bool looks_ahead = false;
 
   struct Row {
-    static constexpr bool has_edges = false;
-    /// Packs lie in the row or outside of it.
-    static constexpr bool has_whole_packs = form == RowForm::aligned;
+    static constexpr bool has_edges       = false;
+    static constexpr bool gives_packs     = false;
+    static constexpr bool completes_state = false;
+    static constexpr bool masks_pairs     = false;
+    static constexpr bool has_whole_packs = form == RowForm::aligned;  ///< or packs outside of the row
 
     MemoryRow<const T, form> input[Operator::row_inputs];
     ScalarsOf<Operator> scalars;
+
+    KOKKOS_INLINE_FUNCTION void clear_policy() {
+      for (int i = 0; i < Operator::row_inputs; ++i) input[i].clear_policy();
+    }
   };
 
   MemoryRows<const T, form> input[Operator::row_inputs];
@@ -150,9 +157,10 @@ struct OperandRows {
 /// Where an operator writes rows, and what it has beside each.
 template <class Operator, class T, RowForm row_form>
 struct OperandOutput {
-  using value_type              = T;
-  using A                       = typename Operator::accumulator;
-  static constexpr RowForm form = row_form;
+  using value_type                   = T;
+  using A                            = typename Operator::accumulator;
+  static constexpr RowForm form      = row_form;
+  static constexpr bool takes_states = false;
 
   struct Row : MemoryRow<T, form> {
     Kokkos::Array<A*, Operator::row_outputs> value;
@@ -180,9 +188,7 @@ struct OperandOutput {
 /// What geometries make of a row: its state, from which a placement makes the operator's epilogue, as that knows the
 /// row's operands.
 template <RowOperator op>
-requires(is_norm(op)) struct Epilogue<op> {
-  static constexpr bool one_value_a_row = false;
-
+requires(is_norm(op)) struct Epilogue<op> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     typename Params::State total;

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-// The rows of a gradient: two tensors side by side, or one and two values a row.
+// Rows of a gradient: two tensors side by side, or one tensor and two values a row.
 
 namespace KokkosNN::Impl {
 
@@ -19,18 +19,24 @@ namespace KokkosNN::Impl {
 template <class YRows, class DyRows>
 struct PairRows {
   static_assert(YRows::form == DyRows::form);
-  static constexpr RowForm form = YRows::form;
+  static constexpr RowForm form     = YRows::form;
+  static constexpr bool looks_ahead = false;
 
   template <class YRow, class DyRow>
   struct Row {
     using y_type                   = typename YRow::value_type;
     using dy_type                  = typename DyRow::value_type;
-    static constexpr bool has_edges = YRow::has_edges;
+    static constexpr bool has_edges       = YRow::has_edges;
+    static constexpr bool gives_packs     = false;
+    static constexpr bool completes_state = false;
+    static constexpr bool masks_pairs     = false;
 
     YRow y;
     DyRow dy;
 
-    /// The same in all tensors, as the launch has checked.
+    KOKKOS_INLINE_FUNCTION void clear_policy() { y.policy = dy.policy = {}; }
+
+    /// Number of elements in front of the first whole pack: equal in all tensors, as the launch has checked.
     template <int V>
     KOKKOS_INLINE_FUNCTION int head() const {
       return y.template head<V>();
@@ -45,17 +51,23 @@ struct PairRows {
   }
 };
 
-/// Rows of x, each with its log-sum-exp and that one's gradient.
+/// Rows of x, each with its log-sum-exp and the gradient of that.
 template <class XRows, class L, class A>
 struct ScalarRows {
-  static constexpr RowForm form = XRows::form;
+  static constexpr RowForm form     = XRows::form;
+  static constexpr bool looks_ahead = false;
 
   template <class XRow>
   struct Row {
-    static constexpr bool has_edges = XRow::has_edges;
+    static constexpr bool has_edges       = XRow::has_edges;
+    static constexpr bool gives_packs     = false;
+    static constexpr bool completes_state = false;
+    static constexpr bool masks_pairs     = false;
 
     XRow x;
     RowScalars<A> scalars;
+
+    KOKKOS_INLINE_FUNCTION void clear_policy() {}
 
     template <int V>
     KOKKOS_INLINE_FUNCTION int head() const {

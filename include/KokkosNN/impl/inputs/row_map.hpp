@@ -8,23 +8,23 @@
 
 #include <cstdint>
 
-// Where a row begins: from its number to an offset in elements.
+// Maps from a row's number to its offset in elements, and the range of classes that a call has.
 
 namespace KokkosNN::Impl {
 
 inline constexpr int max_row_dims = 7;
 
-/// Row number -> offset in elements: up to seven axes, the last one runs fastest. Rows are fewer than 2^53.
+/// Map of up to seven axes: row number -> offset in elements; the last axis runs fastest. Rows are fewer than 2^53.
 struct RowMap {
   int n                             = 0;
   std::int64_t extent[max_row_dims] = {};
   std::int64_t stride[max_row_dims] = {};
-  double inverse[max_row_dims]      = {};  // of extent
+  double inverse[max_row_dims]      = {};  // inverse of extent
 
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
     return n <= 1 ? row * stride[0] : along_axes(row);
   }
-  /// The distance of neighbouring rows, or 0 if there is not one.
+  /// Distance of neighbouring rows, or 0 if it is not constant.
   std::int64_t only_stride() const { return n <= 1 ? stride[0] : 0; }
 
  private:
@@ -32,7 +32,7 @@ struct RowMap {
     std::int64_t offset = 0;
     KOKKOSNN_IMPL_NO_UNROLL
     for (int k = n - 1; k > 0; --k) {
-      // A 64-bit division is a subroutine on GPUs, around which a kernel would spill what it holds in registers.
+      // No integer division: one of 64 bits is a subroutine on GPUs, around which a kernel would spill its registers.
       std::int64_t quotient = static_cast<std::int64_t>(static_cast<double>(row) * inverse[k]);
       std::int64_t index    = row - quotient * extent[k];
       const int correction  = index < 0 ? -1 : (index >= extent[k] ? 1 : 0);
@@ -45,7 +45,7 @@ struct RowMap {
   }
 };
 
-/// The same for rows at one distance: less for a kernel to be given.
+/// Map of rows at one distance: a shorter argument for a kernel.
 struct RowStride {
   std::int64_t stride = 0;
 
@@ -56,8 +56,8 @@ struct RowStride {
   std::int64_t only_stride() const { return stride; }
 };
 
-/// Which columns of rows of logits are at hand: those of the classes first to first + columns - 1. All of them, but for
-/// rows that several ranks share.
+/// Range of classes that the columns of a call are: first to first + columns - 1. It is all classes unless ranks share
+/// the rows. Kernels of a cross entropy take it as an argument, so a rank's gradient is the local kernel.
 struct ClassShard {
   std::int64_t first   = 0;
   std::int64_t columns = 0;

@@ -15,45 +15,49 @@
 #include <cstdint>
 #include <type_traits>
 
-// Where rows come from and go to. A kernel asks a source or output for one row, `rows.row(r)`, then for a stretch of it
-// from some column on, `row.from<V>(start)`, and moves packs by their place in the stretch: `load_pack<V>(c, window,
-// pad)`, `store_pack<V>(pack, c, window)`. Places in a stretch are ints: 64-bit arithmetic stays out of the inner
-// loops. A `misaligned` row has edges besides, elements in front of its first whole pack and behind its last.
+// Sources and outputs of rows: Views in memory and user functors.
+// A kernel takes one row, `rows.row(r)`, then the row's columns from some column on, `row.from<V>(start)`, and moves
+// packs by their offset from that column: `load_pack<V>(c, window, pad)`, `store_pack<V>(pack, c, window)`. Offsets are
+// ints: 64-bit arithmetic stays out of the inner loops. A `misaligned` row also has edges: elements in front of its
+// first whole pack and behind its last.
 
 namespace KokkosNN::Impl {
-/// A stretch of a row in memory. Unless the form is `strided`, packs are aligned and lie in the row or outside of it, as
-/// the launch has checked.
+/// Columns of a row in memory, from some column on. Unless the form is `strided`, packs are aligned, and each lies in
+/// the row or outside of it, as the launch has checked.
 template <class T, RowForm form>
 struct MemoryColumns {
   using value_type                   = std::remove_const_t<T>;
-  static constexpr bool always_whole = form != RowForm::strided;
+  static constexpr bool always_whole  = form != RowForm::strided;
+  static constexpr bool adjusts_packs = false;  ///< `adjust<V>(pack, offset)` turns what was loaded and widened into logits
+  static constexpr bool adjusts_tiles = false;  ///< `adjust_tile(packs, positions)`: all packs of a tile at once
+  static constexpr bool masks_words   = false;  ///< `mask_words<V>(words, offset, pad)`: 16-bit elements as they were loaded
 
   T* base;
   std::int64_t stride;
   bool whole_packs;
   LinePolicy policy = {};
 
-  /// Whether every pack can be moved at once or lies outside of the row.
+  /// True if every pack can be moved at once or lies outside of the row.
   template <int V>
   KOKKOS_INLINE_FUNCTION bool moves_whole_tiles(const TileBounds& window) const {
     return whole_packs && window.splits_no_pack<V>();
   }
 
-  /// A pack that surely lies in the row.
+  /// Loads a pack that lies in the row.
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
     KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<value_type, V>*>(base + c), policy);))
     KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
   }
 
-  /// The same as words of two 16-bit elements.
+  /// Loads a pack that lies in the row as words of two 16-bit elements.
   template <int V>
   KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
     KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c), policy);))
     KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
   }
 
-  /// Asks for a pack to be brought into the last-level cache, where there is an instruction for that.
+  /// Prefetches a pack into the last-level cache, where there is an instruction for that.
   template <int V>
   KOKKOS_INLINE_FUNCTION void prefetch_pack([[maybe_unused]] int c, [[maybe_unused]] const TileBounds& window) const {
 #if defined(__CUDA_ARCH__)
@@ -61,7 +65,7 @@ struct MemoryColumns {
 #endif
   }
 
-  /// A pack that lies in the row or outside of it.
+  /// Loads a pack that lies in the row or outside of it.
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_whole_pack(int c, const TileBounds& window, value_type pad) const {
     Pack<value_type, V> pack;
@@ -100,7 +104,7 @@ struct MemoryColumns {
   }
 };
 
-/// A stretch whose whole packs leave the caches first; of other rows the stretch itself.
+/// Columns whose whole packs leave the caches first; of a `strided` row the columns unchanged.
 template <class T, RowForm form>
 struct StreamedColumns : MemoryColumns<T, form> {
   template <int V>
@@ -124,21 +128,26 @@ template <class T, RowForm form>
 struct MemoryRow {
   using value_type                     = std::remove_const_t<T>;
   static constexpr bool has_edges       = form == RowForm::misaligned;
-  static constexpr bool is_unit_stride = form != RowForm::strided;
+  static constexpr bool is_unit_stride  = form != RowForm::strided;
+  static constexpr bool gives_packs     = false;
+  static constexpr bool completes_state = false;
+  static constexpr bool masks_pairs     = false;
 
   T* base;
   std::int64_t stride;
   LinePolicy policy = {};
 
-  /// Elements in front of the first pack boundary, where the packs of a row with edges begin.
+  KOKKOS_INLINE_FUNCTION void clear_policy() { policy = {}; }
+
+  /// Number of elements in front of the first pack boundary, where the packs of a row with edges begin.
   template <int V>
   KOKKOS_INLINE_FUNCTION int head() const {
     return (V - pack_phase<T, V>(base)) % V;
   }
-  /// The stretch from column `start` on.
+  /// Columns from column `start` on.
   template <int V>
   KOKKOS_INLINE_FUNCTION MemoryColumns<T, form> from(std::int64_t start) const {
-    // Unknown to the optimiser, or nvcc would add start to the place of every pack, in 64 bits.
+    // Hidden from the optimiser: nvcc would add `start` to the offset of every pack, in 64 bits.
     if constexpr (is_unit_stride) return {opaque(base + start), 1, true, policy};
     T* const first = base + start * stride;
     return {first, stride, moves_whole_packs<T, V>(first, stride), policy};
@@ -150,11 +159,12 @@ struct MemoryRow {
   }
 };
 
-/// The map of rows of a form, if kernels for that form have one: aligned rows lie at one distance.
+/// Map of a form's rows: aligned rows lie at one distance; the others have a RowMap, or a RowStride if the kernel is
+/// compiled for it.
 template <RowForm form>
 using MapOf = std::conditional_t<form == RowForm::aligned, RowStride, RowMap>;
 
-/// How far apart a row's columns are. Takes no room among a kernel's arguments where they are neighbours.
+/// Distance of a row's columns. It takes no room among a kernel's arguments where they are neighbours.
 template <RowForm form>
 struct ColumnStride {
   ColumnStride() = default;
@@ -170,8 +180,8 @@ struct ColumnStride<RowForm::strided> {
   KOKKOS_INLINE_FUNCTION std::int64_t between_columns() const { return stride; }
 };
 
-/// Rows that can be asked for ahead of time, and loaded with a word for the cache: those that are read, if they are
-/// contiguous. Others take no room for that.
+/// True for contiguous input rows: only these support prefetching and an L2 eviction hint, and only these carry the
+/// extra kernel arguments.
 template <class T, RowForm form>
 inline constexpr bool can_look_ahead = (form != RowForm::strided) && std::is_const_v<T>;
 template <bool can>
@@ -180,20 +190,21 @@ struct LooksAhead {
 };
 template <>
 struct LooksAhead<true> {
-  std::int64_t elements_ahead = 0;  ///< how far behind its own rows a team looks for rows that another one will load
-  int bytes_ahead             = 0;  ///< and how many bytes of them it has brought near
+  std::int64_t elements_ahead = 0;  ///< distance from a team's own rows to those that it prefetches
+  int bytes_ahead             = 0;  ///< number of bytes that it prefetches
   LinePolicy policy           = {};
 
   KOKKOS_INLINE_FUNCTION LinePolicy line_policy() const { return policy; }
 };
 
-/// The rows of a View, reduced axis and all others as strides. Rows that are not of `strided` form are contiguous: the
-/// kernel for them has no other path, and registers to spare.
+/// Rows of a View: the reduced axis and all others as strides. Rows that are not `strided` are contiguous: their kernel
+/// has no other path, and registers to spare.
 template <class T, RowForm row_form, class Map = MapOf<row_form>>
 struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_form>> {
   using value_type                  = std::remove_const_t<T>;
   static constexpr RowForm form     = row_form;
-  static constexpr bool looks_ahead = can_look_ahead<T, row_form>;
+  static constexpr bool looks_ahead  = can_look_ahead<T, row_form>;
+  static constexpr bool takes_states = false;
 
   T* data = nullptr;
   Map map = {};
@@ -206,15 +217,15 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
     return {opaque(data + map(r)), this->between_columns(), this->line_policy()};
   }
 
-  /// The same rows, to be given up so by the last-level cache.
+  /// Rows with an eviction policy for the last-level cache.
   MemoryRows evicted(Eviction eviction) const {
     MemoryRows rows = *this;
     if constexpr (looks_ahead) rows.policy = LinePolicy(eviction);
     return rows;
   }
 
-  /// Sets up `prefetch` to bring near the `rows` rows that lie `rows_ahead` behind a row, if that is one piece of
-  /// memory.
+  /// Sets up `prefetch` for the `rows` rows that lie `rows_ahead` behind a row. Returns false if they are not
+  /// contiguous.
   bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(looks_ahead) {
     const std::int64_t bytes  = rows * cols * std::int64_t(sizeof(T));
     const std::int64_t stride = map.only_stride();
@@ -229,21 +240,24 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
   }
 };
 
-/// Memory would rest while a wave of teams computes: what a later team loads moves towards it meanwhile, as long as this
-/// team, whose rows begin at `first`, is one of those that ask. (Found from the team's first row, which all threads have
-/// alike: the instruction takes an address that they have alike.)
+/// Prefetches the rows of a later team, if this team, whose rows begin at `first`, is one of those that prefetch:
+/// memory would be idle while a wave of teams computes. The cache's size limits how far ahead they may be
+/// (`RowPlan::rows_ahead`). Large calls whose threads have enough loads in flight do not prefetch: with evict-last
+/// loads, results are written back early and in order, which prefetched rows disturb. (The address comes from the
+/// team's first row, as the instruction needs an address that is equal in all threads.)
 template <class Member, class Source>
 KOKKOS_INLINE_FUNCTION void prefetch_later_rows(const Member& team, const Source& source, std::int64_t first,
                                                 int prefetching_teams) {
-  if constexpr (requires { source.prefetch(first); }) {
+  if constexpr (Source::looks_ahead) {
     if (team.league_rank() < prefetching_teams && team.team_rank() == 0) source.prefetch(first);
   }
 }
 
-/// One value a row in memory: where a log-sum-exp goes.
+/// Output of one value a row in memory: a log-sum-exp.
 template <class T, class Map = RowMap>
 struct MemoryScalars {
-  using value_type = T;
+  using value_type                   = T;
+  static constexpr bool takes_states = false;
 
   T* data;
   Map map;
@@ -254,15 +268,19 @@ struct MemoryScalars {
   }
 };
 
-/// A user's load functor as a source of rows.
+/// Source of rows from a user's load functor.
 template <Concepts::RowLoad Load>
 struct FunctorRows {
-  using value_type              = typename Load::value_type;
-  static constexpr RowForm form = RowForm::strided;
+  using value_type                  = typename Load::value_type;
+  static constexpr RowForm form     = RowForm::strided;
+  static constexpr bool looks_ahead = false;
 
   struct Columns {
-    using value_type                   = typename Load::value_type;
-    static constexpr bool always_whole = false;
+    using value_type                     = typename Load::value_type;
+    static constexpr bool always_whole   = false;
+    static constexpr bool adjusts_packs  = false;
+    static constexpr bool adjusts_tiles  = false;
+    static constexpr bool masks_words    = false;
 
     const Load& load;
     std::int64_t r;
@@ -304,8 +322,13 @@ struct FunctorRows {
   };
 
   struct Row {
-    using value_type               = typename Load::value_type;
-    static constexpr bool has_edges = false;
+    using value_type                      = typename Load::value_type;
+    static constexpr bool has_edges       = false;
+    static constexpr bool gives_packs     = false;
+    static constexpr bool completes_state = false;
+    static constexpr bool masks_pairs     = false;
+
+    KOKKOS_INLINE_FUNCTION void clear_policy() {}
 
     const Load& load;
     std::int64_t r;
@@ -321,10 +344,11 @@ struct FunctorRows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {load, r}; }
 };
 
-/// A user's store functor as an output of rows; it takes results in the accumulator type A.
+/// Output of rows to a user's store functor, which takes results in the accumulator type A.
 template <class Store, class A>
 struct FunctorOutput {
-  using value_type = A;
+  using value_type                   = A;
+  static constexpr bool takes_states = false;
 
   struct Columns {
     using value_type                   = A;

@@ -13,11 +13,11 @@
 #include <cstdint>
 #include <type_traits>
 
-// What the kernels for ragged rows are made of: finding rows in offsets, elements of a row to threads.
+// Ragged rows: finding rows in offsets, parts of long rows, and a thread's elements of a row.
 
 namespace KokkosNN::Impl {
 
-/// How many of the first `rows` offsets are below `target`. Reads no others, whatever they hold.
+/// Number of the first `rows` offsets that are below `target`. It reads no other offsets, whatever they hold.
 KOKKOS_INLINE_FUNCTION std::int64_t rows_before(const RowOffsets& offsets, std::int64_t rows, std::int64_t target) {
   std::int64_t low   = 0;
   std::int64_t count = rows;  // the answer is at least low, at most low + count
@@ -30,13 +30,13 @@ KOKKOS_INLINE_FUNCTION std::int64_t rows_before(const RowOffsets& offsets, std::
   return low;
 }
 
-/// The part in a chunk of a long row that began earlier: [begin of the chunk, end), nothing if that is the chunk's
+/// Part in a chunk of a long row that began in an earlier chunk: [begin of the chunk, end); empty if end is the chunk's
 /// begin.
 struct HeadPart {
   std::int64_t end;
-  std::int64_t chunk;  ///< where the row began
+  std::int64_t chunk;  ///< chunk in which the row began
 
-  /// Of chunk c, before which `first` rows begin.
+  /// Head part of chunk c, before which `first` rows begin.
   KOKKOS_INLINE_FUNCTION static HeadPart of(const Chunks& chunks, const RowOffsets& offsets, std::int64_t c,
                                             std::int64_t first) {
     const std::int64_t begin = chunks.begin(c);
@@ -49,13 +49,13 @@ struct HeadPart {
   }
 };
 
-/// The first part of a long row that begins in a chunk: [begin, end of the chunk), nothing if that is the chunk's end.
+/// First part of a long row that begins in a chunk: [begin, end of the chunk); empty if begin is the chunk's end.
 struct TailPart {
   std::int64_t begin;
   std::int64_t row_end;
   std::int64_t row;
 
-  /// Of chunk c, after which no row before number `last` begins.
+  /// Tail part of chunk c, after which no row before number `last` begins.
   KOKKOS_INLINE_FUNCTION static TailPart of(const Chunks& chunks, const RowOffsets& offsets, std::int64_t c,
                                             std::int64_t last) {
     const std::int64_t end = chunks.end(c);
@@ -68,21 +68,21 @@ struct TailPart {
   }
 };
 
-/// What the first kernel leaves of a chunk for the others.
+/// Record that the first kernel leaves of a chunk for the others.
 struct ChunkNote {
   HeadPart head;
   TailPart tail;
 };
 
-/// A thread's elements of a row come in packs of 4, or of 2 where their number asks for that.
+/// Pack width of a thread's elements of a row: 4, or 2 if their number is no multiple of 4.
 template <int elements>
 inline constexpr int share_pack = elements % 4 == 0 ? 4 : 2;
-/// 4, 6, 8, 12, 16.
+/// Next number of elements a thread: 4, 6, 8, 12, 16.
 KOKKOS_INLINE_FUNCTION constexpr int next_share(int elements) {
   return elements % 3 == 0 ? elements / 3 * 4 : elements / 2 * 3;
 }
 
-/// Divides numbers of up to 2^53, none negative, without the subroutine that a 64-bit division is on a GPU.
+/// Divisor of non-negative numbers up to 2^53, without the subroutine that a 64-bit division is on a GPU.
 struct Divisor {
   std::int64_t value = 1;
   double inverse     = 1;
@@ -97,7 +97,7 @@ struct Divisor {
   }
 };
 
-/// A View of values, erased: those of one head, and how far the next head's are from them.
+/// View of values, erased: the values of one head, and the distance to the next head's.
 template <class T>
 struct Values {
   using value_type = std::remove_const_t<T>;
@@ -111,29 +111,30 @@ struct Values {
     return {data + head * head_stride, stride, head_stride};
   }
 
-  /// From element `begin` on.
+  /// Row from element `begin` on.
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t begin) const { return {data + begin * stride, stride}; }
   KOKKOS_INLINE_FUNCTION T& operator[](std::int64_t i) const { return data[i * stride]; }
-  /// Asks for `count` elements from `begin` on to be brought into a GPU's cache; of neighbours, as some GPUs can.
+  /// Prefetches `count` neighbouring elements from `begin` on, on GPUs that can.
   KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t begin, int count) const {
     prefetch_bytes(data + begin, count * static_cast<int>(sizeof(T)));
   }
-  /// Elements from `begin` on before the first that a GPU's pack may begin with.
+  /// Number of elements from `begin` to the first at which a GPU's pack may begin.
   template <int V>
   KOKKOS_INLINE_FUNCTION int head(std::int64_t begin) const {
     return stride == 1 ? (V - pack_phase<T, V>(data + begin)) % V : 0;
   }
 };
 
-/// A row, or a part of one, of which each of `threads` threads has every so many-th element. The number is known to the
-/// compiler, as is the stride unless `known_stride` is 0, so that an element's place is part of an instruction.
+/// Elements of a row, or of a part of one, of which each of `threads` threads has every `threads`-th. `threads` is
+/// known to the compiler, as is the stride unless `known_stride` is 0, so that an element's offset is part of an
+/// instruction.
 template <int threads, int known_stride>
 struct SharedElements {
   std::int64_t begin;
   int count;
   int rank;
 
-  /// Loads this thread's share, K packs of V, all in flight together; `pad` where there is no element.
+  /// Loads this thread's elements, K packs of V, all in flight together; `pad` where there is no element.
   template <class T, class A, int V, int K>
   KOKKOS_INLINE_FUNCTION void load(const Values<const T>& values, Pack<A, V> (&pack)[K], A pad) const {
     const std::int64_t stride = known_stride != 0 ? known_stride : anew_argument(values.stride);
@@ -144,7 +145,7 @@ struct SharedElements {
     });
   }
 
-  /// Stores value(k, v) of each element of this thread's share.
+  /// Stores value(k, v) of each of this thread's elements.
   template <int V, int K, class T, class F>
   KOKKOS_INLINE_FUNCTION void store(const Values<T>& values, const F& value) const {
     const std::int64_t stride = known_stride != 0 ? known_stride : anew_argument(values.stride);
@@ -159,10 +160,10 @@ struct SharedElements {
     return known_stride != 0 ? i * known_stride : i * stride;
   }
 
-  /// f(pack, element of it, how far it is from the thread's first one, whether it is there)
+  /// Calls f(pack, element of it, distance from the thread's first element, whether it exists).
   template <int V, int K, class F>
   KOKKOS_INLINE_FUNCTION void for_own(const F& f) const {
-    const int left = opaque(count - rank);  // or nvcc compares for all elements at once, for want of registers
+    const int left = opaque(count - rank);  // opaque, or nvcc compares for all elements at once, for want of registers
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       KOKKOSNN_IMPL_UNROLL

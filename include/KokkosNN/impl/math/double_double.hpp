@@ -6,31 +6,31 @@
 
 #include <Kokkos_Core.hpp>
 
-// A number as the sum of two, of which the second is what rounding the first has lost.
+// Double-double numbers: a high word, and a low word with the rounding error of the high one.
 
 namespace KokkosNN::Impl {
 
-/// A number as high + low, for sums in which no rounding must be seen.
+/// Number high + low, for sums whose roundings must not be seen.
 template <class T>
 struct DoubleDouble {
   T high{};
   T low{};
 
-  /// Knuth's two-sum; bitwise commutative.
+  /// Adds by Knuth's two-sum; bitwise commutative.
   KOKKOS_INLINE_FUNCTION friend DoubleDouble operator+(const DoubleDouble& a, const DoubleDouble& b) {
     const T s     = a.high + b.high;
     const T back  = s - a.high;
     const T error = (a.high - (s - back)) + (b.high - back);
     return {s, error + (a.low + b.low)};
   }
-  /// By a power of two.
+  /// Multiplies by a power of two.
   KOKKOS_INLINE_FUNCTION friend DoubleDouble operator*(const DoubleDouble& a, T power) {
     return {a.high * power, a.low * power};
   }
   KOKKOS_INLINE_FUNCTION explicit operator T() const { return high + low; }
 };
 
-/// A wide sum as its nearest A and what that lacks.
+/// Splits a wide sum into the nearest A and the rest.
 template <class A, class W>
 KOKKOS_INLINE_FUNCTION DoubleDouble<A> split_sum(W sum) {
   const A high = static_cast<A>(sum);

@@ -13,24 +13,24 @@
 #include <cstring>
 #include <type_traits>
 
-// exp(scale (x - max)) in the accuracy that the result's type can hold. These functions rely on IEEE arithmetic: code
+// exp(scale (x - max)) to the accuracy that the result's type can hold. These functions rely on IEEE arithmetic: code
 // that instantiates them must not be compiled with -ffast-math.
 
 namespace KokkosNN::Impl {
 
-/// How good an exponential must be: `full` within 2 ulp of the accumulator type, `fast` enough to round to 16 bits.
+/// Accuracy of an exponential: `full` is within 2 ulp of the accumulator type, `fast` suffices to round to 16 bits.
 enum class ExpAccuracy { full, fast };
 
-/// What a sum of exponentials is for: to divide by, or for its logarithm alone (or what is as undemanding). To that a
-/// GPU's own 2^f, within 2.5 units of 2^-24 (all floats up to 1/2, on an H200), adds 1.5e-7, and a row takes a third
-/// fewer operations. `log_sum_exp`: likewise, and where +inf is among the exponents the sum is a number unless a NaN
-/// is, too.
+/// Use of a sum of exponentials. `quotient`: results are divided by it. `logarithm`: only its logarithm is taken, so a
+/// GPU adds its own 2^f: no numerator has the same error again. This is within 2.5 units of 2^-24 (all floats up to
+/// 1/2, on an H200), adds 1.5e-7 to the logarithm, and takes a third fewer operations a row. `log_sum_exp`: as
+/// `logarithm`, and if +inf is among the exponents the sum is a number unless a NaN is among them, too.
 enum class SumFor { quotient, logarithm, log_sum_exp };
 
-/// What 2^t = 2^n 2^f, n an integer and |f| <= 1/2, needs of a type. The coefficients are those of the polynomials
-/// 1 + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
-/// error behind them is that after rounding. Up to |scale2 x| = limit a reference is a power of two. Exponentials of
-/// `log_of_least` and `log_of_most` are normal numbers; the inverse of the second one is not.
+/// Constants of a type for 2^t = 2^n 2^f, n an integer and |f| <= 1/2. The coefficients are those of the polynomials 1
+/// + f c1 + f^2 c2 + ... with the least relative error on |f| <= 0.508, 1 being fixed, found by Remez' exchange; the
+/// error behind each series is the one after rounding. Up to |scale2 x| = limit a reference is a power of two.
+/// Exponentials of `log_of_least` and `log_of_most` are normal numbers; the inverse of the second one is not.
 template <class A>
 struct Exp2Constants;
 
@@ -43,10 +43,10 @@ struct Exp2Constants<float> {
   static constexpr int full_terms      = 6;
   static constexpr float full_series[] = {0x1.62e432p-1f, 0x1.ebfbe6p-3f,  0x1.c6adaap-5f,  // 2^-27.5
                                           0x1.3b21d8p-7f, 0x1.5fbdd0p-10f, 0x1.4b85ccp-13f};
-  static constexpr float full_limit    = 131072;  // the low word of scale2 x is at most 2^-7 then
+  static constexpr float full_limit    = 131072;  // the low word of scale2 x is then at most 2^-7
   static constexpr int fast_terms      = 4;
   static constexpr float fast_series[] = {0x1.62df7ap-1f, 0x1.ebf0fep-3f, 0x1.cab22ep-5f, 0x1.40bf8ap-7f};  // 2^-18
-  static constexpr float fast_limit    = 2048;  // without a low word the error is at most 2^-14 then
+  static constexpr float fast_limit    = 2048;  // the error without a low word is then at most 2^-14
   static constexpr float log_of_least  = -87.0f;
   static constexpr float log_of_most   = 87.5f;
 };
@@ -70,8 +70,8 @@ struct Exp2Constants<double> {
   static constexpr double log_of_most   = 708.5;
 };
 
-/// What 2^t = 2^(n + i/entries) 2^f, n and i integers and |f| <= 1/2/entries, needs of a type besides a table of the
-/// 2^(i/entries): series likewise, on |f| <= 0.508/entries.
+/// Series of a type for 2^t = 2^(n + i/entries) 2^f, n and i integers, |f| <= 1/2/entries, beside a table of the
+/// 2^(i/entries): found as those of Exp2Constants, on |f| <= 0.508/entries.
 template <class A, int entries>
 struct Exp2Series;
 
@@ -101,7 +101,8 @@ struct Exp2Series<double, 8> {
   static constexpr double fast_series[] = {0x1.62fa10p-1, 0x1.ebfb88p-3};
 };
 
-/// 2^(i/16), and what it lacks. Rounded to float they are those nearest to the exact powers, too.
+/// Table of 2^(i/16), and of its rounding errors. Rounded to float the entries are those nearest to the exact powers,
+/// too.
 inline constexpr double powers_by_sixteenths[] = {
     0x1.0000000000000p+0, 0x1.0b5586cf9890fp+0, 0x1.172b83c7d517bp+0, 0x1.2387a6e756238p+0,
     0x1.306fe0a31b715p+0, 0x1.3dea64c123422p+0, 0x1.4bfdad5362a27p+0, 0x1.5ab07dd485429p+0,
@@ -124,19 +125,19 @@ inline constexpr double powers_by_sixteenths_low[] = {0,
                                                       0x1.2ed02d75b3707p-55,
                                                       -0x1.e9c23179c2893p-54};
 
-/// The table of 2^(i/lanes), in the lanes of a vector.
+/// Table of 2^(i/lanes), in the lanes of a vector.
 template <class A>
 struct Exp2Table {
   using Words = BitsOf<Vector<A>>;
 
   static constexpr int entries    = simd_width<A>;
   static constexpr int entry_bits = std::bit_width(unsigned(entries)) - 1;
-  static constexpr int point      = Exp2Constants<A>::mantissa_bits - entry_bits;  ///< where i has its lowest bit
+  static constexpr int point      = Exp2Constants<A>::mantissa_bits - entry_bits;  ///< position of i's lowest bit
   static constexpr A round_magic  = Exp2Constants<A>::round_magic / entries;
 
-  /// The bits of A(2^(i/lanes)) less i's own, so that those of n + i/lanes, in units of 1/lanes, may be added.
+  /// Bits of A(2^(i/lanes)) less i's own, so that those of n + i/lanes, in units of 1/lanes, may be added.
   BitsOf<A> power[entries];
-  /// What A(2^(i/lanes)) lacks, relative to it.
+  /// Relative rounding error of A(2^(i/lanes)).
   A rest[entries];
 
   constexpr Exp2Table() : power{}, rest{} {
@@ -168,11 +169,11 @@ inline constexpr double log_of_2_rest = 0x1.abc9e3b39803fp-56;
 
 template <class A>
 inline constexpr A log_of_2 = A(log_of_2_high);
-/// log 2 less its rounding to A.
+/// Rounding error of A(log 2).
 template <class A>
 inline constexpr A log_of_2_low = A(log_of_2_high - double(log_of_2<A>) + log_of_2_rest);
 
-/// c_i + f c_{i+1} + ..., the series being C's, by Horner's scheme, unrolled at compile time.
+/// Evaluates c_i + f c_{i+1} + ... of the series of C by Horner's scheme, unrolled at compile time.
 template <ExpAccuracy accuracy, class C, int i = 0, class T>
 KOKKOS_FORCEINLINE_FUNCTION T exp2_series(T f) {
   using A                 = ScalarOf<T>;
@@ -186,8 +187,8 @@ KOKKOS_FORCEINLINE_FUNCTION T exp2_series(T f) {
   }
 }
 
-/// 2^t to a relative 2^-22 for |t| <= 1/2, plus what rounding t loses beyond, by the instruction that a GPU has for it; 0
-/// below the normal range.
+/// 2^t to a relative 2^-22 for |t| <= 1/2, plus the error of rounding t, by a GPU's instruction; 0 below the normal
+/// range.
 KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
 #if defined(__CUDA_ARCH__)
   float result;
@@ -200,8 +201,8 @@ KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
 #endif
 }
 
-/// tanh to a few 2^-24, absolute. Overflows nowhere: exp(2 x) may be infinite. A GPU's instructions for 2^t and the
-/// reciprocal need no branch, around which a kernel would spill.
+/// tanh to a few 2^-24, absolute. exp(2 x) may be infinite, which is no error here. A GPU's instructions for 2^t and
+/// the reciprocal need no branch, around which a kernel would spill.
 KOKKOS_INLINE_FUNCTION float bounded_tanh(float x) {
 #if defined(__CUDA_ARCH__)
   constexpr float two_log2_e = 2.8853900817779268f;
@@ -214,25 +215,24 @@ KOKKOS_INLINE_FUNCTION float bounded_tanh(float x) {
 }
 KOKKOS_INLINE_FUNCTION double bounded_tanh(double x) { return Kokkos::tanh(x); }
 
-/// What exponentials are taken relative to: exp(scale (x - R)) is 2^(scale2 (x - base) - exponent), exponent an
-/// integer.
+/// Reference of exponentials: exp(scale (x - R)) is 2^(scale2 (x - base) - exponent), exponent an integer.
 template <class A>
 struct ExpReference {
   A base;
   A exponent;
-  A lowest;         ///< x - base from which on the exponential is 0
-  BitsOf<A> shift;  ///< 2^-exponent's exponent bits
+  A lowest;         ///< x - base below which the exponential is 0
+  BitsOf<A> shift;  ///< exponent bits of 2^-exponent
 };
 
-/// Whether the sum of a row with +inf is a number, if none of its elements is NaN: a log-sum-exp then is +inf.
+/// True if the sum of a row with +inf must be a number unless an element is NaN: its log-sum-exp is then +inf. The sum
+/// would be NaN otherwise, whether the row has a NaN or not.
 template <SumFor use, class Params>
-inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || requires {
-  requires Params::has_lse;
-};
+inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || Params::has_lse;
 
-/// Whether such a row's exponentials are taken relative to +inf. The difference of that and +inf would be NaN, as that
-/// of NaN is: instead of a sum of exponentials there is `one_or_nan`, or instead of the differences `zero_of_number`,
-/// whichever takes a kernel fewer registers.
+/// True if a row's exponentials are relative to +inf. The difference +inf - +inf would be NaN, as that of NaN is: so a
+/// kernel looks for a NaN, once a row and hardly ever, and takes `one_or_nan` instead of a sum of exponentials, or
+/// `zero_of_number` or elements bounded by 0 instead of differences, whichever takes it fewer registers. Such a row's sum
+/// is any number above 0.
 template <SumFor use, class Params, class A>
 KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
   if constexpr (finds_infinity<use, Params>) {
@@ -242,40 +242,40 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference
   }
 }
 
-/// The sum of a part of such a row.
+/// Sum of a part of a row whose reference is +inf.
 template <class A>
 KOKKOS_FORCEINLINE_FUNCTION A one_or_nan(bool has_nan) {
   return has_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(1);
 }
 
-/// 0, whose exponential is 1; NaN of NaN.
+/// 0, whose exponential is 1, for a number; NaN for NaN.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T zero_of_number(T x) {
   return x == x ? splat<T>(ScalarOf<T>(0)) : x;
 }
 
-/// A reference that exponentials can be taken relative to: 0 in place of -inf.
+/// Reference that exponentials can be taken relative to: 0 in place of -inf.
 template <class T>
 KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
   using A = ScalarOf<T>;
   return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
 }
 
-/// A finite logit from its product with the scale; the farthest one where the quotient is none.
+/// Finite logit from its product with the scale; the farthest one where the quotient is not finite.
 template <class A>
 KOKKOS_INLINE_FUNCTION A unscaled(A product, A scale) {
   constexpr A farthest = Kokkos::Experimental::finite_max_v<A>;
   return at_most(at_least(product / scale, -farthest), farthest);
 }
 
-/// A reference in all lanes of a vector T.
+/// Reference in all lanes of a vector T.
 template <class T, class A>
 KOKKOS_FORCEINLINE_FUNCTION ExpReference<T> splat_reference(const ExpReference<A>& r) {
   return {splat<T>(r.base), splat<T>(r.exponent), splat<T>(r.lowest), splat<BitsOf<T>>(r.shift)};
 }
 
-/// What is known of a part of a row: its reference R, -inf as long as there is nothing but -inf, and the sum of
-/// exp(scale (x - R)), in a type W that may be wider than A.
+/// Partial state of a row: its reference R, -inf if all elements so far are -inf, and the sum of exp(scale (x - R)), in
+/// a type W that may be wider than A. MaxSumExp of the public header has the maximum instead of R.
 template <class A, class W>
 struct RowState {
   A reference = -Kokkos::Experimental::infinity_v<A>;
@@ -285,16 +285,17 @@ struct RowState {
 /// exp(scale (x - R)), scale > 0, relative to a reference R near the largest x. -inf gives 0, NaN gives NaN; results
 /// below the normal range may be 0.
 ///
-/// References are chosen so that scale2 R, scale2 = scale log2(e), is an integer. So nothing is rounded when x is
-/// compared with it: with n the integer nearest scale2 x, f = scale2 x - n comes from one fused operation without an
-/// error to speak of (Cody and Waite's reduction, here with the subtraction of the maximum inside), and 2^f from a
-/// polynomial; R only enters the power of two. And partial sums are brought to a common reference by powers of two,
-/// without an error. Where scale2 x is too large for that, R is an x itself and subtracted first, which is exact for
-/// all x whose exponential is not 0. R, in units of x, is the name that threads tell each other; `at` reads it.
+/// References are chosen such that scale2 R, scale2 = scale log2(e), is an integer. So comparing x with R rounds
+/// nothing: with n the integer nearest scale2 x, f = scale2 x - n comes from one fused operation without an error to
+/// speak of (Cody and Waite's reduction, with the subtraction of the maximum inside), and 2^f from a polynomial; R only
+/// enters the power of two. Partial sums of threads, warps and teams are brought to a common reference by powers of
+/// two, without an error. Where scale2 x is too large for that, R is an x itself and is subtracted first, which is
+/// exact for all x whose exponential is not 0. Threads exchange R in units of x; `at(R)` derives the constants that the
+/// exponential needs.
 ///
-/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9, would be a little faster (softmax of 262144 x 197 by 3 %),
-/// but meets itself in numerator and sum: 4.35 ulp were seen. It is for logarithms (`SumFor`). `fast`, relative 1e-4,
-/// leaves all of 2^t to that instruction.
+/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9 ulp, would be faster (softmax of 262144 x 197 by 3 %), but its
+/// error enters numerator and sum: 4.35 ulp were seen. It serves logarithms (`SumFor`). `fast`, relative 1e-4, leaves
+/// all of 2^t to that instruction.
 template <class A, ExpAccuracy accuracy>
 struct ScaledExp {
   using C         = Exp2Constants<A>;
@@ -302,13 +303,13 @@ struct ScaledExp {
   using Reference = ExpReference<A>;
 
   static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
-  static constexpr A below_limit = limit - A(1);  ///< where `at` finds the integer that `reference_of` made
+  static constexpr A below_limit = limit - A(1);  ///< up to here `at` finds the integer that `reference_of` made
 
-  A twice_scale;  ///< for log_softmax, to which halves of logits have a difference that is a number
-  A scale_low;    ///< what rounding the scale lost
+  A twice_scale;  ///< for log_softmax: halves of logits have a finite difference
+  A scale_low;    ///< rounding error of the scale
   A scale2;       ///< scale * log2(e), high word
   A scale2_low;   ///< low word
-  A inverse;      ///< of scale2
+  A inverse;      ///< 1 / scale2
 
   explicit ScaledExp(double s) : twice_scale(2 * A(s)), scale_low(A(s - static_cast<double>(A(s)))) {
     constexpr double log2_e_high = 0x1.71547652b82fep+0;
@@ -322,7 +323,7 @@ struct ScaledExp {
 
   KOKKOS_INLINE_FUNCTION A scale() const { return A(0.5) * twice_scale; }
 
-  /// R for values up to max: the power of two at or below its exponential; infinities stay.
+  /// Reference R for values up to max: the power of two at or below its exponential; infinities stay.
   template <class T>
   KOKKOS_INLINE_FUNCTION T reference_of(T max) const {
     const T t = max * splat<T>(scale2);
@@ -340,7 +341,7 @@ struct ScaledExp {
     }
   }
 
-  /// R for values up to max, and what `at` makes of it, or of 0 in the place of -inf.
+  /// Reference R for values up to max, and `at(R)`, or `at(0)` if R is -inf.
   struct Referred {
     A R;
     ExpReference<A> at;
@@ -355,16 +356,17 @@ struct ScaledExp {
     return {R, at(finite_reference(R))};
   }
 
-  /// Whether a reference near x is a power of two.
+  /// True if a reference near x is a power of two.
   KOKKOS_INLINE_FUNCTION bool has_power(A x) const { return is_power(x * scale2); }
 
-  /// T is A or, on a host, a vector of A. (g++ does not inline it where it is used too often, if it is not forced to.)
+  /// Exponential of x. T is A or, on a host, a vector of A. (g++ does not inline it where it is used often, unless
+  /// forced.)
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, const ExpReference<T>& r) const {
     return of_difference(x - r.base, r);
   }
 
-  /// The same of x - base.
+  /// Exponential of x from d = x - base.
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T of_difference(T d, const ExpReference<T>& r) const {
     if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<T, float>) {
@@ -375,7 +377,7 @@ struct ScaledExp {
     return fused_multiply_add(t.fraction, exp2_series<accuracy, C>(t.fraction), splat<T>(A(1))) * t.power;
   }
 
-  /// The same to be added up.
+  /// Exponential of x from d = x - base, for a sum of the given use.
   template <SumFor use, class T>
   KOKKOS_FORCEINLINE_FUNCTION T term_of_difference(T d, const ExpReference<T>& r) const {
     if constexpr (has_lookup<T>) return by_table<use>(d, r);
@@ -385,7 +387,7 @@ struct ScaledExp {
     return of_difference(d, r);
   }
 
-  /// 2^n 2^f of x - base.
+  /// Fraction 2^f and power 2^n of an exponential, from x - base.
   template <class T>
   struct Reduced {
     T fraction;
@@ -400,7 +402,7 @@ struct ScaledExp {
             Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift)};
   }
 
-  /// 2^(scale2 x - exponent) where that surely is in the normal range, and exponent a reference's.
+  /// 2^(scale2 x - exponent) where the result surely is in the normal range, and `exponent` is a reference's.
   KOKKOS_FORCEINLINE_FUNCTION A of_near(A x, A exponent) const {
     if constexpr (accuracy == ExpAccuracy::fast && std::is_same_v<A, float>) {
       KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(x, scale2, -exponent));))
@@ -412,15 +414,15 @@ struct ScaledExp {
     return Kokkos::bit_cast<A>(Kokkos::bit_cast<bits>(power) + (Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits));
   }
 
-  /// The state whose reference is the power of two at the sum of this one, a normal number: for logarithms, in which a
-  /// reference far from the sum would cancel.
+  /// State whose reference is the power of two at its sum, a normal number: for logarithms, in which a reference far
+  /// from the sum would cancel.
   template <class W>
   KOKKOS_INLINE_FUNCTION RowState<A, W> at_its_sum(A R, const W& sum) const {
     const A n = A(static_cast<int>(Kokkos::bit_cast<bits>(static_cast<A>(sum)) >> C::mantissa_bits) - int(C::bias));
     return {(nearest(R * scale2) + n) * inverse, sum * power_of_two(-n)};
   }
 
-  /// The exponential of any number, also of one far above the reference: infinite where it leaves A's range.
+  /// Exponential of any number, also of one far above the reference: infinite where it leaves A's range.
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T of_any(T x, const ExpReference<T>& r) const {
     const T d = x - r.base;
@@ -433,11 +435,12 @@ struct ScaledExp {
     return of_difference(at_most(d, highest), r);
   }
 
-  /// exp(scale (from - to)) of two references: what makes a sum relative to `from` one relative to `to`, which is not below
-  /// it. Where 0 stands for the reference of nothing it may be, and any finite number will do.
+  /// exp(scale (from - to)) of two references: this factor makes a sum relative to `from` one relative to `to`, which
+  /// is not below `from`. If 0 stands for the missing reference of an empty part, `to` may be below; any finite result
+  /// will do.
   KOKKOS_INLINE_FUNCTION A rescaling(A from, A to) const {
     if (from >= to) return A(1);
-    if (is_power(from * scale2) && is_power(to * scale2)) {  // nearly always, and is a power of two then
+    if (is_power(from * scale2) && is_power(to * scale2)) {  // nearly always; the factor is a power of two then
       const A n = nearest(from * scale2) - nearest(to * scale2);
       return power_of_two(n > -A(C::bias) ? n : -A(C::bias));
     }
@@ -446,8 +449,8 @@ struct ScaledExp {
     return (*this)(a.base, reference(b.base, b.exponent - a.exponent));
   }
 
-  /// The same of references side by side, in two factors: something larger than 1 may become a number near the end of
-  /// the normal range.
+  /// Rescaling of references side by side, in two factors: 2^n may be below the normal range although a sum larger than
+  /// 1, times 2^n, is not.
   template <class T>
   struct Rescaling {
     T first;
@@ -475,7 +478,7 @@ struct ScaledExp {
     return by;
   }
 
-  /// What scale R lacks of the logarithm of the power of two that R stands for.
+  /// Logarithm of the power of two that R stands for, less scale R.
   KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
     const Reference r = at(R);
     if (r.base == R) return A(0);
@@ -497,7 +500,7 @@ struct ScaledExp {
     return Kokkos::bit_cast<T>((integer + splat<BitsOf<T>>(C::bias)) << C::mantissa_bits);
   }
 
-  /// Of a vector where `is_power`.
+  /// Rounds t down; a vector only where `is_power`.
   template <class T>
   KOKKOS_INLINE_FUNCTION static T round_down(T t) {
     if constexpr (std::is_same_v<T, A>) {
@@ -508,7 +511,7 @@ struct ScaledExp {
     }
   }
 
-  /// Of a vector lane by lane.
+  /// True if |t| is so small that a reference is a power of two; for a vector, lane by lane.
   template <class T>
   KOKKOS_INLINE_FUNCTION static auto is_power(T t) {
     if constexpr (std::is_same_v<T, A>) {
@@ -525,9 +528,9 @@ struct ScaledExp {
             (splat<BitsOf<T>>(C::bias) - integer) << C::mantissa_bits};
   }
 
-  /// 2^(scale2 d - exponent) by a table, which leaves a shorter series: a host's way, in fewer operations. Within 0.65
-  /// ulp; within 1.1 for a logarithm, as that does without what the table's entries lack, a tenth of a loop's time.
-  /// Where the result is below the normal range it is no larger than it should be.
+  /// 2^(scale2 d - exponent) by a table and a shorter series: fewer operations on a host that looks up a lane's index
+  /// by one instruction. Within 0.65 ulp; within 1.1 for a logarithm, which does without the table's rounding errors, a
+  /// tenth of a loop's time. A result below the normal range is no larger than it should be.
   template <SumFor use, class T>
   KOKKOS_FORCEINLINE_FUNCTION T by_table(T d, const ExpReference<T>& r) const {
     using Table     = Exp2Table<A>;
@@ -551,8 +554,8 @@ struct ScaledExp {
   }
 };
 
-/// factor exp(scale (x - R)) for many x of one row: the factor is in the polynomial, which saves two of the operations
-/// on each of them. It adds half an ulp, that of the rounded factor, and the last rounding is the polynomial's.
+/// factor exp(scale (x - R)) for many x of one row: the factor is inside the polynomial, which saves two operations an
+/// element. It adds the half ulp of the rounded factor; the last rounding is the polynomial's.
 template <class A>
 struct MultipliedExp {
   using C                    = Exp2Constants<A>;
@@ -564,7 +567,7 @@ struct MultipliedExp {
 
   KOKKOS_INLINE_FUNCTION MultipliedExp(const ExpReference<A>& r, A by) : reference(r), factor(by) { set_series<0>(); }
 
-  /// Of x - base.
+  /// Result from d = x - base.
   KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, ExpAccuracy::full>& exp, A d) const {
     const auto t = exp.reduced(d, reference);
     return fused_multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
@@ -588,7 +591,7 @@ struct MultipliedExp {
   }
 };
 
-/// The accuracy that a result of type Y deserves.
+/// Accuracy that a result of type Y needs.
 template <class Y>
 inline constexpr ExpAccuracy exp_accuracy_for = sizeof(Y) < sizeof(float) ? ExpAccuracy::fast : ExpAccuracy::full;
 

@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/call/cross_entropy_call.hpp>
 #include <KokkosNN/impl/call/gradient_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/softmax_call.hpp>
 #include <KokkosNN/impl/mpi/communicator.hpp>
 #include <KokkosNN/instantiations/sharded.hpp>
 #include <KokkosNN/impl/mpi/launch.hpp>
@@ -17,15 +18,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <string>
 
-// The body of a function of mpi.hpp: check together with the other ranks, then block by block reduce, merge, finish.
+// Bodies of the functions of mpi.hpp: check together with the other ranks, then reduce, merge and write block by block.
 
 namespace KokkosNN::Impl {
 
-/// Runs `prepare`, which checks arguments, makes room and gives the facts that all ranks must share. Throws on every
-/// rank where one does, or where facts differ, unless the communicator does not check.
+/// Runs `prepare`, which checks arguments, makes room and returns the facts that all ranks must share. Throws on every
+/// rank if one rank throws, or if facts differ, unless the communicator does not check.
 template <class Exec, class Prepare>
 void prepare_together(const char* function, const mpi::Communicator<Exec>& comm, const Prepare& prepare) {
   if (!comm.options().check) return void(prepare());
@@ -39,8 +39,8 @@ void prepare_together(const char* function, const mpi::Communicator<Exec>& comm,
   comm.exchange().agree(function, facts.all(), refusal);
 }
 
-/// reduce(block) enqueues what leaves the block's pairs, finish(block) what uses them once they are merged. While the
-/// host waits for MPI the device reads the next block.
+/// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block) those that use the
+/// merged pairs. While the host waits for MPI the device reads the next block.
 template <class Exec, class Reduce, class Epilogue>
 void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, ShardPair* pairs,
                int pairs_a_row, const Reduce& reduce, const Epilogue& epilogue) {
@@ -59,7 +59,7 @@ T* elements_of(const Tensor& t) {
   return static_cast<T*>(const_cast<void*>(t.data));
 }
 
-/// Memory for a state a row.
+/// Memory for one state a row.
 template <class State, class Exec>
 State* states_of(const mpi::Communicator<Exec>& comm, std::int64_t rows) {
   return reinterpret_cast<State*>(comm.workspace(static_cast<std::size_t>(rows) * sizeof(State)));
@@ -79,7 +79,7 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   typename Epilogue::State* states = nullptr;
   prepare_together(function, comm, [&] {
     refuse_plan(function, options.plan);
-    normalise(function, op, in, out, options);
+    normalise(function, op, {in, out}, options);
     blocks = RowBlocks(in, options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
     pairs  = comm.pairs(blocks.all_rows());
@@ -94,17 +94,15 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
       function, comm, blocks, pairs, 1,
       [&](std::int64_t block) {
         const Tensor part = blocks.of_rows(in, block);
-        Reduction::run(exec, layout_of_shard(blocks.axis(), {part}, {}), options, elements_of<const X>(part),
+        Reduction::run(exec, layout_of_shard(op, blocks.axis(), {part}), options, elements_of<const X>(part),
                        pairs + blocks.first_row(block));
       },
       [&](std::int64_t block) {
         const Tensor part   = blocks.of_rows(in, block);
         const Tensor result = lse ? blocks.of_values(out, block) : blocks.of_rows(out, block);
-        const ShardLayout layout =
-            lse ? layout_of_shard(blocks.axis(), {part}, {result}) : layout_of_shard(blocks.axis(), {part, result}, {});
         const std::int64_t first = blocks.first_row(block);
-        Epilogue::run(exec, layout, options, elements_of<const X>(part), elements_of<Y>(result), pairs + first,
-                    states + first);
+        Epilogue::run(exec, layout_of_shard(op, blocks.axis(), {part, result}), options, elements_of<const X>(part),
+                      elements_of<Y>(result), pairs + first, states + first);
       });
 }
 
@@ -115,14 +113,14 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
   using Gradient = ShardedGradient<Exec, op, typename Views::X, typename Views::D, typename Views::Dx>;
   Views::template check<Exec>();
 
-  const GradientTensors tensors = Views{y, dy, dy, dx}.tensors();
+  const Tensors tensors = Views::tensors(y, dy, dx);
   RowBlocks blocks;
   ShardPair* pairs                 = nullptr;
   typename Gradient::State* states = nullptr;
   prepare_together(function, comm, [&] {
     refuse_plan(function, options.plan);
-    normalise_gradient(function, op, tensors, options);
-    blocks = RowBlocks(tensors.x, options.axis);
+    normalise(function, op, tensors, options);
+    blocks = RowBlocks(tensors[GradientTensors::x], options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
     pairs  = comm.pairs(blocks.all_rows());
     states = states_of<typename Gradient::State>(comm, blocks.all_rows());
@@ -130,53 +128,55 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
   });
   if (blocks.all_rows() == 0) return;
 
-  using Y  = const typename Views::X;
-  using D  = const typename Views::D;
-  using Dx = typename Views::Dx;
+  using Y         = const typename Views::X;
+  using D         = const typename Views::D;
+  using Dx        = typename Views::Dx;
+  const auto part = [&](GradientTensors::Number tensor, std::int64_t block) {
+    return blocks.of_rows(tensors[tensor], block);
+  };
   in_blocks(
       function, comm, blocks, pairs, 1,
       [&](std::int64_t block) {
-        const Tensor y_part = blocks.of_rows(tensors.x, block), dy_part = blocks.of_rows(tensors.dy, block);
-        Gradient::reduce(comm.exec(), layout_of_shard(blocks.axis(), {y_part, dy_part}, {}), options,
+        const Tensor y_part = part(GradientTensors::x, block), dy_part = part(GradientTensors::dy, block);
+        Gradient::reduce(comm.exec(), layout_of_shard(op, blocks.axis(), {y_part, {}, dy_part}), options,
                          elements_of<Y>(y_part), elements_of<D>(dy_part), pairs + blocks.first_row(block));
       },
       [&](std::int64_t block) {
-        const Tensor y_part = blocks.of_rows(tensors.x, block), dy_part = blocks.of_rows(tensors.dy, block),
-                     dx_part     = blocks.of_rows(tensors.dx, block);
+        const Tensor y_part = part(GradientTensors::x, block), dy_part = part(GradientTensors::dy, block),
+                     dx_part     = part(GradientTensors::dx, block);
         const std::int64_t first = blocks.first_row(block);
-        Gradient::epilogue(comm.exec(), layout_of_shard(blocks.axis(), {y_part, dy_part, dx_part}, {}), options,
-                         elements_of<Y>(y_part), elements_of<D>(dy_part), elements_of<Dx>(dx_part), pairs + first,
-                         states + first);
+        Gradient::epilogue(comm.exec(), layout_of_shard(op, blocks.axis(), {y_part, dx_part, dy_part}), options,
+                           elements_of<Y>(y_part), elements_of<D>(dy_part), elements_of<Dx>(dx_part), pairs + first,
+                           states + first);
       });
 }
 
-/// A rank's part of a cross entropy's gradient, from the whole rows' log-sum-exps.
-template <class Views, class Exec>
-void run_shard_of_backward(const char* function, const Exec& exec, const ClassShard& shard,
-                           const CrossEntropyTensors& tensors,
-                           const CrossEntropyPointers<typename Views::X, typename Views::Y, typename Views::A>& data,
+/// Runs a rank's part of a cross entropy's gradient, from the whole rows' log-sum-exps.
+template <class X, class Y, class Exec>
+void run_shard_of_backward(const char* function, const Exec& exec, const ClassShard& shard, const Tensors& tensors,
                            const CrossEntropyOptions& options) {
-  constexpr RowOperator op        = RowOperator::cross_entropy_backward;
-  using Call                      = CrossEntropyCall<Exec, op, typename Views::X, typename Views::Y>;
-  const CrossEntropyLayout layout = normalise_cross_entropy(function, op, tensors, options, &shard);
-  if (options.check_labels) Call::check_labels(exec, layout, options, data);
-  if (layout.rows == 0 || layout.cols == 0) return;
-  Call::run(exec, plan_cross_entropy<Views>(op, exec, layout, options), layout, options, data);
+  constexpr RowOperator op    = RowOperator::cross_entropy_backward;
+  using Call                  = CrossEntropyCall<Exec, op, X, Y>;
+  const LabelledLayout layout = normalise(function, op, tensors, options, &shard);
+  if (layout.rows == 0 || layout.cols == 0) {
+    if (options.check_labels) Call::check_labels(exec, layout, options, tensors);
+    return;
+  }
+  Call::run(exec, {plan_rows(op, exec, layout, tensors, options), layout, tensors, options});
 }
 
-template <class Exec, class Views>
+template <class Views, class Exec>
 void shard_of_cross_entropy_backward(const char* function, const mpi::Communicator<Exec>& comm,
-                                     const mpi::ClassRange& classes, const Views& views,
+                                     const mpi::ClassRange& classes, const Tensors& tensors,
                                      const CrossEntropyOptions& options) {
   const ClassShard shard{classes.first, 0, classes.all};
-  run_shard_of_backward<Views>(function, comm.exec(), shard, views.tensors(), views.pointers(), options);
+  run_shard_of_backward<typename Views::X, typename Views::Y>(function, comm.exec(), shard, tensors, options);
 }
 
-/// A cross entropy's values of the rows, in the order in which ranks number rows, where the caller wants none or
-/// others.
+/// Values of a cross entropy's rows, in the order in which ranks number rows: the caller may want none, or other ones.
 template <class A>
 struct OwnScalars {
-  A* one;  ///< the gradient of the loss
+  A* one;  ///< gradient of the loss
   A* lse;  ///< of every row
   static constexpr std::size_t offset = 16;
 
@@ -184,24 +184,26 @@ struct OwnScalars {
   static std::size_t bytes(std::int64_t rows) { return offset + static_cast<std::size_t>(rows) * sizeof(A); }
 };
 
-/// One cross entropy: what its parts share.
-template <RowOperator op, class Exec, class Views>
+/// Data of one cross entropy, which its parts share.
+template <class Exec, class Views>
 class ShardedCrossEntropyCall {
+  using Number  = CrossEntropyTensors;
   using X       = typename Views::X;
   using A       = typename Views::A;
   using Sharded = ShardedCrossEntropy<Exec, X>;
   using Sums    = LossSums<Exec, A>;
 
+  static constexpr RowOperator op       = Views::op;
   static constexpr bool writes_gradient = op == RowOperator::cross_entropy_with_gradient;
 
  public:
   ShardedCrossEntropyCall(const char* function, const mpi::Communicator<Exec>& comm, const mpi::ClassRange& classes,
-                          const Views& views, const CrossEntropyOptions& options)
+                          const Tensors& tensors, const CrossEntropyOptions& options)
       : m_function(function),
         m_comm(comm),
-        m_tensors(views.tensors()),
-        m_data(views.pointers()),
-        m_shard{classes.first, m_tensors.logits.extent[m_tensors.logits.rank - 1], classes.all},
+        m_tensors(tensors),
+        m_weights(weights_of<A>(tensors[Number::weights])),
+        m_shard{classes.first, tensors[Number::logits].extent[tensors[Number::logits].rank - 1], classes.all},
         m_options(options),
         m_pairs_a_row(Sharded::Shared::pairs_a_row(options)) {}
 
@@ -212,9 +214,11 @@ class ShardedCrossEntropyCall {
     const WorkspaceLease<Exec, WorkspaceUse::sums> memory(exec(), LossWorkspace<A>::bytes(is_reduced ? rows() : 0));
     const LossWorkspace<A> sums(memory.data());
     start_sums(sums);
-    const Tensor loss = is_reduced ? values_of_rows(sums.row_losses) : m_tensors.loss;
+    const Tensor loss = is_reduced ? values_of_rows(sums.row_losses) : m_tensors[Number::loss];
     if (rows() > 0) exchange(loss);
-    if (is_reduced) Sums::of_losses(exec(), to_string(op), rows(), is_mean, sums, m_data.loss);
+    if (is_reduced) {
+      Sums::of_losses(exec(), to_string(op), rows(), is_mean, sums, elements_of<A>(m_tensors[Number::loss]));
+    }
     if constexpr (writes_gradient) write_gradient();
   }
 
@@ -224,27 +228,28 @@ class ShardedCrossEntropyCall {
 
   SharedFacts prepare() {
     refuse_plan(m_function, m_options.plan);
-    const CrossEntropyLayout layout = normalise_cross_entropy(m_function, op, m_tensors, m_options, &m_shard);
+    const LabelledLayout layout = normalise(m_function, op, m_tensors, m_options, &m_shard);
     if (m_options.check_labels) {
-      CrossEntropyCall<Exec, op, X, typename Views::Y>::check_labels(exec(), layout, m_options, m_data);
+      CrossEntropyCall<Exec, op, X, typename Views::Y>::check_labels(exec(), layout, m_options, m_tensors);
     }
-    m_blocks = RowBlocks(m_tensors.logits, -1);
+    m_blocks = RowBlocks(m_tensors[Number::logits], -1);
     m_blocks.cut(m_comm.block_of(m_blocks.outer(), m_blocks.inner()));
     m_pairs = m_comm.pairs(rows() * m_pairs_a_row);
-    m_lse   = m_tensors.lse;
+    m_lse   = m_tensors[Number::lse];
     if (writes_gradient) {
       const OwnScalars<A> own(m_comm.workspace(OwnScalars<A>::bytes(rows())));
       m_one = own.one;
-      if (m_lse.element_bytes == 0) m_lse = values_of_rows(own.lse);
+      if (!m_lse.exists()) m_lse = values_of_rows(own.lse);
     }
-    return SharedFacts(op, m_blocks, m_shard.classes, m_data.weights.data != nullptr, m_options);
+    return SharedFacts(op, m_blocks, m_shard.classes, m_weights.data != nullptr, m_options);
   }
 
   /// One value a row, in the order in which rows are numbered.
   Tensor values_of_rows(A* values) const {
-    Tensor t            = without_axis(m_tensors.logits, m_tensors.logits.rank - 1);
+    Tensor t            = without_axis(m_tensors[Number::logits], m_tensors[Number::logits].rank - 1);
     t.data              = values;
     t.element_bytes     = sizeof(A);
+    t.type              = element_type<A>();
     std::int64_t stride = 1;
     for (int k = t.rank - 1; k >= 0; --k) {
       t.stride[k] = stride;
@@ -253,71 +258,66 @@ class ShardedCrossEntropyCall {
     return t;
   }
 
-  Labels labels_of(const Tensor& labels, const RowMap& map) const {
-    return {labels.data, m_data.label_bytes, m_data.labels_are_signed,
-            m_options.ignore_index == std::numeric_limits<std::int64_t>::min(), map};
+  Labels labels_along(const Tensor& labels, const RowsLayout& layout) const {
+    return labels_of<RowMap>(labels, layout.map(Number::labels), m_options.ignore_index);
   }
 
   void start_sums(const LossWorkspace<A>& sums) {
-    m_shared = {m_shard, m_data.weights, nullptr};
-    if (m_options.label_smoothing != 0 && m_data.weights.data != nullptr) {
-      Sums::of_classes(exec(), to_string(op), m_data.weights, m_shard.classes, sums);
+    m_shared = {m_shard, m_weights, nullptr};
+    if (m_options.label_smoothing != 0 && m_weights.data != nullptr) {
+      Sums::of_classes(exec(), to_string(op), m_weights, m_shard.classes, sums);
       m_shared.weight_of_classes = sums.weight_of_classes;
     }
     if (m_options.reduction != Reduction::mean) return;
-    const RowMap map = layout_of_shard(m_blocks.axis(), {m_tensors.logits}, {m_tensors.labels}).map(1);
+    const Tensor& labels    = m_tensors[Number::labels];
+    const RowsLayout layout = layout_of_shard(op, m_blocks.axis(), {m_tensors[Number::logits], {}, labels});
     Sums::of_rows(exec(), to_string(op),
-                  {{labels_of(m_tensors.labels, map)}, m_data.weights, m_options.ignore_index, m_shard}, rows(), sums);
+                  {{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard}, rows(), sums);
   }
 
-  /// Every row's loss, and its log-sum-exp where somebody wants it.
+  /// Computes every row's loss, and its log-sum-exp if it is needed.
   void exchange(const Tensor& loss) const {
     in_blocks(
         m_function, m_comm, m_blocks, m_pairs, m_pairs_a_row,
         [&](std::int64_t block) {
-          const Tensor logits = m_blocks.of_rows(m_tensors.logits, block);
-          const Tensor labels = m_blocks.of_values(m_tensors.labels, block);
-          const auto layout   = layout_of_shard(m_blocks.axis(), {logits}, {labels});
+          const Tensor logits = m_blocks.of_rows(m_tensors[Number::logits], block);
+          const Tensor labels = m_blocks.of_values(m_tensors[Number::labels], block);
+          const auto layout   = layout_of_shard(op, m_blocks.axis(), {logits, {}, labels});
           Sharded::reduce(exec(), layout, m_options, m_shared, elements_of<const X>(logits),
-                          labels_of(labels, layout.map(1)), m_pairs + m_blocks.first_row(block) * m_pairs_a_row);
+                          labels_along(labels, layout), m_pairs + m_blocks.first_row(block) * m_pairs_a_row);
         },
         [&](std::int64_t block) {
-          const Tensor logits = m_blocks.of_rows(m_tensors.logits, block);
-          const Tensor labels = m_blocks.of_values(m_tensors.labels, block);
-          const bool has_lse  = m_lse.element_bytes != 0;
+          const Tensor logits = m_blocks.of_rows(m_tensors[Number::logits], block);
+          const Tensor labels = m_blocks.of_values(m_tensors[Number::labels], block);
           const Tensor losses = m_blocks.of_values(loss, block);
-          const Tensor lses   = has_lse ? m_blocks.of_values(m_lse, block) : losses;
-          const auto layout   = layout_of_shard(m_blocks.axis(), {logits}, {labels, losses, lses});
-          Sharded::epilogue(exec(), layout.rows, m_options, m_shared, labels_of(labels, layout.map(1)),
+          const Tensor lses   = m_lse.exists() ? m_blocks.of_values(m_lse, block) : Tensor{};
+          const auto layout   = layout_of_shard(op, m_blocks.axis(), {logits, {}, labels, losses, lses});
+          Sharded::epilogue(exec(), layout.rows, m_options, m_shared, labels_along(labels, layout),
                           m_pairs + m_blocks.first_row(block) * m_pairs_a_row,
-                          OptionalScalars<A>{elements_of<A>(losses), layout.map(2)},
-                          OptionalScalars<A>{has_lse ? elements_of<A>(lses) : nullptr, layout.map(3)});
+                          OptionalScalars<A>{elements_of<A>(losses), layout.map(Number::loss)},
+                          OptionalScalars<A>{elements_of<A>(lses), layout.map(Number::lse)});
         });
   }
 
-  /// The local gradient, of a loss whose gradient is options.gradient_scale.
+  /// Writes the local gradient of a loss whose gradient is options.gradient_scale.
   void write_gradient() const {
     const Kokkos::View<A, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> one(m_one);
     Kokkos::deep_copy(exec(), one, A(1));
-    CrossEntropyTensors tensors = m_tensors;
-    tensors.lse                 = m_lse;
-    tensors.loss                = values_of_rows(m_one);
-    for (std::int64_t& stride : tensors.loss.stride) stride = 0;
-    if (m_options.reduction != Reduction::none) tensors.loss.rank = 0;
-    auto data            = m_data;
-    data.loss            = nullptr;
-    data.lse_out         = nullptr;
-    data.lse_in          = elements_of<const A>(m_lse);
-    data.dloss           = m_one;
+    Tensors tensors       = m_tensors;
+    Tensor& dloss         = tensors[Number::loss];
+    tensors[Number::lse]  = m_lse;
+    dloss                 = values_of_rows(m_one);
+    for (std::int64_t& stride : dloss.stride) stride = 0;
+    if (m_options.reduction != Reduction::none) dloss.rank = 0;
     auto options         = m_options;
     options.check_labels = false;
-    run_shard_of_backward<Views>(m_function, exec(), m_shard, tensors, data, options);
+    run_shard_of_backward<X, typename Views::Y>(m_function, exec(), m_shard, tensors, options);
   }
 
   const char* m_function;
   const mpi::Communicator<Exec>& m_comm;
-  CrossEntropyTensors m_tensors;
-  CrossEntropyPointers<X, typename Views::Y, A> m_data;
+  Tensors m_tensors;
+  ClassWeights<A> m_weights;
   ClassShard m_shard;
   const CrossEntropyOptions& m_options;
   int m_pairs_a_row;
@@ -328,10 +328,10 @@ class ShardedCrossEntropyCall {
   typename Sharded::Shared m_shared{};
 };
 
-template <RowOperator op, class Exec, class Views>
+template <class Views, class Exec>
 void sharded_cross_entropy(const char* function, const mpi::Communicator<Exec>& comm, const mpi::ClassRange& classes,
-                           const Views& views, const CrossEntropyOptions& options) {
-  ShardedCrossEntropyCall<op, Exec, Views>(function, comm, classes, views, options).run();
+                           const Tensors& tensors, const CrossEntropyOptions& options) {
+  ShardedCrossEntropyCall<Exec, Views>(function, comm, classes, tensors, options).run();
 }
 
 }  // namespace KokkosNN::Impl

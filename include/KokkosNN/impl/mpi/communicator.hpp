@@ -18,32 +18,35 @@
 #include <string>
 #include <type_traits>
 
+// Communicator: the ranks that share rows, its buffers, and the memory that MPI gets pointers to.
+
 namespace KokkosNN::mpi {
 
-/// Which memory MPI gets pointers to.
+/// Memory that MPI gets pointers to.
 enum class Transport {
-  automatic,  ///< device, where the MPI says at run time that it takes such pointers, or there is no other memory
-  device,     ///< the memory of the execution space
+  /// device if the MPI says at run time that it takes such pointers, or there is no other memory; else staged
+  automatic,
+  device,     ///< memory of the execution space
   staged      ///< pinned memory of the host, which kernels write to and read from
 };
 
-/// Options of a communicator; the same on every rank.
+/// Options of a communicator; equal on every rank.
 struct CommunicatorOptions {
-  bool deterministic  = false;  ///< pairs are merged in an order that the number of ranks alone sets
-  bool check          = true;   ///< every call first makes sure that all ranks are about to do the same
+  bool deterministic  = false;  ///< pairs are merged in an order that depends only on the number of ranks
+  bool check          = true;   ///< every call first checks that all ranks are about to run an equal call
   Transport transport = Transport::automatic;
   std::int64_t block_rows =
       0;  ///< rows that are exchanged at a time; 0: on a device up to 4 blocks, of 1024 rows or more
 };
 
-/// Which of all classes a rank's columns are: those from number `first` on.
+/// Classes of a rank's columns among all: those from number `first` on.
 struct ClassRange {
   std::int64_t first = 0;
   std::int64_t all   = 0;
 };
 
-/// The ranks that share rows, and what calls on them need: an execution-space instance, a duplicate of the MPI
-/// communicator, buffers that only grow.
+/// Ranks that share rows, and the resources of their calls: an execution-space instance, a duplicate of the MPI
+/// communicator, and buffers that only grow.
 ///
 /// Constructing and destroying it is collective over the communicator; it must be gone before MPI_Finalize and
 /// Kokkos::finalize. MPI must be initialised. One call at a time.
@@ -61,28 +64,28 @@ class Communicator {
   int size() const { return m_exchange.size(); }
   const Exec& exec() const { return m_exec; }
   const CommunicatorOptions& options() const { return m_options; }
-  /// device or staged, as it was found
+  /// Transport in use: device or staged.
   Transport transport() const { return m_transport; }
 
-  /// Of a vocabulary that is split over the ranks in their order: this rank's classes, having so many columns.
-  /// Collective; not for every call, but once a split.
+  /// Classes of this rank, which has `columns` columns, if the ranks hold a vocabulary in their order. Collective: call
+  /// it once a split, not for every call.
   ClassRange classes(std::int64_t columns) const {
     const auto [before, all] = m_exchange.sums_before_and_all("mpi::Communicator::classes", columns);
     return {before, all};
   }
 
-  // What follows is for the functions of mpi.hpp.
+  // For the functions of mpi.hpp:
 
   const KokkosNN::Impl::PairExchange& exchange() const { return m_exchange; }
 
-  /// Memory for so many pairs, which kernels and MPI can reach; and for what a call keeps on the device.
+  /// Memory for n pairs, which kernels and MPI can access, and memory on the device for a call.
   KokkosNN::Impl::ShardPair* pairs(std::int64_t n) const;
   char* workspace(std::size_t bytes) const;
 
-  /// n pairs from `first` on become their merge over all ranks. They have to be there: `exec` was fenced.
+  /// Replaces n pairs from `first` on by their merge over all ranks. They must be complete: `exec` was fenced.
   void merge(const char* function, KokkosNN::Impl::ShardPair* first, std::int64_t n) const;
 
-  /// How many of the outermost axis' elements make a block, rows being `inner` for each of them.
+  /// Number of elements of the outermost axis in a block; each has `inner` rows.
   std::int64_t block_of(std::int64_t outer, std::int64_t inner) const;
 
  private:
@@ -90,7 +93,7 @@ class Communicator {
   using DevicePairs = Kokkos::View<Pair*, typename Exec::memory_space>;
   using StagedPairs = Kokkos::View<Pair*, Kokkos::SharedHostPinnedSpace>;
 
-  /// Merges in whichever memory the pairs are.
+  /// Merger of pairs in either memory.
   struct Merger : KokkosNN::Impl::PairMerger {
     const Communicator& comm;
 
@@ -131,7 +134,7 @@ Communicator<Exec>::Communicator(const Exec& exec, MPI_Comm comm, const Communic
 
 template <Concepts::ExecutionSpace Exec>
 KokkosNN::Impl::ShardPair* Communicator<Exec>::pairs(std::int64_t n) const {
-  // Those that ranks send each other in the deterministic mode come behind.
+  // Pairs that ranks send each other in the deterministic mode lie behind.
   const auto wanted = static_cast<std::size_t>(m_options.deterministic ? 2 * n : n);
   const auto grow   = [&](auto& view) {
     using Pairs = std::decay_t<decltype(view)>;
@@ -172,8 +175,8 @@ void Communicator<Exec>::Merger::merge(Pair* into, const Pair* from, std::int64_
 
 template <Concepts::ExecutionSpace Exec>
 std::int64_t Communicator<Exec>::block_of(std::int64_t outer, std::int64_t inner) const {
-  // A host has nothing to do beside its kernels. On a device a block should take no less time than MPI and a fence do.
-  // Rows are all that ranks surely have in common to decide by.
+  // A host has no work beside its kernels. On a device a block should take at least as long as MPI and a fence. The
+  // number of rows decides: it is all that ranks surely have in common.
   constexpr bool is_host        = KokkosNN::Impl::backend_of<Exec>() == Backend::host;
   constexpr std::int64_t blocks = 4, least_rows = 1024;
   std::int64_t rows = m_options.block_rows;

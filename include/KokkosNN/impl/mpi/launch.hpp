@@ -17,57 +17,58 @@
 #include <string>
 #include <type_traits>
 
-// The launches of an operator on rows whose columns are spread over ranks: `reduce` reads a rank's columns and leaves a
-// pair or more a row, `finish` takes the pairs of the whole rows, reads the columns again and writes. Both are the
-// kernel of team_online; only what stands before and behind it is another. Nothing here knows of ranks.
+// Launches of an operator on rows whose columns are spread over ranks: `reduce` reads a rank's columns and leaves one
+// or more pairs a row; `epilogue` takes the pairs of the whole rows, reads the columns again and writes. Both run the
+// kernel of team_online with other sources and outputs. No code here depends on ranks.
 
 namespace KokkosNN::Impl {
 
-/// Threads that a team may have: rows of any form need more registers.
+/// Number of threads that a team may have: strided rows need more registers.
 constexpr int most_threads_online(RowOperator op, RowForm form) {
   return form == RowForm::strided ? std::min(max_threads_when_wide, most_threads_when_looping(op))
                               : most_threads_when_looping(op);
 }
 
-/// Launches team_online on rows that a source gives and an output takes.
+template <RowForm form, class T>
+MemoryRows<T, form> rows_of(const RowsLayout& layout, int tensor, T* data) {
+  return {data, layout.col_stride[tensor], layout.map(tensor)};
+}
+
+/// Launches team_online on the rows of a source and an output.
 template <RowOperator op, int V, class Placement, class Exec, class Params, class Source, class Output>
-void launch_online(const Exec& exec, const RowPlan& plan, const ShardLayout& layout, const Params& params,
+void launch_online(const Exec& exec, const RowPlan& plan, const RowsLayout& layout, const Params& params,
                    const Source& source, const Output& output) {
   constexpr Backend backend = backend_of<Exec>();
-  require_kernel(
-      plan, {backend, op, V, element_bytes<Source>, element_bytes<Output>, sizeof(typename Params::accumulator), false});
-  launch<most_threads_online(op, Source::form)>(
+  constexpr int max_threads = most_threads_online(op, Source::form);
+  constexpr KernelKey key{RowStrategy::team_online, RowKernel::row_in_team, Source::form, V,
+                          packs_when_looping(backend, V, op, Source::form), max_threads};
+  if (plan.op != op || key_of(plan) != key) refuse_plan_without_kernel(plan);
+  launch<max_threads>(
       exec, plan,
       RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, source, output, params, layout.rows, layout.cols));
 }
 
-/// The plan of such a kernel. What is y in a reduction that writes no rows, is x again.
-template <class X, class Y, class Exec>
-RowPlan plan_online(RowOperator op, const Exec& exec, const ShardLayout& layout, int accumulator_bytes,
-                    Determinism determinism) {
-  RowProblem problem;
-  problem.op                = op;
-  problem.x_type            = element_type<X>();
-  problem.y_type            = element_type<Y>();
-  problem.dy_type           = problem.x_type;
-  problem.x_bytes           = sizeof(X);
-  problem.y_bytes           = sizeof(Y);
+/// Plan of team_online on a shard, which may accumulate in more than its tensors hold.
+template <class Exec>
+RowPlan plan_online(RowOperator op, const Exec& exec, const RowsLayout& layout, const Tensors& types,
+                    int accumulator_bytes, Determinism determinism) {
+  RowProblem problem        = problem_of(op, layout, types);
   problem.accumulator_bytes = accumulator_bytes;
-  problem.rows              = layout.rows;
-  problem.cols              = layout.cols;
-  problem.x_col_stride      = layout.col_stride[0];
-  problem.inner             = 0;
-  problem.form              = layout.form;
   SoftmaxOptions options;
   options.determinism   = determinism;
   options.plan.strategy = RowStrategy::team_online;
-  const RowPlan plan    = make_plan(problem, device_traits(exec), options);
-  if (backend_of<Exec>() == Backend::host || plan.team_size <= most_threads_online(op, plan.form)) return plan;
-  options.plan.team_size = most_threads_online(op, plan.form);
-  return make_plan(problem, device_traits(exec), options);
+  RowPlan plan          = make_plan(problem, device_traits(exec), options);
+  const int max_threads = most_threads_online(op, plan.form);
+  if (backend_of<Exec>() != Backend::host && plan.team_size > max_threads) {
+    options.plan.team_size = max_threads;
+    plan                   = make_plan(problem, device_traits(exec), options);
+  }
+  plan.kernel      = RowKernel::row_in_team;
+  plan.max_threads = max_threads;
+  return plan;
 }
 
-/// One small task a row, or a pair.
+/// Runs f for each row or pair, a small task.
 template <class Exec, class F>
 void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, const F& f) {
   if (n == 0) return;
@@ -77,14 +78,14 @@ void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, co
       label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), f);
 }
 
-/// pairs[i] = nothing
+/// Sets pairs[i] to the identity.
 struct ClearPairs {
   ShardPair* pairs;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { pairs[i] = {}; }
 };
 
-/// into[i] = merge(into[i], from[i])
+/// Sets into[i] to merge(into[i], from[i]).
 struct MergePairs {
   ShardPair* into;
   const ShardPair* from;
@@ -92,13 +93,13 @@ struct MergePairs {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { into[i] = merge(into[i], from[i]); }
 };
 
-/// What a shard without columns knows of its rows, whatever is summed: the identity.
+/// Sets the pairs of a shard without columns, whatever is summed: the identity.
 template <class Exec>
 void clear_pairs(const Exec& exec, std::int64_t n, ShardPair* pairs) {
   for_each_row(exec, "KokkosNN::mpi[empty]", n, ClearPairs{pairs});
 }
 
-/// The states of whole rows, once instead of by every thread of a row.
+/// Converts the pairs of whole rows to states, once instead of by every thread of a row.
 template <class Params>
 struct UnpackPairs {
   using State = typename Params::State;
@@ -110,7 +111,7 @@ struct UnpackPairs {
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
     State state = FromPair<State>::state(params, pairs[row]);
     if constexpr (requires { state.reference; }) {
-      // Of a row with +inf only the log-sum-exp is one.
+      // A row with +inf has a log-sum-exp, but no other result.
       using A = decltype(state.reference);
       if (state.reference == Kokkos::Experimental::infinity_v<A>) state.sum = {Kokkos::Experimental::quiet_NaN_v<A>};
     }
@@ -118,7 +119,7 @@ struct UnpackPairs {
   }
 };
 
-/// The states of whole rows as log-sum-exps.
+/// Converts the states of whole rows to log-sum-exps.
 template <class Params, class Y>
 struct StoreLogSumExps {
   using State = typename Params::State;
@@ -134,33 +135,34 @@ struct StoreLogSumExps {
   }
 };
 
-/// softmax, log_softmax and logsumexp: (max, sum) of a shard's rows, for results of a given accuracy.
+/// First half of softmax, log_softmax and logsumexp: (max, sum) of a shard's rows, for results of a given accuracy.
 template <class Exec, class X, class A, ExpAccuracy accuracy>
 struct ShardedReduction {
   static constexpr Backend backend = backend_of<Exec>();
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
   using Params                       = SoftmaxParams<A, accuracy>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x,
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  static void run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const X* x,
                   ShardPair* pairs);
 };
 
 template <class Exec, class X, class A, ExpAccuracy accuracy>
-void ShardedReduction<Exec, X, A, accuracy>::run(const Exec& exec, const ShardLayout& layout,
+void ShardedReduction<Exec, X, A, accuracy>::run(const Exec& exec, const RowsLayout& layout,
                                                  const SoftmaxOptions& options, const X* x, ShardPair* pairs) {
   constexpr RowOperator op = RowOperator::logsumexp;
   if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
-  const RowPlan plan = plan_online<X, X>(op, exec, layout, sizeof(A), options.determinism);
+  const RowPlan plan = plan_online(op, exec, layout, {tensor_of_type<X>()}, sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     using Source = MemoryRows<const X, form()>;
     launch_online<op, V, typename Placements<op, Source, A, V, backend>::Online>(
-        exec, plan, layout, Params(options.scale, options.masked_row), Source{x, layout.col_stride[0], layout.map(0)},
+        exec, plan, layout, Params(options.scale, options.masked_row), rows_of<form()>(layout, SoftmaxTensors::x, x),
         PairOutput{pairs});
   });
 }
 
-/// What an operator of (max, sum) makes of a shard's columns. `states` is memory for a state a row.
+/// Second half of softmax, log_softmax and logsumexp: the results of a shard's columns. `states` is memory for a state
+/// a row.
 template <class Exec, RowOperator op, class X, class Y>
 struct ShardedFinish {
   static constexpr Backend backend = backend_of<Exec>();
@@ -169,63 +171,65 @@ struct ShardedFinish {
   using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using State                      = typename Params::State;
 
-  /// Not inline, as ViewCall's.
-  static void run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  static void run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
                   const ShardPair* pairs, State* states);
 };
 
 template <class Exec, RowOperator op, class X, class Y>
-void ShardedFinish<Exec, op, X, Y>::run(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options,
+void ShardedFinish<Exec, op, X, Y>::run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options,
                                         const X* x, Y* y, const ShardPair* pairs, State* states) {
   const Params params(options.scale, options.masked_row);
   const std::string name = std::string("KokkosNN::mpi::") + to_string(op);
   if constexpr (op == RowOperator::logsumexp) {
-    for_each_row(exec, name + "[lse]", layout.rows, StoreLogSumExps<Params, Y>{params, pairs, y, layout.map(1)});
+    for_each_row(exec, name + "[lse]", layout.rows,
+                 StoreLogSumExps<Params, Y>{params, pairs, y, layout.map(SoftmaxTensors::y)});
   } else {
     if (layout.cols == 0) return;
     for_each_row(exec, name + "[states]", layout.rows, UnpackPairs<Params>{params, pairs, states});
-    const RowPlan plan = plan_online<X, Y>(op, exec, layout, sizeof(A), options.determinism);
+    const Tensors types = {tensor_of_type<X>(), tensor_of_type<Y>()};
+    const RowPlan plan  = plan_online(op, exec, layout, types, sizeof(A), options.determinism);
     with_form<backend, true>(plan.form, [&](auto form) {
       using Rows   = MemoryRows<const X, form()>;
       using Source = RowsWithStates<Rows, State>;
-      using Output   = MemoryRows<Y, form()>;
       launch_online<op, V, FinishingPlacement<typename Placements<op, Rows, A, V, backend>::Online>>(
-          exec, plan, layout, params, Source{Rows{x, layout.col_stride[0], layout.map(0)}, states},
-          Output{y, layout.col_stride[1], layout.map(1)});
+          exec, plan, layout, params, Source{rows_of<form()>(layout, SoftmaxTensors::x, x), states},
+          rows_of<form()>(layout, SoftmaxTensors::y, y));
     });
   }
 }
 
-/// softmax_backward and log_softmax_backward on a shard's columns. The layout's tensors are y, dy and dx.
+/// Both halves of softmax_backward and log_softmax_backward on a shard's columns. `reduce` does without dx.
 template <class Exec, RowOperator op, class Y, class D, class Dx>
 struct ShardedGradient {
   static constexpr Backend backend = backend_of<Exec>();
   using A                          = gradient_accumulator_t<Y, D, Dx>;
-  using Wider                      = std::conditional_t<(sizeof(D) > sizeof(Y)), D, Y>;
-  static constexpr int V           = pack_size(backend, sizeof(Wider), sizeof(Dx), sizeof(A));
+  static constexpr int V           = pack_size(backend, gradient_input_bytes<Y, D>(op), sizeof(Dx), sizeof(A));
   using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using State                      = typename Params::State;
 
-  /// Not inline, as ViewCall's.
-  static void reduce(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  static void reduce(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y,
                      const D* dy, ShardPair* pairs);
-  static void epilogue(const Exec& exec, const ShardLayout& layout, const SoftmaxOptions& options, const Y* y,
+  static void epilogue(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y,
                      const D* dy, Dx* dx, const ShardPair* pairs, State* states);
 
  private:
+  static Tensors types() { return {tensor_of_type<Y>(), tensor_of_type<Dx>(), tensor_of_type<D>()}; }
+
   template <RowForm form>
-  static auto source_of(const ShardLayout& layout, const Y* y, const D* dy) {
-    return PairRows<MemoryRows<const Y, form>, MemoryRows<const D, form>>{{y, layout.col_stride[0], layout.map(0)},
-                                                                          {dy, layout.col_stride[1], layout.map(1)}};
+  static auto source_of(const RowsLayout& layout, const Y* y, const D* dy) {
+    return PairRows<MemoryRows<const Y, form>, MemoryRows<const D, form>>{
+        rows_of<form>(layout, GradientTensors::x, y), rows_of<form>(layout, GradientTensors::dy, dy)};
   }
 };
 
 template <class Exec, RowOperator op, class Y, class D, class Dx>
-void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const ShardLayout& layout,
+void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const RowsLayout& layout,
                                                  const SoftmaxOptions& options, const Y* y, const D* dy,
                                                  ShardPair* pairs) {
   if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
-  const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
+  const RowPlan plan = plan_online(op, exec, layout, types(), sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     const auto source = source_of<form()>(layout, y, dy);
     using Source      = std::decay_t<decltype(source)>;
@@ -235,25 +239,25 @@ void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const ShardLa
 }
 
 template <class Exec, RowOperator op, class Y, class D, class Dx>
-void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const ShardLayout& layout,
+void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const RowsLayout& layout,
                                                  const SoftmaxOptions& options, const Y* y, const D* dy, Dx* dx,
                                                  const ShardPair* pairs, State* states) {
   if (layout.cols == 0) return;
   const Params params(options.scale, options.masked_row);
   for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows,
                UnpackPairs<Params>{params, pairs, states});
-  const RowPlan plan = plan_online<Wider, Dx>(op, exec, layout, sizeof(A), options.determinism);
+  const RowPlan plan = plan_online(op, exec, layout, types(), sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     const auto rows = source_of<form()>(layout, y, dy);
     using Rows      = std::decay_t<decltype(rows)>;
     using Source    = RowsWithStates<Rows, State>;
     launch_online<op, V, FinishingPlacement<typename Placements<op, Rows, A, V, backend>::Online>>(
         exec, plan, layout, params, Source{rows, states},
-        MemoryRows<Dx, form()>{dx, layout.col_stride[2], layout.map(2)});
+        rows_of<form()>(layout, GradientTensors::dx, dx));
   });
 }
 
-/// From the pairs of whole rows to their losses and log-sum-exps.
+/// Converts the pairs of whole rows to losses and log-sum-exps.
 template <class Params, class A>
 struct StoreLosses {
   using State = typename Params::State;
@@ -291,8 +295,7 @@ struct StoreLosses {
   }
 };
 
-/// The forward of a cross entropy on a shard's columns, without the sum over rows. The layout's tensors are the logits
-/// and the labels, or for `finish` the labels, the rows' losses and their log-sum-exps.
+/// Both halves of a cross entropy's forward on a shard's columns, without the sum over rows.
 template <class Exec, class X>
 struct ShardedCrossEntropy {
   static constexpr Backend backend = backend_of<Exec>();
@@ -302,7 +305,7 @@ struct ShardedCrossEntropy {
   template <bool extended>
   using Params = CrossEntropyParams<op, A, exp_accuracy_for<A>, extended>;
 
-  /// What a cross entropy's kernels know besides logits and labels.
+  /// Inputs of a cross entropy's kernels besides logits and labels.
   struct Shared {
     ClassShard shard;
     ClassWeights<A> weights;
@@ -322,8 +325,8 @@ struct ShardedCrossEntropy {
     }
   };
 
-  /// Not inline, as ViewCall's.
-  static void reduce(const Exec& exec, const ShardLayout& layout, const CrossEntropyOptions& options,
+  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  static void reduce(const Exec& exec, const RowsLayout& layout, const CrossEntropyOptions& options,
                      const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
   static void epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,
                      const Labels& labels, const ShardPair* pairs, const OptionalScalars<A>& loss,
@@ -331,25 +334,25 @@ struct ShardedCrossEntropy {
 
  private:
   template <bool extended>
-  static void reduce_with(const Exec& exec, const ShardLayout& layout, const RowPlan& plan,
+  static void reduce_with(const Exec& exec, const RowsLayout& layout, const RowPlan& plan,
                           const CrossEntropyOptions& options, const Shared& shared, const X* logits,
                           const Labels& labels, ShardPair* pairs) {
     with_form<backend, true>(plan.form, [&](auto form) {
       using Source = LabelledRows<X, form(), A, extended>;
       launch_online<op, V, typename Placements<op, Source, A, V, backend>::Online>(
           exec, plan, layout, shared.template params<extended>(options),
-          Source{{logits, layout.col_stride[0], layout.map(0)}, labels, {}, {}},
+          Source{rows_of<form()>(layout, CrossEntropyTensors::logits, logits), labels, {}, {}},
           LabelledPairOutput{pairs, Shared::pairs_a_row(options)});
     });
   }
 };
 
 template <class Exec, class X>
-void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const ShardLayout& layout,
+void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const RowsLayout& layout,
                                           const CrossEntropyOptions& options, const Shared& shared, const X* logits,
                                           Labels labels, ShardPair* pairs) {
   if (layout.cols == 0) return clear_pairs(exec, layout.rows * Shared::pairs_a_row(options), pairs);
-  const RowPlan plan = plan_online<X, X>(op, exec, layout, sizeof(A), options.determinism);
+  const RowPlan plan = plan_online(op, exec, layout, {tensor_of_type<X>()}, sizeof(A), options.determinism);
   if (Shared::is_extended(options)) {
     reduce_with<true>(exec, layout, plan, options, shared, logits, labels, pairs);
   } else {

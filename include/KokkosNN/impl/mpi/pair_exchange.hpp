@@ -14,19 +14,19 @@
 #include <span>
 #include <string>
 
-// What the ranks of a communicator do together, without a template and without Kokkos: merge pairs, agree on a call.
+// Communication of the ranks, without templates and without Kokkos: the merge of pairs, and the agreement on a call.
 
 namespace KokkosNN::Impl {
 
 using ShardPair = MaxSumExp<double>;
 
-/// Something that has to be the same on every rank.
+/// Value that must be equal on every rank.
 struct SharedFact {
   const char* name;
   std::int64_t value;
 };
 
-/// into[i] = merge(into[i], from[i]) for n pairs; ends when they are merged.
+/// Merger: sets into[i] to merge(into[i], from[i]) for n pairs, and returns when they are merged.
 class PairMerger {
  public:
   virtual void merge(ShardPair* into, const ShardPair* from, std::int64_t n) const = 0;
@@ -35,11 +35,11 @@ class PairMerger {
   ~PairMerger() = default;
 };
 
-/// Whether the MPI says that it takes pointers to the memory of such a device.
+/// True if the MPI says that it takes pointers to the memory of such a device.
 KOKKOSNN_MPI_EXPORT bool mpi_takes_device_pointers(Backend backend);
 
-/// A communicator of its own, its type and its operation. An MPI error becomes a std::runtime_error with MPI's text;
-/// after one, every further call throws it anew.
+/// Exchange of pairs: a duplicate of the MPI communicator, its type and its operation. An MPI error becomes a
+/// std::runtime_error with MPI's text; after one, every further call throws it again.
 class KOKKOSNN_MPI_EXPORT PairExchange {
  public:
   explicit PairExchange(MPI_Comm parent);
@@ -50,20 +50,21 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
   int rank() const { return m_rank; }
   int size() const { return m_size; }
 
-  /// Every rank's n pairs become their merge over all ranks, by MPI's own reduction.
+  /// Replaces every rank's n pairs by their merge over all ranks, by MPI's own reduction.
   void reduce(const char* function, ShardPair* pairs, std::int64_t n) const;
 
-  /// The same by messages between pairs of ranks, in an order that the number of ranks alone sets. Merging commutes bit
-  /// for bit, so that all ranks get the same bits. `received` is memory for n pairs.
+  /// Replaces every rank's n pairs by their merge over all ranks, by messages between two ranks, in an order that
+  /// depends only on the number of ranks. Merging commutes bit for bit, so all ranks get equal bits. `received` is
+  /// memory for n pairs.
   void reduce_in_order(const char* function, ShardPair* pairs, ShardPair* received, std::int64_t n,
                        const PairMerger& merger) const;
 
-  /// Throws on every rank, std::invalid_argument or what `refusal` holds, unless no rank refuses and the facts, at most
-  /// `max_facts`, are the same on all. One reduction of a few words, and more where it throws.
+  /// Throws on every rank, std::invalid_argument or the exception in `refusal`, unless no rank refuses and the facts,
+  /// at most `max_facts`, are equal on all. It takes one reduction of a few words, and more if it throws.
   static constexpr int max_facts = 16;
   void agree(const char* function, std::span<const SharedFact> facts, const std::exception_ptr& refusal) const;
 
-  /// The sum over the ranks before this one, and over all.
+  /// Sums over the ranks before this one, and over all.
   std::array<std::int64_t, 2> sums_before_and_all(const char* function, std::int64_t value) const;
 
  private:

@@ -13,18 +13,20 @@
 #include <cstdint>
 #include <span>
 
-// Which rows ranks exchange at a time, and what they make sure of beforehand.
+// Blocks of rows that ranks exchange at a time, and the facts that they check ahead.
+// Ranks number rows by the order of the tensors' axes (`layout_of_shard`), as their memory may differ; local calls
+// number rows by strides.
 
 namespace KokkosNN::Impl {
 
-/// The rows of a tensor in blocks: slices along its first axis that is not reduced and has more than one element.
+/// Rows of a tensor in blocks: slices along its first axis that is not reduced and has more than one element.
 class KOKKOSNN_MPI_EXPORT RowBlocks {
  public:
   RowBlocks() = default;
-  /// Of a tensor with the reduced axis, which may count from the end and is in range.
+  /// Takes a tensor with the reduced axis, which may count from the end and is in range.
   RowBlocks(const Tensor& with_columns, int axis);
 
-  /// Elements of the sliced axis, and rows for each of them.
+  /// Number of elements of the sliced axis, and of rows for each of them.
   std::int64_t outer() const { return m_outer; }
   std::int64_t inner() const { return m_inner; }
   void cut(std::int64_t outer_a_block) { m_step = outer_a_block; }
@@ -36,7 +38,7 @@ class KOKKOSNN_MPI_EXPORT RowBlocks {
   std::int64_t first_row(std::int64_t block) const { return block * m_step * m_inner; }
   std::int64_t rows(std::int64_t block) const { return size_of(block) * m_inner; }
 
-  /// A block of a tensor that has the reduced axis, and of one that lacks it.
+  /// Block of a tensor that has the reduced axis, and of one that lacks it.
   Tensor of_rows(const Tensor& t, std::int64_t block) const { return slice(t, m_sliced, block); }
   Tensor of_values(const Tensor& t, std::int64_t block) const {
     return slice(t, m_sliced > m_axis ? m_sliced - 1 : m_sliced, block);
@@ -55,7 +57,7 @@ class KOKKOSNN_MPI_EXPORT RowBlocks {
   std::int64_t m_step  = 1;
 };
 
-/// What must be the same on all ranks that do a call.
+/// Facts that must be equal on all ranks of a call.
 class KOKKOSNN_MPI_EXPORT SharedFacts {
  public:
   SharedFacts() = default;

@@ -14,19 +14,20 @@
 #include <cstdint>
 #include <type_traits>
 
-// Rows whose columns are spread over ranks: what ranks tell each other of a row, and the sources and sinks with which
-// the kernels of the local operators leave it and take it.
+// Pairs that ranks exchange, the conversion of a row's state to a pair and back, and the sources and outputs with which
+// the kernels of the local operators use them.
 //
-// All that ranks exchange is MaxSumExp<double>, whatever the elements' type is: what is summed can be spoilt by no
-// rounding that a float would show, and one merge joins everything. (max, sum) of a row are in units of scale x. A
-// plain sum is (0, sum), and a value that one rank has is (value, 1) there and nothing elsewhere.
+// All pairs are MaxSumExp<double>, whatever the elements' type is: in double no rounding spoils a sum that a float
+// would show. (max, sum) of a row are in units of scale x. A plain sum is (0, sum), and a value that one rank has, such
+// as a label's logit, is (value, 1) there and the identity elsewhere. So one merge, one message and one deterministic
+// order serve all operators.
 
 namespace KokkosNN::Impl {
 
 using ShardPair = MaxSumExp<double>;
 
-/// The logarithm of what exponentials are relative to, in two words; in one where neighbouring logits have a difference
-/// that is large, so that the second one would be of no use, and no small number.
+/// Logarithm of an exponential's reference, in two words; in one if the differences of neighbouring logits are so large
+/// that the second word, no small number then, is of no use.
 template <class Exp, class A>
 KOKKOS_INLINE_FUNCTION DoubleDouble<double> logarithm_of(const Exp& exp, const ExpReference<A>& r) {
   const double scale = static_cast<double>(exp.scale()) + static_cast<double>(exp.scale_low);
@@ -59,7 +60,7 @@ KOKKOS_INLINE_FUNCTION ShardPair pair_of(const Params&, const RowSum<A, W>& stat
   return {0, static_cast<double>(state.sum)};
 }
 
-/// A row's state from the pair of the whole row.
+/// Converts the pair of a whole row to its state.
 template <class State>
 struct FromPair;
 
@@ -83,7 +84,7 @@ struct FromPair<RowSum<A, W>> {
   }
 };
 
-/// Where the rows' states of a shard go: row r's is pairs[r].
+/// Output of the rows' states of a shard: row r's is pairs[r].
 struct PairOutput {
   static constexpr bool takes_states = true;
 
@@ -95,9 +96,12 @@ struct PairOutput {
   }
 };
 
-/// Of a cross entropy: (max, sum), the label's logit from whoever has it, and where labels are smoothed the sum of all
-/// weighted logits.
+/// Output of a cross entropy's states: (max, sum), the label's logit from the thread that has it, and, with label
+/// smoothing, the sum of all weighted logits.
 struct LabelledPairOutput {
+  static constexpr bool takes_states       = false;
+  static constexpr bool takes_label_states = true;
+
   struct Row {
     const LabelledPairOutput& output;
   };
@@ -123,10 +127,12 @@ struct LabelledPairOutput {
   }
 };
 
-/// Rows of which the whole row's state is known beforehand.
+/// Rows whose whole row's state is known beforehand.
 template <class Rows, class State>
 struct RowsWithStates : Rows {
   struct Row : decltype(std::declval<const Rows&>().row(0)) {
+    static constexpr bool completes_state = true;
+
     State state;
 
     template <class Params>
@@ -140,7 +146,7 @@ struct RowsWithStates : Rows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {Rows::row(r), states[r]}; }
 };
 
-/// The placement for them: one that reads a row again to write has nothing else to do.
+/// Placement of RowsWithStates: Online reads a row again to write, and its reduction is left out.
 template <class Online>
 struct FinishingPlacement : Online {
   using Online::Online;

@@ -18,19 +18,19 @@
 #include <cstdint>
 #include <type_traits>
 
-// The cross entropies' part of the primitives: labels, what all rows share, the state of a row, and what becomes of it.
+// Cross entropies: the parameters of a call, the epilogue of a row, its loss and its gradient.
 // With z the logits, soft-capped if asked for, y the label, w the classes' weights, C their number and e the label
 // smoothing, the loss of a row and its gradient are
 //
 //     loss   = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss w_y lse^2
 //     dloss/dz_c = p_c ((1 - e) w_y + e / C sum w + 2 z_loss w_y lse) - e / C w_c - (c == y ? (1 - e) w_y : 0)
 //
-// `extended` kernels can smooth and cap; the others, which are faster, cannot: there (max, sum) is all that a row's
-// threads agree on, and all elements but the label's are a softmax times a factor.
+// `extended` kernels smooth labels and cap logits. The other kernels are faster: their rows are reduced to (max, sum)
+// as softmax's are, with its registers, and each element but the label's is a softmax times a factor.
 
 namespace KokkosNN::Impl {
 
-/// z = cap tanh(x / cap), or x itself if the cap is 0. A logit of -inf stays one: such a class is masked.
+/// Soft cap z = cap tanh(x / cap), or x itself if the cap is 0. A logit of -inf stays -inf: such a class is masked.
 template <class A>
 struct Softcap {
   A cap;
@@ -45,33 +45,34 @@ struct Softcap {
     return x == -Kokkos::Experimental::infinity_v<A> ? x : z;
   }
 
-  /// dz/dx at a given z.
+  /// Derivative dz/dx at a given z.
   KOKKOS_INLINE_FUNCTION A slope(A z) const {
     const A t = at_least(z * inverse, A(-1));
     return is_on() ? fused_multiply_add(-t, t, A(1)) : A(1);
   }
 };
 
-/// What all rows of a cross entropy share.
+/// Parameters that all rows of a cross entropy share.
 template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
 struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
   using Base                        = SoftmaxParams<A, exp_accuracy>;
   static constexpr bool is_extended = extended;
-  static constexpr bool has_lse     = true;  ///< beside what else is made of a sum
+  static constexpr bool has_lse     = true;
+  static constexpr bool changes_logits = extended;
   using State                       = std::conditional_t<
       op == RowOperator::cross_entropy_backward, RowScalars<A>,
       std::conditional_t<extended, LossState<A, typename Base::wide_sum>, RowState<A, typename Base::wide_sum>>>;
 
   Softcap<A> softcap;
-  A kept;      ///< of the target by the label: 1 less the label smoothing
-  A spread;    ///< the label smoothing over the number of classes
+  A kept;      ///< weight of the label in the target: 1 less the label smoothing
+  A spread;    ///< label smoothing over the number of classes
   A z_loss;    ///< factor of lse^2
   A upstream;  ///< factor of the gradient
   ClassShard shard;
   std::int64_t ignore_index;
-  ClassWeights<A> weights    = {};       ///< of all classes
-  const A* inverse_divisor   = nullptr;  ///< of the mean; none: 1
-  const A* weight_of_classes = nullptr;  ///< of all of them; none: their number
+  ClassWeights<A> weights    = {};       ///< weights of all classes
+  const A* inverse_divisor   = nullptr;  ///< divisor of the mean; null: 1
+  const A* weight_of_classes = nullptr;  ///< sum of all classes' weights; null: their number
 
   CrossEntropyParams(const CrossEntropyOptions& options, const ClassShard& columns)
       : Base(1, MaskedRowPolicy::nan),
@@ -93,12 +94,12 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
 
   KOKKOS_INLINE_FUNCTION Label label_of(std::int64_t label) const { return Label::of(label, ignore_index, shard); }
 
-  /// Of the columns at hand.
+  /// Weights of the columns that this call has.
   KOKKOS_INLINE_FUNCTION ClassWeights<A> column_weights() const {
     return {weights.data == nullptr ? nullptr : weights.data + shard.first * weights.stride, weights.stride};
   }
 
-  /// What the gradient has of a row's probabilities.
+  /// Factor of a row's probabilities in its gradient.
   KOKKOS_INLINE_FUNCTION A factor(A weight, A lse) const {
     A by = kept * weight;
     if constexpr (extended) by += spread != A(0) ? spread * total_weight() : A(0);
@@ -111,7 +112,7 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
   }
 };
 
-/// Adds up w_c z_c where labels are smoothed.
+/// Observer that adds up w_c z_c where labels are smoothed.
 template <class State, class A>
 struct LinearSum {
   ClassWeights<A> weights;
@@ -129,29 +130,28 @@ struct LinearSum {
   }
 };
 
-/// A row's total, for the placement that knows its label.
+/// Epilogue of a cross entropy: it carries a row's total to LabelledPlacement, which applies row_loss and
+/// LogitGradient.
 template <RowOperator op>
-requires(is_cross_entropy(op)) struct Epilogue<op> {
-  static constexpr bool one_value_a_row = false;
-
+requires(is_cross_entropy(op)) struct Epilogue<op> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
-    A own_reference;  ///< what kept exponentials are relative to
+    A own_reference;  ///< reference of the kept exponentials
     typename Params::State total;
 
     KOKKOS_INLINE_FUNCTION Row(const Params&, A own, const typename Params::State& all) : own_reference(own), total(all) {}
     KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& all) : own_reference(0), total(all) {
-      if constexpr (requires { all.reference; }) own_reference = all.reference;
+      if constexpr (is_joined<typename Params::State>) own_reference = all.reference;
     }
   };
 };
 
-/// The loss of a row that has a class, from the row's total and the class's logit: NaN where the log-sum-exp is +inf.
+/// Loss of a row that has a class, from the row's total and the class's logit. It is NaN where the log-sum-exp is +inf.
 template <class Params, class A = typename Params::accumulator>
 KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::State& total, A label_logit, A weight, A lse) {
   if (total.reference == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
   const typename Epilogue<RowOperator::log_softmax>::template Row<Params, A> row(params, A(0), total);
-  // Halves, as in log_softmax: a weight may be as small as a scale.
+  // Halves of logits, as in log_softmax: a weight may be as small as a scale.
   const A half = at_most(row.half_difference(label_logit) - A(0.5) * row.log_sum, A(0));
   A value      = 2 * (params.kept * weight * -half);
   if (params.z_loss != A(0)) value += params.z_loss * weight * (lse * lse);
@@ -165,14 +165,14 @@ KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::S
   return value;
 }
 
-/// The gradient by a logit, before the label's part: softmax times a factor of the row, less what smoothing asks for.
+/// Gradient with respect to a logit: softmax times a factor of the row, less the smoothing's term and the label's.
 template <class Params, class A>
 struct LogitGradient {
-  A factor;  ///< of exponentials relative to the total's reference, or to the thread's own
+  A factor;  ///< for exponentials relative to the total's reference, or to the thread's own
   ExpReference<A> reference;
-  A spread;  ///< of the class's weight
+  A spread;  ///< factor of the class's weight
 
-  /// From a row's state.
+  /// Takes a row's state.
   KOKKOS_INLINE_FUNCTION LogitGradient(const Params& params, A own_reference, const typename Params::State& total, A by,
                                        A of_weight)
       : spread(of_weight) {
@@ -182,7 +182,7 @@ struct LogitGradient {
     if (total.reference == Kokkos::Experimental::infinity_v<A>) factor = Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
-  /// From a row's log-sum-exp: relative to the power of two below its exponential.
+  /// Takes a row's log-sum-exp; exponentials are relative to the power of two below its exponential.
   KOKKOS_INLINE_FUNCTION LogitGradient(const Params& params, A lse, A by, A of_weight) : spread(of_weight) {
     const bool is_finite = Kokkos::isfinite(lse);
     reference            = params.exp.at(is_finite ? params.exp.reference_of(lse) : A(0));
@@ -191,12 +191,12 @@ struct LogitGradient {
     factor = is_finite ? by * Kokkos::exp(rest) : Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
-  /// From a kept exponential.
+  /// Gradient from a kept exponential.
   KOKKOS_INLINE_FUNCTION A operator()(const Params&, A kept) const { return kept * factor; }
   KOKKOS_INLINE_FUNCTION A from_input(const Params& params, A x) const {
     return (*this)(params, params.exp.of_any(x, reference));
   }
-  /// With all that there may be; `target` is the label's part.
+  /// Gradient with all terms; `target` is the label's.
   KOKKOS_INLINE_FUNCTION A of_logit(const Params& params, A z, A weight, A target = A(0)) const {
     const A dz = from_input(params, z) - (spread * weight + target);
     return Params::is_extended ? dz * params.softcap.slope(z) : dz;

@@ -4,6 +4,7 @@
 
 #include <KokkosNN/impl/inputs/operands.hpp>
 #include <KokkosNN/impl/reductions/moments.hpp>
+#include <KokkosNN/options.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -17,7 +18,7 @@ struct LayerNormParams {
   A epsilon;
 
   LayerNormParams() = default;
-  explicit LayerNormParams(double epsilon_) : epsilon(A(epsilon_)) {}
+  explicit LayerNormParams(const LayerNormOptions& options) : epsilon(A(options.epsilon)) {}
 
   /// A weight is 1 where there is none, a bias 0.
   A missing(int column_input) const { return column_input == 0 ? A(1) : A(0); }
@@ -31,6 +32,7 @@ struct LayerNorm {
   static constexpr int column_inputs = 2;  // weight, bias
   static constexpr int row_scalars   = 0;
   static constexpr int row_outputs   = 2;  // mean, rstd
+  using Options                      = LayerNormOptions;
   using Params                       = LayerNormParams<A>;
   using Reduction                    = Moments<A>;
 

@@ -5,6 +5,7 @@
 #include <KokkosNN/impl/inputs/operands.hpp>
 #include <KokkosNN/impl/operators/layer_norm.hpp>
 #include <KokkosNN/impl/reductions/sums.hpp>
+#include <KokkosNN/options.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -20,6 +21,7 @@ struct LayerNormBackward {
   static constexpr int column_inputs = 1;  // weight
   static constexpr int row_scalars   = 2;  // mean, rstd
   static constexpr int row_outputs   = 0;
+  using Options                      = LayerNormOptions;
   using Params                       = LayerNormParams<A>;
   using Scalars                      = Kokkos::Array<A, row_scalars>;
   using Reduction                    = Sums<A, 2>;

@@ -4,6 +4,7 @@
 
 #include <KokkosNN/impl/inputs/operands.hpp>
 #include <KokkosNN/impl/reductions/sums.hpp>
+#include <KokkosNN/options.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -18,7 +19,8 @@ struct RmsNormParams {
   A weight_offset;  ///< added to each weight
 
   RmsNormParams() = default;
-  RmsNormParams(double epsilon_, double weight_offset_) : epsilon(A(epsilon_)), weight_offset(A(weight_offset_)) {}
+  explicit RmsNormParams(const RmsNormOptions& options)
+      : epsilon(A(options.epsilon)), weight_offset(A(options.weight_offset)) {}
 
   /// Without weights x is not scaled, whatever the offset is.
   A missing(int) const { return A(1) - weight_offset; }
@@ -32,6 +34,7 @@ struct RmsNorm {
   static constexpr int column_inputs = 1;
   static constexpr int row_scalars   = 0;
   static constexpr int row_outputs   = 1;
+  using Options                      = RmsNormOptions;
   using Params                       = RmsNormParams<A>;
   using Reduction                    = Sums<A, 1>;
 

@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/gpu/device/status_word.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 #include <KokkosNN/impl/reductions/row_sum.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -14,25 +15,25 @@
 #include <cstdint>
 #include <type_traits>
 
-// The gradients' part of the primitives: what the threads of a row agree on, how they join and tell it, and what each
-// gradient makes of it.
+// Gradients of the softmax family: the parameters of a call and each gradient's epilogue.
 
 namespace KokkosNN::Impl {
 template <RowOperator op, class A, ExpAccuracy exp_accuracy>
+/// Parameters that all rows of a gradient share.
 struct GradientParams {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
   using wide_sum                        = typename SoftmaxParams<A, exp_accuracy>::wide_sum;
   using State = std::conditional_t<op == RowOperator::logsumexp_backward, RowScalars<A>, RowSum<A, wide_sum>>;
-  /// The sum is of products y dy, or else of dy alone.
+  /// Terms of the sum: products y dy, or else dy alone.
   static constexpr bool sums_products =
       op == RowOperator::softmax_backward || op == RowOperator::masked_softmax_backward;
 
-  ScaledExp<A, accuracy> exp;  ///< of |scale| x, or of y, which is scaled already
+  ScaledExp<A, accuracy> exp;  ///< exponential of |scale| x, or of y, which is scaled already
   A scale;
-  A sign;                  ///< of the scale
+  A sign;                  ///< sign of the scale
   A masked_value;          ///< NaN or 0: the gradient of a row whose log-sum-exp is -inf
-  std::uint32_t zero = 0;  ///< which compilers do not know to be one, see HeldPack
+  std::uint32_t zero = 0;  ///< zero that compilers do not know to be one, see HeldPack
 
   GradientParams(double s, MaskedRowPolicy policy)
       : exp(op != RowOperator::logsumexp_backward ? 1 : (s < 0 ? -s : s)),
@@ -41,18 +42,16 @@ struct GradientParams {
         masked_value(policy == MaskedRowPolicy::zero ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>) {}
 };
 
-/// Nothing that a gradient's thread keeps is relative to a state of its own.
+/// Makes the epilogue of a gradient's row, whose kept values are not relative to any state.
 template <class RowEpilogue, class Params, class State>
 KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const State&, const State& total) {
   return RowEpilogue(params, total);
 }
 
-/// dx = scale y (dy - sum), the sum being that of y dy. Both words of it: where dy is near the sum the second one is
-/// what is left.
+/// dx = scale y (dy - sum), sum = sum of y dy. It subtracts both words of the sum: where dy is near the sum, the second
+/// word is all that is left.
 template <>
-struct Epilogue<RowOperator::softmax_backward> {
-  static constexpr bool one_value_a_row = false;
-
+struct Epilogue<RowOperator::softmax_backward> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     DoubleDouble<A> sum;
@@ -65,20 +64,18 @@ struct Epilogue<RowOperator::softmax_backward> {
       const T exact      = Params::accuracy == ExpAccuracy::fast ? difference : difference - splat<T>(sum.low);
       return splat<T>(params.scale) * (y * exact);
     }
-    /// From an element that is masked.
+    /// Result of a masked element.
     KOKKOS_INLINE_FUNCTION A of_masked(const Params& params) const { return (*this)(params, A(0), A(0)); }
   };
 };
 
-/// A mask is the source's business.
+/// Masked softmax's gradient has softmax's epilogue: the source applies the mask.
 template <>
 struct Epilogue<RowOperator::masked_softmax_backward> : Epilogue<RowOperator::softmax_backward> {};
 
-/// dx = scale (dy - exp(y) sum), the sum being that of dy.
+/// dx = scale (dy - exp(y) sum), sum = sum of dy.
 template <>
-struct Epilogue<RowOperator::log_softmax_backward> {
-  static constexpr bool one_value_a_row = false;
-
+struct Epilogue<RowOperator::log_softmax_backward> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     DoubleDouble<A> sum;
@@ -96,11 +93,9 @@ struct Epilogue<RowOperator::log_softmax_backward> {
   };
 };
 
-/// dx = scale dlse exp(scale x - lse): the exponential relative to the power of two below exp(lse), times what is left.
+/// dx = scale dlse exp(scale x - lse): the exponential relative to the power of two below exp(lse), times a factor.
 template <>
-struct Epilogue<RowOperator::logsumexp_backward> {
-  static constexpr bool one_value_a_row = false;
-
+struct Epilogue<RowOperator::logsumexp_backward> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     A factor;
@@ -110,8 +105,9 @@ struct Epilogue<RowOperator::logsumexp_backward> {
     KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& row) {
       const bool is_finite = Kokkos::isfinite(row.lse);
       reference            = params.exp.at(is_finite ? params.exp.reference_of(unscaled(row.lse, params.exp.scale())) : A(0));
-      // One of the first two terms is 0; the other is so near that the difference is all but exact. Where neighbouring
-      // logits are far apart it may be large, and must not make an infinity to be multiplied by 0.
+      // One of the first two terms is 0; the other is so near lse that the difference is all but exact. Where
+      // neighbouring logits are far apart the difference may be large: the bound keeps infinity from being multiplied
+      // by 0.
       const A base = fused_multiply_add(params.exp.scale(), reference.base,
                                         fused_multiply_add(reference.exponent, log_of_2<A>, -row.lse));
       const A rest = base + (params.exp.scale_low * reference.base + reference.exponent * log_of_2_low<A>);

@@ -12,49 +12,43 @@
 #include <cstdint>
 #include <type_traits>
 
-// Sums of exponentials relative to one reference, over packs of logits.
+// Sums of exponentials relative to one reference, over packs of logits: the accumulator, its lanes and its warp sum.
 
 namespace KokkosNN::Impl {
 
-/// Whether an operator makes other logits of what was loaded, as a soft cap does: math.logit(x).
-template <class Params>
-concept ChangesLogits = requires(const Params& params, typename Params::accumulator x) {
-  params.logit(x);
-};
-
 template <class Params, class A>
 KOKKOS_INLINE_FUNCTION A logit_of(const Params& params, A x) {
-  if constexpr (ChangesLogits<Params>) {
+  if constexpr (Params::changes_logits) {
     return params.logit(x);
   } else {
     return x;
   }
 }
 
-/// The same of a pack; -inf, which is what fills it outside of a row, stays.
+/// Applies `logit` to a pack. Padding of -inf stays -inf.
 template <class Params, class A, int V>
 KOKKOS_INLINE_FUNCTION void make_logits(const Params& params, Pack<A, V>& pack) {
-  if constexpr (ChangesLogits<Params>) params.make_logits(pack);
+  if constexpr (Params::changes_logits) params.make_logits(pack);
 }
 
-/// For an operator that needs no more of a row's logits than (max, sum).
+/// Observer of an operator that needs no more of a row's logits than (max, sum).
 struct NoObserver {
   template <class A, int V>
   KOKKOS_INLINE_FUNCTION void operator()(const Pack<A, V>&, std::int64_t, int) const {}
 };
 
-/// Exponentials that may be added together before their sum goes to ExponentialSums.
+/// Number of exponentials that may be added together before their sum goes to ExponentialSums.
 inline constexpr int exponentials_at_once = 8;
 
-/// Lanes of sums of exponentials relative to one reference, each at most 2 then and some roundings. In `full` a sum
-/// starts above anything that is added to it, and keeps what each addition rounds off in a second word (Dekker's fast
-/// two-sum): added one by one in float alone, 32 numbers lose up to 8 ulp.
+/// Lanes of sums of exponentials relative to one reference; each exponential is at most 2 and some roundings.
+/// In `full` a sum starts above anything that is added to it, and keeps the rounding error of each addition in a second
+/// word (Dekker's fast two-sum): added one by one in float alone, 32 numbers lose up to 8 ulp.
 template <class Params, int lanes>
 struct ExponentialSums {
   using A                       = typename Params::accumulator;
   using W                       = typename Params::wide_sum;
   static constexpr bool is_full = Params::accuracy == ExpAccuracy::full;
-  /// So large that few sums leave its power of two.
+  /// Start of each sum: so large that few sums leave its power of two.
   static constexpr A start = is_full ? 128 : 0;
   static_assert(!is_full || start > 2 * exponentials_at_once);
 
@@ -82,12 +76,12 @@ struct ExponentialSums {
     return folded<1>(all)[0];
   }
 
-  /// Whether a warp can count the sum of at most so many terms a lane, each at most 2, in units of 2^-36.
+  /// True if a warp can count the sum of up to `terms` terms a lane, each at most 2, in units of 2^-36.
   template <int terms>
   static constexpr bool counts_units =
       is_full && lanes == 1 && has_warp_sum && 2 * terms < start && std::is_same_v<W, double>;
 
-  /// The sum over a group's lanes, every one of which gets it; of at most so many terms a lane, each at most 2.
+  /// Sum over a group's lanes, for every lane; a lane has at most `terms` terms, each at most 2.
   template <int terms>
   KOKKOS_INLINE_FUNCTION W sum_of_warp(int group_lanes) const {
     if constexpr (counts_units<terms>) {
@@ -96,12 +90,12 @@ struct ExponentialSums {
     return reduce_lanes(all_lanes(), 1, group_lanes, SumJoin{});
   }
 
-  /// The sum over a whole warp in units of 2^-36, as integers, which a warp adds by one instruction each: a float
-  /// between `start` and twice that counts units of 2^-16, and what it lacks is brought to units of 2^-36. Anything if
-  /// a lane has NaN.
+  /// Sum over a whole warp in units of 2^-36. A warp adds integers by one instruction: the bits of a float between
+  /// `start` and twice `start` count units of 2^-16, and the low word is converted to units of 2^-36. The result is
+  /// unspecified if a lane has NaN.
   KOKKOS_INLINE_FUNCTION std::uint64_t units_of_warp() const {
     static_assert(start == 128);
-    constexpr float unit_2_36 = 0x1.8p-13f;  // added to a small float, leaves units of 2^-36
+    constexpr float unit_2_36 = 0x1.8p-13f;  // added to a small float, it leaves units of 2^-36
     const auto bits_of        = [](float x) { return Kokkos::bit_cast<std::uint32_t>(x); };
     constexpr auto zeros      = [](float x) { return warp_width() * Kokkos::bit_cast<std::uint32_t>(x); };
     const std::uint32_t high  = warp_sum(bits_of(sum[0])) - zeros(start);
@@ -110,7 +104,7 @@ struct ExponentialSums {
   }
   KOKKOS_INLINE_FUNCTION bool is_number() const { return sum[0] == sum[0]; }
 
-  /// Of so many units, rounded to A.
+  /// Converts units of 2^-36 to a sum, rounded to A.
   KOKKOS_INLINE_FUNCTION static W sum_of_units(std::uint64_t units, bool is_number) {
     return W(static_cast<A>(units) * (is_number ? A(0x1p-36) : Kokkos::Experimental::quiet_NaN_v<A>));
   }
@@ -123,21 +117,22 @@ struct ExponentialSums {
   }
 };
 
-/// Of one pack to one lane: the packs of a tile are added two by two.
+/// Number of exponentials that one pack adds to one lane: the packs of a tile are added two by two.
 inline constexpr int exponentials_of_pack = exponentials_at_once / 2;
 
-/// Sums for packs of V, to whose lanes a pack adds few exponentials each.
+/// Number of sums for packs of V elements, each of which takes few exponentials of a pack.
 template <int V>
 inline constexpr int sum_lanes_of = V <= exponentials_of_pack ? 1 : V / exponentials_of_pack;
 template <class Params, int V>
 using PackSums = ExponentialSums<Params, sum_lanes_of<V>>;
 
-/// What is left where logits were, once their exponentials are added: x, or x - base, or the exponentials.
+/// Contents of a tile after its exponentials are added: x, or x - base, or the exponentials.
 enum class Leaves { logits, differences, exponentials };
 template <bool keep>
 inline constexpr Leaves leaves_if = keep ? Leaves::exponentials : Leaves::logits;
 
-/// exp(scale (x - R)) of a pack of x, where that is left, or else of x - base; added up to the lanes of PackSums.
+/// Computes exp(scale (x - R)) of a pack, which has x for `Leaves::logits` and x - base otherwise, and folds it to the
+/// lanes of PackSums.
 template <Leaves leaves, SumFor use, class A, int V, class Params>
 KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Params& params, Pack<A, V>& pack,
                                                              const ExpReference<A>& reference) {
@@ -153,7 +148,7 @@ KOKKOS_INLINE_FUNCTION Pack<A, sum_lanes_of<V>> exponentials(const Params& param
   return folded<sum_lanes_of<V>>(e);
 }
 
-/// Adds them; of a pack of x, or of x - base, in place of which the exponentials are kept.
+/// Adds the exponentials of a pack to `sums`: of x, or with `keep` of x - base, which the exponentials then replace.
 template <bool keep, class A, int V, class Params>
 KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, Pack<A, V>& pack, const ExpReference<A>& reference,
                                              PackSums<Params, V>& sums) {

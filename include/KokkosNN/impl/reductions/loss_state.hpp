@@ -16,11 +16,11 @@
 #include <cstdint>
 #include <type_traits>
 
-// The state of a row whose loss needs a sum over its logits beside (max, sum of exponentials).
+// Partial state of a row whose loss needs a linear sum of logits besides (max, sum of exponentials).
 
 namespace KokkosNN::Impl {
 
-/// (max, sum) of a part of a row and the sum of w_c z_c. Its size is a multiple of 8, as that of RowSum.
+/// (max, sum) of a part of a row, and the sum of w_c z_c. Its size is a multiple of 8, as RowSum's is.
 template <class A, class W>
 struct alignas(8) LossState {
   using Linear = std::conditional_t<std::is_same_v<A, W>, A, double>;
@@ -58,7 +58,7 @@ KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const Los
   return RowEpilogue(params, own.reference, total);
 }
 
-/// Two status words, each with its own tag.
+/// Status word of a LossState: two words, each with its own tag.
 template <class A>
 struct LossStatusWord {
   struct Word {

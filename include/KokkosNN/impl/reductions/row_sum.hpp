@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <type_traits>
 
-// A sum over a row, and values of a row that nobody joins: the states of the gradients.
+// Partial states of the gradients: a sum over a row, and scalars of a row that no thread merges.
 
 namespace KokkosNN::Impl {
 
-/// What is known of a part of a row: a sum over it. At least 8 bytes, so that what lies behind an even number of them
-/// in team scratch is aligned.
+/// Partial state of a gradient: a sum. Aligned to 8 bytes because team scratch places 16-byte data behind an even
+/// number of states.
 template <class A, class W>
 struct alignas(8) RowSum {
   W sum = {};
@@ -39,7 +39,7 @@ KOKKOS_INLINE_FUNCTION RowSum<A, W> merge_two(const Params&, const RowSum<A, W>&
   return {a.sum + b.sum};
 }
 
-/// What a row brings along and nobody needs to join: its log-sum-exp and that one's gradient.
+/// Scalars that a row is given, with nothing to merge: its log-sum-exp and the gradient of that.
 template <class A>
 struct RowScalars {
   A lse;
@@ -60,7 +60,7 @@ KOKKOS_INLINE_FUNCTION RowScalars<A> exchange(const Params&, const Member&, cons
   return mine;
 }
 
-/// A sum that may have either sign in one 64-bit word, which carries its own tag: the last bit of a double.
+/// Status word of a sum of either sign: one 64-bit word, whose tag is the last bit of a double.
 struct SumStatusWord {
   using Word = std::uint64_t;
 
@@ -102,8 +102,8 @@ KOKKOS_INLINE_FUNCTION State opened(const SumStatusWord&, SumStatusWord::Word wo
   return {static_cast<decltype(State::sum)>(SumStatusWord::open(word))};
 }
 
-/// A row's sum as two words of A. A second word next to an infinite sum is the NaN that two-sums leave there, and says
-/// nothing.
+/// Splits a row's sum into two words of A. Next to an infinite sum the second word is NaN from two-sums, and is
+/// dropped.
 template <class A, class W>
 KOKKOS_INLINE_FUNCTION DoubleDouble<A> words_of(const RowSum<A, W>& state) {
   if constexpr (std::is_same_v<A, W>) {
@@ -129,8 +129,6 @@ opened(const StatusWord<double>&, const StatusWord<double>::Word& word) {
   const auto words = StatusWord<double>::open(word);
   return {static_cast<decltype(State::sum)>(DoubleDouble<double>{words.reference, words.sum})};
 }
-
-/// What all rows of a gradient share.
 
 }  // namespace KokkosNN::Impl
 

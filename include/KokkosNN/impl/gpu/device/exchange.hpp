@@ -4,7 +4,7 @@
 
 #include <KokkosNN/impl/gpu/device/warp.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -12,19 +12,24 @@
 #include <cstdint>
 #include <type_traits>
 
-// Hardware threads that work on one row, and the reductions among them. The kernels launch with vector length 1, so
-// that a Kokkos thread is a hardware thread and neighbouring team ranks are the lanes of a warp (CUDA), a wavefront
-// (HIP), or, on a host, each its own "warp" of one lane.
+// Reductions among the hardware threads that work on one row, within a warp and within a team.
+// Kernels launch with vector length 1: a Kokkos thread is a hardware thread that owns its registers, and neighbouring
+// team ranks are the lanes of a warp (CUDA) or of a wavefront (HIP); on a host each thread is a "warp" of one lane.
+// These reductions are much of a warp's work besides its elements, which limits rows of 1024 to 4096 columns, split
+// rows and small calls: a warp of softmax waits for memory only an eighth of its time there. Hence the pairs of warps
+// lie at an address that the compiler knows (`exchange_slots`), a warp's maximum takes one instruction (`warp_max`),
+// and its sum of exponentials, as integers, two (`sum_of_warp`).
 
 namespace KokkosNN::Impl {
-/// A sum relative to `from` as one relative to `to`; nothing but -inf, and NaN, has no reference and stays.
+/// Brings a sum relative to `from` to the reference `to`. A part with only -inf or NaN has no reference and is
+/// unchanged.
 template <class Params, class W, class A>
 KOKKOS_INLINE_FUNCTION W rescaled(const Params& params, W sum, A from, A to) {
   return from == -Kokkos::Experimental::infinity_v<A> ? sum : sum * params.exp.rescaling(from, to);
 }
 
-/// The lanes' states joined: all exponentials in step, one a lane. Every lane gets the result. `repeated`: all lanes of
-/// the warp call, and every `lanes` of them have the same states.
+/// Merges the lanes' states; every lane gets the result and computes one exponential. `repeated`: all lanes of the warp
+/// call, and every `lanes` of them have equal states.
 template <bool repeated = false, class Params, class A, class W>
 KOKKOS_INLINE_FUNCTION RowState<A, W> merge_lanes(const Params& params, const RowState<A, W>& mine, int lanes) {
   constexpr bool at_once = repeated && has_warp_max && std::is_same_v<A, float>;
@@ -32,30 +37,24 @@ KOKKOS_INLINE_FUNCTION RowState<A, W> merge_lanes(const Params& params, const Ro
   return {reference, reduce_lanes(rescaled(params, mine.sum, mine.reference, reference), 1, lanes, SumJoin{})};
 }
 
-/// Whether the threads of a row have to agree on a state at all.
+/// True if the threads of a row merge their states.
 template <class State>
 inline constexpr bool is_joined = true;
 
-/// The lanes' states joined where all have one reference, and perhaps the sum already.
+/// Merges the lanes' states if all have one reference; `is_summed`: they have the sum already.
 template <bool is_summed = false, class Params, class A, class W>
 KOKKOS_INLINE_FUNCTION RowState<A, W> merge_warp(const Params&, const RowState<A, W>& mine, int lanes) {
   return {mine.reference, is_summed ? mine.sum : reduce_lanes(mine.sum, 1, lanes, SumJoin{})};
 }
 
-/// Whether a Placement's `reduce` gives every thread its warp's sum.
-template <class Placement>
-inline constexpr bool sums_warps = requires {
-  requires Placement::sums_warps;
-};
-
-/// Two states joined; bitwise commutative.
+/// Merges two states; bitwise commutative.
 template <class Params, class State = typename Params::State>
 KOKKOS_INLINE_FUNCTION State merge_two(const Params& params, const State& a, const State& b) {
   const auto reference = a.reference > b.reference ? a.reference : b.reference;
   return {reference, rescaled(params, a.sum, a.reference, reference) + rescaled(params, b.sum, b.reference, reference)};
 }
 
-/// Of a power of two; Kokkos::countr_zero is a search on a GPU.
+/// Logarithm of a power of two; Kokkos::countr_zero is a search on a GPU.
 KOKKOS_INLINE_FUNCTION int log2_of(int power) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return __ffs(power) - 1;
@@ -64,7 +63,7 @@ KOKKOS_INLINE_FUNCTION int log2_of(int power) {
 #endif
 }
 
-/// The smallest power of two that is at least n > 0.
+/// Smallest power of two that is at least n > 0.
 KOKKOS_INLINE_FUNCTION int power_at_least(int n) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return n == 1 ? 1 : 1 << (32 - __clz(n - 1));
@@ -73,13 +72,13 @@ KOKKOS_INLINE_FUNCTION int power_at_least(int n) {
 #endif
 }
 
-/// The threads of a team that share a row: `size` of them, this one being number `rank` of group number `index`.
+/// Threads of a team that share a row: `size` threads; this one has number `rank` in group number `index`.
 struct RowGroup {
   int rank;
   int size;
   int index;
 
-  /// One thread by itself.
+  /// Group of one thread.
   KOKKOS_INLINE_FUNCTION static constexpr RowGroup alone() { return {0, 1, 0}; }
 
   template <class Member>
@@ -91,16 +90,16 @@ struct RowGroup {
     return {thread & (size - 1), size, thread >> log2_of(size)};
   }
 
-  /// Lanes of the group that can shuffle with this one.
+  /// Number of the group's lanes that can shuffle with this one.
   KOKKOS_INLINE_FUNCTION int lanes() const { return size < warp_width() ? size : warp_width(); }
-  /// Warps that the group spans; more than one only if the group is the team.
+  /// Number of warps that the group spans; more than one only if the group is the team.
   KOKKOS_INLINE_FUNCTION int warps() const {
     return static_cast<int>((unsigned(size) + warp_width() - 1) / warp_width());
   }
 };
 
-/// A team's scratch of so many bytes. A GPU has it at level 0 only; told so at compile time, Kokkos' bookkeeping
-/// vanishes.
+/// Returns a team's scratch of `bytes` bytes. A GPU has it at level 0 only; known at compile time, that removes Kokkos'
+/// bookkeeping.
 template <class Member>
 KOKKOS_INLINE_FUNCTION void* team_scratch(const Member& team, [[maybe_unused]] int level, int bytes) {
   constexpr int alignment = 16;
@@ -109,17 +108,20 @@ KOKKOS_INLINE_FUNCTION void* team_scratch(const Member& team, [[maybe_unused]] i
   KOKKOS_IF_ON_HOST((return team.team_scratch(level).get_shmem_aligned(bytes, alignment);))
 }
 
-/// Pairs of team scratch that `exchange` needs on a host for a group of `threads` threads: two rounds, so that one
-/// barrier a row is enough (a thread can't write round i + 2 before all have read round i).
+static_assert(sizeof(SoftmaxParams<double, ExpAccuracy::full>::State) <= most_state_bytes,
+              "the planner asks for scratch for states of most_state_bytes");
+
+/// Number of pairs in team scratch that `exchange` needs on a host for a group of `threads` threads: two rounds, so
+/// that one barrier a row is enough (no thread writes round i + 2 before all have read round i).
 KOKKOS_INLINE_FUNCTION constexpr int exchange_pairs([[maybe_unused]] int threads) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
-  return 0;  // a kernel of a GPU has them at an address that the compiler knows; Kokkos' bookkeeping takes a while
+  return 0;  // a GPU's kernel has them at an address that the compiler knows: Kokkos' bookkeeping takes time
 #else
-  return threads > 1 ? 2 * threads : 0;
+  return exchanged_states(threads);
 #endif
 }
 
-/// Where a round's pairs are, one a warp.
+/// Returns the slots of a round, one a warp.
 template <class State>
 KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[maybe_unused]] int warps, int round) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
@@ -131,8 +133,8 @@ KOKKOS_INLINE_FUNCTION State* exchange_slots([[maybe_unused]] State* pairs, [[ma
 #endif
 }
 
-/// Joins the warps' (max, sum) with one barrier; every thread of the team gets the result, or `for_first_warp` those of
-/// the first warp do, and the others need not wait for it. `round` alternates between calls.
+/// Merges the warps' states with one barrier. Every thread of the team gets the result; with `for_first_warp` only the
+/// first warp does, and the others do not wait for the merge. `round` alternates between calls.
 template <bool for_first_warp = false, class Params, class Member, class State = typename Params::State>
 KOKKOS_INLINE_FUNCTION State exchange(const Params& params, const Member& team, const RowGroup& group, State* pairs,
                                       int round, const State& mine) {
@@ -145,7 +147,7 @@ KOKKOS_INLINE_FUNCTION State exchange(const Params& params, const Member& team, 
 
   State all;
   if constexpr (warp_width() > 1) {
-    // Every so many lanes have all slots among them, and need no more shuffles than there are slots to join.
+    // Every `lanes` lanes have all slots among them, and need only as many shuffles as `lanes` slots do.
     const int lanes = power_at_least(warps);
     const int slot  = group.rank & (lanes - 1);
     if (slot < warps) all = slots[slot];
@@ -156,7 +158,7 @@ KOKKOS_INLINE_FUNCTION State exchange(const Params& params, const Member& team, 
   return all;
 }
 
-/// The first thread's state for every thread of the team, with one barrier; in turn with `exchange`.
+/// Broadcasts the first thread's state to the team with one barrier; `round` alternates with `exchange`.
 template <class Member, class State>
 KOKKOS_INLINE_FUNCTION State told_by_first(const Member& team, const RowGroup& group, State* pairs, int round,
                                            const State& mine) {
@@ -168,7 +170,7 @@ KOKKOS_INLINE_FUNCTION State told_by_first(const Member& team, const RowGroup& g
   return *slots;
 }
 
-/// A sum in some unit as two words, of which the sums over a warp's lanes overflow nowhere.
+/// Sum in integer units, in two words: the sum of either word over a warp's lanes does not overflow.
 struct alignas(8) CountedUnits {
   static constexpr int low_bits = 24;
 
@@ -185,7 +187,7 @@ struct alignas(8) CountedUnits {
   }
 };
 
-/// A team's barrier behind which all know whether every thread said yes.
+/// Team barrier that returns the conjunction of all threads' arguments.
 KOKKOS_INLINE_FUNCTION bool barrier_and_all(bool yes) {
 #if defined(__CUDA_ARCH__)
   return __syncthreads_and(yes);
@@ -194,7 +196,7 @@ KOKKOS_INLINE_FUNCTION bool barrier_and_all(bool yes) {
 #endif
 }
 
-/// What the lanes of one warp that share a row agree on: the maximum, and then the sum of exponentials relative to it.
+/// Reductions among the lanes of one warp that share a row: the maximum, then the sum of exponentials relative to it.
 struct JoinOfLanes {
   int lanes;
 
@@ -202,16 +204,17 @@ struct JoinOfLanes {
   KOKKOS_INLINE_FUNCTION A max(A mine) const {
     return reduce_lanes(mine, 1, lanes, MaxJoin{});
   }
-  /// Of at most so many terms a lane.
+  /// Sum of at most `terms` terms a lane.
   template <int terms, class Sums>
   KOKKOS_INLINE_FUNCTION typename Sums::W sum(const Sums& sums) const {
     return sums.template sum_of_warp<terms>(lanes);
   }
 };
 
-/// The same of a GPU's whole team, by a barrier each: all are relative to the row's maximum then instead of their
-/// warp's, and bringing warps to a common reference takes a lone team longer than a barrier. For one row a team, as the
-/// next one would overwrite what is told.
+/// Reductions among all threads of a GPU's team, with a barrier each. All threads are then relative to the row's
+/// maximum instead of their warp's: bringing warps to a common reference takes a lone team longer than a barrier. (In
+/// rows that come in many waves one barrier is better, by 1 %.) It serves one row a team, as the next row would
+/// overwrite the slots.
 template <class Member>
 struct JoinOfTeam {
   const Member& team;
@@ -242,20 +245,20 @@ struct JoinOfTeam {
   }
 
  private:
-  /// Sums of the maximum's type have slots of their own: other warps may still read the maxima.
+  /// Rounds of the slots: other warps may still read the maxima when the sums are written.
   static constexpr int max_round = 0;
   static constexpr int sum_round = 1;
 
   KOKKOS_INLINE_FUNCTION int lane() const { return rank & (lanes - 1); }
 
-  /// Leaves a warp's value where the team can read it behind a barrier.
+  /// Writes a warp's value to its slot, which the team can read behind a barrier.
   template <class T>
   KOKKOS_INLINE_FUNCTION T* tell(const T& value, int round) const {
     T* const slots = exchange_slots<T>(nullptr, warps, round);
     if (lane() == 0) slots[rank / lanes] = value;
     return slots;
   }
-  /// A warp's value for each lane, `nothing` for those beyond.
+  /// Reads a warp's value for each lane, `nothing` for lanes beyond the warps.
   template <class T>
   KOKKOS_INLINE_FUNCTION T heard(const T* slots, const T& nothing) const {
     return lane() < warps ? slots[lane()] : nothing;

@@ -13,16 +13,14 @@
 #include <cstdint>
 #include <type_traits>
 
-// Short rows that lie one after the other, as one stretch of memory: a GPU's warp takes a window of it, whole rows, and
-// a lane so many neighbouring elements, wherever rows begin and end. What a window is, how it comes from memory and
-// goes back, and the sums of its rows.
-//
-// Elements are counted by their place in the window, which begins at the 16-byte boundary at or before its first row. A
-// place where a row begins is a head.
+// Short rows that lie one after the other, processed as one range of memory: its copies to shared memory, and row sums.
+// A GPU's warp takes a window of neighbouring whole rows, and each lane an equal number of neighbouring elements,
+// wherever rows begin and end. Elements are counted by their offset in the window, which begins at the 16-byte boundary
+// at or before its first row. An offset at which a row begins is a head.
 
 namespace KokkosNN::Impl {
 
-/// The places that belong to the rows of a window.
+/// Offsets of a window that belong to its rows.
 struct FlatWindow {
   int begin;  ///< less than a pack
   int end;
@@ -34,11 +32,11 @@ struct FlatWindow {
   }
 };
 
-/// A window and this lane's row of it; lanes beyond the window's rows have none, and begin and end where it does.
+/// Window, and this lane's row of it. Lanes beyond the window's rows have an empty row at the window's end.
 struct FlatRow {
-  std::int64_t first;  ///< element at place 0; where the window begins behind that, not an element of its rows
+  std::int64_t first;  ///< element at offset 0; it is no element of the rows if the window begins behind it
   FlatWindow window;
-  int rows;  ///< of the window
+  int rows;  ///< number of the window's rows
   int lane;
   int begin;
   int end;
@@ -49,12 +47,12 @@ struct FlatRow {
 /// 16 bytes of elements of any type.
 using FlatWords = Pack<std::uint32_t, 4>;
 
-/// A sum of exponentials relative to one reference, as wide as results need.
+/// Sum of exponentials relative to one reference, as wide as results need.
 template <class Params>
 using FlatPart = std::conditional_t<Params::accuracy == ExpAccuracy::full, DoubleDouble<typename Params::accumulator>,
                                     typename Params::accumulator>;
 
-/// sum + value, without the additions of zeros that a sum of two words would take.
+/// Adds a value to a sum, without the additions of zeros that a sum of two double-doubles takes.
 template <class A>
 KOKKOS_INLINE_FUNCTION A added(A sum, A value) {
   return sum + value;
@@ -75,25 +73,25 @@ KOKKOS_INLINE_FUNCTION W wide_of(const DoubleDouble<A>& sum) {
   return W(sum.high) + W(sum.low);
 }
 
-/// A window's elements in a warp's shared memory: the Q quads of neighbouring ones that are a lane's together, in room
-/// for as many accumulators. Lanes are so far apart that packs of 16 bytes, a lane one, meet no bank twice. What was
-/// loaded lies at the end of a lane's room and what is stored at its begin, so that either may be of 16 bits while a
-/// lane goes through its room from begin to end.
+/// Elements of a window in a warp's shared memory. A lane has Q quads of neighbouring elements, in room for as many
+/// accumulators. Lanes are so far apart that packs of 16 bytes, one a lane, never meet in a bank. Input lies at the end
+/// of a lane's room and output at its begin, so that either may be of 16 bits while a lane goes through its room from
+/// begin to end.
 template <class A, int Q>
 struct FlatTile {
   static_assert(Q % 2 == 0);
-  static constexpr int elements = 4 * Q;  ///< of a lane
+  static constexpr int elements = 4 * Q;  ///< elements of a lane
   static constexpr int stride   = int(sizeof(A)) * elements + 16;
 
   char* memory;
 
-  /// Where in a lane's room lies what was loaded, of type T.
+  /// Byte at which the input, of type T, begins in a lane's room.
   template <class T>
   static constexpr int loaded = int(sizeof(A) - sizeof(T)) * elements;
 
   KOKKOS_INLINE_FUNCTION static int lane_of(int place) { return int(unsigned(place) / elements); }
   KOKKOS_INLINE_FUNCTION char* own(int lane) const { return memory + lane * stride; }
-  /// The element at a place, of a T that begins at byte `from` of a lane's room.
+  /// Element at an offset, of a T that begins at byte `from` of a lane's room.
   template <class T>
   KOKKOS_INLINE_FUNCTION T& at(int place, int from) const {
     const int lane = lane_of(place);
@@ -101,11 +99,11 @@ struct FlatTile {
   }
 };
 
-/// The most quads of a lane: its heads are one word.
+/// Largest number of quads a lane: its heads fill one word.
 inline constexpr int most_flat_quads = 8;
 
-/// What a warp has in shared memory for a window. `runs` are sums behind each quad of a lane, from the last head in the
-/// lane on, or all of it.
+/// Shared memory of a warp for a window. `runs` are sums behind each quad of a lane, from the last head in the lane on,
+/// or over the whole lane if it has none.
 template <class A, class Part>
 struct alignas(16) FlatShared {
   static constexpr int lanes    = warp_width();
@@ -113,12 +111,12 @@ struct alignas(16) FlatShared {
 
   alignas(16) char tile[lanes * FlatTile<A, most_flat_quads>::stride];
   Part runs[most_flat_quads][lanes];
-  DoubleDouble<A> words[lanes + 2];  ///< a row's finish; the first one of elements before all rows
+  DoubleDouble<A> words[lanes + 2];  ///< epilogue of each row; the first one is that of elements before all rows
   std::uint32_t heads[lanes];
 };
 
-/// Starts to copy the first `bytes` of 16 from memory to shared memory, and zeros behind them. GPUs before Ampere have
-/// copied when this returns.
+/// Starts to copy the first `bytes` of 16 bytes to shared memory, with zeros behind them. GPUs before Ampere have
+/// copied them when this returns.
 template <class T>
 KOKKOS_INLINE_FUNCTION void copy_ahead(void* to, const T* from, int bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -131,15 +129,15 @@ KOKKOS_INLINE_FUNCTION void copy_ahead(void* to, const T* from, int bytes) {
 #endif
 }
 
-/// Waits for what this lane has started to copy.
+/// Waits for the copies that this lane has started.
 KOKKOS_INLINE_FUNCTION void await_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 
-/// Pack number k lanes + lane of a window, in the order of memory, that begins at byte `from` of a lane's room. The
-/// compiler knows how far one k is from the next where a number of lanes has the packs of a k.
+/// Address of the window's pack number k lanes + lane, counted in the order of memory, whose type begins at byte `from`
+/// of a lane's room. The distance from one k to the next is a constant if whole lanes have the packs of a k.
 template <class T, class A, int Q>
 KOKKOS_INLINE_FUNCTION char* pack_of_window(const FlatTile<A, Q>& tile, int from, int lane, int k) {
   constexpr int V     = 16 / sizeof(T);
@@ -151,8 +149,8 @@ KOKKOS_INLINE_FUNCTION char* pack_of_window(const FlatTile<A, Q>& tile, int from
   }
 }
 
-/// Starts to copy a window's elements, which begin at `from`, aligned to 16 bytes; zeros behind them. Elements in front
-/// of them that share a pack come along, if they are elements at all, which place 0 is unless `first` is negative.
+/// Starts to copy a window's elements, which begin at `from`, aligned to 16 bytes, with zeros behind them. Elements in
+/// front of them in the same pack come along if they exist: offset 0 is no element if `first` is negative.
 template <class T, class A, int Q>
 KOKKOS_INLINE_FUNCTION void fetch_flat(const FlatTile<A, Q>& tile, const T* from, const FlatRow& row) {
   constexpr int V    = 16 / sizeof(T);
@@ -171,7 +169,7 @@ KOKKOS_INLINE_FUNCTION void fetch_flat(const FlatTile<A, Q>& tile, const T* from
   }
 }
 
-/// A window that was started to copy is there behind this, with zeros in front of it.
+/// Waits for a window's copies, and writes zeros in front of its elements.
 template <class T, class A, int Q>
 KOKKOS_INLINE_FUNCTION void await_fetched(const FlatTile<A, Q>& tile, const FlatRow& row) {
   await_copies();
@@ -180,8 +178,8 @@ KOKKOS_INLINE_FUNCTION void await_fetched(const FlatTile<A, Q>& tile, const Flat
   sync_lanes();
 }
 
-/// Stores a window's elements, and no others, from `to` on, which may be aligned otherwise than what was loaded. Packs
-/// that are not all of the window's go by single elements.
+/// Stores a window's elements, and no others, from `to` on, which may be aligned otherwise than the input. Packs that
+/// are not whole in the window are stored by single elements.
 template <class T, class A, int Q>
 KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const FlatWindow& window, int lane,
                                        LinePolicy lines) {
@@ -206,8 +204,8 @@ KOKKOS_INLINE_FUNCTION void store_flat(const FlatTile<A, Q>& tile, T* to, const 
   }
 }
 
-/// f(a lane's pack of what was loaded, in the accumulator type; its number), one after the other: not unrolled, as a
-/// kernel that does not fit into a GPU's nearest cache of instructions waits for them.
+/// Calls f(pack, its number) for a lane's packs of input, in the accumulator type. The loop is not unrolled: a kernel
+/// that does not fit into a GPU's nearest instruction cache waits for instructions.
 template <class T, class A, int Q, class F>
 KOKKOS_INLINE_FUNCTION void for_loaded(const FlatTile<A, Q>& tile, int lane, const F& f) {
   constexpr int V         = 16 / sizeof(T);
@@ -226,10 +224,10 @@ KOKKOS_INLINE_FUNCTION void for_loaded(const FlatTile<A, Q>& tile, int lane, con
   }
 }
 
-/// Of a lane's heads, a bit an element.
+/// True if a lane's element is a head: `heads` has a bit an element.
 KOKKOS_INLINE_FUNCTION bool has_head(std::uint32_t heads, int element) { return (heads >> element & 1) != 0; }
 
-/// Marks where this lane's row begins. The lane behind the last row's marks the end of that.
+/// Marks the head of this lane's row. The lane behind the last row's marks that row's end.
 template <class A, int Q, class Shared>
 KOKKOS_INLINE_FUNCTION void mark_head(Shared& shared, const FlatTile<A, Q>& tile, const FlatRow& row) {
   const int lane = tile.lane_of(row.begin);
@@ -238,7 +236,7 @@ KOKKOS_INLINE_FUNCTION void mark_head(Shared& shared, const FlatTile<A, Q>& tile
   }
 }
 
-/// The run behind a quad of exponentials.
+/// Run behind a quad of exponentials.
 template <class Part, class A>
 KOKKOS_INLINE_FUNCTION Part run_behind(const Part& run, std::uint32_t heads, const A* quad) {
   A sum = quad[0];
@@ -246,8 +244,8 @@ KOKKOS_INLINE_FUNCTION Part run_behind(const Part& run, std::uint32_t heads, con
   return (heads & 15) != 0 ? Part{sum} : added(run, sum);
 }
 
-/// The sum of this lane's row, which is not empty, of what all lanes have left: `exponential(quad, v)` of the elements
-/// of its last quad, and the runs before.
+/// Sum of this lane's row, which is not empty, from the data of all lanes: `exponential(quad, v)` for the elements of
+/// its last quad, and the runs before.
 template <class Part, class A, int Q, class Shared, class F>
 KOKKOS_INLINE_FUNCTION Part sum_of_row(const Shared& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
                                        const F& exponential) {
@@ -268,7 +266,7 @@ KOKKOS_INLINE_FUNCTION Part sum_of_row(const Shared& shared, const FlatTile<A, Q
   KOKKOSNN_IMPL_NO_UNROLL
   for (int l = first; l < last; ++l) {
     const Part run = next;
-    next           = runs[l + 1];  // while this one is added; there is one for each lane
+    next           = runs[l + 1];  // loaded while the previous run is added; each lane has one
     sum            = sum + run;
   }
   return sum;

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <type_traits>
 
-// Accesses of whole packs to global memory, and what they tell the last-level cache.
+// Accesses of whole packs to global memory, their L2 eviction hints, and prefetching.
 
 namespace KokkosNN::Impl {
 
-/// The places of a stretch that belong to the row: 0 <= c < end. The last pack may stick out; elements outside are
+/// Offsets of a tile that belong to the row: 0 <= c < end. The last pack may extend beyond; its elements outside are
 /// loaded as `pad` and not stored.
 struct TileBounds {
   int end;
@@ -23,20 +23,20 @@ struct TileBounds {
   KOKKOS_INLINE_FUNCTION bool has_pack(int c) const {
     return c + V <= end;
   }
-  /// Whether a pack lies either in the row or outside of it.
+  /// True if each pack lies either in the row or outside of it.
   template <int V>
   KOKKOS_INLINE_FUNCTION bool splits_no_pack() const {
     return end % V == 0;
   }
 };
 
-/// Elements of T between the last pack boundary and `pointer`.
+/// Number of elements of T between the last pack boundary and `pointer`.
 template <class T, int V>
 KOKKOS_INLINE_FUNCTION int pack_phase(const T* pointer) {
   return static_cast<int>((reinterpret_cast<std::uintptr_t>(pointer) / sizeof(T)) % V);
 }
 
-/// Whether packs can be moved whole from `pointer` on: unit stride, and on a GPU alignment to one access.
+/// True if packs can be moved whole from `pointer` on: unit stride, and on a GPU alignment to one access.
 template <class T, int V>
 KOKKOS_INLINE_FUNCTION bool moves_whole_packs(const T* pointer, std::int64_t stride) {
   KOKKOS_IF_ON_DEVICE((
@@ -44,8 +44,8 @@ KOKKOS_INLINE_FUNCTION bool moves_whole_packs(const T* pointer, std::int64_t str
   KOKKOS_IF_ON_HOST(((void)pointer; return stride == 1;))
 }
 
-/// One access of a whole pack, on a GPU. The words go through registers by name: nvcc splits the store of an array. 16
-/// bytes that will not be read soon (`nontemporal_stores`) leave the last-level cache ahead of other lines.
+/// Stores a whole pack by one access, on a GPU. Its words go through registers by name: nvcc splits the store of an
+/// array. 16 bytes that will not be read soon (`nontemporal_stores`) leave the last-level cache ahead of other lines.
 template <bool nontemporal_stores = false, class P>
 KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused]] const P& pack) {
 #if defined(__CUDA_ARCH__)
@@ -71,11 +71,13 @@ KOKKOS_INLINE_FUNCTION void store_at_once([[maybe_unused]] P* to, [[maybe_unused
   *to = pack;
 }
 
-/// What an access tells the last-level cache of its lines: the upper half of what PTX's createpolicy makes, whose lower
-/// half is 0. As a number it comes from a kernel's arguments whenever an access asks for it; what instructions make
-/// ahead of a loop over rows stays in registers, and those have other things to hold.
+/// Eviction hint of an access for the last-level cache's lines (CUDA, from Hopper on): the upper half of the result of
+/// PTX's createpolicy, whose lower half is 0. As a number it comes from a kernel's arguments at each access; the result
+/// of an instruction ahead of the loop over rows would occupy registers.
+/// Lines of a tensor that is read once have no further use. The best hint depends on how much a call moves, and differs
+/// between a lone call and one in a chain of kernels; the policy has the one that serves both (`RowPlan::eviction`).
 struct LinePolicy {
-  std::uint32_t word = 0x10f00000;  // what accesses without a policy tell
+  std::uint32_t word = 0x10f00000;  // hint of accesses without a policy
 
   LinePolicy() = default;
   constexpr explicit LinePolicy(Eviction eviction) {
@@ -86,7 +88,7 @@ struct LinePolicy {
   }
 };
 
-// Whether accesses take such a word: on NVIDIA GPUs, from Hopper on.
+// Accesses take an eviction hint on NVIDIA GPUs, from Hopper on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define KOKKOSNN_IMPL_LOAD "ld.global.L2::cache_hint"
 #define KOKKOSNN_IMPL_STORE "st.global.L2::cache_hint"
@@ -97,9 +99,9 @@ struct LinePolicy {
 #define KOKKOSNN_IMPL_WITH_POLICY(operand) ";"
 #endif
 
-/// One access that loads a whole pack: nvcc does not know of all pointers that they are to global memory, and the
-/// instruction for memory of any kind takes longer. With `fills_line` the last-level cache fetches all of the line:
-/// neighbouring teams ask for the rest of it at about that time.
+/// Loads a whole pack by one access to global memory: nvcc does not know of all pointers that they are to global
+/// memory, and the generic instruction takes longer. With `fills_line` the last-level cache fetches the whole line:
+/// neighbouring teams load the rest of it at about that time.
 template <bool fills_line = false, class P>
 KOKKOS_INLINE_FUNCTION P load_at_once(const P* from, [[maybe_unused]] LinePolicy lines) {
 #if defined(__CUDA_ARCH__)
@@ -139,7 +141,7 @@ KOKKOS_INLINE_FUNCTION P load_at_once(const P* from, [[maybe_unused]] LinePolicy
   return *from;
 }
 
-/// One access that stores 16 bytes.
+/// Stores 16 bytes by one access.
 template <class P>
 KOKKOS_INLINE_FUNCTION void store_at_once(P* to, const P& pack, [[maybe_unused]] LinePolicy lines) {
   static_assert(sizeof(P) == 16);
@@ -158,15 +160,15 @@ KOKKOS_INLINE_FUNCTION void store_at_once(P* to, const P& pack, [[maybe_unused]]
 #undef KOKKOSNN_IMPL_STORE
 #undef KOKKOSNN_IMPL_WITH_POLICY
 
-/// Whether one instruction asks for many bytes to be brought into the last-level cache: on NVIDIA GPUs from Hopper on.
+/// True if one instruction prefetches many bytes into the last-level cache: on NVIDIA GPUs from Hopper on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 inline constexpr bool has_bulk_prefetch = true;
 #else
 inline constexpr bool has_bulk_prefetch = false;
 #endif
 
-/// That instruction, for about `bytes` bytes from about `begin` on; waits for nothing. Touches no 16 bytes of which
-/// [begin, begin + bytes) has none.
+/// Prefetches about `bytes` bytes from about `begin` on by one instruction, without waiting. It touches no 16 bytes
+/// that [begin, begin + bytes) does not overlap.
 KOKKOS_INLINE_FUNCTION void prefetch_bytes([[maybe_unused]] const void* begin, [[maybe_unused]] int bytes) {
 #if defined(__CUDA_ARCH__)
   if constexpr (has_bulk_prefetch) {
@@ -176,7 +178,7 @@ KOKKOS_INLINE_FUNCTION void prefetch_bytes([[maybe_unused]] const void* begin, [
 #endif
 }
 
-/// A pack of a 16-bit type as words of two elements, the first one in the lower half.
+/// Converts a pack of a 16-bit type to words of two elements, the first one in the lower half.
 template <class T, int V>
 KOKKOS_INLINE_FUNCTION Pack<std::uint32_t, V / 2> words_of(const Pack<T, V>& pack) {
   static_assert(sizeof(T) == 2 && V % 2 == 0);

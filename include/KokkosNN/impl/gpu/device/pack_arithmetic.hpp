@@ -8,7 +8,7 @@
 
 #include <Kokkos_Core.hpp>
 
-// Packs of numbers: loops that a GPU compiler unrolls into registers and a host compiler vectorises.
+// Arithmetic on packs: loops that a GPU compiler unrolls into registers and a host compiler vectorises.
 
 namespace KokkosNN::Impl {
 
@@ -23,7 +23,7 @@ KOKKOS_INLINE_FUNCTION A largest(const Pack<A, V>& pack) {
   }
 }
 
-/// The pack's halves added until `lanes` are left.
+/// Adds the halves of a pack until `lanes` elements are left.
 template <int lanes, class A, int V>
 KOKKOS_INLINE_FUNCTION Pack<A, lanes> folded(const Pack<A, V>& pack) {
   if constexpr (V == lanes) {
@@ -42,15 +42,15 @@ KOKKOS_INLINE_FUNCTION Pack<A, V> filled(A value) {
   return pack;
 }
 
-/// Packs are handed over by reference: a copy of a host's pack goes through narrower moves than the loops around it,
-/// which stalls them.
+/// Converts a pack to A. Packs are passed by reference: a host copies a pack through narrower moves than the loops
+/// around it, which stalls them.
 template <class A, class T, int V>
 KOKKOS_INLINE_FUNCTION void widen(Pack<A, V>& wide, const Pack<T, V>& raw) {
   for (int v = 0; v < V; ++v) wide[v] = static_cast<A>(raw[v]);
 }
 
-/// Packs times the sign of the scale: one branch for all, as it hardly ever is negative. `opaque` keeps it from
-/// becoming a selection an element.
+/// Multiplies packs by the sign of the scale: one branch for all, as the sign hardly ever is negative. `opaque` keeps
+/// the branch from becoming a selection an element.
 template <class A, int V, int K>
 KOKKOS_INLINE_FUNCTION void apply_sign(Pack<A, V> (&pack)[K], A sign) {
   if (sign > A(0)) return;
@@ -66,8 +66,8 @@ KOKKOS_INLINE_FUNCTION void subtract(Pack<A, V>& pack, A value) {
 }
 
 template <class A, int V>
-KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(Pack<A, V>& pack) {
-  for (int v = 0; v < V; ++v) pack[v] = zero_of_number(pack[v]);
+KOKKOS_INLINE_FUNCTION void make_zeros_of_positives(Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) pack[v] = at_most(pack[v], A(0));
 }
 
 template <class A, int V>
@@ -77,13 +77,13 @@ KOKKOS_INLINE_FUNCTION bool has_nan(const Pack<A, V>& pack) {
   return any;
 }
 
-/// maxima = the larger of maxima and pack, lane by lane.
+/// Sets maxima to the larger of maxima and pack, element by element.
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION void raise_maxima(Pack<A, V>& maxima, const Pack<A, V>& pack) {
   for (int v = 0; v < V; ++v) maxima[v] = max_ignoring_nan(maxima[v], pack[v]);
 }
 
-/// finish(value) for each element, in the output's type.
+/// Applies an epilogue to each element, and converts to the output's type.
 template <class T, class A, int V, class F>
 KOKKOS_INLINE_FUNCTION Pack<T, V> narrowed(const Pack<A, V>& pack, const F& epilogue) {
   Pack<T, V> result;

@@ -14,29 +14,29 @@
 #include <cstdint>
 #include <type_traits>
 
-// Where the rows of a gradient come from, what a thread holds of them, and the sums it makes. Elements stay as they
-// were loaded until they are used: nothing is computed from them that would be worth keeping.
+// Tiles of a gradient: packs of y and dy as they were loaded, and sums of their terms. Elements are converted when they
+// are used: nothing computed from them is worth keeping.
 
 namespace KokkosNN::Impl {
 
-/// A pack as it was loaded. A GPU's compilers would give each 16-bit element a register of its own, and keep it
-/// converted from the first time it is used to the last; so they are loaded and kept in words, and what is shown again
-/// is, as far as compilers know, another number: xor a zero that comes at run time. (16384 elements of 16 bits: 124
-/// bytes spilled without, none with it.)
+/// Pack as it was loaded. A GPU's compilers would give each 16-bit element a register of its own, and keep it converted
+/// from its first use to its last; so packs are loaded and kept in words, and `show_again` hides from compilers that it
+/// shows equal numbers: it applies xor with a zero that is known at run time only.
+///   16384 elements of 16 bits | no byte spilled | without xor 124 bytes spilled
 template <class T, int V>
 class HeldPack {
   static constexpr bool in_words = warp_width() > 1 && sizeof(T) == 2 && V > 1;
   using Held                     = std::conditional_t<in_words, Pack<std::uint32_t, (V + 1) / 2>, Pack<T, V>>;
 
  public:
-  /// From memory, where a GPU's must be aligned. A host's compiler would copy a pack as a whole in narrower moves than
-  /// those that read it then, which stalls them.
+  /// Loads a pack, which on a GPU must be aligned. A host's compiler would copy a pack as a whole in narrower moves
+  /// than those that read it next, which stalls them.
   KOKKOS_INLINE_FUNCTION void load(const T* from, [[maybe_unused]] LinePolicy policy) {
     KOKKOS_IF_ON_DEVICE((m_held = load_at_once(reinterpret_cast<const Held*>(from), policy);))
     KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
   }
   KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
-  /// Makes 0 of the elements that a mask does not allow.
+  /// Sets elements that a mask does not allow to 0.
   KOKKOS_INLINE_FUNCTION void keep_where(const bool (&allows)[V]) {
     if constexpr (in_words) {
       for (int w = 0; w < V / 2; ++w) {
@@ -51,7 +51,7 @@ class HeldPack {
   }
   KOKKOS_INLINE_FUNCTION void hold(const Pack<T, V>& pack) { m_held = Kokkos::bit_cast<Held>(pack); }
 
-  /// f(the pack), where it was used before.
+  /// Calls f(the pack) once more, with values that compilers do not know to be those of `show`.
   template <class F>
   KOKKOS_INLINE_FUNCTION void show_again([[maybe_unused]] std::uint32_t zero, const F& f) const {
     if constexpr (in_words) {
@@ -63,7 +63,7 @@ class HeldPack {
     }
   }
 
-  /// f(the pack)
+  /// Calls f(the pack).
   template <class F>
   KOKKOS_INLINE_FUNCTION void show(const F& f) const {
     if constexpr (in_words) {
@@ -89,7 +89,7 @@ struct HeldTile {
   }
 
  private:
-  /// One decision for the tile instead of one a pack, where rows allow: almost always.
+  /// Loads on a GPU: one decision for the tile instead of one a pack, where rows allow it, which is almost always.
   template <class Columns>
   KOKKOS_INLINE_FUNCTION void load_on_device(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
     if (Columns::always_whole || columns_from.template moves_whole_tiles<V>(window)) {
@@ -117,9 +117,9 @@ struct HeldTile {
   }
 };
 
-/// Lanes of sums of numbers of either sign. In `full` no rounding is lost: a sum starts so far above its terms that
-/// what an addition rounds off comes from one subtraction (Dekker's fast two-sum), products being rounded only there. A
-/// host adds floats in double instead, where their products are exact.
+/// Lanes of sums of terms of either sign. In `full` no rounding is lost: a sum starts so far above its terms that one
+/// subtraction finds the rounding error of an addition (Dekker's fast two-sum): three instructions more. Products are
+/// rounded only in that sum. A host adds floats in double instead, where their products are exact.
 template <class Params, int lanes>
 struct TermSums {
   using A                         = typename Params::accumulator;
@@ -128,15 +128,15 @@ struct TermSums {
   static constexpr bool in_double = is_full && std::is_same_v<A, float> && warp_width() == 1;
   static constexpr bool two_words = is_full && !in_double;
   using Term                      = std::conditional_t<in_double, double, A>;
-  static constexpr int most_terms = 32;  // a lane
+  static constexpr int most_terms = 32;  // of a lane
 
   Pack<Term, lanes> start = filled<Term, lanes>(Term(0));
   Pack<Term, lanes> sum   = filled<Term, lanes>(Term(0));
   Pack<Term, lanes> low   = filled<Term, lanes>(Term(0));  // stays 0 without two words
 
-  /// Of one term a lane.
+  /// Makes sums of one term a lane.
   TermSums() = default;
-  /// Of terms up to `largest`. Next to an overflow roundings are lost.
+  /// Makes sums of terms up to `largest`. Near an overflow roundings are lost.
   KOKKOS_INLINE_FUNCTION explicit TermSums(const Pack<Term, lanes>& largest) {
     constexpr Term limit = Kokkos::Experimental::finite_max_v<Term> / (4 * most_terms);
     for (int l = 0; l < lanes; ++l) {
@@ -157,7 +157,7 @@ struct TermSums {
     sum[l] = s;
   }
 
-  /// Next to an infinite sum the second word is NaN, which the sum itself is not.
+  /// Sum of a lane. Next to an infinite sum the low word is NaN, and is dropped.
   KOKKOS_INLINE_FUNCTION W lane(int l) const { return W{sum[l] - start[l]} + (low[l] == low[l] ? W{low[l]} : W{}); }
 
   KOKKOS_INLINE_FUNCTION W all_lanes() const {
@@ -167,8 +167,8 @@ struct TermSums {
   }
 };
 
-/// Adds a pack of products a b, or of terms b alone. Where no two words are kept, some terms at a time: loops that
-/// a host's compiler vectorises.
+/// Adds a pack of products a b, or of terms b alone. Without a second word several terms are added at a time, in loops
+/// that a host's compiler vectorises.
 template <int lanes, class Params, class A, class B, int V>
 KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Params, lanes>& sums, const Pack<A, V>& a, const Pack<B, V>& b) {
   using Wide = typename Params::accumulator;
@@ -192,7 +192,7 @@ KOKKOS_INLINE_FUNCTION void add_pack(TermSums<Params, lanes>& sums, const Pack<A
   }
 }
 
-/// Raises each lane's largest term, without its sign.
+/// Raises each lane's largest magnitude of a term.
 template <class Params, int lanes, class Term, class A, class B, int V>
 KOKKOS_INLINE_FUNCTION void raise_largest(Pack<Term, lanes>& largest, const Pack<A, V>& a, const Pack<B, V>& b) {
   for (int v = 0; v < V; ++v) {
@@ -202,7 +202,7 @@ KOKKOS_INLINE_FUNCTION void raise_largest(Pack<Term, lanes>& largest, const Pack
   }
 }
 
-/// The sums of K pairs of packs; for_packs(f) calls f(y, dy) for each.
+/// Sums of K pairs of packs; for_packs(f) calls f(y, dy) for each.
 template <class Params, int lanes, class ForPacks>
 KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_packs(const ForPacks& for_packs) {
   using Sums = TermSums<Params, lanes>;
@@ -217,7 +217,7 @@ KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_packs(const ForPacks& for
   return sums;
 }
 
-/// The same of packs that are held; y only where the terms need it.
+/// Sums of K pairs of held packs; y is read only if the terms need it.
 template <class Params, int lanes, class Y, class D, int V, int K>
 KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K], const HeldPack<D, V> (&dy)[K]) {
   static_assert(!TermSums<Params, lanes>::two_words || K * V / lanes <= TermSums<Params, lanes>::most_terms);
@@ -245,7 +245,7 @@ struct PairTile {
   KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions, const TileBounds& window) {
     y.load(row.y.template from<V>(start), positions, window);
     dy.load(row.dy.template from<V>(start), positions, window);
-    if constexpr (requires { row.mask(y.pack[0], dy.pack[0], start, 0); }) {
+    if constexpr (Row::masks_pairs) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) row.mask(y.pack[k], dy.pack[k], start, positions.place(k));
     }
@@ -256,7 +256,7 @@ struct PairTile {
     return sums_of_held<Params, sum_lanes_of<V>>(y.pack, dy.pack).all_lanes();
   }
 
-  /// `row` is what was loaded, from column `start` on.
+  /// Stores results; `row` is the row that was loaded, from column `start` on.
   template <class Row, class OutputRow, class Params, class RowEpilogue>
   KOKKOS_INLINE_FUNCTION void store(const Row& row, const OutputRow& output, std::int64_t start, const PackPositions& positions,
                                     const TileBounds& window, const Params& params, const RowEpilogue& epilogue) const {
@@ -269,18 +269,18 @@ struct PairTile {
           for (int v = 0; v < V; ++v) wide[v] = epilogue(params, static_cast<A>(value[v]), static_cast<A>(gradient[v]));
         });
       });
-      if constexpr (requires { row.chain(wide, start, 0); }) row.chain(wide, start, positions.place(k));
+      if constexpr (Row::masks_pairs) row.chain(wide, start, positions.place(k));
       return narrowed<T>(wide, [](A value) { return value; });
     });
   }
 };
 
-/// This thread's element of y's and of dy's edges.
+/// Element of y's and of dy's edges that this thread has.
 template <class Y, class D, bool exists>
 struct EdgePair {
   template <class Row>
   KOKKOS_INLINE_FUNCTION void load(const Row&, const RowPart&) {}
-  /// `sum` and the term of this element.
+  /// Adds the term of this element to `sum`.
   template <class Params, class W>
   KOKKOS_INLINE_FUNCTION W added_to(W sum) const {
     return sum;
@@ -321,11 +321,11 @@ struct EdgePair<Y, D, true> {
   }
 };
 
-/// A row's sum over many tiles: wider than float, as there may be very many.
+/// Sum of a row over many tiles: wider than float, as tiles may be very many.
 template <class Params>
 using RunningTerms = typename RunningSum<Params>::Sum;
 
-/// The sum of a part, loaded tile by tile; y only where the terms need it.
+/// Sum of a part, loaded tile by tile; y is loaded only if the terms need it.
 template <class Y, class D, int V, int K, class Row, class Params>
 KOKKOS_INLINE_FUNCTION typename Params::State sum_tiles(const Row& row, const RowPart& part, const PackPositions& positions,
                                                       const Params&) {

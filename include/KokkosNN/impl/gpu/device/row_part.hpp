@@ -12,28 +12,32 @@
 
 #include <cstdint>
 
-// The part of a row that a group of threads processes: a range of whole packs, and single elements at its edges.
+// Part of a row that a group of threads processes: a range of whole packs, and single elements at its edges.
+// On a GPU the packs of a `misaligned` row begin at its first 16-byte boundary, and the edges, the elements before and
+// behind them, go to single threads (`RowPart`, `EdgeElement`): loops over packs have no branch, and a row of 2^k + 1
+// columns takes no more packs than one of 2^k. With `Determinism::batch_invariant` packs start at column 0 instead, or
+// a row's bits would depend on its address.
 
 namespace KokkosNN::Impl {
 
-/// Columns begin to end of a row, which packs go through from `begin` on.
+/// Columns begin to end of a row; packs start at `begin`.
 struct ColumnRange {
   std::int64_t begin;
   std::int64_t end;
 
   KOKKOS_INLINE_FUNCTION bool has(std::int64_t column) const { return begin <= column && column < end; }
-  /// The column at which the t-th tile starts.
+  /// Column at which the t-th tile starts.
   KOKKOS_INLINE_FUNCTION std::int64_t start(std::int64_t t, int tile_size) const { return begin + t * tile_size; }
-  /// The places of the t-th tile that lie in the span.
+  /// Bounds of the t-th tile within the range.
   KOKKOS_INLINE_FUNCTION TileBounds window(std::int64_t t, int tile_size) const {
     const std::int64_t left = end - start(t, tile_size);
     return {left < tile_size ? static_cast<int>(left) : tile_size};
   }
-  /// All of a span that is one tile.
+  /// Bounds of a range that is one tile.
   KOKKOS_INLINE_FUNCTION TileBounds window() const { return {static_cast<int>(end - begin)}; }
-  /// Whether there is a t-th tile.
+  /// True if there is a t-th tile.
   KOKKOS_INLINE_FUNCTION bool has_tile(std::int64_t t, int tile_size) const { return start(t, tile_size) < end; }
-  /// How many there are; counted, as a 64-bit division is a subroutine on GPUs.
+  /// Number of tiles; counted, as a 64-bit division is a subroutine on GPUs.
   KOKKOS_INLINE_FUNCTION std::int64_t tiles(int tile_size) const {
     std::int64_t n = 0;
     while (has_tile(n, tile_size)) ++n;
@@ -41,22 +45,17 @@ struct ColumnRange {
   }
 };
 
-/// Whether a row says itself which of its packs are to be loaded; the others are only written.
-template <class Row, int V>
-concept GivesItsPacks = requires(const Row& row, std::int64_t cols) {
-  row.template packs<V>(cols);
-};
-
-/// What of a row the threads of a group have: packs, and this thread's element of the row's edges, if it has one.
+/// Part of a row that a group of threads processes: a range of whole packs, plus at most one edge element for this
+/// thread.
 struct RowPart {
   ColumnRange packs;
   std::int64_t edge;
   bool has_edge;
 
-  /// A whole row of `cols` columns. A group has at least as many threads as edges can have elements, 2V - 2.
+  /// Whole row of `cols` columns. A group has at least as many threads as edges can have elements, 2V - 2.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart whole(const Row& row, std::int64_t cols, int rank) {
-    if constexpr (GivesItsPacks<Row, V>) {
+    if constexpr (Row::gives_packs) {
       return {row.template packs<V>(cols), 0, false};
     } else if constexpr (Row::has_edges) {
       const std::int64_t first = row.template head<V>();
@@ -69,7 +68,7 @@ struct RowPart {
     }
   }
 
-  /// So many elements of its packs, from `first` on; the group with the first pack has the edges.
+  /// Part of a row: `elements` elements of its packs, from `first` on. The group with the first pack has the edges.
   template <int V, class Row>
   KOKKOS_INLINE_FUNCTION static RowPart share(const Row& row, std::int64_t cols, int rank, std::int64_t first,
                                               std::int64_t elements) {
@@ -82,7 +81,7 @@ struct RowPart {
   }
 };
 
-/// Writes `value` to the columns of a span, which begins at a pack; threads are numbered by `rank` of `threads`.
+/// Writes `value` to a range of columns, which begins at a pack; threads are numbered by `rank` of `threads`.
 template <int V, class OutputRow>
 KOKKOS_INLINE_FUNCTION void fill_span(const OutputRow& output, const ColumnRange& span, std::int64_t rank, std::int64_t threads,
                                       typename OutputRow::value_type value) {
@@ -94,11 +93,11 @@ KOKKOS_INLINE_FUNCTION void fill_span(const OutputRow& output, const ColumnRange
   }
 }
 
-/// Writes the columns of which nothing was loaded: what the row's finish makes of a masked element.
+/// Writes the columns that were not loaded: the epilogue of a masked element.
 template <int V, class Row, class OutputRow, class Params, class RowEpilogue>
 KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const OutputRow& output, std::int64_t cols, std::int64_t rank,
                                          std::int64_t threads, const Params& params, const RowEpilogue& epilogue) {
-  if constexpr (GivesItsPacks<Row, V>) {
+  if constexpr (Row::gives_packs) {
     const auto value = static_cast<typename OutputRow::value_type>(epilogue.of_masked(params));
     const ColumnRange packs = row.template packs<V>(cols);
     fill_span<V>(output, {0, packs.begin}, rank, threads, value);
@@ -106,29 +105,23 @@ KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const OutputRow& output
   }
 }
 
-/// A row's state once a term that is no column of it has joined: an attention sink.
+/// Adds a term that is no column of the row, an attention sink, to the row's state.
 template <class Params, class Row, class State>
 KOKKOS_INLINE_FUNCTION State completed(const Params& params, const Row& row, const State& state) {
-  if constexpr (requires { row.completed(params, state); }) {
+  if constexpr (Row::completes_state) {
     return row.completed(params, state);
   } else {
     return state;
   }
 }
 
-/// Makes logits of a pack that was loaded and widened, where rows ask for it.
+/// Turns a pack that was loaded and widened into logits, if the row has `adjust`.
 template <int V, class Columns, class A>
 KOKKOS_INLINE_FUNCTION void adjust(const Columns& columns_from, Pack<A, V>& pack, int place) {
-  if constexpr (requires { columns_from.template adjust<V>(pack, place); }) columns_from.template adjust<V>(pack, place);
+  if constexpr (Columns::adjusts_packs) columns_from.template adjust<V>(pack, place);
 }
 
-/// Whether packs of 16-bit elements are masked as they were loaded.
-template <class Columns>
-inline constexpr bool masks_words = false;
-template <class Columns>
-requires(Columns::masks_words) inline constexpr bool masks_words<Columns> = true;
-
-/// This thread's element of a row's edges.
+/// Element of a row's edges that this thread has.
 template <class A, bool exists>
 struct EdgeElement {
   template <class Row, class Params>
@@ -159,7 +152,7 @@ struct EdgeElement<A, true> {
 
   KOKKOS_INLINE_FUNCTION A larger(A max) const { return max_ignoring_nan(max, value); }
 
-  /// `keep` leaves the exponential in its place.
+  /// Adds the element's exponential; `keep` leaves it in the element's place.
   template <bool keep, SumFor use, class Params, class Sums>
   KOKKOS_INLINE_FUNCTION void add_exponential(const Params& params, const ExpReference<A>& reference, Sums& sums) {
     const A d = is_infinite<use, Params>(reference) ? zero_of_number(value) : value - reference.base;

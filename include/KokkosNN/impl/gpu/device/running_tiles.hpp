@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <type_traits>
 
-// Rows that a thread goes through tile by tile: running sums, and the second read.
+// Rows that a thread processes tile by tile: running sums, and the second read.
 
 namespace KokkosNN::Impl {
 
-/// A thread's state over many tiles; the sum wider than float, as there may be very many.
+/// State of a thread over many tiles; the sum is wider than float, as tiles may be very many.
 template <class Params>
 struct RunningSum {
   using A   = typename Params::accumulator;
@@ -23,7 +23,7 @@ struct RunningSum {
   A reference = -Kokkos::Experimental::infinity_v<A>;
   Sum sum     = {};
 
-  /// Makes the reference fit for values up to `max`, and returns it.
+  /// Raises the reference to fit values up to `max`, and returns it.
   KOKKOS_INLINE_FUNCTION ExpReference<A> raise(const Params& params, A max) {
     const A next = params.exp.reference_of(max);
     if (next > reference) {
@@ -38,13 +38,15 @@ struct RunningSum {
   KOKKOS_INLINE_FUNCTION typename Params::State state() const { return {reference, static_cast<W>(sum)}; }
 };
 
-/// The tile of a row that was reduced last; where `holds`, it need not be read again to be written.
+/// Tile of a row that was reduced last: if `holds`, it is not read again to be written, which saves rows of few tiles
+/// much of the second read. (CUDA)
 template <class A, int V, int K, bool holds>
 struct LastTile {
   Tile<A, V, K> tile;
   bool is_held = false;
 
-  /// Adds the tile's exponentials; it stays as it is but where logits are too large for references to be powers of two.
+  /// Adds the tile's exponentials. The tile stays unchanged, unless logits are too large for references to be powers of
+  /// two.
   template <SumFor use, class Params>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, const ExpReference<A>& reference,
                                                PackSums<Params, V>& sums) {
@@ -53,7 +55,7 @@ struct LastTile {
   }
 };
 
-/// (max, sum) of a span, loaded tile by tile.
+/// State (max, sum) of a range of columns, loaded tile by tile.
 template <SumFor use, class A, int V, int K, bool holds, class Row, class Params, class Observer>
 KOKKOS_INLINE_FUNCTION typename Params::State reduce_tiles(const Row& row, const RowPart& part, const PackPositions& positions,
                                                          const Params& params, Observer& observer,
@@ -83,9 +85,9 @@ KOKKOS_INLINE_FUNCTION typename Params::State reduce_tiles(const Row& row, const
   return running.state();
 }
 
-/// f(start, window) for each tile of a span that is read a second time: on a GPU last tile first, as what was read last
-/// may still be in a cache; a host's prefetching wants to go forward (4096 x 4096 f32 on two cores: backward half as
-/// fast).
+/// Calls f(start, window) for each tile of a range that is read a second time. A GPU takes the last tile first: it is
+/// the likeliest to be in a cache. A host goes forward, as its prefetching does.
+///   4096 x 4096 f32, two cores | forward 1 | backward half as fast
 template <bool backward = (warp_width() > 1), class F>
 KOKKOS_INLINE_FUNCTION void for_tiles_again(const ColumnRange& span, int tile_size, const F& f) {
   const std::int64_t tiles = span.tiles(tile_size);
@@ -95,7 +97,8 @@ KOKKOS_INLINE_FUNCTION void for_tiles_again(const ColumnRange& span, int tile_si
   }
 }
 
-/// f(start, window, tile of logits) for each tile of a part that was reduced before; `last` is what is left of that.
+/// Calls f(start, window, tile of logits) for each tile of a part that was reduced before; `last` is the tile that is
+/// left of that.
 template <class A, int V, int K, bool holds, class Row, class Params, class F>
 KOKKOS_INLINE_FUNCTION void for_logits_again(const Row& row, const RowPart& part, const PackPositions& positions,
                                              const Params& params, const LastTile<A, V, K, holds>& last, const F& f) {
@@ -108,7 +111,8 @@ KOKKOS_INLINE_FUNCTION void for_logits_again(const Row& row, const RowPart& part
   });
 }
 
-/// Stores value(x - base, its column) of a part that was reduced before.
+/// Stores value(x - base, its column) of a part that was reduced before. Floats are multiplied by the row's factor
+/// inside the exponential's polynomial (`MultipliedExp`).
 template <class A, int V, int K, bool holds, class Row, class OutputRow, class Params, class F>
 KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const OutputRow& output, const RowPart& part,
                                             const PackPositions& positions, const Params& params,
@@ -118,7 +122,7 @@ KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const OutputRow& out
   edge.store(output, part, [&](A x) { return value(x - base, part.edge); });
   for_logits_again(row, part, positions, params, last, [&](std::int64_t start, const TileBounds& window, Tile<A, V, K>& tile) {
     if (base != A(0)) tile.subtract(base);
-    // What else is in the cache is rows that will be read again.
+    // Non-temporal stores: the cache holds rows that will be read again.
     tile.store_columns(streamed(output.template from<V>(start)), start, positions, window, value);
   });
 }

@@ -12,16 +12,15 @@
 #include <cstring>
 #include <type_traits>
 
-// A team's short rows, one a thread, in team scratch: they come and go as one piece of memory, by whole packs, wherever
-// each begins, and a thread takes its row's elements from there some at a time.
+// Short rows of a team in team scratch, one a thread. They are copied as one range of memory, by whole packs, wherever
+// each row begins, and a thread reads its row from scratch some elements at a time.
 
 namespace KokkosNN::Impl {
 
-/// Elements that a thread takes at a time.
+/// Number of elements that a thread takes at a time.
 inline constexpr int staged_at_once = 4;
 
-/// f(c, how many elements from column c on) for a row, some at a time: a number that the compiler knows, but for the
-/// last ones.
+/// Calls f(c, number of elements from column c on) for a row: the number is a constant, except for the last elements.
 template <class F>
 KOKKOS_INLINE_FUNCTION void for_staged(int cols, const F& f) {
   int c = 0;
@@ -30,7 +29,7 @@ KOKKOS_INLINE_FUNCTION void for_staged(int cols, const F& f) {
   if (c < cols) f(c, cols - c);
 }
 
-/// The first n elements from an address on, and `pad` behind them.
+/// First n elements from an address on, and `pad` behind them.
 template <class A, class T>
 KOKKOS_INLINE_FUNCTION Pack<A, staged_at_once> staged_elements(const T* from, int n, A pad) {
   Pack<A, staged_at_once> pack = filled<A, staged_at_once>(pad);
@@ -48,8 +47,8 @@ KOKKOS_INLINE_FUNCTION void leave_staged(T* to, const Pack<T, staged_at_once>& p
   }
 }
 
-/// How a team's `threads` threads, this one being number `thread`, move `elements` elements between memory and scratch,
-/// by packs of V; both begin at a pack.
+/// Copies of a team's `elements` elements between memory and scratch by packs of V; both begin at a pack. The team has
+/// `threads` threads; this one has number `thread`.
 template <class T, int V>
 struct Staging {
   static constexpr int packs_at_once = 4;
@@ -60,7 +59,7 @@ struct Staging {
   int thread;
   int threads;
 
-  /// Brings elements to scratch; their negatives if `negates`.
+  /// Copies elements to scratch; `negates`: their negatives.
   KOKKOS_INLINE_FUNCTION void fetch(const T* from, T* held, LinePolicy lines, bool negates = false) const {
     const int whole = elements / V;
     for (int p = thread; p < whole; p += packs_at_once * threads) {
@@ -87,7 +86,8 @@ struct Staging {
   }
 
  private:
-  /// A whole pack from memory, to scratch, and from there to memory. On a host as bytes, which may be anything.
+  /// Loads a whole pack from memory, writes it to scratch, and stores it from there to memory. A host moves bytes,
+  /// which may be anything.
   KOKKOS_INLINE_FUNCTION static Words loaded(const T* from, [[maybe_unused]] LinePolicy lines) {
     KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Words*>(from), lines);))
     KOKKOS_IF_ON_HOST((Words words; std::memcpy(&words, from, sizeof words); return words;))
@@ -97,14 +97,14 @@ struct Staging {
     KOKKOS_IF_ON_HOST((std::memcpy(held, &words, sizeof words);))
   }
   KOKKOS_INLINE_FUNCTION static void store(T* to, const T* held) {
-    // By reference nvcc would load it byte by byte.
+    // A copy: through the reference nvcc would load it byte by byte.
     KOKKOS_IF_ON_DEVICE((const Words words = *reinterpret_cast<const Words*>(held);
                          store_at_once(reinterpret_cast<Words*>(to), words);))
     KOKKOS_IF_ON_HOST((std::memcpy(to, held, sizeof(Words));))
   }
 
   KOKKOS_INLINE_FUNCTION static void turn_signs(Words (&pack)[packs_at_once]) {
-    constexpr int words_each = sizeof(T) == 8 ? 2 : 1;  // of which the last one has the sign
+    constexpr int words_each = sizeof(T) == 8 ? 2 : 1;  // the last one has the sign
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < packs_at_once; ++k) {
       for (int w = words_each - 1; w < pack_words; w += words_each) {

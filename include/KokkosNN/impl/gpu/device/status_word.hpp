@@ -10,14 +10,15 @@
 #include <cstdint>
 #include <thread>
 
-// Co-resident teams tell each other (max, sum) through status words in global memory. A slot is good for one epoch, which
-// its tag says, and is read ahead of the next but one being written. Four slots are used in turn, so a stale one is
-// recognised without ever being cleared: when a team writes epoch i + 4 it has read all slots of epoch i + 2, whose writers
-// had read those of epoch i. Zeroed memory holds no epoch.
+// Status words, through which co-resident teams exchange (max, sum) in global memory.
+// A slot is valid for one epoch, which its tag identifies, and is read before the next epoch but one is written. Four
+// slots are used in rotation, so a stale slot is recognised without ever being cleared: a team that writes epoch i + 4
+// has read all slots of epoch i + 2, whose writers had read those of epoch i. Zeroed memory holds no epoch. Tags are
+// inside the words, so that no fence orders them behind other writes.
 
 namespace KokkosNN::Impl {
 
-/// A read that other teams' writes reach; an atomic load would be a slow read-modify-write on some backends.
+/// Reads a word that other teams write; an atomic load would be a slow read-modify-write on some backends.
 template <class T>
 KOKKOS_INLINE_FUNCTION T read_fresh(const T* word) {
   KOKKOS_IF_ON_DEVICE((return *static_cast<const volatile T*>(word);))
@@ -30,19 +31,19 @@ KOKKOS_INLINE_FUNCTION void write_fresh(T* word, T value) {
   KOKKOS_IF_ON_HOST((std::atomic_ref<T>(*word).store(value, std::memory_order_release);))
 }
 
-/// Gives the core away while waiting, where cores are shared.
+/// Yields the core while waiting, where cores are shared.
 KOKKOS_INLINE_FUNCTION void wait_a_little() { KOKKOS_IF_ON_HOST((std::this_thread::yield();)) }
 
-/// One team's status words.
+/// Status word of one team.
 template <class A>
 struct StatusWord;
 
-/// The slot of an epoch among the four of a status word.
+/// Slot of an epoch among the four of a status word.
 KOKKOS_INLINE_FUNCTION constexpr int slot_of(std::int64_t epoch) { return static_cast<int>(epoch & 3); }
-/// The tag of an epoch, set or not: other than that of the epoch before in the same slot and, at first, than zeroed memory.
+/// Tag of an epoch: it differs from that of the previous epoch in the same slot and, at first, from zeroed memory.
 KOKKOS_INLINE_FUNCTION constexpr bool tag_of(std::int64_t epoch) { return (epoch & 4) == 0; }
 
-/// (max, sum) in one 64-bit word, which carries its own tag: the sum is never negative, so its sign is free.
+/// Status word of (max, sum) in 64 bits, with its own tag: the sum is never negative, so its sign bit is free.
 template <>
 struct StatusWord<float> {
   using Word = std::uint64_t;
@@ -67,7 +68,8 @@ struct StatusWord<float> {
   static constexpr std::uint32_t sign = 0x80000000u;
 };
 
-/// Two doubles in three words, each with a tag for its first bit: the third has what that leaves over, their last bits.
+/// Status word of two doubles in three words, each with a tag in its first bit: the third has the doubles' last bits,
+/// which the first two lack.
 template <>
 struct StatusWord<double> {
   struct Word {
@@ -100,7 +102,7 @@ struct StatusWord<double> {
   }
 };
 
-/// The status word that carries a state; of all states the same size.
+/// Status word of a state's type; all states of a call have the same size.
 template <class State>
 struct StatusWordFor;
 

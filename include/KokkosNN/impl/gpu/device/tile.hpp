@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <type_traits>
 
-// The part of a row that a thread holds at a time, and the sums it makes of it. Loops over a pack are written so that a
-// GPU compiler unrolls them into registers and a host compiler vectorises them.
+// Tiles: the elements of a row that a thread holds at a time, and the sums over them. Loops over a pack are written so
+// that a GPU compiler unrolls them into registers and a host compiler vectorises them.
 
 namespace KokkosNN::Impl {
 /// n modulo d, d < 2^16, by divisions of 32 bits: those of 64 are subroutines on a GPU.
@@ -28,11 +28,11 @@ KOKKOS_INLINE_FUNCTION std::uint32_t remainder(std::uint64_t n, std::uint32_t d)
   return (high % d * two_to_32 + low % d) % d;
 }
 
-/// The packs of a tile that belong to a thread: at place `first`, then every `step`.
+/// Offsets of a thread's packs in a tile: `first`, then every `step`.
 struct PackPositions {
   int first;
   int step;
-  int ahead;  // from here to the last of the lanes that run in step with this one
+  int ahead;  // offset from here to the last lane of the warp or group
 
   template <int V>
   KOKKOS_INLINE_FUNCTION static PackPositions of(int rank, int size) {
@@ -40,28 +40,29 @@ struct PackPositions {
     return {rank * V, size * V, (lanes - 1 - (rank & (lanes - 1))) * V};
   }
   KOKKOS_INLINE_FUNCTION int place(int k) const { return anew(first + k * step); }
-  /// Whether this thread has the element at a place, which may be in any tile.
+  /// True if this thread has the element at an offset, which may be in any tile.
   template <int V>
   KOKKOS_INLINE_FUNCTION bool has(std::int64_t place) const {
     return remainder(static_cast<std::uint64_t>(place) / V, static_cast<std::uint32_t>(step / V)) * V ==
            static_cast<std::uint32_t>(first);
   }
-  /// Whether all K packs of this thread, and of those in step with it, lie in the window: a branch that no warp splits.
+  /// True if all K packs of this thread, and of the other lanes of its warp, lie in the window: a branch that no warp
+  /// splits.
   template <int K>
   KOKKOS_INLINE_FUNCTION bool fills(const TileBounds& window) const {
     return place(K - 1) + ahead < window.end;
   }
 };
 
-/// Which of a thread's packs to compute: all, what a row lacks of them being -inf.
+/// Selects all of a thread's packs: those beyond the row are -inf.
 struct AllPacks {
   KOKKOS_INLINE_FUNCTION constexpr bool operator()(int) const { return true; }
 };
 
-/// Of a masked row those of which its warp has any: of most rows it lacks many.
+/// Selects the packs of a masked row that its warp has any element of: of most rows many are missing.
 struct PacksInUse {
   int step;
-  int end;  ///< from the warp's first place on
+  int end;  ///< offset of the row's end from the warp's first pack
 
   KOKKOS_INLINE_FUNCTION PacksInUse(const PackPositions& positions, const TileBounds& window, int warp)
       : step(positions.step), end(window.end - (positions.first + positions.ahead - warp)) {}
@@ -70,14 +71,14 @@ struct PacksInUse {
 
 template <int V, class Row>
 KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackPositions& positions, const TileBounds& window, int lanes) {
-  if constexpr (GivesItsPacks<Row, V> && warp_width() > 1) {
+  if constexpr (Row::gives_packs && warp_width() > 1) {
     return PacksInUse(positions, window, (lanes - 1) * V);
   } else {
     return AllPacks{};
   }
 }
 
-/// observer(pack, its first column, how many of its elements lie in the row) for a tile that starts at column `start`.
+/// Calls observer(pack, its first column, number of its elements in the row) for a tile that starts at column `start`.
 template <int V, int K, class Tile, class Observer>
 KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackPositions& positions, const TileBounds& window,
                                       Observer& observer) {
@@ -90,8 +91,9 @@ KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, cons
   }
 }
 
-/// Loads K packs: inner(k, place) where all lie in the row, whole(k, place) where each lies in the row or outside of
-/// it, part(k, place) otherwise. One decision for the tile instead of one a pack, where rows allow: almost always.
+/// Loads K packs: by inner(k, place) if all lie in the row, by whole(k, place) if each lies in the row or outside of
+/// it, by part(k, place) otherwise. It decides once for the tile instead of once a pack, where rows allow it: almost
+/// always.
 template <int V, int K, class Columns, class Inner, class Whole, class Part>
 KOKKOS_INLINE_FUNCTION void load_tile(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
                                       const Inner& inner, const Whole& whole, const Part& part) {
@@ -108,7 +110,7 @@ KOKKOS_INLINE_FUNCTION void load_tile(const Columns& columns_from, const PackPos
   }
 }
 
-/// Stores K packs, `result(k)` being the k-th.
+/// Stores K packs; `result(k)` is the k-th.
 template <int V, int K, class Columns, class Result>
 KOKKOS_INLINE_FUNCTION void store_tile(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
                                        const Result& result) {
@@ -123,7 +125,7 @@ KOKKOS_INLINE_FUNCTION void store_tile(const Columns& columns_from, const PackPo
   }
 }
 
-/// K packs as they lie in memory; loading is apart from computing so that all loads are in flight together.
+/// K packs as they lie in memory. Loading is apart from computing so that all loads are in flight together.
 template <class T, int V, int K>
 struct RawTile {
   Pack<T, V> pack[K];
@@ -138,14 +140,14 @@ struct RawTile {
   }
 };
 
-/// Whether T is what is left of a float without its lower 16 bits.
+/// True if T is a float without its lower 16 bits.
 template <class T>
 inline constexpr bool is_upper_half_of_float = std::is_same_v<T, bhalf_t>;
 
-/// The sign bits of a word of two 16-bit elements.
+/// Sign bits of a word of two 16-bit elements.
 inline constexpr std::uint32_t signs_of_word = 0x80008000u;
 
-/// Whether one instruction has the larger ones of two words' 16-bit elements; a NaN is never the larger one.
+/// True if one instruction finds the larger ones of two words' 16-bit elements; a NaN is never the larger one.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 inline constexpr bool has_max_of_words = true;
 #else
@@ -182,7 +184,7 @@ struct PackedTile {
           if (place < window.end) word[k] = columns_from.template load_inner_words<V>(place);
         },
         [&](int k, int place) { word[k] = words_of(columns_from.template load_pack<V>(place, window, pad)); });
-    if constexpr (masks_words<Columns>) {
+    if constexpr (Columns::masks_words) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) columns_from.template mask_words<V>(word[k], positions.place(k), pad);
     }
@@ -194,7 +196,7 @@ struct PackedTile {
     }
   }
 
-  /// The largest element, by two at a time where there is an instruction for that.
+  /// Largest element; by two elements at a time where there is an instruction for that.
   template <class A>
   KOKKOS_INLINE_FUNCTION A max() const {
     if constexpr (has_max_of_words) {
@@ -205,7 +207,7 @@ struct PackedTile {
       }
       for (int w = 1; w < V / 2; ++w) maxima[0] = max_of_words<T>(maxima[0], maxima[w]);
       const A larger = Kokkos::fmax(element<0, 0, A>(maxima[0]), element<0, 1, A>(maxima[0]));
-      return Kokkos::fmax(larger, -Kokkos::Experimental::infinity_v<A>);  // where all are NaN
+      return Kokkos::fmax(larger, -Kokkos::Experimental::infinity_v<A>);  // if all are NaN
     } else {
       Pack<A, V> maxima = filled<A, V>(-Kokkos::Experimental::infinity_v<A>);
       for_packs<0, A>([&](const Pack<A, V>& pack) { raise_maxima(maxima, pack); });
@@ -220,7 +222,7 @@ struct PackedTile {
     return any;
   }
 
-  /// f(pack in the accumulator type A), one after the other.
+  /// Calls f(pack in the accumulator type A), one pack after the other.
   template <int pass, class A, class F>
   KOKKOS_INLINE_FUNCTION void for_packs(const F& f) const {
     KOKKOSNN_IMPL_UNROLL
@@ -242,8 +244,8 @@ struct PackedTile {
     });
   }
 
-  /// The k-th pack in the accumulator type. Compilers must not see that it is the same in each pass over the tile, or
-  /// they would keep it.
+  /// Converts the k-th pack to the accumulator type. Compilers must not see that each pass over the tile has the same
+  /// result, or they would keep it.
   template <int pass, class A>
   KOKKOS_INLINE_FUNCTION void unpack(Pack<A, V>& wide, int k) const {
     for (int v = 0; v < V; v += 2) {
@@ -256,7 +258,7 @@ struct PackedTile {
   template <int pass, int number, class A>
   KOKKOS_INLINE_FUNCTION static A element(std::uint32_t w) {
 #if defined(__CUDA_ARCH__)
-    // Two of its bytes over two zero bytes, by one instruction.
+    // One instruction puts two bytes of the word over two zero bytes.
     constexpr unsigned bytes = number == 0 ? 0x1044u : 0x3244u;
     if constexpr (is_upper_half_of_float<T>) {
       return Kokkos::bit_cast<float>(__byte_perm(w, 0u, bytes + unknown_zero<pass>()));
@@ -284,7 +286,7 @@ struct Tile {
                                    const Params& params) {
     using T                  = typename Columns::value_type;
     constexpr bool in_words  = warp_width() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
-    constexpr bool is_masked = in_words && masks_words<Columns>;
+    constexpr bool is_masked = in_words && Columns::masks_words;
     if constexpr (in_words) {
       PackedTile<T, V, K> packed;
       packed.load(columns_from, positions, window, params);
@@ -300,10 +302,10 @@ struct Tile {
     for (int k = 0; k < K; ++k) make_logits(params, pack[k]);
   }
 
-  /// Makes logits of what was loaded, where rows ask for it: of all packs at once where they can.
+  /// Turns loaded elements into logits, if the row has `adjust`: all packs at once if the row can.
   template <class Columns>
   KOKKOS_INLINE_FUNCTION void adjust_packs(const Columns& columns_from, const PackPositions& positions) {
-    if constexpr (requires { columns_from.adjust_tile(pack, positions); }) {
+    if constexpr (Columns::adjusts_tiles) {
       if (columns_from.adjust_tile(pack, positions)) return;
     }
     KOKKOSNN_IMPL_UNROLL
@@ -314,7 +316,7 @@ struct Tile {
   KOKKOS_INLINE_FUNCTION A max(const Used& used = {}) const {
     constexpr A none = -Kokkos::Experimental::infinity_v<A>;
     if constexpr (has_max_of_words && std::is_same_v<Used, AllPacks>) {
-      // The fmax of such GPUs ignores NaN on either side: only the last one need be told from it. Short rows show that.
+      // fmax of such GPUs ignores NaN on either side: only the last maximum may be NaN. Short rows show the difference.
       Pack<A, V> m = pack[0];
       KOKKOSNN_IMPL_UNROLL
       for (int k = 1; k < K; ++k) raise_maxima(m, pack[k]);
@@ -334,6 +336,11 @@ struct Tile {
     for (int k = 0; k < K; ++k) Impl::subtract(pack[k], value);
   }
 
+  KOKKOS_INLINE_FUNCTION void make_zeros_of_positives() {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) Impl::make_zeros_of_positives(pack[k]);
+  }
+
   KOKKOS_INLINE_FUNCTION bool has_nan() const {
     bool any = false;
     KOKKOSNN_IMPL_UNROLL
@@ -345,12 +352,15 @@ struct Tile {
   template <Leaves leaves, SumFor use, class Params, class Used = AllPacks>
   KOKKOS_INLINE_FUNCTION void add_exponentials(const Params& params, const ExpReference<A>& reference,
                                                PackSums<Params, V>& sums, const Used& used = {}) {
-    // Hardly ever, so not in the loop below.
+    // Rare, so not in the loop below. Packs of 16-bit types are bounded, as in PackedPlacement; others would spill.
     constexpr bool subtracts = leaves != Leaves::logits;
     constexpr bool looks     = subtracts || finds_infinity<use, Params>;
+    constexpr bool bounds    = leaves == Leaves::exponentials && finds_infinity<use, Params> && V * sizeof(A) > 16;
     if (looks && reference.base != A(0)) {
-      if (is_infinite<use, Params>(reference)) return sums.add(0, one_or_nan<A>(has_nan()));
-      if constexpr (subtracts) subtract(reference.base);
+      const bool infinite = is_infinite<use, Params>(reference);
+      if (infinite && !bounds) return sums.add(0, one_or_nan<A>(has_nan()));
+      if constexpr (subtracts) subtract(infinite ? A(0) : reference.base);
+      if constexpr (bounds) make_zeros_of_positives();
     }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; k += 2) {
@@ -364,7 +374,7 @@ struct Tile {
     }
   }
 
-  /// Stores what a row's finish makes of the kept values.
+  /// Stores the epilogue of the kept values.
   template <class Columns, class Params, class RowEpilogue>
   KOKKOS_INLINE_FUNCTION void store_kept(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
                                          const Params& params, const RowEpilogue& epilogue) {

@@ -12,20 +12,23 @@
 #include <cstdint>
 #include <type_traits>
 
+// Warps: shuffles, votes, shared memory and reductions over lanes, with one interface for CUDA, HIP and hosts, where a
+// warp is one thread.
+
 namespace KokkosNN::Impl {
 
-/// Lanes that can shuffle with each other where this code runs.
+/// Number of lanes that can shuffle with each other where this code runs.
 KOKKOS_INLINE_FUNCTION constexpr int warp_width() {
 #if defined(__CUDA_ARCH__)
   return 32;
 #elif defined(__HIP_DEVICE_COMPILE__)
-  return Kokkos::Impl::HIPTraits::WarpSize;  // what Kokkos lays teams out by: 64 on CDNA, 32 on RDNA
+  return Kokkos::Impl::HIPTraits::WarpSize;  // Kokkos lays teams out by it: 64 on CDNA, 32 on RDNA
 #else
   return 1;
 #endif
 }
 
-/// The value of the lane whose number differs by the bits of `mask`; all lanes of the warp must call.
+/// Returns the value of the lane whose number differs by the bits of `mask`; all lanes of the warp must call.
 template <class T>
 KOKKOS_INLINE_FUNCTION T shuffle_xor(T value, [[maybe_unused]] int mask) {
 #if defined(__CUDA_ARCH__)
@@ -42,7 +45,7 @@ KOKKOS_INLINE_FUNCTION DoubleDouble<T> shuffle_xor(const DoubleDouble<T>& value,
   return {shuffle_xor(value.high, mask), shuffle_xor(value.low, mask)};
 }
 
-/// The value of a lane; all lanes of the warp must call.
+/// Returns the value of a lane; all lanes of the warp must call.
 template <class T>
 KOKKOS_INLINE_FUNCTION T shuffle_from(T value, [[maybe_unused]] int lane) {
 #if defined(__CUDA_ARCH__)
@@ -54,14 +57,14 @@ KOKKOS_INLINE_FUNCTION T shuffle_from(T value, [[maybe_unused]] int lane) {
 #endif
 }
 
-/// A bit a lane of a warp.
+/// Mask with one bit for each lane of a warp.
 #if defined(__HIP_DEVICE_COMPILE__)
 using LaneMask = std::uint64_t;
 #else
 using LaneMask = std::uint32_t;
 #endif
 
-/// The lanes of the warp that say yes; all must call.
+/// Mask of the lanes that pass true; all lanes of the warp must call.
 KOKKOS_INLINE_FUNCTION LaneMask lanes_that(bool yes) {
 #if defined(__CUDA_ARCH__)
   return __ballot_sync(0xffffffffu, yes);
@@ -82,7 +85,7 @@ KOKKOS_INLINE_FUNCTION int count_bits([[maybe_unused]] LaneMask mask) {
 #endif
 }
 
-/// The first lane of a mask that has one.
+/// First lane of a mask that is not empty.
 KOKKOS_INLINE_FUNCTION int first_lane([[maybe_unused]] LaneMask mask) {
 #if defined(__CUDA_ARCH__)
   return __ffs(mask) - 1;
@@ -95,10 +98,10 @@ KOKKOS_INLINE_FUNCTION int first_lane([[maybe_unused]] LaneMask mask) {
 
 KOKKOS_INLINE_FUNCTION LaneMask lanes_before(int lane) { return (LaneMask(1) << lane) - 1; }
 
-/// How many lanes of the warp say yes; all must call.
+/// Number of lanes of the warp that pass true; all must call.
 KOKKOS_INLINE_FUNCTION int count_lanes(bool yes) { return count_bits(lanes_that(yes)); }
 
-/// The sum of the values of all lanes before this one; all lanes of the warp must call.
+/// Sum of the values of all lanes before this one; all lanes of the warp must call.
 KOKKOS_INLINE_FUNCTION int sum_before([[maybe_unused]] int value, [[maybe_unused]] int lane) {
   int sum = value;
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
@@ -111,7 +114,7 @@ KOKKOS_INLINE_FUNCTION int sum_before([[maybe_unused]] int value, [[maybe_unused
   return sum - value;
 }
 
-/// What the lanes of a warp have written to shared memory is seen by all of them behind this.
+/// Makes the warp's writes to shared memory visible to all of its lanes.
 KOKKOS_INLINE_FUNCTION void sync_lanes() {
 #if defined(__CUDA_ARCH__)
   __syncwarp();
@@ -121,7 +124,7 @@ KOKKOS_INLINE_FUNCTION void sync_lanes() {
 #endif
 }
 
-/// Sets bits of a word in shared memory, which several lanes may do.
+/// Sets bits of a word in shared memory; several lanes may do so at once.
 KOKKOS_INLINE_FUNCTION void set_shared_bits(std::uint32_t& word, std::uint32_t bits) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   atomicOr(&word, bits);
@@ -130,7 +133,7 @@ KOKKOS_INLINE_FUNCTION void set_shared_bits(std::uint32_t& word, std::uint32_t b
 #endif
 }
 
-/// This thread's warp in its team, on a GPU: kernels have vector length 1.
+/// Number of this thread's warp in its team, on a GPU: kernels have vector length 1.
 KOKKOS_INLINE_FUNCTION int team_warp() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
   return static_cast<int>(threadIdx.y) / warp_width();
@@ -139,7 +142,7 @@ KOKKOS_INLINE_FUNCTION int team_warp() {
 #endif
 }
 
-/// This warp's own T in the shared memory of a GPU's team, which has `threads` threads.
+/// T of this warp in the shared memory of a GPU's team, which has `threads` threads.
 template <class T, int threads>
 KOKKOS_INLINE_FUNCTION T* warp_shared() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
@@ -151,7 +154,7 @@ KOKKOS_INLINE_FUNCTION T* warp_shared() {
 #endif
 }
 
-/// A T in the shared memory of a GPU's team.
+/// T in the shared memory of a GPU's team.
 template <class T>
 KOKKOS_INLINE_FUNCTION T* team_shared() {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
@@ -176,15 +179,15 @@ struct SumJoin {
   }
 };
 
-/// Whether a warp has one instruction for the largest integer of its lanes.
+/// True if a warp finds the largest integer of its lanes by one instruction.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 inline constexpr bool has_warp_max = true;
 #else
 inline constexpr bool has_warp_max = false;
 #endif
 
-/// The largest value of a whole warp by that instruction; none may be NaN. Floats are in the order of their bits, but
-/// for the negative ones, whose bits below the sign are turned over.
+/// Largest value of a whole warp by one instruction; no value may be NaN. Positive floats are ordered as their bits
+/// are; negative ones have the bits below the sign inverted.
 KOKKOS_INLINE_FUNCTION float warp_max([[maybe_unused]] float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const auto turned = [](int bits) { return bits ^ ((bits >> 31) & 0x7fffffff); };
@@ -194,7 +197,7 @@ KOKKOS_INLINE_FUNCTION float warp_max([[maybe_unused]] float value) {
 #endif
 }
 
-/// The sum of a whole warp's integers, by one instruction where there is one, as for the largest.
+/// Sum of a whole warp's integers, by one instruction where there is one for the largest.
 inline constexpr bool has_warp_sum = has_warp_max;
 KOKKOS_INLINE_FUNCTION std::uint32_t warp_sum([[maybe_unused]] std::uint32_t value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -210,7 +213,7 @@ template <class T, class Join>
 KOKKOS_INLINE_FUNCTION T reduce_lanes(T value, [[maybe_unused]] int from, [[maybe_unused]] int lanes,
                                       [[maybe_unused]] const Join& join) {
   if constexpr (warp_width() > 1) {
-    if (from == 1 && lanes == warp_width()) {  // the common case without a branch a step
+    if (from == 1 && lanes == warp_width()) {  // the common case, without a branch a step
       if constexpr (has_warp_max && std::is_same_v<T, float> && std::is_same_v<Join, MaxJoin>) {
         return warp_max(value);
       } else {

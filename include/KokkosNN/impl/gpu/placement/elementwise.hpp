@@ -6,20 +6,19 @@
 #include <KokkosNN/impl/gpu/device/pair_tile.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
-// A row of which nothing is kept.
+// Placement that keeps nothing of a row.
 
 namespace KokkosNN::Impl {
 
-/// A row of which each element's result depends on it and the row's scalars alone: read once, written at once.
+/// Placement of rows whose results depend on an element and the row's scalars alone: read once, written at once.
 template <class X, class A, int V, int K>
-struct ElementwisePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct ElementwisePlacement : PlacementDefaults {
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION ElementwisePlacement(A*, const RowGroup& group)

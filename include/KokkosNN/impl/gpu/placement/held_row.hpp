@@ -8,14 +8,16 @@
 
 #include <Kokkos_Core.hpp>
 
+// Rows in the registers of a group of threads: the part that the placements in registers have in common.
+
 namespace KokkosNN::Impl {
 
 template <class Placement, class Row, class Params>
 KOKKOS_INLINE_FUNCTION void prepare_write(Placement& placement, const Row& row, const RowPart& part, const Params& params) {
-  if constexpr (requires { placement.prepare_write(row, part, params); }) placement.prepare_write(row, part, params);
+  if constexpr (Placement::prepares_write) placement.prepare_write(row, part, params);
 }
 
-/// A row, or a part of one, in the registers of its group: a Tile of K packs a thread, and its element of the edges.
+/// Row, or part of one, in the registers of its group: a Tile of K packs a thread, and its element of the edges.
 template <class Tile, class A, int V, int K, bool has_edges>
 struct HeldRow {
   Tile tile;
@@ -30,7 +32,7 @@ struct HeldRow {
     edge.load(row, part, params);
   }
 
-  /// Asks for what `load` of that row will load.
+  /// Prefetches the packs that `load` of that row will load.
   template <class Row>
   KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
     const auto columns_from  = row.template from<V>(part.packs.begin);

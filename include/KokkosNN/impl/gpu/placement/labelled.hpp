@@ -9,20 +9,22 @@
 
 #include <cstdint>
 
-// With this placement row_in_team and split_row are the kernels of the cross entropies: a placement of softmax or of
-// log-sum-exp, Held, whose threads know the row's label. The label's logit is read by itself, ahead of all writes, and
-// the thread that has its element writes, in the end, the loss, the log-sum-exp and the label's part of the gradient:
-// what is done for all elements needs to compare no column with the label. A row without a class in its label, or whose
-// class is not among the columns at hand, is its first element's.
+// Placement of the cross entropies in RowInTeam and SplitRow: a placement of softmax or log-sum-exp, Held, whose
+// threads know the row's label.
+// No column is compared with the label: the thread that has the label's element reads its logit ahead of all writes,
+// while the row's threads wait for each other (`prepare_write`), and in the end writes the element anew, with the loss
+// and the log-sum-exp. The data for that waits in shared memory if a GPU's rows are of 16 bits (`LabelNote`), and is
+// read again elsewhere. A row whose label is no class, or no class of this call's columns, is handled by its first
+// element's thread.
 
 namespace KokkosNN::Impl {
 
-/// What a row's gradient is multiplied by.
+/// Factors of a row's gradient.
 template <class A>
 struct RowFactors {
-  A weight  = 0;  ///< of the label
+  A weight  = 0;  ///< weight of the label
   A dloss   = 1;
-  A inverse = 1;  ///< of a mean's divisor
+  A inverse = 1;  ///< 1 / the mean's divisor
 
   template <bool has_dloss, class Row, class Params>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, const Params& params, const Label& label) {
@@ -36,18 +38,18 @@ struct RowFactors {
   }
 };
 
-/// What the thread that has a label's element keeps of its row until the end, besides the logit.
+/// Data of a row, besides the logit, that the thread with the label's element keeps until the end.
 template <class A>
 struct alignas(16) LabelNote {
   std::int64_t label;
   RowFactors<A> factors;
 };
 
-/// What one warp of a team finds out of a row for all of it.
+/// Data of a row that one warp of a team collects for the whole team.
 template <class A>
 struct alignas(16) LabelFacts : LabelNote<A> {
-  std::int64_t column;  ///< of the label, if the team has its element, else -1
-  A label_logit;        ///< where it has
+  std::int64_t column;  ///< column of the label if the team has its element, else -1
+  A label_logit;        ///< only if the team has its element
   bool is_class;
   bool is_ignored;
 };
@@ -57,14 +59,15 @@ struct LabelledPlacement : Held {
   static constexpr bool extended          = Source::is_extended;
   static constexpr bool writes_gradient   = op != RowOperator::cross_entropy;
   static constexpr bool writes_loss       = op != RowOperator::cross_entropy_backward;
+  static constexpr bool prepares_write    = true;
   static constexpr bool has_own_reference = writes_gradient && Held::has_own_reference && !extended;
 
   bool has_label  = false;  ///< this thread has its element
   bool is_class   = false;
   bool is_ignored = false;
-  A label_logit   = 0;  ///< where this thread has the label's element
+  A label_logit   = 0;  ///< only if this thread has the label's element
   RowFactors<A> factors;
-  const LabelFacts<A>* facts = nullptr;  ///< where a warp of the team has found out, and told it
+  const LabelFacts<A>* facts = nullptr;  ///< only if a warp of the team has collected them
 
   using Held::Held, Held::positions;
 
@@ -82,7 +85,7 @@ struct LabelledPlacement : Held {
     }
   }
 
-  /// What `write` needs of the row besides its elements, asked for while the row's threads wait for each other.
+  /// Loads the data that `write` needs besides the row's elements, while the row's threads wait for each other.
   template <class Row, class Params>
   KOKKOS_INLINE_FUNCTION void prepare_write(const Row& row, const RowPart& part, const Params& params) {
     const Label label = params.label_of(row.label);
@@ -95,12 +98,14 @@ struct LabelledPlacement : Held {
   }
 
   using Facts = LabelFacts<A>;
-  /// Floats with edges have no register for where the facts are: f32 4096 x 50257 takes 455 us, with them 457 (bf16 4096
-  /// x 128256: 590 us, with them 571; f32 2048 x 128256: 564 and 558).
+  /// True if one warp collects the facts. Floats with edges have no register for their address.
+  ///   f32 4096 x 50257 | without facts 455 us | with 457
+  ///   bf16 4096 x 128256 | with facts 571 us | without 590
+  ///   f32 2048 x 128256 | with facts 558 us | without 564
   static constexpr bool tells_facts = sizeof(typename Source::value_type) == 2 || Source::form != RowForm::misaligned;
 
-  /// The same for a team that has a part of the row, by the threads of one warp, one of which `writes` it: the others
-  /// learn of it behind a barrier. The team may have the row's edges, too.
+  /// Loads the data of `prepare_write` for a team that has a part of the row, by the threads of one warp, one of which
+  /// `writes` it: other warps read it behind a barrier. The team may have the row's edges, too.
   template <class Row, class Params>
   KOKKOS_INLINE_FUNCTION static void find_facts(const Row& row, const ColumnRange& all_packs, const ColumnRange& packs, bool has_edges,
                                                 const Params& params, bool writes, Facts& facts) {
@@ -137,7 +142,7 @@ struct LabelledPlacement : Held {
     }
     if (has_label) {
       const LabelNote<A> note = noted(row, params);
-      // Ahead of the label: nvcc spills 8 bytes of 8 packs of floats so, 24 in the other order.
+      // Ahead of the label: in this order nvcc spills 8 bytes of 8 packs of floats, in the other order 24.
       if (facts != nullptr) label_logit = facts->label_logit;
       const Label label = params.label_of(note.label);
       if constexpr (writes_gradient) {
@@ -148,9 +153,10 @@ struct LabelledPlacement : Held {
   }
 
  private:
-  /// A thread has no register for the note besides its elements. A GPU's warp has room for one in shared memory, the
-  /// others' are read again, and so are floats' (bf16 8192 x 32000: 0.95 of copy, read again 0.93; f32 4096 x 50257:
-  /// 0.71 and 0.73).
+  /// True if the note stays in shared memory. A thread has no register for it besides its elements; a GPU's warp has
+  /// room for one note, and all others, and those of floats, are read again.
+  ///   bf16 8192 x 32000, share of copy | kept 0.95 | read again 0.93
+  ///   f32 4096 x 50257, share of copy | read again 0.73 | kept 0.71
   KOKKOS_INLINE_FUNCTION bool keeps_note() const {
     return warp_width() > 1 && sizeof(typename Source::value_type) == 2 && positions.step >= warp_width() * V;
   }
@@ -166,14 +172,15 @@ struct LabelledPlacement : Held {
     return note;
   }
 
-  /// Whether this thread has that column's element.
+  /// True if this thread has that column's element.
   KOKKOS_INLINE_FUNCTION bool has_column(const RowPart& part, std::int64_t column) const {
     const std::int64_t place = column - part.packs.begin;
     if (place >= 0 && column < part.packs.end) return positions.template has<V>(place);
     return part.has_edge && part.edge == column;
   }
 
-  /// The label's element, over what the row's factor left there; from the logit, and so relative to the total alone.
+  /// Writes the label's element over the result of the row's factor: from the logit, and so relative to the total
+  /// alone.
   template <class OutputRow, class Params>
   KOKKOS_INLINE_FUNCTION void store_label(const OutputRow& output, const Params& params, const typename Params::State& total,
                                           const RowFactors<A>& of_row, std::int64_t column) const {
@@ -187,7 +194,7 @@ struct LabelledPlacement : Held {
   template <class Row, class OutputRow, class Params>
   KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const OutputRow& output, const Params& params,
                                          const typename Params::State& total, A weight, const Label& label) const {
-    if constexpr (requires { output.output.store_state(params, total, label_logit, label, row.number); }) {
+    if constexpr (std::decay_t<decltype(output.output)>::takes_label_states) {
       output.output.store_state(params, total, label_logit, label, row.number);
     } else {
       const A lse = Epilogue<RowOperator::logsumexp>::value(params, total);
@@ -198,14 +205,14 @@ struct LabelledPlacement : Held {
     }
   }
 
-  /// All elements of the row, as if it had no label.
+  /// Writes all elements of the row, as if it had no label.
   template <class Row, class OutputRow, class Params>
   KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                         const LogitGradient<Params, A>& gradient) {
     if constexpr (extended) {
       const auto weights = params.column_weights();
       Held::write_columns(row, output, part, params, [&](A z, std::int64_t column) {
-        // The last pack may stick out of the row, but no weight does.
+        // The last pack may extend beyond the row; weights do not.
         const bool has_weight = gradient.spread != A(0) && column < params.shard.columns;
         return gradient.of_logit(params, z, has_weight ? weights(column) : A(0));
       });

@@ -10,21 +10,20 @@
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/gpu/placement/scratch.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
-// A row that stays in memory and is read twice.
+// Placement of rows that stay in memory and are read twice.
 
 namespace KokkosNN::Impl {
 
-/// A row that is nowhere but in memory: read once for (max, sum), again to write; where `holds`, but for the tile that
-/// was read last.
+/// Placement of rows that are only in memory: read once for (max, sum), again to write. If `holds`, the tile that was
+/// read last is not read again.
 template <RowOperator op, class A, int V, int K, bool holds = false>
-struct OnlinePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct OnlinePlacement : PlacementDefaults {
   PackPositions positions;
   LastTile<A, V, K, holds> last;
 

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/gpu/device/running_tiles.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/inputs/operands.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -102,9 +103,7 @@ KOKKOS_INLINE_FUNCTION auto epilogue_of(const Row& row, const OutputRow& output,
 
 /// Rows in the registers of their group: K packs of each a thread.
 template <class Operator, class T, int V, int K>
-struct OperandRegisterPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct OperandRegisterPlacement : PlacementDefaults {
   OperandTile<Operator, T, V, K> tile;
   PackPositions positions;
 
@@ -139,9 +138,7 @@ struct OperandRegisterPlacement {
 /// Rows in team scratch, one input behind the other; a thread touches only its own packs, so no barrier is needed
 /// between the passes.
 template <class Operator, class T, int V, int K>
-struct OperandScratchPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct OperandScratchPlacement : PlacementDefaults {
   char* scratch;
   PackPositions positions;
 
@@ -198,9 +195,7 @@ struct OperandScratchPlacement {
 
 /// Rows that are nowhere but in memory: read once for the state, again to write.
 template <class Operator, class T, int V, int K>
-struct OperandOnlinePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct OperandOnlinePlacement : PlacementDefaults {
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION OperandOnlinePlacement(typename Operator::accumulator*, const RowGroup& group)

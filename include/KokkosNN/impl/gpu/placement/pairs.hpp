@@ -8,22 +8,20 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/placement/elementwise.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
-// The placements with which row_in_team and split_row are the gradients' kernels; see row_in_team.hpp for what a placement
-// does.
+// Placements of the gradients in RowInTeam and SplitRow: two tensors, and a sum as the state.
 
 namespace KokkosNN::Impl {
 
-/// Rows of y and dy, or parts of them, in the registers of their group: K packs of each a thread, and its elements of
-/// the edges.
+/// Placement of rows of y and dy, or parts of them, in registers: K packs of each a thread, and its elements of the
+/// edges.
 template <class Y, class D, class A, int V, int K, bool has_edges = false>
-struct PairRegisterPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PairRegisterPlacement : PlacementDefaults {
   PairTile<Y, D, V, K> tile;
   EdgePair<Y, D, has_edges> edge;
   PackPositions positions;
@@ -45,7 +43,7 @@ struct PairRegisterPlacement {
     edge.store(output, part, params, epilogue);
   }
 
-  /// Asks for what `reduce` of that row will load.
+  /// Prefetches the packs that `reduce` of that row will load.
   template <class Row>
   KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
     const auto y  = row.y.template from<V>(part.packs.begin);
@@ -57,12 +55,10 @@ struct PairRegisterPlacement {
   }
 };
 
-/// Rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier is needed
-/// between the passes.
+/// Placement of rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier
+/// is needed between the passes.
 template <class Y, class D, class A, int V, int K, bool has_edges = false>
-struct PairScratchPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PairScratchPlacement : PlacementDefaults {
   char* scratch;
   EdgePair<Y, D, has_edges> edge;
   PackPositions positions;
@@ -105,13 +101,13 @@ struct PairScratchPlacement {
  private:
   KOKKOS_INLINE_FUNCTION int tile_size() const { return K * positions.step; }
 
-  /// f(pack of y, pack of dy, their number in the tile) for this thread's packs of the t-th tile.
+  /// Calls f(pack of y, pack of dy, their number in the tile) for this thread's packs of the t-th tile.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const ColumnRange& span, const F& f) const {
     const int elements  = static_cast<int>(span.end - span.begin);
     const int packs     = (elements + V - 1) / V;
     auto* const y_packs = reinterpret_cast<HeldPack<Y, V>*>(scratch);
-    // 16-byte boundaries; the planner counts with them.
+    // A 16-byte boundary, which the planner counts.
     auto* const dy_packs = reinterpret_cast<HeldPack<D, V>*>(scratch + (packs * sizeof(Pack<Y, V>) + 15) / 16 * 16);
     const int first      = static_cast<int>(t) * tile_size() + positions.first;
     KOKKOSNN_IMPL_UNROLL
@@ -122,11 +118,9 @@ struct PairScratchPlacement {
   }
 };
 
-/// Rows that are nowhere but in memory: read once for the sum, again to write.
+/// Placement of rows that are only in memory: read once for the sum, again to write.
 template <class Y, class D, class A, int V, int K>
-struct PairOnlinePlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PairOnlinePlacement : PlacementDefaults {
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION PairOnlinePlacement(A*, const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}

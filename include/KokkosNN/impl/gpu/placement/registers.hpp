@@ -6,16 +6,17 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/placement/held_row.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
-// A row in registers, in the accumulator type.
+// Placement of rows in registers, in the accumulator type.
 
 namespace KokkosNN::Impl {
 
-/// In the accumulator type.
+/// Placement in registers, in the accumulator type: K packs a thread, and its element of the edges.
 template <RowOperator op, class A, int V, int K, bool has_edges>
-struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges> {
+struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges>, PlacementDefaults {
   static constexpr bool has_own_reference = true;
   static constexpr bool sums_warps        = true;
 
@@ -30,7 +31,7 @@ struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges> {
     return reduce(row, part, params, JoinOfLanes{lanes}, observer);
   }
 
-  /// `join` is how the threads of the row, or of a warp of it, agree on a maximum and a sum.
+  /// Reduces; `join` makes the threads of the row, or of a warp of it, agree on a maximum and a sum.
   template <class Row, class Params, class Join, class Observer = const NoObserver>
   KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
                                                      const Join& join, Observer& observer = NoObserver{}) {
@@ -62,7 +63,7 @@ struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges> {
     edge.store(output, part, [&](A x) { return value(x, part.edge); });
   }
 
-  /// What was loaded, but not reduced.
+  /// Writes a row that was loaded, but not reduced.
   template <class OutputRow, class Params, class RowEpilogue>
   KOKKOS_INLINE_FUNCTION void write_from_input(const OutputRow& output, const RowPart& part, const Params& params,
                                                const RowEpilogue& epilogue) const {

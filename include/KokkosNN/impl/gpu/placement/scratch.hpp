@@ -8,20 +8,21 @@
 #include <KokkosNN/impl/gpu/placement/packed.hpp>
 #include <KokkosNN/impl/gpu/placement/registers.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
-// A row in team scratch.
+// Placements of rows in team scratch: in the accumulator type, or in the type that was loaded.
 
 namespace KokkosNN::Impl {
 
-/// A row in team scratch; a thread touches only its own packs, so no barrier is needed between the passes. Packs go by
-/// tiles of K, so that a thread has several loads in flight. On a GPU a pack is kept as chunks of 16 bytes, equal ones
+/// Placement in team scratch. A thread touches only its own packs, so no barrier is needed between the passes. Packs go
+/// by tiles of K, so that a thread has several loads in flight. A GPU keeps a pack as chunks of 16 bytes, equal chunks
 /// of neighbouring threads side by side, as scratch is banked.
 template <RowOperator op, class A, int V, int K, bool has_edges>
-struct ScratchPlacement {
+struct ScratchPlacement : PlacementDefaults {
   static constexpr bool has_own_reference = true;
   static constexpr int chunk              = warp_width() > 1 && V * sizeof(A) > 16 ? int(16 / sizeof(A)) : V;
 
@@ -101,8 +102,8 @@ struct ScratchPlacement {
     return sums.all_lanes();
   }
 
-  /// f(pack, its number in the tile) for this thread's packs of the t-th tile, read from scratch before or written
-  /// after.
+  /// Calls f(pack, its number in the tile) for this thread's packs of the t-th tile; `read` from scratch before,
+  /// `write` to it after.
   template <bool read, bool write, class F>
   KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const ColumnRange& span, const F& f) const {
     const int first         = static_cast<int>(t) * tile_size() + positions.first;
@@ -129,12 +130,10 @@ struct ScratchPlacement {
   }
 };
 
-/// What PackedPlacement does, in team scratch: packs of a type narrower than the accumulator are kept as they were
-/// loaded, which lets rows twice as long fit.
+/// Placement in team scratch that does what PackedPlacement does in registers: packs of a type narrower than the
+/// accumulator stay as they were loaded, so rows twice as long fit.
 template <RowOperator op, class T, class A, int V, int K, bool has_edges>
-struct PackedScratchPlacement {
-  static constexpr bool has_own_reference = false;
-
+struct PackedScratchPlacement : PlacementDefaults {
   using Tile  = PackedTile<T, V, K>;
   using Words = Pack<std::uint32_t, V / 2>;
 
@@ -188,7 +187,7 @@ struct PackedScratchPlacement {
  private:
   KOKKOS_INLINE_FUNCTION int tile_size() const { return K * positions.step; }
 
-  /// The t-th tile from scratch, -inf where the row has ended.
+  /// Reads the t-th tile from scratch; -inf beyond the row's end.
   KOKKOS_INLINE_FUNCTION Tile kept(std::int64_t t, const ColumnRange& span) const {
     const T nothing = static_cast<T>(-Kokkos::Experimental::infinity_v<A>);
     Tile tile;
@@ -198,7 +197,7 @@ struct PackedScratchPlacement {
     return tile;
   }
 
-  /// f(k, place in the row) for this thread's packs of the t-th tile.
+  /// Calls f(k, offset in the row) for this thread's packs of the t-th tile.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_own_places(std::int64_t t, const ColumnRange& span, const F& f) const {
     const int first = static_cast<int>(t) * tile_size();

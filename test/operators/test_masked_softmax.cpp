@@ -227,7 +227,7 @@ bool takes_the_path(Trial& trial, const M& mask, const Meaning& meaning, const M
   trial.y().poison_all();
   const auto kernels = kernels_of([&] { trial.call(mask, options); });
   trial.y().download();
-  EXPECT_EQ(kernels, std::vector<std::string>(plan.launches, to_string(plan)));
+  EXPECT_EQ(kernels, std::vector<std::string>(plan.launches(), to_string(plan)));
   EXPECT_TRUE(trial.correct(meaning, options)) << to_string(plan) << ", " << trial.cols() << " columns";
   return true;
 }

@@ -380,8 +380,9 @@ TEST(GradientLayout, IsShiftedWhereTheRowsOfAllTensorsLieAlikeBetweenPacks) {
     return KokkosNN::Impl::Tensor{memory[number] + offset, sizeof(float), 2, {5, 7}, {7, 1}};
   };
   const auto form = [&](int of_y, int of_dx, int of_dy) {
-    const KokkosNN::Impl::GradientTensors all{tensor(0, of_y), tensor(1, of_dx), tensor(2, of_dy)};
-    return KokkosNN::Impl::normalise_gradient("softmax_backward", RowOperator::softmax_backward, all, {}).form;
+    const KokkosNN::Impl::Tensors all{tensor(0, of_y), tensor(1, of_dx), tensor(2, of_dy)};
+    const KokkosNN::SoftmaxOptions options;
+    return KokkosNN::Impl::normalise("softmax_backward", RowOperator::softmax_backward, all, options).form;
   };
   EXPECT_EQ(form(0, 0, 0), RowForm::misaligned);
   EXPECT_EQ(form(3, 3, 3), RowForm::misaligned);
@@ -394,7 +395,7 @@ TEST(GradientPlanner, SplitsNoRowOverTwoKernels) {
   for (const auto op : {RowOperator::softmax, RowOperator::softmax_backward}) {  // a softmax of this size is
     const RowPlan plan = plan_on_gpu(op, 1, 1 << 24, 4);
     EXPECT_EQ(plan.strategy, RowStrategy::split_row);
-    EXPECT_EQ(plan.launches, op == RowOperator::softmax ? 2 : 1);
+    EXPECT_EQ(plan.launches(), op == RowOperator::softmax ? 2 : 1);
   }
 }
 

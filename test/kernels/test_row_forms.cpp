@@ -4,6 +4,7 @@
 
 #include <KokkosNN/KokkosNN.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 
 #include <gtest/gtest.h>
@@ -64,13 +65,22 @@ struct BySplitTwice {
 
   template <class Source, class Sink, class Params>
   static void run(const Source& source, const Sink& sink, const Params& params, std::int64_t rows, std::int64_t cols) {
-    RowPlan plan       = plan_for(3 * rows);
-    plan.strategy      = RowStrategy::split_row;
-    plan.launches      = 2;
-    plan.teams_per_row = 3;
-    KokkosNN::Impl::RowsCall<Host, RowOperator::softmax, Params, Source, Sink, pack>{Host(), plan, params, source,
-                                                                                   sink,   rows, cols}
-        .run_unasked(nullptr);
+    constexpr bool has_edges     = Source::form == RowForm::misaligned;
+    constexpr RowOperator op     = RowOperator::softmax;
+    constexpr std::int64_t teams = 3;
+    using Placement              = KokkosNN::Impl::RegisterPlacement<op, float, pack, 2 * packs, has_edges>;
+    const RowPlan plan           = plan_for(teams * rows);
+    const int scratch            = static_cast<int>(plan.scratch_bytes);
+    const std::int64_t all       = std::max<std::int64_t>(1, has_edges ? cols / pack : (cols + pack - 1) / pack);
+    const KokkosNN::Impl::RowShares shares{cols, teams, (all + teams - 1) / teams * pack};
+    std::vector<typename Params::State> states(teams * rows);
+    KokkosNN::Impl::launch<1>(
+        Host(), plan,
+        KokkosNN::Impl::ReduceParts<pack, Placement, Params, Source>{source, params, shares, 0, scratch, states.data()});
+    KokkosNN::Impl::launch<1>(Host(), plan,
+                              KokkosNN::Impl::WriteParts<op, pack, Placement, Params, Source, Sink>{
+                                  source, sink, params, shares, 0, scratch, states.data()});
+    Host().fence();
   }
 };
 

@@ -118,7 +118,7 @@ TEST(CudaGraphs, ALongRowThatIsSplitByDefaultCanBeCaptured) {
     Trial<RowOperator::softmax, float> trial(launches == 1 ? 2 : 1, launches == 1 ? 500000 : 4000000);
     const KokkosNN::SoftmaxPlan plan(exec, trial.x_view(), trial.y_view());
     ASSERT_EQ(plan.row_plan().strategy, RowStrategy::split_row);
-    ASSERT_EQ(plan.row_plan().launches, launches);
+    ASSERT_EQ(plan.row_plan().launches(), launches);
     plan.run();
     exec.fence();
     const Graph graph(stream, [&] { plan.run(); });

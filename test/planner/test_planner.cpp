@@ -72,18 +72,18 @@ TEST(Planner, ManyShortRowsOfOnePieceGoThroughScratchOnAnNvidiaGpu) {
   for (const std::int64_t cols : {1, 3, 7, 10, 33, 59}) {
     const RowPlan plan = make_plan(one_piece(1 << 20, cols), h200());
 
-    EXPECT_TRUE(plan.staged) << to_string(plan);
-    EXPECT_NE(to_string(plan).find(",staged]"), std::string::npos) << to_string(plan);
+    EXPECT_EQ(plan.kernel, RowKernel::staged_rows) << to_string(plan);
     EXPECT_EQ(plan.scratch_bytes, std::size_t(plan.team_size * cols * 4)) << to_string(plan);
-    EXPECT_FALSE(make_plan(one_piece(1 << 20, cols), wave64()).staged);
-    EXPECT_FALSE(make_plan(one_piece(1 << 20, cols), host(2)).staged);
+    EXPECT_NE(make_plan(one_piece(1 << 20, cols), wave64()).kernel, RowKernel::staged_rows);
+    EXPECT_NE(make_plan(one_piece(1 << 20, cols), host(2)).kernel, RowKernel::staged_rows);
   }
-  EXPECT_TRUE(make_plan(one_piece(1 << 20, 119, ElementType::bf16, ElementType::bf16), h200()).staged);
+  EXPECT_EQ(make_plan(one_piece(1 << 20, 119, ElementType::bf16, ElementType::bf16), h200()).kernel,
+            RowKernel::staged_rows);
 }
 
 TEST(Planner, RowsGoThroughScratchOnlyWhereThatIsFasterAndServes) {
   const auto is_staged = [](const RowProblem& p, const SoftmaxOptions& options = {}) {
-    return make_plan(p, h200(), options).staged;
+    return make_plan(p, h200(), options).kernel == RowKernel::staged_rows;
   };
   RowProblem padded = one_piece(1 << 20, 7);
   padded.one_piece  = false;
@@ -407,15 +407,15 @@ TEST(Planner, FewAlignedRowsOfFloatsOnAnNvidiaGpuHaveAKernelOfTheirOwn) {
                           KokkosNN::Determinism determinism = KokkosNN::Determinism::run_to_run) {
     SoftmaxOptions options = held;
     options.determinism    = determinism;
-    return label(rows, cols, type, options).find(",few]") != std::string::npos;
+    return label(rows, cols, type, options).find(",few_rows/1024]") != std::string::npos;
   };
 
-  EXPECT_EQ(label(64, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few]");
-  EXPECT_EQ(label(8, 8192, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k4,l512,ts512,few]");
-  EXPECT_EQ(label(8, 16384, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k8,l512,ts512,few]");
+  EXPECT_EQ(label(64, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few_rows/1024]");
+  EXPECT_EQ(label(8, 8192, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k4,l512,ts512,few_rows/1024]");
+  EXPECT_EQ(label(8, 16384, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k8,l512,ts512,few_rows/1024]");
   // As long as a multiprocessor has no more than 1024 of their threads, be it with more packs each.
-  EXPECT_EQ(label(528, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few]");
-  EXPECT_EQ(label(529, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k2,l128,ts128,few]");
+  EXPECT_EQ(label(528, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few_rows/1024]");
+  EXPECT_EQ(label(529, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k2,l128,ts128,few_rows/1024]");
   EXPECT_FALSE(label(4096, 1024, ElementType::f32, {}).find("few") != std::string::npos);
   EXPECT_TRUE(is_few(1056, 4096)) << "8 packs a thread in teams of 128";
   EXPECT_FALSE(is_few(1057, 4096));
@@ -538,7 +538,7 @@ TEST(Planner, AFewRowsThatATeamOfHalfTheThreadsHoldsAreNotSplit) {
 
 TEST(Planner, FewRowsThatTheCacheHoldsAndNoTeamsAreSplitByTwoKernels) {
   const auto launches = [](std::int64_t rows, std::int64_t cols, SoftmaxOptions options = {}) {
-    return make_plan(problem(rows, cols), h200(), options).launches;
+    return make_plan(problem(rows, cols), h200(), options).launches();
   };
 
   EXPECT_EQ(launches(1, 1 << 24), 2);
@@ -773,10 +773,10 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     return "packs that stick out of a row";
   }
   if (has_edges && p.form == RowForm::strided) return "rows taken for contiguous";
-  if (has_edges && !plan.staged && plan.threads_per_row < 2 * plan.pack - 2) {
+  if (has_edges && plan.kernel != RowKernel::staged_rows && plan.threads_per_row < 2 * plan.pack - 2) {
     return "fewer lanes than a row's rims may have elements";
   }
-  if (plan.staged) {
+  if (plan.kernel == RowKernel::staged_rows) {
     if (!p.one_piece || !has_edges || plan.strategy != RowStrategy::vector_lanes)
       return "through scratch, not in one piece";
     if (plan.threads_per_row != 1 || plan.rows_per_team != plan.team_size) return "through scratch, and not a row a thread";
@@ -797,13 +797,16 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row) return "a row is split by another strategy";
   if (plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers) {
     const std::int64_t on_chip = std::int64_t(plan.threads_per_row) * plan.packs_per_thread * plan.pack;
-    if (!plan.staged && on_chip < held) return "a row does not fit";
+    if (plan.kernel != RowKernel::staged_rows && on_chip < held) return "a row does not fit";
     if (plan.team_size % plan.threads_per_row != 0) return "groups do not fill the team";
     if (plan.rows_per_team % (plan.team_size / plan.threads_per_row) != 0) return "rows a team are no multiple of its groups";
   }
   if (plan.strategy == RowStrategy::vector_lanes && plan.threads_per_row > traits.warp_size) return "more lanes than can shuffle";
   const bool has_row_a_team = plan.threads_per_row == plan.team_size && plan.league_size == p.rows;
-  if (plan.few_rows && (plan.strategy != RowStrategy::team_registers || !has_row_a_team)) {
+  const bool is_on_host = plan.kernel == RowKernel::host_rows || plan.kernel == RowKernel::host_inner;
+  if (is_on_host && on_gpu) return "a host's kernel on a GPU";
+  if (!is_on_host && on_gpu && plan.team_size > plan.max_threads) return "a team larger than its kernel is compiled for";
+  if (plan.kernel == RowKernel::few_rows && (plan.strategy != RowStrategy::team_registers || !has_row_a_team)) {
     return "the kernel for few rows without a team for each";
   }
   const bool is_packed = KokkosNN::Impl::keeps_packed_in_scratch(traits.backend, p.x_bytes, p.op);
@@ -811,7 +814,7 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
       static_cast<std::int64_t>(plan.scratch_bytes) < held * (is_packed ? p.x_bytes : p.accumulator_bytes)) {
     return "a row does not fit into its scratch";
   }
-  if (plan.launches == 2) {
+  if (plan.launches() == 2) {
     const std::int64_t threads = std::int64_t(plan.teams_per_row) * plan.team_size;
     if (plan.strategy != RowStrategy::split_row) return "two launches of another strategy";
     if (plan.league_size != p.rows * plan.teams_per_row) return "not a team for each part";
@@ -910,6 +913,7 @@ TEST(Planner, GradientsOfRowsSideBySideAreServedOnEveryMachineHoweverLongTheyAre
 /// Everything that the order of additions in a row depends on; aligned rows add up as any do.
 RowPlan arithmetic_of(RowPlan plan) {
   if (plan.form == RowForm::aligned) plan.form = RowForm::strided;
+  plan.max_threads   = 0;
   plan.league_size   = 0;
   plan.rows_per_team = 0;
   plan.rows_ahead    = 0;
@@ -1048,7 +1052,62 @@ TEST(Planner, ALabelSaysOperatorStrategyTypesAndSizes) {
   plan.threads_per_row            = 64;
   plan.team_size        = 64;
 
-  EXPECT_EQ(to_string(plan), "KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64]");
+  EXPECT_EQ(to_string(plan), "KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64,row_in_team/1024]");
+}
+
+TEST(Planner, ALabelTellsOneKernelFromAnotherAndOneLaunchBoundFromAnother) {
+  const auto label = [](const RowProblem& p, const SoftmaxOptions& options = {}) {
+    return to_string(make_plan(p, h200(), options));
+  };
+  RowProblem doubles       = problem(1 << 20, 300, ElementType::f64, ElementType::f64);
+  RowProblem gradient      = contiguous(1 << 20, 256);
+  gradient.op              = RowOperator::softmax_backward;
+  RowProblem odd           = problem(100000, 50257);
+  odd.form                 = RowForm::misaligned;
+  const auto starts_with   = [](const std::string& text, const std::string& begin) { return text.find(begin) == 0; };
+  const auto in_registers  = forcing(RowStrategy::team_registers);
+  const std::string by_256 = "KokkosNN::softmax[team_registers,f32,v4,k8,l";
+
+  EXPECT_EQ(label(contiguous(1 << 20, 128)), "KokkosNN::softmax[vector_lanes,f32,v4,k4,l8,ts128,row_in_lanes/1024]");
+  EXPECT_EQ(label(contiguous(1 << 20, 128), {.determinism = Determinism::batch_invariant}),
+            "KokkosNN::softmax[vector_lanes,f32,v4,k4,l8,ts128,row_in_team/576]") << "rounds as other rows do";
+  EXPECT_EQ(label(gradient), "KokkosNN::softmax_backward[vector_lanes,f32,v4,k2,l32,ts128,row_in_team/1024]");
+  EXPECT_EQ(label(doubles), "KokkosNN::softmax[vector_lanes,f64,v2,k8,l32,ts128,row_in_team/512]");
+  EXPECT_EQ(label(problem(4096, 8192), in_registers), by_256 + "256,ts256,row_in_team/512]");
+  EXPECT_EQ(label(problem(4096, 12288), in_registers), by_256 + "384,ts384,row_in_team/1024]") << "fewer resident teams";
+  EXPECT_EQ(label(contiguous(4096, 2048)), "KokkosNN::softmax[team_registers,f32,v4,k4,l128,ts128,row_in_team/576]");
+  EXPECT_EQ(label(odd), "KokkosNN::softmax[split_row,f32,v4,k8,l64,ts64,split_row/512,s25,misaligned]");
+  EXPECT_TRUE(starts_with(label(one_piece(1 << 20, 7)), "KokkosNN::softmax[vector_lanes,f32,v4,k1,l1,ts128,staged_rows/512,"));
+  EXPECT_TRUE(starts_with(label(side_by_side(65536, 64)), "KokkosNN::softmax[inner_lanes,f32,v1,k32,l32,ts64,inner_lanes/"));
+  EXPECT_NE(label(side_by_side(65536, 8192)).find(",inner_online/1024]"), std::string::npos);
+  EXPECT_NE(label(problem(1, 1 << 24)).find(",split_twice/1024,"), std::string::npos);
+  EXPECT_NE(label(problem(1, 1 << 24), {.plan = {.launches = 1}}).find(",split_online/768,"), std::string::npos);
+}
+
+TEST(Planner, MasksThatLookAtSingleElementsHaveKernelsWithMoreRegisters) {
+  const auto max_threads = [](bool element_mask, RowForm form) {
+    RowProblem masked   = problem(131072, 2048);
+    masked.op           = RowOperator::masked_softmax;
+    masked.form         = form;
+    masked.element_mask = element_mask;
+    return make_plan(masked, h200()).max_threads;
+  };
+  EXPECT_EQ(max_threads(false, RowForm::aligned), 768);
+  EXPECT_EQ(max_threads(true, RowForm::aligned), 512);
+  EXPECT_EQ(max_threads(false, RowForm::strided), 512);
+}
+
+TEST(Planner, CrossEntropiesThatChangeLogitsReadSplitRowsOf16BitsTwice) {
+  const auto kernel = [](bool is_extended, ElementType type) {
+    RowProblem p  = problem(4096, 131072, type, type);
+    p.op          = RowOperator::cross_entropy_with_gradient;
+    p.form        = RowForm::aligned;
+    p.is_extended = is_extended;
+    return make_plan(p, h200()).kernel;
+  };
+  EXPECT_EQ(kernel(false, ElementType::bf16), RowKernel::split_row);
+  EXPECT_EQ(kernel(true, ElementType::bf16), RowKernel::split_online);
+  EXPECT_EQ(kernel(true, ElementType::f32), RowKernel::split_row);
 }
 
 TEST(Planner, ALabelNamesBothTypesWhenTheyDiffer) {
@@ -1089,6 +1148,17 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(RowStrategy::team_online), "team_online");
   EXPECT_STREQ(to_string(RowStrategy::split_row), "split_row");
   EXPECT_STREQ(to_string(RowStrategy::inner_lanes), "inner_lanes");
+  EXPECT_STREQ(to_string(RowKernel::row_in_team), "row_in_team");
+  EXPECT_STREQ(to_string(RowKernel::row_in_lanes), "row_in_lanes");
+  EXPECT_STREQ(to_string(RowKernel::few_rows), "few_rows");
+  EXPECT_STREQ(to_string(RowKernel::staged_rows), "staged_rows");
+  EXPECT_STREQ(to_string(RowKernel::split_row), "split_row");
+  EXPECT_STREQ(to_string(RowKernel::split_online), "split_online");
+  EXPECT_STREQ(to_string(RowKernel::split_twice), "split_twice");
+  EXPECT_STREQ(to_string(RowKernel::inner_lanes), "inner_lanes");
+  EXPECT_STREQ(to_string(RowKernel::inner_online), "inner_online");
+  EXPECT_STREQ(to_string(RowKernel::host_rows), "host_rows");
+  EXPECT_STREQ(to_string(RowKernel::host_inner), "host_inner");
   EXPECT_STREQ(to_string(ElementType::f64), "f64");
   EXPECT_STREQ(to_string(ElementType::f32), "f32");
   EXPECT_STREQ(to_string(ElementType::f16), "f16");
@@ -1102,6 +1172,7 @@ TEST(Planner, EveryNameIsItsEnumerators) {
 TEST(Planner, WhatIsNoEnumeratorHasNoOthersName) {
   EXPECT_STREQ(to_string(RowOperator(99)), "unknown operator");
   EXPECT_STREQ(to_string(RowStrategy(99)), "unknown strategy");
+  EXPECT_STREQ(to_string(RowKernel(99)), "unknown kernel");
   EXPECT_STREQ(to_string(ElementType(99)), "unknown type");
   EXPECT_STREQ(to_string(Backend(99)), "unknown backend");
 }

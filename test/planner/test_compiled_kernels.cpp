@@ -44,43 +44,85 @@ constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::ve
 constexpr std::array every_form{RowForm::strided, RowForm::misaligned, RowForm::aligned};
 constexpr std::array every_backend{Backend::host, Backend::cuda, Backend::hip};
 
-/// The launcher's list has each number of packs that some kernel is compiled for. Not asserted at compile time, as
-/// clang takes no loop of so many steps there.
-bool launcher_looks_for_all_packs() {
+constexpr std::array every_kernel{
+    RowKernel::row_in_team,  RowKernel::row_in_lanes, RowKernel::few_rows,    RowKernel::staged_rows,
+    RowKernel::split_row,    RowKernel::split_online, RowKernel::split_twice, RowKernel::inner_lanes,
+    RowKernel::inner_online, RowKernel::host_rows,    RowKernel::host_inner};
+
+/// f(types, form) for all operators, forms and backends, some types, with and without what changes elements.
+template <class F>
+void for_each_types(const F& f) {
   for (const Backend backend : every_backend) {
     for (const RowOperator op : every_operator) {
       for (const RowForm form : every_form) {
         for (int bytes = 2; bytes <= 8; bytes *= 2) {
-          for (int k = 0; k <= 64; ++k) {
-            const auto& list      = Impl::pack_counts;
-            const bool is_in_list = std::find(list.begin(), list.end(), k) != list.end();
-            if (Impl::has_register_kernel(backend, k, op, form, bytes, bytes) && !is_in_list) return false;
+          for (const bool changes : {false, true}) {
+            const int accumulator = bytes == 8 ? 8 : 4;
+            const int pack        = Impl::pack_size(backend, bytes, bytes, accumulator);
+            f(KernelTypes{backend, op, pack, bytes, bytes, accumulator, true, changes, changes}, form);
           }
         }
       }
     }
   }
-  return true;
 }
 
-TEST(CompiledKernels, TheLauncherLooksForEveryNumberOfPacksThatHasAKernel) {
-  EXPECT_TRUE(launcher_looks_for_all_packs());
+TEST(CompiledKernels, TheLaunchersListHasEveryKernelOfRowsInRegisters) {
+  for_each_types([](const KernelTypes& types, RowForm form) {
+    const Impl::RegisterKernels list = Impl::register_kernels(form, types);
+    for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_registers}) {
+      for (const RowKernel kernel : {RowKernel::row_in_team, RowKernel::row_in_lanes, RowKernel::few_rows}) {
+        for (int k = 0; k <= 64; ++k) {
+          for (int bound = 0; bound <= 1024; bound += 32) {
+            const auto is_it = [&](const Impl::RegisterKernel& r) {
+              return r.kernel == kernel && r.packs == k && r.max_threads == bound;
+            };
+            const bool is_in_list = std::any_of(list.all.begin(), list.all.begin() + list.count, is_it);
+            const bool exists     = Impl::exists({strategy, kernel, form, types.pack, k, bound}, types);
+            ASSERT_LE(exists, is_in_list) << to_string(types.op) << ' ' << to_string(kernel) << ' ' << k << ' ' << bound;
+          }
+        }
+      }
+    }
+  });
+}
+
+/// Which kernels a strategy may have is a matter of the strategy and of the machine.
+TEST(CompiledKernels, AKernelServesOneStrategyOrTheFourOfRowsThatATeamHas) {
+  for_each_types([](const KernelTypes& types, RowForm form) {
+    for (const RowStrategy strategy : every_strategy) {
+      for (const RowKernel kernel : every_kernel) {
+        for (const int bound : {512, 576, 768, 1024}) {
+          const bool is_split = kernel == RowKernel::split_row || kernel == RowKernel::split_online ||
+                                kernel == RowKernel::split_twice;
+          const bool is_inner = kernel == RowKernel::inner_lanes || kernel == RowKernel::inner_online ||
+                                kernel == RowKernel::host_inner;
+          const bool is_on_host = kernel == RowKernel::host_rows || kernel == RowKernel::host_inner;
+          if (!Impl::exists({strategy, kernel, form, types.pack, 4, bound}, types)) continue;
+          ASSERT_EQ(is_split, strategy == RowStrategy::split_row);
+          ASSERT_EQ(is_inner, strategy == RowStrategy::inner_lanes);
+          ASSERT_LE(is_on_host, types.backend == Backend::host);
+          if (kernel == RowKernel::few_rows) ASSERT_EQ(strategy, RowStrategy::team_registers);
+          if (kernel == RowKernel::row_in_lanes) ASSERT_EQ(strategy, RowStrategy::vector_lanes);
+        }
+      }
+    }
+  });
 }
 
 // --- the launcher ---
 
-/// f(plan) for every plan that differs from a good one in packs, launches, form or a flag.
+/// f(plan) for every plan that differs from a good one in packs, form, kernel or launch bound.
 template <class F>
 void for_each_plan_like(RowPlan plan, const F& f) {
   for (int k = 0; k <= 33; ++k) {
-    for (int launches = 0; launches <= 3; ++launches) {
+    for (const RowKernel kernel : every_kernel) {
       for (const RowForm form : every_form) {
-        for (const int flag : {0, 1, 2}) {
+        for (const int max_threads : {0, 512, 576, 768, 1000, 1024}) {
           plan.packs_per_thread = k;
-          plan.launches         = launches;
+          plan.kernel           = kernel;
           plan.form             = form;
-          plan.few_rows         = flag == 1;
-          plan.staged           = flag == 2;
+          plan.max_threads      = max_threads;
           f(plan);
         }
       }
@@ -91,8 +133,10 @@ void for_each_plan_like(RowPlan plan, const F& f) {
 /// True if two plans that have kernels differ in the team sizes or scratch that those need, not in the kernels alone.
 bool need_other_sizes(const RowPlan& plan, const RowPlan& good) {
   const bool holds_less = on_gpu && plan.packs_per_thread < good.packs_per_thread;
-  return holds_less || plan.staged != good.staged || plan.form != good.form || plan.few_rows != good.few_rows ||
-         plan.launches != good.launches;
+  const bool is_smaller = plan.max_threads < plan.team_size;
+  const bool runs_often = plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers;
+  const bool is_like    = plan.kernel == good.kernel || (runs_often && plan.kernel == RowKernel::row_in_team);
+  return holds_less || is_smaller || !is_like || plan.form != good.form;
 }
 
 /// Launches a plan, which must write y, correctly, if it has a kernel, and else be refused with y untouched.
@@ -101,11 +145,12 @@ void expect_launched_or_refused(Trial<op, float, float, 3>& trial, const RowPlan
   const auto x = trial.x_view();
   const auto y = trial.y_view();
   const SoftmaxOptions options{.axis = 1};
-  const auto layout = Impl::normalise("test", op, Impl::tensor_of(x), Impl::tensor_of(y), options);
+  const Impl::Tensors tensors{Impl::tensor_of(x), Impl::tensor_of(y)};
+  const auto layout = Impl::normalise("test", op, tensors, options);
   trial.y().poison_all();
   bool is_refused = false;
   try {
-    Impl::ViewCall<Exec, op, float, float>::run(Exec(), plan, layout, options, x.data(), y.data(), nullptr);
+    Impl::ViewCall<Exec, op, float, float>::run(Exec(), {plan, layout, tensors, options});
   } catch (const std::logic_error& error) {
     is_refused = true;
     EXPECT_NE(std::string(error.what()).find("no kernel is compiled"), std::string::npos) << error.what();
@@ -149,12 +194,12 @@ TEST(CompiledKernels, TheLauncherRunsEveryPlanThatHasAKernelAndRefusesEveryOther
 TEST(CompiledKernels, AGradientsPlanThatHasNoneIsRefused) {
   using Call = Impl::GradientCall<Exec, RowOperator::softmax_backward, float, float, float>;
   const Kokkos::View<float**, Kokkos::LayoutRight, Memory> y("y", 6, 12), dx("dx", 6, 12);
-  const auto tensor = Impl::tensor_of(y);
-  const auto layout =
-      Impl::normalise_gradient("test", RowOperator::softmax_backward, {tensor, Impl::tensor_of(dx), tensor}, {});
+  const SoftmaxOptions options;
+  const Impl::Tensors tensors{Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(y)};
+  const auto layout  = Impl::normalise("test", RowOperator::softmax_backward, tensors, options);
   const RowPlan good = make_plan(RowOperator::softmax_backward, Exec(), y, y, dx);
   const auto run     = [&](const RowPlan& plan) {
-    Call::run(Exec(), plan, layout, {}, {y.data(), y.data(), nullptr, dx.data()}, nullptr);
+    Call::run(Exec(), {plan, layout, tensors, options});
     Exec().fence();
   };
 
@@ -167,7 +212,7 @@ TEST(CompiledKernels, AGradientsPlanThatHasNoneIsRefused) {
   }
   RowPlan twice  = good;
   twice.strategy = RowStrategy::split_row;
-  twice.launches = 2;
+  twice.kernel   = RowKernel::split_twice;
   EXPECT_THROW(run(twice), std::logic_error);
   RowPlan other = good;
   other.op      = RowOperator::log_softmax_backward;
@@ -183,7 +228,9 @@ KernelTypes types_of(const RowProblem& p, Backend backend) {
           p.x_bytes,
           p.y_bytes,
           p.accumulator_bytes,
-          Impl::has_staged_types(p.op, p.x_type, p.y_type, p.dy_type)};
+          Impl::has_staged_types(p.op, p.x_type, p.y_type, p.dy_type),
+          p.element_mask,
+          p.is_extended};
 }
 
 /// f(problem, machine) for all operators, forms and backends, some types and sizes.

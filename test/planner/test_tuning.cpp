@@ -129,15 +129,15 @@ TEST_F(TuningFile, LosesNothingToConcurrentWriters) {
 }
 
 TEST_F(TuningFile, IsIgnoredWithTheReasonWhereItIsBroken) {
-  for (const char* broken : {"", "{", "[1, 2", "{\"format\": \"KokkosNN tuning 1\", \"tunings\": [{}]}",
-                             "{\"format\": \"KokkosNN tuning 1\"}", "{\"format\": 1}",
-                             "{\"format\": \"KokkosNN tuning 1\", \"tunings\": [\n\n1.5]}",
-                             "{\"format\": \"KokkosNN tuning 1\", \"tunings\": [\"A\\", "[[[[[[[[[[[[", "{} {}"}) {
+  for (const char* broken : {"", "{", "[1, 2", "{\"format\": \"KokkosNN tuning 2\", \"tunings\": [{}]}",
+                             "{\"format\": \"KokkosNN tuning 2\"}", "{\"format\": 1}",
+                             "{\"format\": \"KokkosNN tuning 2\", \"tunings\": [\n\n1.5]}",
+                             "{\"format\": \"KokkosNN tuning 2\", \"tunings\": [\"A\\", "[[[[[[[[[[[[", "{} {}"}) {
     write(broken);
     const std::string said = warning();
     EXPECT_NE(said.find("KokkosNN: the tuning file " + path + " is ignored: "), std::string::npos) << broken << said;
   }
-  write("{\"format\": \"KokkosNN tuning 1\",\n \"tunings\": [\n 1.5]}");
+  write("{\"format\": \"KokkosNN tuning 2\",\n \"tunings\": [\n 1.5]}");
   EXPECT_NE(warning().find("line 3"), std::string::npos) << warning();
 }
 
@@ -146,9 +146,13 @@ TEST_F(TuningFile, IsIgnoredWithTheReasonWhereItIsForeignOrOldOrNamesWhatIsNotKn
   EXPECT_NE(warning().find("its format is 'something else'"), std::string::npos) << warning();
 
   write(
-      "{\"format\": \"KokkosNN tuning 1\", \"tunings\": [{\"device\": \"A\", \"library\": \"0.0.0\", \"entries\": "
+      "{\"format\": \"KokkosNN tuning 2\", \"tunings\": [{\"device\": \"A\", \"library\": \"0.0.0\", \"entries\": "
       "[]}]}");
   EXPECT_NE(warning().find("another version than " + std::string(version())), std::string::npos) << warning();
+
+  write("{\"format\": \"KokkosNN tuning 1\", \"tunings\": []}");
+  EXPECT_NE(warning().find("its format is 'KokkosNN tuning 1', not 'KokkosNN tuning 2'; run perf/tune"), std::string::npos)
+      << warning();
 
   write_tuning(path, "A", table_of(16));
   std::string changed = text();

@@ -32,7 +32,7 @@ template <class AnyTrial>
   trial.y().poison_all();
   const auto kernels = kernels_of([&] { trial.call(options); });
   trial.y().download();
-  if (kernels != std::vector<std::string>(plan.launches, label)) {
+  if (kernels != std::vector<std::string>(plan.launches(), label)) {
     return ::testing::AssertionFailure() << kernels.size() << " kernels, the first "
                                          << (kernels.empty() ? "none" : kernels[0]) << " instead of " << label;
   }
@@ -267,7 +267,7 @@ void two_kernels_match(std::int64_t rows, std::int64_t cols, int more_teams) {
   options.axis           = strategy_axis;
   if (more_teams > 0) options.plan.teams_per_row = trial.plan(options).teams_per_row + more_teams;
 
-  EXPECT_EQ(trial.plan(options).launches, 2);
+  EXPECT_EQ(trial.plan(options).launches(), 2);
   EXPECT_TRUE(took_the_path(trial, RowStrategy::split_row, options)) << rows << " rows of " << cols << " columns";
 }
 
@@ -417,7 +417,7 @@ void serves_many_short_rows() {
         const SoftmaxOptions options{.scale = scale};
         const RowPlan plan = trial.plan(options);
 
-        EXPECT_EQ(plan.staged, go_through_scratch<T>(cols)) << to_string(plan);
+        EXPECT_EQ(plan.kernel == RowKernel::staged_rows, go_through_scratch<T>(cols)) << to_string(plan);
         EXPECT_TRUE(took_the_path(trial, plan.strategy, options))
             << rows << " x " << cols << ", " << to_string(recipe) << ", scale " << scale;
       }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner.hpp"
+
+#include <KokkosNN/tuning.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace KokkosNN {
+namespace Impl {
+
+Planner::Planner(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options)
+    : m_problem(problem),
+      m_traits(traits),
+      m_request(options.plan),
+      m_policy(policy_of(traits.backend)),
+      m_is_batch_invariant(options.determinism == Determinism::batch_invariant),
+      m_pack(pack_size(traits.backend, problem.x_bytes, problem.y_bytes, problem.accumulator_bytes)) {
+  m_key          = {problem.op, m_pack, moves_packs()};
+  m_plan.op      = problem.op;
+  m_plan.x_type  = problem.x_type;
+  m_plan.y_type  = problem.y_type;
+  m_plan.dy_type = problem.dy_type;
+  m_plan.pack    = m_pack;
+  m_plan.form    = form();
+  m_packs        = std::max<std::int64_t>(1, has_edges() ? problem.cols / m_pack : ceil_div(problem.cols, m_pack));
+}
+
+RowPlan Planner::plan() {
+  validate_request();
+  const bool is_forced = m_request.strategy != RowStrategy::automatic;
+  m_plan.strategy      = is_forced ? m_request.strategy : choose();
+  switch (m_plan.strategy) {
+    case RowStrategy::vector_lanes:
+      vector_lanes();
+      break;
+    case RowStrategy::team_registers:
+      team_registers();
+      break;
+    case RowStrategy::team_scratch:
+      team_scratch();
+      break;
+    case RowStrategy::team_online:
+      team_online();
+      break;
+    case RowStrategy::split_row:
+      split_row();
+      break;
+    case RowStrategy::inner_lanes:
+      inner_lanes();
+      break;
+    case RowStrategy::automatic:
+      refuse("there is no such strategy");
+  }
+  m_plan.eviction = eviction();
+  if (prefetches_rows()) prefetch_later_rows();
+  m_plan.nontemporal_stores = uses_nontemporal_stores();
+  m_plan.batch_invariant    = m_is_batch_invariant;
+  validate_plan();
+  return m_plan;
+}
+
+void Planner::refuse(const std::string& why) const {
+  std::ostringstream text;
+  text << "KokkosNN::" << to_string(m_problem.op) << ": " << to_string(m_plan.strategy) << " cannot serve "
+       << m_problem.rows << " rows of " << m_problem.cols << " " << to_string(m_problem.x_type) << ": " << why;
+  throw std::invalid_argument(text.str());
+}
+
+/// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
+/// every row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a
+/// kernel for edges.
+RowForm Planner::form() const {
+  if (!is_gpu() || m_problem.form == RowForm::strided) return RowForm::strided;
+  if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
+  const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
+  return !has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::strided : RowForm::misaligned;
+}
+
+/// Threads that a row with edges must have: one for each of their elements.
+int Planner::threads_for_edges() const { return static_cast<int>(std::bit_ceil(unsigned(2 * m_pack - 2))); }
+
+double Planner::moved_bytes() const {
+  const int read    = row_tensors(m_problem.op) * m_problem.x_bytes;
+  const int written = is_reduction(m_problem.op) ? 0 : m_problem.y_bytes;
+  return elements() * (read + written);
+}
+
+/// Whether a call moves much more than a cache holds; with batch invariance all do.
+bool Planner::is_large_call() const {
+  return m_is_batch_invariant || moved_bytes() > registers().large_caches * static_cast<double>(m_traits.cache);
+}
+
+void Planner::one_row_a_team(int team_size) {
+  m_plan.team_size       = team_size;
+  m_plan.threads_per_row = team_size;
+  set_league(1);
+}
+
+/// Rows to teams: `rows_at_once` at a time, on a host several times that, of which all threads must get some.
+void Planner::set_league(int rows_at_once) {
+  const std::int64_t elements = std::max<std::int64_t>(1, m_problem.cols * rows_at_once);
+  const std::int64_t turns    = is_gpu() ? 1 : std::max<std::int64_t>(1, host().elements_per_turn / elements);
+  const std::int64_t shares   = std::int64_t(host().turns_a_thread) * m_traits.multiprocessors;
+  const std::int64_t fair     = std::max<std::int64_t>(1, m_problem.rows / shares / rows_at_once);
+  m_plan.rows_per_team        = static_cast<int>(rows_at_once * std::min(turns, fair));
+  m_plan.league_size          = capped_league(ceil_div(m_problem.rows, m_plan.rows_per_team));
+}
+
+namespace {
+
+/// What was measured for a problem on this machine, where the caller leaves all to the planner. Not with batch
+/// invariance: an entry is for many rows.
+const TuningEntry* tuned(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  const bool is_free = options.plan == PlanRequest{} && options.determinism != Determinism::batch_invariant;
+  return is_free && traits.tuning != nullptr ? traits.tuning->find(problem) : nullptr;
+}
+
+}  // namespace
+}  // namespace Impl
+
+RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  if (const TuningEntry* entry = Impl::tuned(problem, traits, options)) {
+    SoftmaxOptions with_entry = options;
+    with_entry.plan           = entry->plan;
+    try {
+      return Impl::Planner(problem, traits, with_entry).plan();
+    } catch (const std::invalid_argument&) {  // it serves most rows of the entry's lengths, but not these
+    }
+  }
+  return Impl::Planner(problem, traits, options).plan();
+}
+
+}  // namespace KokkosNN
