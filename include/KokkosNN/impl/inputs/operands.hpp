@@ -36,7 +36,9 @@ struct OperatorFor;
 
 /// Elements of a pack that lie in the row: all V, as the compiler knows, or so many.
 template <int V>
-using WholePack = std::integral_constant<int, V>;
+struct WholePack {
+  KOKKOS_INLINE_FUNCTION constexpr operator int() const { return V; }
+};
 
 /// One element a column, of T or of the accumulator's type; or none.
 template <class T, class A>
