@@ -59,7 +59,7 @@ struct Moments {
     Pack<A, L> first = filled<A, L>(A(0));
     bool is_first    = true;
     auto lanes       = filled<A, V>(A(0));
-    for_packs([&](const auto& x, const auto&, int valid) {
+    for_packs([&](const auto& x, const auto&, auto valid) {
       if (is_first) {
         for (int l = 0; l < L; ++l) first[l] = x[0][l];
       }
@@ -72,7 +72,7 @@ struct Moments {
 
     auto squares = filled<A, V>(A(0));
     auto rest    = filled<A, V>(A(0));  // of what rounding the mean has lost
-    for_packs([&](const auto& x, const auto&, int valid) {
+    for_packs([&](const auto& x, const auto&, auto valid) {
       for (int v = 0; v < V; ++v) {
         const A distance = v < valid ? x[0][v] - mean[v % L] : A(0);
         squares[v]       = fused_multiply_add(distance, distance, squares[v]);
