@@ -97,7 +97,7 @@ struct ColumnPacks {
   }
 };
 
-/// What all rows of a call share.
+/// Parameters that all rows of a call share.
 template <class OperatorT, class T>
 struct OperandParams {
   using Operator    = OperatorT;
@@ -187,7 +187,7 @@ struct OperandOutput {
   }
 };
 
-/// What geometries make of a row: its state, from which a placement makes the operator's epilogue, as that knows the
+/// Epilogue that geometries make: it carries the row's state, from which a placement makes the operator's epilogue, as that knows the
 /// row's operands.
 template <RowOperator op>
 requires(is_norm(op)) struct Epilogue<op> : EpilogueDefaults {

@@ -40,7 +40,7 @@ struct Moments {
   KOKKOS_INLINE_FUNCTION static Moments joined(const Moments& one, const Moments& other) {
     if (one.count == 0) return other;
     if (other.count == 0) return one;
-    // The same sums whichever comes first; the larger part's mean moves least, and so do its roundings.
+    // Sums do not depend on which comes first; the larger part's mean moves least, and so do its roundings.
     const bool in_order = one.count != other.count ? one.count > other.count : !(difference_of(other.mean, one.mean) < 0);
     const Moments& a    = in_order ? one : other;
     const Moments& b    = in_order ? other : one;
