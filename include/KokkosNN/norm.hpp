@@ -18,7 +18,7 @@
 //     layer_norm   y_i = (x_i - mean) rstd w_i + b_i          mean = sum_j x_j / n
 //                                                             rstd = 1 / sqrt(sum_j (x_j - mean)^2 / n + epsilon)
 //
-// What holds for all functions:
+// Common to all functions:
 //
 // Views      x, y, dy and dx of rank 1 to 8, any layout, any strides (a stride may be 0 in inputs), any alignment, of
 //            one type: double, float, half_t or bhalf_t. weight and bias have one element a column, in any stride, of

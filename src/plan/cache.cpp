@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 
-// What the last-level cache is told: what it may give up, what later teams will read, and what goes past it.
+// Hints to the last-level cache: lines that it may give up, rows that later teams will read, results that go past it.
 
 namespace KokkosNN::Impl {
 
-/// Whether the kernel's loads say when the cache gives their lines up: not those of masked rows and of rows with a
+/// True if the kernel's loads say when the cache gives their lines up: not those of masked rows and of rows with a
 /// label, of which nobody has measured what they gain.
 bool Planner::tells_when_to_evict() const {
   if (!m_traits.evicts_as_told || m_traits.cache == 0) return false;
@@ -29,7 +29,7 @@ Eviction Planner::eviction() const {
   return is_too_much && prefetches_anyhow() ? Eviction::normal : entry->eviction;
 }
 
-/// Whether teams ask for rows that later ones load: where a team has its rows on chip, or near, and rests from
+/// True if teams ask for rows that later ones load: where a team has its rows on chip, or near, and rests from
 /// loading while it computes and writes. Gradients, with three tensors on the way, gain nothing by it; who writes no
 /// rows, and so never stops to write, only where its threads hold little. Of masked rows nobody else knows what will be
 /// loaded.
@@ -40,7 +40,7 @@ bool Planner::prefetches_rows() const {
          !is_masked(m_problem.op) && gains_by_prefetch();
 }
 
-/// What is kept to the last has results written to memory early and in order, and rows that are asked for ahead are in
+/// Lines that are kept to the last have results written to memory early and in order, and rows that are asked for ahead are in
 /// the way of that: then only those ask who have little in flight. Otherwise rows of few packs a thread are asked for.
 bool Planner::gains_by_prefetch() const {
   if (prefetches_anyhow()) return true;
@@ -51,13 +51,13 @@ bool Planner::gains_by_prefetch() const {
   return k == whole || (k <= few && prefetch().asks_with_few);
 }
 
-/// Whether rows are asked for ahead, if they may be, whatever is kept.
+/// True if rows are asked for ahead, if they may be, whatever is kept.
 bool Planner::prefetches_anyhow() const {
   const bool is_by_itself = m_plan.strategy != RowStrategy::split_row && m_plan.strategy != RowStrategy::inner_lanes;
   return is_by_itself && !is_gradient() && (!chooses_prefetch() || asks_anyhow());
 }
 
-/// Whether that was measured, for rows in registers.
+/// True if that was measured, for rows in registers.
 bool Planner::chooses_prefetch() const {
   if (!tells_when_to_evict() || is_reduction(m_problem.op)) return false;
   return m_plan.strategy == RowStrategy::vector_lanes ||
@@ -96,7 +96,7 @@ void Planner::prefetch_later_rows() {
   m_plan.rows_ahead = std::min(wave, static_cast<std::int64_t>(kept) / m_plan.rows_per_team * m_plan.rows_per_team);
 }
 
-/// Whether a host's results go past the caches, as the threads' share of those does not hold what the call reads and
+/// True if a host's results go past the caches, as the threads' share of those does not hold what the call reads and
 /// writes. (16 MiB a tensor, two cores of a Xeon, softmax x 1024 24.0 GB/s, stored 15.9, softmax_backward 20.5 and
 /// 15.6; of an EPYC 45.8 and 37.7, 66.7 and 67.5.) A line that two rows share is put together first, or stored where
 /// rows are not one piece, and short rows have many of those.

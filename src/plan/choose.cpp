@@ -31,7 +31,7 @@ RowStrategy Planner::choose_on_gpu() const {
   return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
 }
 
-/// What only reads a row has no second read to save: a small team that loops over it has loads in flight all the
+/// Operators that only read a row have no second read to save: a small team that loops over it has loads in flight all the
 /// time. Where there are fewer rows than multiprocessors that is not enough.
 bool Planner::reduces_long_rows() const {
   return is_gpu() && is_reduction(m_problem.op) && m_packs >= reduction().online_packs && !has_few_rows();

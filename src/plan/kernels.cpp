@@ -25,7 +25,7 @@ bool Planner::is_packs_per_thread(int k) const {
   return has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes);
 }
 
-/// Whether these rows are so few that they go to a kernel of k packs for that, if there is one, in teams of such a
+/// True if these rows are so few that they go to a kernel of k packs for that, if there is one, in teams of such a
 /// size.
 bool Planner::is_few_rows_kernel(int k, std::int64_t team_size) const {
   const std::int64_t teams = std::int64_t(registers().few_rows_threads) * m_traits.multiprocessors / team_size;
@@ -59,7 +59,7 @@ void Planner::runs_by(RowKernel kernel, int max_threads) {
   m_plan.max_threads = max_threads;
 }
 
-/// Whether row_in_lanes serves a plan of vector_lanes: its teams have one turn each. Not with batch invariance: it
+/// True if row_in_lanes serves a plan of vector_lanes: its teams have one turn each. Not with batch invariance: it
 /// rounds otherwise than row_in_team, which has the rows that are not aligned.
 bool Planner::runs_in_lanes_in_one_turn() const {
   return m_plan.strategy == RowStrategy::vector_lanes && !m_is_batch_invariant &&

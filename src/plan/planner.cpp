@@ -90,7 +90,7 @@ double Planner::moved_bytes() const {
   return elements() * (read + written);
 }
 
-/// Whether a call moves much more than a cache holds; with batch invariance all do.
+/// True if a call moves much more than a cache holds; with batch invariance all do.
 bool Planner::is_large_call() const {
   return m_is_batch_invariant || moved_bytes() > registers().large_caches * static_cast<double>(m_traits.cache);
 }
@@ -113,7 +113,7 @@ void Planner::set_league(int rows_at_once) {
 
 namespace {
 
-/// What was measured for a problem on this machine, where the caller leaves all to the planner. Not with batch
+/// Plan that was measured for a problem on this machine, where the caller leaves all to the planner. Not with batch
 /// invariance: an entry is for many rows.
 const TuningEntry* tuned(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
   const bool is_free = options.plan == PlanRequest{} && options.determinism != Determinism::batch_invariant;

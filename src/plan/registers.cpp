@@ -83,7 +83,7 @@ int Planner::packs_of_lanes() const {
   return k;
 }
 
-/// Whether rows are short, many, of one piece of memory and begin between packs: they have a kernel of their own, in
+/// True if rows are short, many, of one piece of memory and begin between packs: they have a kernel of their own, in
 /// which nothing can be chosen.
 bool Planner::goes_through_scratch() const {
   const bool is_free = m_request.threads_per_row == 0 && m_request.packs_per_thread == 0 && m_request.team_size == 0;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-// What a caller asks for: sizes that can be, and a plan that has them.
+// Requests of a caller: sizes that can be, and a plan that has them.
 
 namespace KokkosNN::Impl {
 
@@ -35,7 +35,7 @@ void Planner::validate_packs() const {
   refuse("packs_per_thread " + std::to_string(k) + " is none of those that there are:" + sizes);
 }
 
-/// What was asked for must be what the plan has.
+/// Sizes that were asked for must be the plan's.
 void Planner::validate_plan() const {
   const auto require = [&](const char* name, int asked, int planned) {
     if (asked != 0 && asked != planned) {

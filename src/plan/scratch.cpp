@@ -60,7 +60,7 @@ std::size_t Planner::state_bytes() const {
   return std::size_t(most_state_bytes) + (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
 }
 
-/// Of scratch that the launch asks for: a GPU's kernels have places of their own.
+/// Bytes of scratch that the launch asks for: a GPU's kernels have places of their own.
 std::size_t Planner::exchange_bytes(int threads) const {
   return is_gpu() ? 0 : std::size_t(exchanged_states(threads)) * state_bytes();
 }

@@ -38,7 +38,7 @@ int Planner::split_team_size() const {
   return overlaps && leaves_fewer_idle(policy.smallest_team, small) ? policy.smallest_team : small;
 }
 
-/// Whether small teams are right although they are many: of larger ones, too, there are more status words than a warp
+/// True if small teams pay although they are many: of larger ones, too, there are more status words than a warp
 /// has lanes, but each thread of a small one has a status word at most, and there are rows enough for teams to fall out
 /// of step.
 bool Planner::takes_many_small_teams() const {
@@ -48,7 +48,7 @@ bool Planner::takes_many_small_teams() const {
          teams_that_hold(policy.small_team_size) <= policy.many_small_teams;
 }
 
-/// Whether teams of `fewer` threads, if one warp can read all of their status words, have markedly fewer threads behind
+/// True if teams of `fewer` threads, if one warp can read all of their status words, have markedly fewer threads behind
 /// a row's last pack.
 bool Planner::leaves_fewer_idle(int fewer, int threads) const {
   const std::int64_t teams = teams_that_hold(fewer);
@@ -56,7 +56,7 @@ bool Planner::leaves_fewer_idle(int fewer, int threads) const {
          is_below(fewer * teams, split().less_idle_percent, threads * teams_that_hold(threads));
 }
 
-/// Whether few rows stay, by and large, in a GPU's cache between two kernels, and are too long for the teams that may
+/// True if few rows stay, by and large, in a GPU's cache between two kernels, and are too long for the teams that may
 /// share one to hold it, so that one kernel would read them again as well.
 bool Planner::is_read_twice_from_cache() const {
   const double bytes = elements() * m_problem.x_bytes;

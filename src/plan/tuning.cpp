@@ -36,7 +36,7 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-/// Whether there is something at a path that is to be a tuning file; a device, as /dev/null, is none. Throws where it
+/// True if there is something at a path that is to be a tuning file; a device, as /dev/null, is none. Throws where it
 /// can't be one, or can't be looked at.
 bool is_file(const std::string& path) {
   std::error_code error;

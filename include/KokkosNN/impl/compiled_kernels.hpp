@@ -96,7 +96,7 @@ constexpr BusyTeams busy_teams(const KernelTypes& types, RowForm form, int k) {
   return {is_strided ? max_threads_when_wide : max_threads_when_looping, max_threads_when_wide / 2};
 }
 
-/// The same for `is_light`.
+/// Kernels of light teams (`is_light`) exist for k packs.
 constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
   return is_light(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
 }

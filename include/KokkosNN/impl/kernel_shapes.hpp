@@ -58,7 +58,7 @@ constexpr int packs_at_a_time(Backend backend, int pack) {
   return backend == Backend::host ? most : std::min(most, 4 * most / pack);
 }
 
-/// The same of a thread that loops over a row. What a mask reads besides takes the room of half of them; on HIP of
+/// Packs of a thread that loops over a row. A mask's own reads take the room of half of them; on HIP of
 /// three quarters, and what a label needs that of half, while the addresses of a row of any form leave room for one.
 constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
   const int packs = packs_at_a_time(backend, pack);
@@ -69,23 +69,23 @@ constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowF
   return is_masked(op) && backend != Backend::host ? std::max(1, packs / 2) : packs;
 }
 
-/// The same of a thread whose row is in team scratch.
+/// Packs of a thread whose row is in team scratch.
 constexpr int packs_from_scratch(Backend backend, int pack, RowOperator op, RowForm form) {
   if (backend == Backend::hip) return packs_when_looping(backend, pack, op, form);
   return (packs_at_a_time(backend, pack) + 1) / 2;
 }
 
-/// Whether a thread keeps k packs as they were loaded, being too many for the accumulator type.
+/// True if a thread keeps k packs as they were loaded, being too many for the accumulator type.
 constexpr bool keeps_packed(Backend backend, int x_bytes, int pack, int k) {
   return x_bytes == 2 && k > packs_at_a_time(backend, pack);
 }
 
-/// The same in team scratch, for an operator that makes no other logits of what it loads.
+/// True if team scratch keeps packs as they were loaded, for an operator that makes no other logits of what it loads.
 constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator op) {
   return backend != Backend::host && x_bytes == 2 && is_forward(op);
 }
 
-/// Whether a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
+/// True if a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
   if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
@@ -97,14 +97,14 @@ constexpr bool leaves_registers(Backend backend, RowForm form, int x_bytes, int 
   return backend == Backend::cuda && form == RowForm::aligned && x_bytes == 4 && y_bytes == 4;
 }
 
-/// Whether CUDA has a kernel of k packs besides, for rows at which the others leave threads idle, or that one warp can
+/// True if CUDA has a kernel of k packs besides, for rows at which the others leave threads idle, or that one warp can
 /// hold.
 constexpr bool is_exact_packs(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   if (!leaves_registers(backend, form, x_bytes, y_bytes)) return false;
   return std::ranges::find(exact_packs, PacksOfOperator{op, k}) != exact_packs.end();
 }
 
-/// Whether teams of up to `max_threads_when_light` threads have a kernel of k packs in 56 registers.
+/// True if teams of up to `max_threads_when_light` threads have a kernel of k packs in 56 registers.
 constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   return leaves_registers(backend, form, x_bytes, y_bytes) && is_forward(op) && !is_reduction(op) &&
          std::ranges::find(light_packs, k) != light_packs.end();
@@ -114,14 +114,14 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// take a call 0.1 us on an H200, of the 2 that a small one takes. Kernels for floats at one stride keep to it.
 inline constexpr int most_argument_bytes = 112;
 
-/// Whether few rows have a kernel of k packs for them alone.
+/// True if few rows have a kernel of k packs for them alone.
 constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
   const bool is_power   = (k & (k - 1)) == 0;
   const int moved_bytes = is_reduction(op) ? x_bytes : y_bytes;  // there a row is not written
   return is_forward(op) && is_power && leaves_registers(backend, form, x_bytes, moved_bytes);
 }
 
-/// Whether rows that a warp has alone or several of have a kernel of k packs for them alone: of packs that are held in
+/// True if rows that a warp has alone or several of have a kernel of k packs for them alone: of packs that are held in
 /// the accumulator type, and not of 5, which are for larger teams.
 constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int pack) {
   return backend == Backend::cuda && is_forward(op) && form != RowForm::strided && k != 5 &&
@@ -139,10 +139,10 @@ constexpr int inner_pack_size(Backend backend, int x_bytes, int y_bytes, int acc
 /// Bytes of columns that a thread of inner_lanes holds in registers where it has all of them, on a GPU.
 constexpr int inner_held_bytes(Backend backend) { return 16 * max_packs_per_thread(backend); }
 
-/// Whether a thread of inner_lanes can have its columns as they were loaded, two elements a word.
+/// True if a thread of inner_lanes can have its columns as they were loaded, two elements a word.
 constexpr bool can_keep_packed_inner(int x_bytes, int pack) { return x_bytes == 2 && pack % 2 == 0; }
 
-/// Whether it has: so many packs that they would not fit otherwise, or packs that it loads again. (LayoutLeft bf16
+/// True if it has them so: so many packs that they would not fit otherwise, or packs that it loads again. (LayoutLeft bf16
 /// 1048576 x 64, which fit: 79.9 us, as they were loaded 87.7; 65536 x 2048, which are loaded again: 265 and 209.)
 constexpr bool keeps_packed_inner(Backend backend, int x_bytes, int accumulator_bytes, int pack, int packs,
                                   bool keeps) {
@@ -165,7 +165,7 @@ constexpr bool has_fewer_inner_packs(Backend backend, int x_bytes, int pack) {
   return backend == Backend::cuda && can_keep_packed_inner(x_bytes, pack);
 }
 
-/// The same of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those
+/// Packs of a gradient, of each tensor; it needs a running sum for each element of a pack besides. Packs are those
 /// of `pack_size`, on HIP of 4 bytes.
 constexpr int gradient_inner_pack_size(Backend backend, int pack) {
   return backend == Backend::hip ? std::max(1, pack / 4) : pack;
@@ -175,7 +175,7 @@ constexpr int gradient_inner_packs(Backend backend, int pack) {
   return backend == Backend::host ? 8 : std::max(2, std::min(4, 16 / pack));
 }
 
-/// Whether k packs a thread are too many for 64 registers.
+/// True if k packs a thread are too many for 64 registers.
 constexpr bool is_wide(int pack, int packs_per_thread) { return pack * packs_per_thread > (pack == 2 ? 8 : 16); }
 
 /// Threads that a team of that kernel may have.
@@ -189,14 +189,14 @@ constexpr int most_threads_when_looping(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
 }
 
-/// Whether a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
+/// True if a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
 /// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
 /// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
   return backend == Backend::cuda && form == RowForm::misaligned && (!is_cross_entropy(op) || x_bytes <= 4);
 }
 
-/// Whether a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
+/// True if a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
 /// on their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512
 /// x 131072: 0.94 and 0.81; cross entropy f32 2048 x 128256: 0.88 and 0.80). Not with a mask, where a turn is long by
 /// itself.
@@ -210,12 +210,12 @@ constexpr int most_threads_when_holding(Backend backend, RowOperator op, RowForm
   return overlaps_rows(backend, op, form) ? max_threads_when_wide : most_threads_when_looping(op);
 }
 
-/// The same of the kernels that split a row by two launches.
+/// Threads of the kernels that split a row by two launches.
 constexpr int most_threads_when_split_twice(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_per_team;
 }
 
-/// The same of inner_lanes.
+/// Threads of a team of inner_lanes.
 constexpr int most_threads_of_inner_lanes(Backend backend, RowOperator op) {
   return is_gradient(op) && backend != Backend::host ? max_threads_when_wide : max_threads_per_team;
 }

@@ -35,7 +35,7 @@ std::string_view device_name([[maybe_unused]] const ExecutionSpace& exec) {
   return Impl::host_name();
 }
 
-/// What the planner needs to know of the machine behind an execution-space instance; no launch, no fence.
+/// Properties of the machine that the planner needs, behind an execution-space instance; no launch, no fence.
 template <class ExecutionSpace>
 DeviceTraits device_traits(const ExecutionSpace& exec) {
   DeviceTraits traits;

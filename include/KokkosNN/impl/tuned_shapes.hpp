@@ -22,7 +22,7 @@ inline constexpr int max_threads_per_team     = 1024;
 inline constexpr int max_threads_when_looping = 768;
 inline constexpr int max_threads_when_wide    = 512;
 
-/// The same of kernels that do with 56 registers: two teams are resident, or eleven of 96 threads.
+/// Threads of a team whose kernel does with 56 registers: two teams are resident, or eleven of 96 threads.
 /// 4096 x 1408 f32: 0.95 of copy, ten of them in 64 registers 0.94; 2048 columns by teams of 128: 0.96 and 0.95; what
 /// more packs would spill costs more.
 inline constexpr int max_threads_when_light = 576;

@@ -11,7 +11,7 @@
 // Measured on one NVIDIA H200, 2026-11-21 to 25, cold L2: share of a device copy of the same bytes in the same run, or
 // microseconds.
 //
-// What falls short of the copy, and what ncu says of it:
+// Shapes that fall short of the copy, and what ncu says of them:
 // - short rows that begin between packs: floats of 7 columns 0.73, of 33 0.93, bf16 0.56 and 0.78, of 99 0.68. A thread
 //   takes its row's elements from team scratch, in some 15 instructions each, floats 27. 16-bit rows of 121 to 255
 //   columns, of 197 0.87: a row must have as many threads as its edges can have elements, so each has few packs.

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-// What a call's reads leave in the last-level cache on CUDA.
+// Lines that a call's reads leave in the last-level cache on CUDA.
 
 namespace KokkosNN::Impl::CudaTables {
 
@@ -40,7 +40,7 @@ inline constexpr EvictionEntry evictions_split[] = {
     {0.6, Eviction::half_last},  // bf16 8 x 1048576: 19.5, 19.0
 };
 
-// The same with two tensors that are read.
+// Operators with two tensors that are read.
 inline constexpr EvictionEntry evictions_gradient[] = {
     {1, Eviction::half_last},  // softmax_backward f32 4096 x 1024: 18.3, 17.7
     {1.6, Eviction::quarter_last},

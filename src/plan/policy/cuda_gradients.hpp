@@ -20,7 +20,7 @@ inline constexpr RegisterEntry gradient_by_rule[] = {
     {4096, 4, 64},
 };
 
-// Of those that sum over a row, on CUDA. Microseconds with 134 MB a tensor, on one H200, 2026-11-25.
+// Gradients that sum over a row, on CUDA. Microseconds with 134 MB a tensor, on one H200, 2026-11-25.
 inline constexpr RegisterEntry gradient_v2[] = {
     {2, 1, 128},
     {3, 2, 128},      // f64 x 6: 104.6, with 1 pack 114.8, with 4 110.8
@@ -78,7 +78,7 @@ inline constexpr RegisterEntry gradient_v8[] = {
     {4096, 4, 64},    // softmax_backward 32768 x 1024: 0.97, in teams of four rows 0.95
 };
 
-// Of a log-sum-exp, element by element: nothing but the loads of a thread is kept.
+// Gradient of a log-sum-exp, element by element: nothing but the loads of a thread is kept.
 inline constexpr RegisterEntry logsumexp_gradient[] = {
     {1, 1, 128},
     {4, 2, 128},     // f32 x 16: 83.2, with 1 pack 105.7; bf16 x 24: 95.6 and 129.7

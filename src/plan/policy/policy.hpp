@@ -35,7 +35,7 @@ constexpr bool is_one_of(RowOperator op) {
 
 enum class Moves { any, packs, elements };
 
-/// What an entry of a table is for; what it does not say is for all.
+/// Rows that an entry of a table is for; a field that it leaves out is for all.
 struct RowsFilter {
   bool (*op)(RowOperator) = is_any;
   int pack                = 0;
@@ -155,7 +155,7 @@ struct SplitPolicy {
   bool teams_loop        = false;  ///< all rows' teams run at once, and loop over more than they hold
 };
 
-/// What goes to split_row.
+/// Rows that go to split_row.
 struct SplitChoice {
   std::int64_t min_cols        = never;  ///< shorter rows are not worth an exchange
   std::int64_t few_rows_packs  = never;  ///< nor are few rows of up to so many packs on a GPU
@@ -174,7 +174,7 @@ struct InnerPolicy {
   int looping_team_size    = 1;   ///< of such a team, where there are many
 };
 
-/// What a GPU's last-level cache gives up of a call that moves up to `max_caches` times as many bytes as it holds.
+/// Eviction of a GPU's last-level cache for a call that moves up to `max_caches` times as many bytes as it holds.
 struct EvictionEntry {
   double max_caches;
   Eviction eviction;

@@ -94,7 +94,7 @@ class PlannedCall {
   mutable WorkspaceView<Exec> m_workspace;
 };
 
-/// The same with its Views.
+/// Planned call that keeps its Views.
 template <class Exec, class Views, class... V>
 class PlannedViews
     : public PlannedCall<Views::op, Exec, typename Views::template Call<Exec>, typename Views::Options> {

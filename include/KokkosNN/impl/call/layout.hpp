@@ -155,7 +155,7 @@ KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const
 KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                      const LayerNormOptions& options);
 
-/// The same for a cross entropy. A loss that is reduced, or the gradient of one, is a scalar; the rows' own are one
+/// Checks a cross entropy. A loss that is reduced, or the gradient of one, is a scalar; the rows' own are one
 /// after the other then. Where ranks share rows, `shared` says of which classes the columns are; its number of columns
 /// does not matter.
 KOKKOSNN_EXPORT LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
@@ -227,10 +227,10 @@ KOKKOSNN_EXPORT void require_same_layout(const char* function, const RowsLayout&
 /// Throws std::invalid_argument if elements of an output share memory.
 KOKKOSNN_EXPORT void validate_output(const char* function, const Tensor& y);
 
-/// Whether x and y are the same elements of the same memory.
+/// True if x and y are the same elements of the same memory.
 bool is_same_view(const Tensor& x, const Tensor& y);
 
-/// Whether any element of x shares a byte with an element of y.
+/// True if any element of x shares a byte with an element of y.
 KOKKOSNN_EXPORT bool overlaps(const Tensor& x, const Tensor& y);
 
 }  // namespace KokkosNN::Impl

@@ -80,7 +80,7 @@ constexpr void check_masked() {
   MaskChecks<Exec, XView>::check(static_cast<const M*>(nullptr));
 }
 
-/// The same for the gradient with respect to x.
+/// Checks of the gradient with respect to x.
 template <class Exec, class XView, class YView, class DyView, class M, class DxView>
 constexpr void check_masked_gradient() {
   static_assert(YView::rank() >= 2 && XView::rank() == YView::rank() && DyView::rank() == YView::rank() &&

@@ -79,7 +79,7 @@ MaskedOptions erased(const M& mask, const MaskedSoftmaxOptions& options) {
   return all;
 }
 
-/// The same for the forward call, which reads the sinks beside x of type X.
+/// Options of the forward call, which reads the sinks beside x of type X.
 template <class Exec, class X, Concepts::Mask M>
 MaskedOptions erased_with_sinks(const M& mask, const MaskedSoftmaxOptions& options) {
   if (options.sinks.exist()) {
@@ -89,7 +89,7 @@ MaskedOptions erased_with_sinks(const M& mask, const MaskedSoftmaxOptions& optio
   return erased(mask, options);
 }
 
-/// The same for the gradient, which reads the forward call's x.
+/// Options of the gradient, which reads the forward call's x.
 template <Concepts::Mask M, Concepts::View XView>
 MaskedOptions erased_with_logits(const M& mask, const MaskedSoftmaxOptions& options, const XView& x) {
   MaskedOptions all = erased(mask, options);

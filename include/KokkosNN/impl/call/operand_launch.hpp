@@ -69,8 +69,8 @@ struct OperandCall {
   /// Sets the values of a row that the operator reads, or writes, beside its elements.
   template <class Values>
   static void set_values(Values& values, const Arguments& call) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const int number = value(static_cast<int>(i));
+    for (int i = 0; i < static_cast<int>(values.size()); ++i) {
+      const int number = value(i);
       values[i]        = {call.template data<A>(number), call.layout.map(number)};
     }
   }

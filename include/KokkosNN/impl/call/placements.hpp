@@ -42,7 +42,7 @@ struct Placements {
   using OnHost = HostLogits<op, V, Params, keeps>;
 };
 
-/// Whether an operator's rows can be worked on in pieces, on a host.
+/// True if an operator's rows can be worked on in pieces, on a host.
 template <class Kept, class Params>
 concept HasHostPlacement = requires {
   typename Kept::template OnHost<Params, false>;

@@ -38,7 +38,7 @@ template <class Rows>
 requires requires { typename Rows::value_type; }
 inline constexpr int element_bytes<Rows> = sizeof(typename Rows::value_type);
 
-/// Whether short rows that begin between packs have a kernel that takes them through team scratch.
+/// True if short rows that begin between packs have a kernel that takes them through team scratch.
 template <class Source, class Output>
 inline constexpr bool has_staged_kernel = false;
 template <class T>
@@ -52,7 +52,7 @@ inline constexpr bool
     has_staged_kernel<PairRows<MemoryRows<const T, RowForm::misaligned, Map>, MemoryRows<const T, RowForm::misaligned, Map>>,
                       MemoryRows<T, RowForm::misaligned, Map>> = true;
 
-/// Whether a source of masked rows looks at single elements, or one of rows with labels changes its logits.
+/// True if a source of masked rows looks at single elements, or one of rows with labels changes its logits.
 template <class Source>
 constexpr bool has_element_mask() {
   if constexpr (requires { Source::has_element_mask; }) return Source::has_element_mask;

@@ -68,7 +68,7 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   }
 }
 
-/// What a team of so many rows asks for.
+/// Rows ahead for a team of so many rows.
 inline RowsAhead rows_ahead(const SegmentedPlan& plan, int rows_of_team) {
   if (plan.rows_ahead == 0) return {};
   return {plan.rows_ahead, plan.rows_ahead * plan.mean, static_cast<int>(rows_of_team * plan.mean)};

@@ -43,7 +43,7 @@ std::uintptr_t workspace_key([[maybe_unused]] const ExecutionSpace& exec) {
   }
 }
 
-/// What a workspace is for: counters and status words are zero between calls, parts' states and sums are whatever the last
+/// Use of a workspace: counters and status words are zero between calls, parts' states and sums are whatever the last
 /// call left.
 enum class WorkspaceUse { status_words, states, sums };
 

@@ -119,7 +119,7 @@ struct OperandInner {
         const std::int64_t column = anew(c + at.first + k * std::int64_t(at.depth));
         if (column >= params.cols) continue;
         Pack<T, V> result;
-        show(held, k, column, [&](const auto& x, const auto& columns, int) {
+        show(held, k, column, [&](const auto& x, const auto& columns, auto) {
           for (int v = 0; v < V; ++v) result[v] = static_cast<T>(columns.apply(v, x, epilogue[v]));
         });
         out.at(column).template store_pack<V>(result, 0, at.window);
@@ -169,7 +169,7 @@ struct OperandInner {
     ColumnPacks<Operator, V> columns;
     KOKKOSNN_IMPL_UNROLL
     for (int j = 0; j < Operator::column_inputs; ++j) columns.pack[j] = filled<A, V>(params.columns[j].load_one(column));
-    f(x, columns, V);
+    f(x, columns, WholePack<V>{});
   }
 };
 

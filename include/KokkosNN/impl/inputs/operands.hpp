@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 // The operands of a row operator. An operator is one struct, Operator:
@@ -33,6 +34,12 @@ namespace KokkosNN::Impl {
 template <RowOperator op, class A>
 struct OperatorFor;
 
+/// Elements of a pack that lie in the row: all V, as the compiler knows, or so many.
+template <int V>
+struct WholePack {
+  KOKKOS_INLINE_FUNCTION constexpr operator int() const { return V; }
+};
+
 /// One element a column, of T or of the accumulator's type; or none.
 template <class T, class A>
 struct ColumnOperand {
@@ -41,18 +48,25 @@ struct ColumnOperand {
   A missing            = {};
 
   /// Elements of the columns from `column` on, of which `valid` lie in the row.
-  template <int V>
-  KOKKOS_INLINE_FUNCTION void load(Pack<A, V>& pack, std::int64_t column, int valid) const {
+  template <int V, class Valid>
+  KOKKOS_INLINE_FUNCTION void load(Pack<A, V>& pack, std::int64_t column, Valid valid) const {
     for (int v = 0; v < V; ++v) pack[v] = missing;
     if (!data.exists()) return;
     data.visit([&](const auto* elements) {
+      using Element           = std::remove_cvref_t<decltype(*elements)>;
       const auto* const first = elements + column * stride;
-      if (valid >= V && stride == 1) {
-        for (int v = 0; v < V; ++v) pack[v] = static_cast<A>(first[v]);
-      } else {
-        for (int v = 0; v < V; ++v) {
-          if (v < valid) pack[v] = static_cast<A>(first[v * stride]);
+      if constexpr (std::is_same_v<Valid, WholePack<V>>) {
+        if (moves_whole_packs<Element, V>(first, stride)) {
+          KOKKOS_IF_ON_DEVICE((widen(pack, *reinterpret_cast<const Pack<Element, V>*>(first));))
+          KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) pack[v] = static_cast<A>(first[v]);))
+          return;
         }
+      } else if (valid >= V && stride == 1) {
+        for (int v = 0; v < V; ++v) pack[v] = static_cast<A>(first[v]);
+        return;
+      }
+      for (int v = 0; v < V; ++v) {
+        if (v < valid) pack[v] = static_cast<A>(first[v * stride]);
       }
     });
   }
@@ -83,7 +97,7 @@ struct ColumnPacks {
   }
 };
 
-/// What all rows of a call share.
+/// Parameters that all rows of a call share.
 template <class OperatorT, class T>
 struct OperandParams {
   using Operator    = OperatorT;
@@ -121,6 +135,7 @@ struct OperandRows {
     static constexpr bool gives_packs     = false;
     static constexpr bool completes_state = false;
     static constexpr bool masks_pairs     = false;
+    static constexpr bool has_whole_packs = form == RowForm::aligned;  ///< or packs outside of the row
 
     MemoryRow<const T, form> input[Operator::row_inputs];
     ScalarsOf<Operator> scalars;
@@ -172,7 +187,7 @@ struct OperandOutput {
   }
 };
 
-/// What geometries make of a row: its state, from which a placement makes the operator's epilogue, as that knows the
+/// Epilogue that geometries make: it carries the row's state, from which a placement makes the operator's epilogue, as that knows the
 /// row's operands.
 template <RowOperator op>
 requires(is_norm(op)) struct Epilogue<op> : EpilogueDefaults {

@@ -40,7 +40,7 @@ struct Moments {
   KOKKOS_INLINE_FUNCTION static Moments joined(const Moments& one, const Moments& other) {
     if (one.count == 0) return other;
     if (other.count == 0) return one;
-    // The same sums whichever comes first; the larger part's mean moves least, and so do its roundings.
+    // Sums do not depend on which comes first; the larger part's mean moves least, and so do its roundings.
     const bool in_order = one.count != other.count ? one.count > other.count : !(difference_of(other.mean, one.mean) < 0);
     const Moments& a    = in_order ? one : other;
     const Moments& b    = in_order ? other : one;
@@ -59,7 +59,7 @@ struct Moments {
     Pack<A, L> first = filled<A, L>(A(0));
     bool is_first    = true;
     auto lanes       = filled<A, V>(A(0));
-    for_packs([&](const auto& x, const auto&, int valid) {
+    for_packs([&](const auto& x, const auto&, auto valid) {
       if (is_first) {
         for (int l = 0; l < L; ++l) first[l] = x[0][l];
       }
@@ -72,7 +72,7 @@ struct Moments {
 
     auto squares = filled<A, V>(A(0));
     auto rest    = filled<A, V>(A(0));  // of what rounding the mean has lost
-    for_packs([&](const auto& x, const auto&, int valid) {
+    for_packs([&](const auto& x, const auto&, auto valid) {
       for (int v = 0; v < V; ++v) {
         const A distance = v < valid ? x[0][v] - mean[v % L] : A(0);
         squares[v]       = fused_multiply_add(distance, distance, squares[v]);

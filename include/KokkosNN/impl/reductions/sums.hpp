@@ -36,7 +36,7 @@ struct Sums {
                                          const Scalars (&scalars)[L], std::int64_t, const ForPacks& for_packs) {
     Pack<A, V> lanes[n];
     for (int i = 0; i < n; ++i) lanes[i] = filled<A, V>(A(0));
-    for_packs([&](const auto& x, const auto& columns, int) {
+    for_packs([&](const auto& x, const auto& columns, auto) {
       for (int v = 0; v < V; ++v) {
         A own[n];
         for (int i = 0; i < n; ++i) own[i] = lanes[i][v];

@@ -36,19 +36,18 @@ struct OperandTile {
   template <class Row, class Params, class State>
   KOKKOS_INLINE_FUNCTION void add_to(State& state, const Row& row, std::int64_t start, const PackPositions& positions,
                                      const TileBounds& window, const Params& params) const {
-    State states[1]                          = {state};
-    const ScalarsOf<Operator> scalars[1]     = {row.scalars};
-    std::int64_t count                       = 0;
-    const auto valid = [&](int k) {
-      const int left = window.end - positions.place(k);
-      return left < V ? left : V;
-    };
+    State states[1]                      = {state};
+    const ScalarsOf<Operator> scalars[1] = {row.scalars};
+    int count                            = 0;
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) count += valid(k) > 0 ? valid(k) : 0;
+    for (int k = 0; k < K; ++k) {
+      const int left = window.end - positions.place(k);
+      count += left >= V ? V : (left > 0 ? left : 0);
+    }
     Operator::Reduction::template add<Operator, V>(states, params.own, scalars, count, [&](const auto& f) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
-        if (valid(k) > 0) show(k, start + positions.place(k), valid(k), params, f);
+        if (positions.place(k) < window.end) show<Row::has_whole_packs>(k, start, positions, window, params, f);
       }
     });
     state = states[0];
@@ -59,18 +58,28 @@ struct OperandTile {
                                     const TileBounds& window, const Params& params, const RowEpilogue& epilogue) const {
     store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
       Pack<T, V> result;
-      show(k, start + positions.place(k), window.end - positions.place(k), params,
-           [&](const auto& x, const auto& columns, int) {
-             for (int v = 0; v < V; ++v) result[v] = static_cast<T>(columns.apply(v, x, epilogue));
-           });
+      show<OutputRow::is_unit_stride>(k, start, positions, window, params, [&](const auto& x, const auto& columns, auto) {
+        for (int v = 0; v < V; ++v) result[v] = static_cast<T>(columns.apply(v, x, epilogue));
+      });
       return result;
     });
   }
 
  private:
-  /// f(packs of the row inputs, of the column operands, elements in the row) for the k-th pack, at a column.
-  template <class Params, class F>
-  KOKKOS_INLINE_FUNCTION void show(int k, std::int64_t column, int valid, const Params& params, const F& f) const {
+  /// f(packs of the row inputs, of the column operands, elements in the row) for the k-th pack.
+  template <bool is_whole, class Params, class F>
+  KOKKOS_INLINE_FUNCTION void show(int k, std::int64_t start, const PackPositions& positions, const TileBounds& window,
+                                   const Params& params, const F& f) const {
+    if constexpr (is_whole) {
+      show_at(k, start + positions.place(k), WholePack<V>{}, params, f);
+    } else {
+      const int left = window.end - positions.place(k);
+      show_at(k, start + positions.place(k), left < V ? left : V, params, f);
+    }
+  }
+
+  template <class Valid, class Params, class F>
+  KOKKOS_INLINE_FUNCTION void show_at(int k, std::int64_t column, Valid valid, const Params& params, const F& f) const {
     Pack<A, V> x[Operator::row_inputs];
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < Operator::row_inputs; ++i) {
