@@ -87,7 +87,7 @@ void require_apart(const char* function, const char* name, const Tensor& input, 
 }  // namespace
 
 void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors, double scale) {
-  const bool is_lse      = op == RowOperator::logsumexp;
+  const bool is_lse      = is_reduction(op);
   const char* input_name = is_gradient(op) ? "y" : "values";
   const char* output     = is_gradient(op) ? "dx" : (is_lse ? "lse" : "y");
   validate_scale(function, scale);
@@ -110,7 +110,7 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
 }
 
 HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors) {
-  const bool is_lse            = op == RowOperator::logsumexp;
+  const bool is_lse            = is_reduction(op);
   const Tensor& x              = tensors.x;
   const Tensor& y              = tensors.y;
   const std::int64_t heads     = tensors.heads();

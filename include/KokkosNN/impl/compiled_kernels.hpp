@@ -52,9 +52,9 @@ constexpr bool has_register_kernel(Backend backend, int k, RowOperator op, RowFo
 
 /// An operator has a kernel that takes short rows through team scratch; all that it moves is of one type then.
 constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, ElementType dy) {
-  if (op == RowOperator::logsumexp) return true;  // it writes no rows
+  if (is_forward(op) && is_reduction(op)) return true;  // it writes no rows
   if (x != y) return false;
-  const bool sums_rows = op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward;
+  const bool sums_rows = traits_of(op).family == OperatorFamily::gradient;
   return is_forward(op) || (sums_rows && dy == y);
 }
 
