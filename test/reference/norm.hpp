@@ -40,7 +40,8 @@ RowMoments rms_moments(const Row<X>& x, Real epsilon) {
 
 template <class X>
 RowMoments layer_moments(const Row<X>& x, Real epsilon) {
-  RowMoments row{x[0]};
+  RowMoments row;
+  row.near     = x.cols > 0 ? x[0] : 0;
   Real squares = 0;
   for (std::int64_t i = 0; i < x.cols; ++i) row.rest += (x[i] - row.near) / Real(x.cols);
   for (std::int64_t i = 0; i < x.cols; ++i) squares += row.distance(x[i]) * row.distance(x[i]);

@@ -221,6 +221,7 @@ class NormTrial {
 
   ::testing::AssertionResult close(const T* x, const Placement& x_place, const T* dy, const T* y,
                                    const Placement& y_place) const {
+    if (m_cols == 0) return ::testing::AssertionSuccess();  // nothing is written
     const auto weight = column_values(m_weight, 1, is_layer_norm ? 0 : m_case.weight_offset);
     auto bias         = column_values(m_bias, 0, 0);
     if (!is_layer_norm) std::ranges::fill(bias, 0);

@@ -60,8 +60,9 @@ struct OperandCall {
     Params params{typename Operator::Params(call.options), {}, call.layout.cols};
     for (int i = 0; i < Operator::column_inputs; ++i) {
       const Tensor& tensor = call.tensors[column(i)];
-      const bool is_float  = tensor.type == ElementType::f32;
-      params.columns[i]    = {{tensor.data, is_float}, call.layout.col_stride[column(i)], params.own.missing(i)};
+      params.columns[i]    = {{tensor.data, tensor.type == ElementType::f32},
+                              call.layout.col_stride[column(i)],
+                              params.own.missing(i)};
     }
     return params;
   }
