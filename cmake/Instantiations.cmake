@@ -1,7 +1,8 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# The calls that the library holds compiled, from the operators of include/KokkosNN/impl/operators.def and the types below. Each
-# group is a header <build>/include/KokkosNN/instantiations/<group>.hpp of extern templates, which the calls include, and a
-# source <build>/src/instantiate/<file>.cpp a type (or pair of types), which defines them.
+# The calls that the library holds compiled, from the operators of include/KokkosNN/impl/operators.def and the types
+# below. Each group is a header <build>/include/KokkosNN/instantiations/<group>.hpp of extern templates, which the calls
+# include, and a source <build>/src/instantiate/<file>.cpp a type (or pair of types), which defines them.
 
 # Files of the types, and the types.
 set(KokkosNN_TYPES f64:double f32:float f16:half_t bf16:bhalf_t)
@@ -16,7 +17,8 @@ set(KokkosNN_OPERATORS_DEF ${PROJECT_SOURCE_DIR}/include/KokkosNN/impl/operators
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KokkosNN_OPERATORS_DEF})
 file(STRINGS ${KokkosNN_OPERATORS_DEF} KokkosNN_OPERATOR_LINES REGEX "^KOKKOSNN_OPERATOR\\(")
 
-# kokkosnn_operators(<variable> <family> [<ragged>] [<output>]): the names of a family's operators; an empty argument is for any
+# kokkosnn_operators(<variable> <family> <ragged> <output>): the names of a family's operators; an empty argument is
+# for any
 function(kokkosnn_operators variable family ragged output)
   set(word "[a-z_]+")
   if(NOT ragged)
@@ -37,8 +39,8 @@ endfunction()
 # kokkosnn_instantiate(<group> FILE <prefix> TYPES <file:type...>... CALLS <class>...
 #                      [FAMILY <family>] [RAGGED <ragged>] [OUTPUT <output>])
 #
-# A call is a class template's name with its arguments, in which {exec} stands for the execution space, {X} and {Y} for the types,
-# and {op} for each operator of the family in turn.
+# A call is a class template's name with its arguments, in which {exec} stands for the execution space, {X} and {Y} for
+# the types, and {op} for each operator of the family in turn.
 function(kokkosnn_instantiate group)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILE;FAMILY;RAGGED;OUTPUT" "TYPES;CALLS")
   set(operators -)
@@ -70,8 +72,8 @@ function(kokkosnn_write_if_changed file text)
   file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
 endfunction()
 
-# kokkosnn_write_instantiations(<group> <variable for sources> <folder of the sources> <export macro> <its header> <included>...):
-# the header and the sources of a group
+# kokkosnn_write_instantiations(<group> <variable for sources> <folder of the sources> <export macro> <its header>
+#                               <included>...): the header and the sources of a group
 function(kokkosnn_write_instantiations group variable folder export export_header)
   get_property(declarations GLOBAL PROPERTY kokkosnn_header_${group})
   get_property(files GLOBAL PROPERTY kokkosnn_files_${group})
@@ -84,10 +86,13 @@ function(kokkosnn_write_instantiations group variable folder export export_heade
     string(APPEND includes "#include <KokkosNN/impl/${header}>\n")
   endforeach()
   set(header ${PROJECT_BINARY_DIR}/include/KokkosNN/instantiations/${group}.hpp)
-  set(origin "// SPDX-License-Identifier: Apache-2.0\n// Made by cmake/Instantiations.cmake.\n")
+  set(origin "// Made by cmake/Instantiations.cmake, under the licence of the project.\n")
   kokkosnn_write_if_changed(
     ${header}
-    "${origin}#ifndef ${guard}\n#define ${guard}\n\n#include <KokkosNN/${export_header}>\n${includes}\n#include <Kokkos_Core.hpp>\n
+    "${origin}#ifndef ${guard}\n#define ${guard}\n
+#include <KokkosNN/${export_header}>
+${includes}
+#include <Kokkos_Core.hpp>\n
 namespace KokkosNN::Impl {\n
 ${declarations}
 }  // namespace KokkosNN::Impl\n\n#endif\n")
@@ -131,8 +136,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
   CALLS "CrossEntropyCall<{exec}, {op}, {X}, {X}>")
-kokkosnn_instantiate(norm FAMILY norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
-kokkosnn_instantiate(norm FAMILY norm_gradient FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(norm FAMILY norm ${norm})
+kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
 kokkosnn_instantiate(
   segmented FAMILY forward RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedCall<{exec}, {op}, {X}, {X}>")
@@ -156,16 +162,21 @@ kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded FILE "" TYPES ${KokkosNN_TYPES})
-kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedReduction<{exec}, {X}, accumulator_t<{X}>, exp_accuracy_for<{X}>>")
+kokkosnn_instantiate(
+  sharded ${sharded}
+  CALLS "ShardedReduction<{exec}, {X}, accumulator_t<{X}>, exp_accuracy_for<{X}>>")
 # A 16-bit type's log-sum-exps in float want better exponentials than its softmax.
 kokkosnn_instantiate(
   sharded FILE "" TYPES f16:half_t bf16:bhalf_t
   CALLS "ShardedReduction<{exec}, {X}, float, ExpAccuracy::full>")
 kokkosnn_instantiate(sharded FAMILY forward OUTPUT rows ${sharded} CALLS "ShardedFinish<{exec}, {op}, {X}, {X}>")
-kokkosnn_instantiate(sharded FAMILY forward OUTPUT values ${sharded} CALLS "ShardedFinish<{exec}, {op}, {X}, accumulator_t<{X}>>")
+kokkosnn_instantiate(
+  sharded FAMILY forward OUTPUT values ${sharded}
+  CALLS "ShardedFinish<{exec}, {op}, {X}, accumulator_t<{X}>>")
 kokkosnn_instantiate(sharded FAMILY gradient ${sharded} CALLS "ShardedGradient<{exec}, {op}, {X}, {X}, {X}>")
 kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedCrossEntropy<{exec}, {X}>")
 
 set(KokkosNN_MPI_INSTANTIATIONS)
 set(KokkosNN_MPI_INSTANTIATIONS_HEADERS)
-kokkosnn_write_instantiations(sharded KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT mpi_export.hpp mpi/launch.hpp)
+kokkosnn_write_instantiations(sharded KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT mpi_export.hpp
+                              mpi/launch.hpp)

@@ -118,7 +118,8 @@ if(KokkosNN_HAS_MPI)
     KokkosNN_mpi
     PUBLIC FILE_SET HEADERS
            BASE_DIRS include ${PROJECT_BINARY_DIR}/include
-           FILES ${KokkosNN_MPI_HEADERS} ${KokkosNN_MPI_INSTANTIATIONS_HEADERS} ${PROJECT_BINARY_DIR}/include/KokkosNN/mpi_export.hpp)
+           FILES ${KokkosNN_MPI_HEADERS} ${KokkosNN_MPI_INSTANTIATIONS_HEADERS}
+                 ${PROJECT_BINARY_DIR}/include/KokkosNN/mpi_export.hpp)
   kokkosnn_link_mpi(KokkosNN_mpi KokkosNN)
   kokkosnn_set_up(KokkosNN_mpi KOKKOSNN_MPI KokkosNN/mpi_export.hpp)
   set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)

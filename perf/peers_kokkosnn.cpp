@@ -177,8 +177,7 @@ Case case_named(std::string_view op, std::string_view type, std::string_view lay
   std::array<RowOperator, operator_count> operators;
   for (int i = 0; i < operator_count; ++i) operators[i] = RowOperator(i);
   Case shape;
-  shape.op =
-      named<RowOperator>("operator", op, operators);
+  shape.op     = named<RowOperator>("operator", op, operators);
   shape.x_type = shape.y_type = named<ElementType>("element type", type, element_types);
   shape.layout                = layout_named(layout);
   shape.mask                  = shape.op == RowOperator::masked_softmax ? MaskKind::causal : MaskKind::none;

@@ -11,15 +11,16 @@ namespace {
 
 template <class T>
 Contender call(const Problem& problem) {
-  const Exec exec    = problem.exec();
-  const auto x       = problem.x_values<const T>();
-  const auto dy      = problem.dy_values<const T>();
-  const auto y       = problem.y_values<T>();
-  const auto offsets = problem.offsets();
-  const char* plan   = "chunks of the values";
+  const Exec exec      = problem.exec();
+  const auto x         = problem.x_values<const T>();
+  const auto dy        = problem.dy_values<const T>();
+  const auto y         = problem.y_values<T>();
+  const auto offsets   = problem.offsets();
+  const char* plan     = "chunks of the values";
   const RowOperator op = problem.shape().op;
   if (op == RowOperator::softmax) return {.call = [=] { segmented_softmax(exec, x, offsets, y); }, .plan = plan};
-  if (op == RowOperator::log_softmax) return {.call = [=] { segmented_log_softmax(exec, x, offsets, y); }, .plan = plan};
+  if (op == RowOperator::log_softmax)
+    return {.call = [=] { segmented_log_softmax(exec, x, offsets, y); }, .plan = plan};
   if (op == RowOperator::logsumexp) return {.call = [=] { segmented_logsumexp(exec, x, offsets, y); }, .plan = plan};
   if (op == RowOperator::softmax_backward)
     return {.call = [=] { segmented_softmax_backward(exec, x, dy, offsets, y); }, .plan = plan};

@@ -68,7 +68,7 @@ inline void record(Event event, const Exec& exec) { check(cudaEventRecord(event,
 inline void wait(Event event) { check(cudaEventSynchronize(event)); }
 inline void elapsed(float& milliseconds, Event from, Event to) { check(cudaEventElapsedTime(&milliseconds, from, to)); }
 #elif defined(KOKKOS_ENABLE_HIP)
-using Event                  = hipEvent_t;
+using Event = hipEvent_t;
 inline void check(hipError_t status) {
   if (status != hipSuccess) throw std::runtime_error(hipGetErrorString(status));
 }

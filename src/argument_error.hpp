@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_COMPLAINT_HPP
 #define KOKKOSNN_SRC_COMPLAINT_HPP

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/call/layout.hpp>
 
@@ -69,7 +70,8 @@ bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, 
   return false;
 }
 
-/// True if two elements of t share a byte: some difference of two indices that is not zero leads to less than an element.
+/// True if two elements of t share a byte: some difference of two indices that is not zero leads to less than an
+/// element.
 bool overlaps_itself(const Tensor& t) {
   std::vector<Term> axes;
   for (int k = 0; k < t.rank; ++k) {
@@ -91,8 +93,9 @@ bool overlaps_itself(const Tensor& t) {
 
 void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
   if (!overlaps(x, y)) return;
-  (ArgumentError(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at " << y.data
-                       << ", extents " << shape_of(y) << ", overlap; only in place (the same View twice) may")
+  (ArgumentError(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at "
+                           << y.data << ", extents " << shape_of(y)
+                           << ", overlap; only in place (the same View twice) may")
       .raise();
 }
 
@@ -272,7 +275,7 @@ void validate_columns(const GivenTensors& given, std::int64_t count, const char*
   given.for_each([&](const Operand& operand, const Tensor& t, int) {
     if (operand.extents != Extents::columns || t.extent[0] == count) return;
     (ArgumentError(given.function) << operand.name << " must have one element for each of the " << count << ' '
-                                  << columns << ", but has " << t.extent[0])
+                                   << columns << ", but has " << t.extent[0])
         .raise();
   });
 }
@@ -372,7 +375,7 @@ RowMap row_map(const std::int64_t* extent, const std::int64_t* stride, int dims)
 void validate_output(const char* function, const Tensor& y) {
   if (element_count(y) == 0 || !overlaps_itself(y)) return;
   (ArgumentError(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
-                       << strides_of(y))
+                           << strides_of(y))
       .raise();
 }
 
@@ -536,13 +539,13 @@ void validate_rank_of_loss(const GivenTensors& given, Reduction reduction) {
   if (!loss.exists()) return;
   if (reduction == Reduction::none && loss.rank != given.rows().rank - 1) {
     (ArgumentError(given.function) << name << " must have one axis less than logits with Reduction::none, but has rank "
-                                  << loss.rank << " and logits rank " << given.rows().rank)
+                                   << loss.rank << " and logits rank " << given.rows().rank)
         .raise();
   }
   if (reduction != Reduction::none && loss.rank != 0) {
     (ArgumentError(given.function) << name
-                                  << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
-                                  << loss.rank)
+                                   << " must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
+                                   << loss.rank)
         .raise();
   }
 }
@@ -554,7 +557,7 @@ ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
   if (shared != nullptr) shard = {shared->first, cols, shared->classes};
   if (shard.first < 0 || shard.first + cols > shard.classes) {
     (ArgumentError(given.function) << "logits have the columns of " << cols << " classes from number " << shard.first
-                                  << " on, but there are only " << shard.classes)
+                                   << " on, but there are only " << shard.classes)
         .raise();
   }
   return shard;
@@ -597,7 +600,7 @@ LabelledLayout normalise(const char* function, RowOperator op, const Tensors& te
 void complain_of_label(const char* function, std::int64_t row, const std::string& label, std::int64_t classes,
                        std::int64_t ignore_index) {
   (ArgumentError(function) << "the label of row " << row << " is " << label << ", neither one of the " << classes
-                       << " classes, 0 to " << classes - 1 << ", nor ignore_index " << ignore_index)
+                           << " classes, 0 to " << classes - 1 << ", nor ignore_index " << ignore_index)
       .raise();
 }
 

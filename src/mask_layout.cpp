@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/call/mask_layout.hpp>
 
@@ -39,7 +40,7 @@ Tensor broadcast(const char* function, const char* name, const Tensor& t, const 
   }
   if (!fits) {
     (ArgumentError(function) << name << " of extents " << shape_of(t) << " does not broadcast to " << shape_of(want)
-                         << "; x is " << shape_of(x))
+                             << "; x is " << shape_of(x))
         .raise();
   }
   return result;
@@ -65,8 +66,8 @@ Tensor per_head(const char* function, const char* name, const Tensor& t, const T
   const int head           = AxisNames(x).head;
   const std::int64_t heads = head >= 0 ? x.extent[head] : 1;
   if (t.extent[0] != heads && t.extent[0] != 1) {
-    (ArgumentError(function) << name << " must hold one value for each of the " << heads << " heads of x, " << shape_of(x)
-                         << ", but holds " << t.extent[0])
+    (ArgumentError(function) << name << " must hold one value for each of the " << heads << " heads of x, "
+                             << shape_of(x) << ", but holds " << t.extent[0])
         .raise();
   }
   return along(rows_of(x), head, t.extent[0] == 1 ? 0 : t.stride[0]);
@@ -78,7 +79,7 @@ Tensor lengths_by_row(const char* function, const Tensor& t, const Tensor& x) {
   if (t.rank != 1 || rows.rank == 1) return broadcast(function, "RowLengths", t, rows, x);
   if (t.extent[0] != x.extent[0] && t.extent[0] != 1) {
     (ArgumentError(function) << "RowLengths of rank 1 must hold one length for each index of the first axis of x, "
-                         << shape_of(x) << ", but hold " << t.extent[0])
+                             << shape_of(x) << ", but hold " << t.extent[0])
         .raise();
   }
   return along(rows, 0, t.extent[0] == 1 ? 0 : t.stride[0]);
@@ -105,8 +106,8 @@ RowMap map_of(const Tensor& t, const std::vector<int>& order) {
 void validate_numbers(const char* function, const MaskTensors& mask) {
   if (mask.has_window && (mask.left < 0 || mask.right < 0)) {
     (ArgumentError(function) << "SlidingWindow's left and right must not be negative (unbounded is "
-                            "SlidingWindow::unbounded), but are "
-                         << mask.left << " and " << mask.right)
+                                "SlidingWindow::unbounded), but are "
+                             << mask.left << " and " << mask.right)
         .raise();
   }
   if (!(mask.softcap >= 0) || std::isinf(mask.softcap)) {
@@ -116,8 +117,8 @@ void validate_numbers(const char* function, const MaskTensors& mask) {
 
 void validate_apart_from_output(const char* function, const char* name, const Tensor& t, const Tensor& y) {
   if (!t.exists() || !overlaps(t, y)) return;
-  (ArgumentError(function) << name << " at " << t.data << ", extents " << shape_of(t) << ", and the output at " << y.data
-                       << ", extents " << shape_of(y) << ", overlap")
+  (ArgumentError(function) << name << " at " << t.data << ", extents " << shape_of(t) << ", and the output at "
+                           << y.data << ", extents " << shape_of(y) << ", overlap")
       .raise();
 }
 
@@ -144,7 +145,7 @@ void require_sinks(const char* function, bool are_accessible, ElementType type, 
   }
   if (type != x_type && type != ElementType::f32) {
     (ArgumentError(function) << "options.sinks must hold x's type, " << to_string(x_type) << ", or f32, but hold "
-                         << to_string(type))
+                             << to_string(type))
         .raise();
   }
 }
@@ -232,7 +233,7 @@ MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor
   validate_numbers(function, mask);
   if (!std::equal(y.extent, y.extent + y.rank, dy.extent)) {
     (ArgumentError(function) << "y and dy must have the same extents, but y is " << shape_of(y) << " and dy is "
-                         << shape_of(dy))
+                             << shape_of(dy))
         .raise();
   }
   const BroadcastMask views(function, mask, y);

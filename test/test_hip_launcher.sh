@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# What test/hip-launcher shows a compiler cache, and what the compiler gets: with a cache that only tells its arguments and
-# calls its prefix, and a compiler that tells its own.
+# Options that test/hip-launcher shows a compiler cache, and those that the compiler gets: with a cache that only tells
+# its arguments and calls its prefix, and a compiler that tells its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -19,7 +20,8 @@ exit 3
 END
 chmod +x "$folder/ccache" "$folder/compiler"
 
-given=(-DNDEBUG -O3 -Xarch_host -O0 "-DNAME=\"a b\"" -Xarch_device -mllvm=-disable-machine-licm -xhip -Xarch_gfx90a -O0 -c a.cpp)
+given=(-DNDEBUG -O3 -Xarch_host -O0 "-DNAME=\"a b\"" -Xarch_device -mllvm=-disable-machine-licm -xhip
+  -Xarch_gfx90a -O0 -c a.cpp)
 seen=(compiler -DNDEBUG -O3 -DXarch_host=-O0 "-DNAME=\"a b\"" -DXarch_device=-mllvm=-disable-machine-licm -xhip
   -DXarch_gfx90a=-O0 -c a.cpp)
 status=0

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_CONCEPTS_HPP
 #define KOKKOSNN_CONCEPTS_HPP
@@ -41,8 +42,8 @@ concept TeamMember = Kokkos::is_team_handle_v<T>;
 template <class T>
 concept Element = std::same_as<T, double> || std::same_as<T, float> || Impl::is_half<T>;
 
-/// A user's source of rows: `load<N>(row, col)` gives the N elements from column `col` on (`col` is a multiple of N and the
-/// pack ends inside the row).
+/// A user's source of rows: `load<N>(row, col)` gives the N elements from column `col` on (`col` is a multiple of N and
+/// the pack ends inside the row).
 template <class L>
 concept RowLoad = requires(const L& load, std::int64_t i) {
   typename L::value_type;

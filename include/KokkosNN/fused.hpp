@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_FUSED_HPP
 #define KOKKOSNN_FUSED_HPP
@@ -16,25 +17,27 @@
 // after a softmax (a bias, a residual, a cast, a dropout) costs no trip through memory. The View functions are the same
 // kernels with memory as source and output.
 //
-//     struct Load {                                            struct Store {
-//       using value_type = float;                                using value_type = float;
-//       template <int N>                                         template <int N>
-//       KOKKOS_FUNCTION Pack<float, N> load(int64_t row,         KOKKOS_FUNCTION void store(const Pack<float, N>& values,
-//                                           int64_t col) const;                             int64_t row, int64_t col) const;
-//     };                                                       };
+//     struct Load {                                       struct Store {
+//       using value_type = float;                           using value_type = float;
+//       template <int N>                                    template <int N>
+//       KOKKOS_FUNCTION Pack<float, N> load(int64_t row,    KOKKOS_FUNCTION void store(const Pack<float, N>& values,
+//                                           int64_t col) const;                        int64_t row, int64_t col) const;
+//     };                                                  };
 //
-// `load` is called with a col that is a multiple of N and N <= cols - col, with N the pack of the plan or 1, from one thread
-// per pack; once, or twice where the row does not stay on chip (team_online). `store` gets results in the accumulator type,
-// common_accumulator_t<Load::value_type, Store::value_type>, each element once. For fused_logsumexp, `store(value, row)`.
-// In place   Store may overwrite what Load reads at the same (row, col), provided that the plan is not split_row or team_online
+// `load` is called with a col that is a multiple of N and N <= cols - col, with N the pack of the plan or 1, from one
+// thread per pack; once, or twice where the row does not stay on chip (team_online). `store` gets results in the
+// accumulator type, common_accumulator_t<Load::value_type, Store::value_type>, each element once. For fused_logsumexp,
+// `store(value, row)`.
+// In place   Store may overwrite what Load reads at the same (row, col), provided that the plan is not split_row or
+//            team_online
 // or each element is written only after it was read by the same thread, which holds for elementwise functors.
 // Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
 //
 // Three examples stand in the README, and in full in test/operators/test_fusion_examples.cpp:
 //
 // Residual   a Load that adds two matrices: y = softmax(x + residual), without the sum in memory.
-// Dropout    a Store that keeps or drops each element by a counter-based random number (Philox), a function of seed, row
-//            and column: packs and threads do not matter, and backward makes the same mask from the same seed.
+// Dropout    a Store that keeps or drops each element by a counter-based random number (Philox), a function of seed,
+//            row and column: packs and threads do not matter, and backward makes the same mask from the same seed.
 // Quantised  a Store that writes int8: value_type stays float, so that results come in float and are rounded once.
 
 namespace KokkosNN {
@@ -44,15 +47,15 @@ namespace Impl {
 template <RowOperator op, class Exec, class Load, class Store>
 void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::int64_t cols, const Load& load,
                 const Store& store, const SoftmaxOptions& options) {
-  using X                     = typename Load::value_type;
-  using Y                     = typename Store::value_type;
-  using A                     = common_accumulator_t<X, Y>;
-  constexpr int x_bytes       = sizeof(X);
-  constexpr int y_bytes       = op == RowOperator::logsumexp ? sizeof(X) : sizeof(Y);
-  constexpr int V             = pack_size(backend_of<Exec>(), x_bytes, y_bytes, sizeof(A));
-  using Params                  = SoftmaxParams<A, exp_accuracy_for<Y>>;
-  using Source                = FunctorRows<Load>;
-  using Output                  = FunctorOutput<Store, A>;
+  using X               = typename Load::value_type;
+  using Y               = typename Store::value_type;
+  using A               = common_accumulator_t<X, Y>;
+  constexpr int x_bytes = sizeof(X);
+  constexpr int y_bytes = op == RowOperator::logsumexp ? sizeof(X) : sizeof(Y);
+  constexpr int V       = pack_size(backend_of<Exec>(), x_bytes, y_bytes, sizeof(A));
+  using Params          = SoftmaxParams<A, exp_accuracy_for<Y>>;
+  using Source          = FunctorRows<Load>;
+  using Output          = FunctorOutput<Store, A>;
 
   validate_scale(function, options.scale);
   validate_extents(function, rows, cols);
@@ -67,8 +70,8 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   RowProblem problem   = problem_of(op, layout, {tensor_of_type<X>(), tensor_of_type<Y>()});
   problem.inner        = 0;  // there is no inner axis to run lanes over
   const RowPlan plan   = make_plan(problem, device_traits(exec), options);
-  RowsCall<Exec, op, Params, Source, Output, V>{exec,         plan, Params(options.scale, options.masked_row), Source{load},
-                                            Output{store}, rows, cols}
+  RowsCall<Exec, op, Params, Source, Output, V>{
+      exec, plan, Params(options.scale, options.masked_row), Source{load}, Output{store}, rows, cols}
       .run(nullptr);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_GRADIENTS_HPP
 #define KOKKOSNN_GRADIENTS_HPP
@@ -134,8 +135,7 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const LseVie
 /// `run()`.
 template <class Exec, class YView, class DyView, class DxView>
 class SoftmaxBackwardPlan
-    : public Impl::PlannedViews<Exec,
-                                Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>,
+    : public Impl::PlannedViews<Exec, Impl::GradientViews<RowOperator::softmax_backward, YView, DyView, DyView, DxView>,
                                 YView, DyView, DxView> {
   using Base = typename SoftmaxBackwardPlan::PlannedViews;
 
@@ -173,8 +173,8 @@ class LogSumExpBackwardPlan
   using Base::Base;
 };
 template <class Exec, class XView, class LseView, class DlseView, class DxView>
-LogSumExpBackwardPlan(const Exec&, const XView&, const LseView&, const DlseView&, const DxView&, const SoftmaxOptions& = {})
-    -> LogSumExpBackwardPlan<Exec, XView, LseView, DlseView, DxView>;
+LogSumExpBackwardPlan(const Exec&, const XView&, const LseView&, const DlseView&, const DxView&,
+                      const SoftmaxOptions& = {}) -> LogSumExpBackwardPlan<Exec, XView, LseView, DlseView, DxView>;
 
 }  // namespace KokkosNN
 

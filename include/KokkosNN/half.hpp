@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_HALF_HPP
 #define KOKKOSNN_HALF_HPP
@@ -95,10 +96,12 @@ class Stored16 {
 
   /// Rounds once: to the nearest, ties to even.
   template <class T>
-  requires std::is_arithmetic_v<T> KOKKOS_FUNCTION Stored16(T value) : m_bits(Format::bits_of(narrowed(value))) {}
+    requires std::is_arithmetic_v<T>
+  KOKKOS_FUNCTION Stored16(T value) : m_bits(Format::bits_of(narrowed(value))) {}
 
   template <class T>
-  requires std::is_arithmetic_v<T> KOKKOS_FUNCTION explicit operator T() const {
+    requires std::is_arithmetic_v<T>
+  KOKKOS_FUNCTION explicit operator T() const {
     return static_cast<T>(Format::value_of(m_bits));
   }
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_MASK_HPP
 #define KOKKOSNN_MASK_HPP
@@ -109,7 +110,10 @@ concept Mask = Impl::is_mask<M>;
 
 /// Joins masks: `masks(CausalMask{}, AdditiveBias{bias})`; `masks()` masks nothing.
 template <class... Parts>
-requires(Impl::is_single_mask<Parts>&&...) Masks<Parts...> masks(const Parts&... parts) { return {{parts...}}; }
+  requires(Impl::is_single_mask<Parts> && ...)
+Masks<Parts...> masks(const Parts&... parts) {
+  return {{parts...}};
+}
 
 /// One logit a head that joins the sum of each of the head's rows without a column of its own: the View `logits` (rank
 /// 1, of x's type or of float), erased. It takes what it is given as it is: no scale, no softcap. Zeros make the

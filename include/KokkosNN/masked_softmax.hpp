@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_MASKED_SOFTMAX_HPP
 #define KOKKOSNN_MASKED_SOFTMAX_HPP
@@ -36,8 +37,8 @@ namespace KokkosNN {
 ///            which adds up to 3 |z| ulp to float and double, and a softcap 6 |z|, z being the largest logit or part of
 ///            one.
 /// Values     a masked x is never looked at: a NaN there is ignored. A NaN or +inf among the allowed z, or as sink,
-///            makes the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of no
-///            allowed column, follows options.masked_row (NaN or 0 in every column), but with a sink it is 0: all
+///            makes the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of
+///            no allowed column, follows options.masked_row (NaN or 0 in every column), but with a sink it is 0: all
 ///            weight is the sink's. Under a softcap an infinite x is z = +-softcap. Masking is by predicate, never by a
 ///            number.
 /// Errors     std::invalid_argument with the offending values, and nothing written: extents that differ or do not
@@ -80,10 +81,10 @@ RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& 
 /// so it may be captured in a CUDA or HIP graph. The mask's Views must outlive it.
 template <class Exec, class XView, class YView>
 class MaskedSoftmaxPlan
-    : public Impl::PlannedCall<RowOperator::masked_softmax, Exec,
-                               Impl::MaskedSoftmaxCall<Exec, typename XView::non_const_value_type,
-                                                       typename YView::non_const_value_type>,
-                               Impl::MaskedOptions> {
+    : public Impl::PlannedCall<
+          RowOperator::masked_softmax, Exec,
+          Impl::MaskedSoftmaxCall<Exec, typename XView::non_const_value_type, typename YView::non_const_value_type>,
+          Impl::MaskedOptions> {
   using Base = typename MaskedSoftmaxPlan::PlannedCall;
   using X    = typename XView::non_const_value_type;
 
@@ -125,12 +126,11 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YV
 void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
                              const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
-  using Call = Impl::MaskedSoftmaxBackwardCall<Exec, typename YView::non_const_value_type,
-                                               typename DyView::non_const_value_type,
-                                               typename DxView::non_const_value_type>;
+  using Call =
+      Impl::MaskedSoftmaxBackwardCall<Exec, typename YView::non_const_value_type, typename DyView::non_const_value_type,
+                                      typename DxView::non_const_value_type>;
   Impl::call_erased<RowOperator::masked_softmax_backward, Call>(
-      exec, {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)},
-      Impl::erased_with_logits(mask, options, x));
+      exec, {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)}, Impl::erased_with_logits(mask, options, x));
 }
 
 /// Gradient of masked_softmax on the default instance of dx's execution space.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_MPI_HPP
 #define KOKKOSNN_MPI_HPP
@@ -47,9 +48,9 @@
 // Errors     std::invalid_argument as of the local function, and with `check` on every rank: where one rank's arguments
 //            are refused or rows or options differ, all ranks throw, and nothing is written. That costs one reduction
 //            of 34 words a call. Without `check` a rank that throws leaves the others waiting. std::runtime_error with
-//            MPI's text where MPI fails; that communicator throws it from then on, and whether ranks on which MPI did not
-//            fail come back is up to MPI. Labels, weights and their order among ranks are not compared. options.plan
-//            must be left alone.
+//            MPI's text where MPI fails; that communicator throws it from then on, and whether ranks on which MPI did
+//            not fail come back is up to MPI. Labels, weights and their order among ranks are not compared.
+//            options.plan must be left alone.
 // Cost       as many reads and writes an element as each function says.
 // Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
 // Plans      each rank makes its own; that all go by one tuning file, which one of them reads, see tuning.hpp.
@@ -158,7 +159,7 @@ void cross_entropy(const Communicator<Exec>& comm, const LogitsView& logits, con
   Views::template check<Exec>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy");
   Impl::sharded_cross_entropy<Views>("mpi::cross_entropy", comm, classes,
-                                                          Views::tensors(logits, labels, loss, lse, no_view, weights), options);
+                                     Views::tensors(logits, labels, loss, lse, no_view, weights), options);
 }
 
 /// Gradient of cross entropy by this rank's logits, from what the forward call left. Exchanges nothing, and no other
@@ -181,7 +182,7 @@ void cross_entropy_backward(const Communicator<Exec>& comm, const LogitsView& lo
   Views::template check<Exec>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_backward");
   Impl::shard_of_cross_entropy_backward<Views>("mpi::cross_entropy_backward", comm, classes,
-                                        Views::tensors(logits, labels, dloss, lse, dlogits, weights), options);
+                                               Views::tensors(logits, labels, dloss, lse, dlogits, weights), options);
 }
 
 /// Cross entropy and its gradient: what cross_entropy and cross_entropy_backward give together, where the gradient of
@@ -200,8 +201,8 @@ void cross_entropy_with_gradient(const Communicator<Exec>& comm, const LogitsVie
                                         LseView, DlogitsView, WeightsView>;
   Views::template check<Exec>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_with_gradient");
-  Impl::sharded_cross_entropy<Views>(
-      "mpi::cross_entropy_with_gradient", comm, classes, Views::tensors(logits, labels, loss, lse, dlogits, weights), options);
+  Impl::sharded_cross_entropy<Views>("mpi::cross_entropy_with_gradient", comm, classes,
+                                     Views::tensors(logits, labels, loss, lse, dlogits, weights), options);
 }
 
 }  // namespace KokkosNN::mpi

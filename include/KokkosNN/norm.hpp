@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_NORM_HPP
 #define KOKKOSNN_NORM_HPP
@@ -30,14 +31,14 @@
 //            on `exec`, allocates nothing.
 // Arithmetic in double for double, else in float; sums of many elements in double, those of double in two words. The
 //            same call gives the same bits each time.
-// Variance   without cancellation: each thread sums distances from its own mean, and the parts are joined by the formula
-//            of Chan, Golub and LeVeque. A row of equal elements has exactly that mean and a variance of 0, so
+// Variance   without cancellation: each thread sums distances from its own mean, and the parts are joined by the
+//            formula of Chan, Golub and LeVeque. A row of equal elements has exactly that mean and a variance of 0, so
 //            layer_norm makes it the bias. A mean that is large beside the distances does no harm: it is kept in two
 //            words, and x - mean is as good as x.
 // Values     a NaN in a row makes the whole row NaN, and so does an infinity among x, but in rms_norm, where it makes
 //            rstd 0, other elements 0 and itself NaN; one among dy makes its row infinite or NaN. Squares of more than
-//            the accumulator's range count as infinity, and squares below it as 0. With epsilon = 0 a row of equal elements
-//            (rms_norm: of zeros) is NaN. Not for -ffast-math.
+//            the accumulator's range count as infinity, and squares below it as 0. With epsilon = 0 a row of equal
+//            elements (rms_norm: of zeros) is NaN. Not for -ffast-math.
 // Empty      without rows or columns nothing is written, mean and rstd neither.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents
 //            that differ, axis out of range, epsilon negative or not finite, weight_offset not finite, overlap, a
@@ -96,13 +97,15 @@ void rms_norm(const XView& x, const WeightView& weight, const YView& y, const Rm
 /// \param options  axis, epsilon, determinism; see LayerNormOptions
 ///
 /// Each result is within 8 ulp (16-bit types: 1 ulp) of the largest of |(x_i - mean) rstd w_i|, |rstd w_i| times the
-/// mean of the |x_j - mean|, and |b_i|. Reads MN + 2 N, writes MN + 2 M elements; rows that no chip holds are read twice.
+/// mean of the |x_j - mean|, and |b_i|. Reads MN + 2 N, writes MN + 2 M elements; rows that no chip holds are read
+/// twice.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
           Concepts::OptionalView BiasView, Concepts::View YView, Concepts::OptionalView MeanView,
           Concepts::OptionalView RstdView>
 void layer_norm(const Exec& exec, const XView& x, const WeightView& weight, const BiasView& bias, const YView& y,
                 const MeanView& mean, const RstdView& rstd, const LayerNormOptions& options = {}) {
-  Impl::operand_call<RowOperator::layer_norm>(exec, options, std::tuple(x), y, std::tuple(weight, bias), std::tuple(mean, rstd));
+  Impl::operand_call<RowOperator::layer_norm>(exec, options, std::tuple(x), y, std::tuple(weight, bias),
+                                              std::tuple(mean, rstd));
 }
 
 /// LayerNorm of every row.
@@ -143,7 +146,8 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Optiona
           Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView>
 void rms_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const RstdView& rstd,
                        const DyView& dy, const DxView& dx, const RmsNormOptions& options = {}) {
-  Impl::operand_call<RowOperator::rms_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight), std::tuple(rstd));
+  Impl::operand_call<RowOperator::rms_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight),
+                                                     std::tuple(rstd));
 }
 
 /// Gradient of RMSNorm on the default instance of x's execution space.
@@ -167,13 +171,15 @@ void rms_norm_backward(const XView& x, const WeightView& weight, const RstdView&
 /// \param options  as in the forward call; epsilon is in rstd already
 ///
 /// For the mean and the rstd that are given each result is within 8 ulp (16-bit types: 1 ulp) of rstd times the largest
-/// of |g_i|, the mean of the |g_j|, and |h_i| times the mean of the |g_j h_j|. Reads 2 MN + 2 M + N, writes MN elements.
+/// of |g_i|, the mean of the |g_j|, and |h_i| times the mean of the |g_j h_j|. Reads 2 MN + 2 M + N, writes MN
+/// elements.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
           Concepts::View MeanView, Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView>
 void layer_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const MeanView& mean,
                          const RstdView& rstd, const DyView& dy, const DxView& dx,
                          const LayerNormOptions& options = {}) {
-  Impl::operand_call<RowOperator::layer_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight), std::tuple(mean, rstd));
+  Impl::operand_call<RowOperator::layer_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight),
+                                                       std::tuple(mean, rstd));
 }
 
 /// Gradient of LayerNorm on the default instance of x's execution space.

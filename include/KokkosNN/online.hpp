@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_ONLINE_HPP
 #define KOKKOSNN_ONLINE_HPP
@@ -57,8 +58,8 @@ KOKKOS_FUNCTION void MaxSumExp<T>::push(T value) {
   *this                = merge(*this, MaxSumExp{is_number ? value : -infinity, is_number ? one : value});
 }
 
-/// Kokkos reducer of `MaxSumExp`, for `parallel_reduce` at any level. On HIP within a team only: over a range or a league
-/// Kokkos may get values of at most 16 bytes wrong (its issue 9511, open in 5.0.2).
+/// Kokkos reducer of `MaxSumExp`, for `parallel_reduce` at any level. On HIP within a team only: over a range or a
+/// league Kokkos may get values of at most 16 bytes wrong (its issue 9511, open in 5.0.2).
 template <class T, class Space = Kokkos::HostSpace>
 class MaxSumExpReducer {
  public:

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_OPTIONS_HPP
 #define KOKKOSNN_OPTIONS_HPP
@@ -29,15 +30,15 @@ enum class RowStrategy {
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 
-/// Parts of a plan that a caller fixes; zero or `automatic` leaves the choice to the planner. A request that cannot be served
-/// is an error that says why.
+/// Parts of a plan that a caller fixes; zero or `automatic` leaves the choice to the planner. A request that cannot be
+/// served is an error that says why.
 struct PlanRequest {
   RowStrategy strategy = RowStrategy::automatic;
   int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8; on a GPU, of some rows, others too
   int threads_per_row  = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
   int team_size        = 0;  ///< threads a team
   int teams_per_row    = 0;  ///< teams that share a row (split_row)
-  int launches         = 0;  ///< split_row: 1, a row's teams wait for each other; 2, a second kernel reads the row again
+  int launches = 0;  ///< split_row: 1, a row's teams wait for each other; 2, a second kernel reads the row again
 
   bool operator==(const PlanRequest&) const = default;
 };

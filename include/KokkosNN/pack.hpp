@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_PACK_HPP
 #define KOKKOSNN_PACK_HPP
@@ -6,8 +7,8 @@
 
 #include <cstddef>
 
-/// Before a loop over a thread's packs: a GPU's compiler must unroll it, or the packs are not in registers. GCC does not
-/// know the pragma, and needs none.
+/// Before a loop over a thread's packs: a GPU's compiler must unroll it, or the packs are not in registers. GCC does
+/// not know the pragma, and needs none.
 #if defined(__CUDACC__) || defined(__HIPCC__) || defined(__clang__)
 #define KOKKOSNN_IMPL_UNROLL _Pragma("unroll")
 #define KOKKOSNN_IMPL_NO_UNROLL _Pragma("unroll 1")
@@ -18,8 +19,8 @@
 
 namespace KokkosNN {
 
-/// N neighbouring elements of a row, which a thread loads, computes and stores together. N is a power of two; the pack is
-/// aligned like one memory access of the GPU (16 bytes at most), so that a copy of it is one instruction there.
+/// N neighbouring elements of a row, which a thread loads, computes and stores together. N is a power of two; the pack
+/// is aligned like one memory access of the GPU (16 bytes at most), so that a copy of it is one instruction there.
 template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
   using value_type          = T;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_PLAN_HPP
 #define KOKKOSNN_PLAN_HPP
@@ -27,67 +28,69 @@ enum class RowKernel {
   host_inner     ///< blocks of rows side by side, by loops of vectors
 };
 
-/// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees; strides
-/// are in elements. In a gradient x stands for what the forward call left (y; of logsumexp x itself) and y for dx.
+/// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees;
+/// strides are in elements. In a gradient x stands for what the forward call left (y; of logsumexp x itself) and y for
+/// dx.
 struct RowProblem {
-  RowOperator op      = RowOperator::softmax;
-  ElementType x_type  = ElementType::f32;
-  ElementType y_type  = ElementType::f32;
-  ElementType dy_type = ElementType::f32;  ///< gradients: of dy; of lse and dlse
-  int x_bytes         = 4;  ///< size of an element of x, or of dy where that is larger
-  int y_bytes         = 4;  ///< size of an element of y
-  int accumulator_bytes = 4;  ///< 4: float, 8: double
-  std::int64_t rows   = 0;
-  std::int64_t cols   = 0;
-  std::int64_t x_col_stride = 1;  ///< stride of the reduced axis in x
-  std::int64_t y_col_stride = 1;  ///< stride of the reduced axis in y
-  std::int64_t inner  = 1;    ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
-  bool inner_contiguous = false;  ///< that axis has unit stride in x and in y
-  RowForm form        = RowForm::strided;  ///< as addresses have it; whether columns fill their packs, the planner sees
-  bool one_piece      = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
-  bool element_mask   = false;  ///< masks: single elements are looked at, not only a range of columns
-  bool is_extended    = false;  ///< cross entropies: labels are smoothed, or logits capped
+  RowOperator op            = RowOperator::softmax;
+  ElementType x_type        = ElementType::f32;
+  ElementType y_type        = ElementType::f32;
+  ElementType dy_type       = ElementType::f32;  ///< gradients: of dy; of lse and dlse
+  int x_bytes               = 4;                 ///< size of an element of x, or of dy where that is larger
+  int y_bytes               = 4;                 ///< size of an element of y
+  int accumulator_bytes     = 4;                 ///< 4: float, 8: double
+  std::int64_t rows         = 0;
+  std::int64_t cols         = 0;
+  std::int64_t x_col_stride = 1;      ///< stride of the reduced axis in x
+  std::int64_t y_col_stride = 1;      ///< stride of the reduced axis in y
+  std::int64_t inner        = 1;      ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
+  bool inner_contiguous     = false;  ///< that axis has unit stride in x and in y
+  RowForm form      = RowForm::strided;  ///< as addresses have it; whether columns fill their packs, the planner sees
+  bool one_piece    = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
+  bool element_mask = false;  ///< masks: single elements are looked at, not only a range of columns
+  bool is_extended  = false;  ///< cross entropies: labels are smoothed, or logits capped
 };
 
 struct TuningTable;
 
 /// Properties of the machine that plans depend on.
 struct DeviceTraits {
-  Backend backend          = Backend::host;
-  int warp_size            = 1;    ///< hardware threads that can shuffle: 32, 64, or 1 on a host
-  int multiprocessors      = 1;    ///< SMs, CUs; on a host the threads
-  int max_team_size        = 1;
-  int resident_threads     = 1;    ///< threads of split_row that a multiprocessor surely holds at once
-  std::size_t scratch[2]   = {0, 0};  ///< bytes of team scratch at level 0 and 1
-  std::size_t cache        = 0;    ///< bytes of the last-level cache, of its threads' share on a host; 0: not known
-  bool prefetches          = false;  ///< a thread can ask for a row to be brought into that cache
-  bool evicts_as_told       = false;  ///< and say when that cache gives up what the thread reads
-  const TuningTable* tuning = nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table
+  Backend backend        = Backend::host;
+  int warp_size          = 1;  ///< hardware threads that can shuffle: 32, 64, or 1 on a host
+  int multiprocessors    = 1;  ///< SMs, CUs; on a host the threads
+  int max_team_size      = 1;
+  int resident_threads   = 1;       ///< threads of split_row that a multiprocessor surely holds at once
+  std::size_t scratch[2] = {0, 0};  ///< bytes of team scratch at level 0 and 1
+  std::size_t cache      = 0;       ///< bytes of the last-level cache, of its threads' share on a host; 0: not known
+  bool prefetches        = false;   ///< a thread can ask for a row to be brought into that cache
+  bool evicts_as_told    = false;   ///< and say when that cache gives up what the thread reads
+  const TuningTable* tuning =
+      nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table
 };
 
 /// How one call will run: a plain value, printable, comparable, reusable.
 struct RowPlan {
-  RowOperator op         = RowOperator::softmax;
-  RowStrategy strategy   = RowStrategy::automatic;
-  RowKernel kernel       = RowKernel::row_in_team;  ///< which of the strategy's kernels runs
-  int max_threads        = 1024;  ///< threads a team that the kernel is compiled for: fewer leave each more registers
-  ElementType x_type     = ElementType::f32;
-  ElementType y_type     = ElementType::f32;
-  ElementType dy_type    = ElementType::f32;  ///< gradients only
-  int pack               = 1;  ///< elements that a thread loads at once
-  int packs_per_thread   = 1;  ///< packs that a thread holds at a time
-  int threads_per_row    = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)
-  int team_size          = 1;
-  int rows_per_team      = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
-  std::int64_t rows_ahead = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
-  Eviction eviction         = Eviction::normal;  ///< of what is read of rows that are contiguous or lie side by side
-  int teams_per_row      = 1;  ///< split_row: teams that share a row
-  std::int64_t league_size  = 1;
-  int scratch_level      = 0;
-  std::size_t scratch_bytes = 0;  ///< team scratch
-  RowForm form           = RowForm::strided;  ///< of rows that the kernel is compiled for
-  bool nontemporal_stores           = false;  ///< on a host: results go past the caches, which do not hold what the call moves
-  bool batch_invariant   = false;  ///< as Determinism asks for
+  RowOperator op           = RowOperator::softmax;
+  RowStrategy strategy     = RowStrategy::automatic;
+  RowKernel kernel         = RowKernel::row_in_team;  ///< which of the strategy's kernels runs
+  int max_threads          = 1024;  ///< threads a team that the kernel is compiled for: fewer leave each more registers
+  ElementType x_type       = ElementType::f32;
+  ElementType y_type       = ElementType::f32;
+  ElementType dy_type      = ElementType::f32;  ///< gradients only
+  int pack                 = 1;                 ///< elements that a thread loads at once
+  int packs_per_thread     = 1;                 ///< packs that a thread holds at a time
+  int threads_per_row      = 1;  ///< threads that share a row (inner_lanes: side by side on the inner axis)
+  int team_size            = 1;
+  int rows_per_team        = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
+  std::int64_t rows_ahead  = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
+  Eviction eviction        = Eviction::normal;  ///< of what is read of rows that are contiguous or lie side by side
+  int teams_per_row        = 1;                 ///< split_row: teams that share a row
+  std::int64_t league_size = 1;
+  int scratch_level        = 0;
+  std::size_t scratch_bytes = 0;                 ///< team scratch
+  RowForm form              = RowForm::strided;  ///< of rows that the kernel is compiled for
+  bool nontemporal_stores   = false;  ///< on a host: results go past the caches, which do not hold what the call moves
+  bool batch_invariant      = false;  ///< as Determinism asks for
 
   /// Kernels that run one after the other.
   int launches() const { return kernel == RowKernel::split_twice ? 2 : 1; }

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SEGMENTED_HPP
 #define KOKKOSNN_SEGMENTED_HPP
@@ -14,8 +15,8 @@
 
 // The softmax family on ragged rows: row r is the elements row_offsets(r) to row_offsets(r + 1) - 1 of one vector, as
 // in a matrix in compressed-row storage: the edges of a graph by target, a batch of sequences of different lengths.
-// Values of rank 2 are (elements, heads), as in a graph attention layer: each head has values of its own in the same rows,
-// and one call does them all. What holds for all functions here:
+// Values of rank 2 are (elements, heads), as in a graph attention layer: each head has values of its own in the same
+// rows, and one call does them all. What holds for all functions here:
 //
 // Offsets    rows + 1 of any integral type, ascending, the first at least 0, the last at most the number of values;
 //            read on the device only. With options.check_offsets they are looked at first, which waits for `exec`;
@@ -23,8 +24,8 @@
 //            memory outside the Views is touched. An empty row writes nothing. Elements in no row are not written.
 // Views      all values of rank 1, or all of rank 2, which have as many heads; any strides (0 in inputs too), any
 //            alignment; double, float, half_t and bhalf_t. 64-bit offsets.
-// Heads      any number, in as many kernels as one head takes. A GPU has kernels for LayoutLeft, where each head is what
-//            rank 1 is, and for four heads in LayoutRight; all others go by strides that they read from memory.
+// Heads      any number, in as many kernels as one head takes. A GPU has kernels for LayoutLeft, where each head is
+//            what rank 1 is, and for four heads in LayoutRight; all others go by strides that they read from memory.
 // In place   the output may be an input (the same View twice); any other overlap is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one to three kernels, fences nothing and, after the first call
 //            of its kind and size on `exec`, allocates nothing.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SOFTMAX_HPP
 #define KOKKOSNN_SOFTMAX_HPP
@@ -14,20 +15,22 @@
 // Views      rank 1 to 8, LayoutRight, LayoutLeft or LayoutStride, any strides (a stride may be 0 in x), any alignment;
 //            element types double, float, half_t and bhalf_t, x and y independently. 64-bit offsets.
 // In place   y may be x (the same View twice); any other overlap is an error.
-// Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its kind on
-//            `exec`, allocates nothing.
+// Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its kind
+//            on `exec`, allocates nothing.
 // Arithmetic in the wider of the two types' accumulators, float for the 16-bit types; float results within 4 ulp of the
-//            exact value over the whole normal range (below it they may be flushed to zero), double within 4, 16-bit ones the
-//            correctly rounded value or its neighbour.
+//            exact value over the whole normal range (below it they may be flushed to zero), double within 4, 16-bit
+//            ones the correctly rounded value or its neighbour.
 // Values     a NaN anywhere in a row makes the whole row NaN, and so does a +inf (of scale * x), but for logsumexp,
 //            which is +inf of a row with +inf and no NaN; a -inf element is masked: 0, or -inf in log_softmax; a row of
 //            nothing else follows options.masked_row. The scale acts on differences of logits, none of which overflows
 //            if its product with the scale does not. Not for -ffast-math.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents that
-//            differ, axis out of range, scale zero, not finite or beyond 2^+-100, overlap, a forced plan that cannot serve.
-// Cost       each element is read once and written once, but for team_online and parts of rows that fit no chip: read twice.
-// Source     the max-subtraction is folklore; (max, sum) in one pass: Milakov and Gimelshein, "Online normalizer calculation
-//            for softmax", 2018.
+//            differ, axis out of range, scale zero, not finite or beyond 2^+-100, overlap, a forced plan that cannot
+//            serve.
+// Cost       each element is read once and written once, but for team_online and parts of rows that fit no chip: read
+//            twice.
+// Source     the max-subtraction is folklore; (max, sum) in one pass: Milakov and Gimelshein, "Online normalizer
+//            calculation for softmax", 2018.
 
 namespace KokkosNN {
 
@@ -64,7 +67,8 @@ void log_softmax(const XView& x, const YView& y, const SoftmaxOptions& options =
   log_softmax(typename YView::execution_space{}, x, y, options);
 }
 
-/// Logarithm (natural) of the sum of exponentials along an axis: lse = scale max_j x_j + log(sum_k exp(scale (x_k - max))).
+/// Logarithm (natural) of the sum of exponentials along an axis: lse = scale max_j x_j + log(sum_k exp(scale (x_k -
+/// max))).
 ///
 /// \param exec     execution-space instance; the call is asynchronous on it
 /// \param x        input, any shape of rank 1 to 8
@@ -96,8 +100,9 @@ RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView&
 
 /// A softmax call that is planned once and run often: `SoftmaxPlan plan(exec, x, y, options); plan.run();`.
 ///
-/// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a CUDA or
-/// HIP graph, which must not run beside another run of the plan on another stream. Several threads may call `run()`.
+/// Holds the Views, the plan and the workspace; `run()` only enqueues kernels on `exec`, so it may be captured in a
+/// CUDA or HIP graph, which must not run beside another run of the plan on another stream. Several threads may call
+/// `run()`.
 template <class Exec, class XView, class YView>
 class SoftmaxPlan
     : public Impl::PlannedViews<Exec, Impl::SoftmaxViews<RowOperator::softmax, XView, YView>, XView, YView> {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_TEAM_HPP
 #define KOKKOSNN_TEAM_HPP
@@ -12,11 +13,12 @@
 
 // The softmax family of one row inside a user's own TeamPolicy kernel.
 //
-// Rows are rank-1 Views, or anything with value_type, extent(0) and operator()(i), in any memory that the team can reach
-// (team scratch included); y may be x. `team_*` must be called by all threads of the team and uses
-// Kokkos::TeamVectorRange inside, with a team barrier before and after its writes; `thread_*` is called by one thread of
-// the team and uses its vector lanes, Kokkos::ThreadVectorRange inside. Accumulation is in `accumulator_t`; NaN, infinities
-// and masked rows as in softmax.hpp. Cost: the row is read three times and written once, in whatever memory it lives.
+// Rows are rank-1 Views, or anything with value_type, extent(0) and operator()(i), in any memory that the team can
+// reach (team scratch included); y may be x. `team_*` must be called by all threads of the team and uses
+// Kokkos::TeamVectorRange inside, with a team barrier before and after its writes; `thread_*` is called by one thread
+// of the team and uses its vector lanes, Kokkos::ThreadVectorRange inside. Accumulation is in `accumulator_t`; NaN,
+// infinities and masked rows as in softmax.hpp. Cost: the row is read three times and written once, in whatever memory
+// it lives.
 
 namespace KokkosNN {
 
@@ -65,9 +67,9 @@ struct NestedRowState {
 /// of a row with +inf is a number, unless there is a NaN, too.
 template <bool finds_infinity = false, class Group, class Row, class A>
 KOKKOS_FUNCTION NestedRowState<A> reduce_row(const Group& group, const Row& x, const NestedScale<A>& scale) {
-  const auto cols         = static_cast<std::int64_t>(x.extent(0));
-  const A infinity        = Kokkos::Experimental::infinity_v<A>;
-  A max                   = -infinity;
+  const auto cols  = static_cast<std::int64_t>(x.extent(0));
+  const A infinity = Kokkos::Experimental::infinity_v<A>;
+  A max            = -infinity;
   Kokkos::parallel_reduce(
       group.range(cols),
       [&](std::int64_t i, A& m) {
@@ -101,14 +103,14 @@ KOKKOS_FUNCTION void write_row(const Group& group, const XRow& x, const YRow& y,
   using Y = typename YRow::value_type;
   group.barrier();
   const auto cols = static_cast<std::int64_t>(x.extent(0));
-  Kokkos::parallel_for(group.range(cols), [&](std::int64_t i) {
-    y(i) = Y(epilogue(scale.twice * (scale.half * A(x(i)) - half_max)));
-  });
+  Kokkos::parallel_for(group.range(cols),
+                       [&](std::int64_t i) { y(i) = Y(epilogue(scale.twice * (scale.half * A(x(i)) - half_max))); });
   group.barrier();
 }
 
 template <class XRow, class YRow>
-using row_accumulator_t = common_accumulator_t<typename XRow::non_const_value_type, typename YRow::non_const_value_type>;
+using row_accumulator_t =
+    common_accumulator_t<typename XRow::non_const_value_type, typename YRow::non_const_value_type>;
 
 /// Result of an empty row: NaN, or 0 by the policy.
 template <class A>
@@ -137,7 +139,7 @@ KOKKOS_FUNCTION void log_softmax_row(const Group& group, const XRow& x, const YR
 
 template <class Group, class XRow>
 KOKKOS_FUNCTION accumulator_t<typename XRow::non_const_value_type> logsumexp_row(const Group& group, const XRow& x,
-                                                                               const TeamSoftmaxOptions& options) {
+                                                                                 const TeamSoftmaxOptions& options) {
   using A = accumulator_t<typename XRow::non_const_value_type>;
   const NestedScale<A> scale(options.scale);
   const auto state = reduce_row<true>(group, x, scale);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_VOCABULARY_HPP
 #define KOKKOSNN_VOCABULARY_HPP
@@ -33,20 +34,24 @@ struct OperatorTraits {
   enum class Reduction { none, row };
   enum class Output { rows, values };
 
-  const char* name;       ///< of the public function
+  const char* name;  ///< of the public function
   OperatorFamily family;
-  Ragged ragged;          ///< `ragged`: has a form on ragged rows
-  int inputs;             ///< tensors whose rows are read
-  Reduction reduction;    ///< `none`: each result depends on one element and on values of the row
-  Output output;          ///< `values`: a few values a row, no rows
+  Ragged ragged;        ///< `ragged`: has a form on ragged rows
+  int inputs;           ///< tensors whose rows are read
+  Reduction reduction;  ///< `none`: each result depends on one element and on values of the row
+  Output output;        ///< `values`: a few values a row, no rows
 };
 
 namespace Impl {
 
 inline constexpr OperatorTraits operator_table[] = {
-#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output)                \
-  {#name,  OperatorFamily::family,               OperatorTraits::Ragged::ragged, \
-   inputs, OperatorTraits::Reduction::reduction, OperatorTraits::Output::output},
+#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output) \
+  {#name,                                                                  \
+   OperatorFamily::family,                                                 \
+   OperatorTraits::Ragged::ragged,                                         \
+   inputs,                                                                 \
+   OperatorTraits::Reduction::reduction,                                   \
+   OperatorTraits::Output::output},
 #include <KokkosNN/impl/operators.def>
 #undef KOKKOSNN_OPERATOR
 };
@@ -99,9 +104,9 @@ enum class Backend { host, cuda, hip };
 
 /// How the rows of a call lie in memory; kernels are compiled for each.
 enum class RowForm {
-  strided,  ///< strided, or loaded by a functor
+  strided,     ///< strided, or loaded by a functor
   misaligned,  ///< contiguous; packs of x and of y begin at the same columns, which differ from row to row
-  aligned   ///< contiguous, at one stride, every row at a 16-byte boundary
+  aligned      ///< contiguous, at one stride, every row at a 16-byte boundary
 };
 
 /// When a GPU's last-level cache gives up what a kernel has read, beside all else that it holds.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/mpi/pair_exchange.hpp>
 
@@ -186,7 +187,7 @@ void PairExchange::agree(const char* function, std::span<const SharedFact> facts
     const std::int64_t low = least[2 + 2 * i], high = ~least[3 + 2 * i];
     if (low == high) continue;
     (ArgumentError(function) << "all ranks must agree on " << facts[i].name << ", which is " << facts[i].value
-                         << " on rank " << m_rank << " and from " << low << " to " << high << " on all")
+                             << " on rank " << m_rank << " and from " << low << " to " << high << " on all")
         .raise();
   }
 }

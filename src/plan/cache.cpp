@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
@@ -40,8 +41,9 @@ bool Planner::prefetches_rows() const {
          !is_masked(m_problem.op) && gains_by_prefetch();
 }
 
-/// Lines that are kept to the last have results written to memory early and in order, and rows that are asked for ahead are in
-/// the way of that: then only those ask who have little in flight. Otherwise rows of few packs a thread are asked for.
+/// Lines that are kept to the last have results written to memory early and in order, and rows that are asked for ahead
+/// are in the way of that: then only those ask who have little in flight. Otherwise rows of few packs a thread are
+/// asked for.
 bool Planner::gains_by_prefetch() const {
   if (prefetches_anyhow()) return true;
   const int k     = m_plan.packs_per_thread;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
@@ -31,8 +32,8 @@ RowStrategy Planner::choose_on_gpu() const {
   return is_elementwise(m_problem.op) ? RowStrategy::team_online : RowStrategy::team_registers;
 }
 
-/// Operators that only read a row have no second read to save: a small team that loops over it has loads in flight all the
-/// time. Where there are fewer rows than multiprocessors that is not enough.
+/// Operators that only read a row have no second read to save: a small team that loops over it has loads in flight all
+/// the time. Where there are fewer rows than multiprocessors that is not enough.
 bool Planner::reduces_long_rows() const {
   return is_gpu() && is_reduction(m_problem.op) && m_packs >= reduction().online_packs && !has_few_rows();
 }

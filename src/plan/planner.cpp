@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
@@ -78,7 +79,8 @@ RowForm Planner::form() const {
   if (!is_gpu() || m_problem.form == RowForm::strided) return RowForm::strided;
   if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
   const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
-  return !has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::strided : RowForm::misaligned;
+  return !has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::strided
+                                                                                  : RowForm::misaligned;
 }
 
 /// Threads that a row with edges must have: one for each of their elements.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_PLAN_PLANNER_HPP
 #define KOKKOSNN_SRC_PLAN_PLANNER_HPP
@@ -161,7 +162,7 @@ class Planner {
   std::int64_t least_nontemporal_row_bytes() const;
 
   template <class T>
-  const T& policy(std::span<const Keyed<T>> BackendPolicy::*table) const {
+  const T& policy(std::span<const Keyed<T>> BackendPolicy::* table) const {
     return look_up(m_policy.*table, m_key);
   }
   const RegisterPolicy& registers() const { return policy(&BackendPolicy::registers); }

@@ -174,7 +174,8 @@ void nontemporal_stores_keep_the_bits(std::int64_t rows, std::int64_t cols) {
   all.run({});
   alone.run({});
 
-  ASSERT_TRUE(all.plan().nontemporal_stores && !alone.plan().nontemporal_stores) << to_string(all.plan()) << to_string(alone.plan());
+  ASSERT_TRUE(all.plan().nontemporal_stores && !alone.plan().nontemporal_stores)
+      << to_string(all.plan()) << to_string(alone.plan());
   EXPECT_EQ(std::memcmp(all.y().host(), alone.y().host(), few * cols * sizeof(float)), 0)
       << KokkosNN::to_string(Op) << ", " << cols << " columns";
 }

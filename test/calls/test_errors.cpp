@@ -118,14 +118,14 @@ TEST(Errors, SoAreTheOtherOperatorsOutputsThatAreBroadcastLikeThat) {
   EXPECT_TRUE(matches(complaint([&] { KokkosNN::softmax_backward(Exec(), b.x, b.x, y); }), expected));
   EXPECT_TRUE(matches(complaint([&] { KokkosNN::log_softmax_backward(Exec(), b.x, b.x, y); }), expected));
   EXPECT_TRUE(matches(complaint([&] { KokkosNN::masked_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
-  EXPECT_TRUE(matches(
-      complaint([&] { KokkosNN::masked_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
-      expected));
-  EXPECT_TRUE(matches(
-      complaint([&] { KokkosNN::masked_softmax_bias_backward(Exec(), b.x, b.x, KokkosNN::CausalMask{}, y); }),
-      expected));
-  EXPECT_TRUE(matches(
-      complaint([&] { KokkosNN::cross_entropy_with_gradient(Exec(), b.x, b.labels, b.loss, y); }), expected));
+  EXPECT_TRUE(
+      matches(complaint([&] { KokkosNN::masked_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
+              expected));
+  EXPECT_TRUE(
+      matches(complaint([&] { KokkosNN::masked_softmax_bias_backward(Exec(), b.x, b.x, KokkosNN::CausalMask{}, y); }),
+              expected));
+  EXPECT_TRUE(
+      matches(complaint([&] { KokkosNN::cross_entropy_with_gradient(Exec(), b.x, b.labels, b.loss, y); }), expected));
 }
 
 TEST(Errors, AnOutputOfRowsThatSlideOverEachOtherIsRefused) {

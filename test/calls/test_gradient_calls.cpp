@@ -26,12 +26,12 @@ template <RowOperator Op, int Rank = 2>
 void refuses(const Placement& x, const Placement& dy, const Placement& dx, const SoftmaxOptions& options,
              const std::string& pattern) {
   Buffer<float> x_buffer(x.span()), dy_buffer(dy.span()), dx_buffer(dx.span());
-  constexpr bool is_lse = Op == RowOperator::logsumexp_backward;
-  const auto x_view     = strided_view<Rank>(static_cast<const float*>(x_buffer.device()), x);
-  const auto dy_view    = strided_view < is_lse ? Rank - 1 : Rank > (static_cast<const float*>(dy_buffer.device()), dy);
-  const auto dx_view    = strided_view<Rank>(dx_buffer.device(), dx);
-  std::string text      = "(nothing was thrown)";
-  const auto kernels    = kernels_of([&] {
+  constexpr bool is_lse   = Op == RowOperator::logsumexp_backward;
+  const auto x_view       = strided_view<Rank>(static_cast<const float*>(x_buffer.device()), x);
+  const auto dy_view      = strided_view<is_lse ? Rank - 1 : Rank>(static_cast<const float*>(dy_buffer.device()), dy);
+  const auto dx_view      = strided_view<Rank>(dx_buffer.device(), dx);
+  std::string text        = "(nothing was thrown)";
+  const auto kernels      = kernels_of([&] {
     try {
       if constexpr (Op == RowOperator::softmax_backward) KokkosNN::softmax_backward(x_view, dy_view, dx_view, options);
       if constexpr (Op == RowOperator::log_softmax_backward) {
@@ -416,7 +416,8 @@ TEST(GradientPlanner, GivesInnerLanesThePacksAndTheTeamsThatItsKernelIsCompiledF
     EXPECT_EQ(plan.team_size % plan.threads_per_row, 0);
     // A sum in two floats for every row, from every warp but where there is only one.
     const int warps = plan.team_size / 32;
-    EXPECT_EQ(plan.scratch_bytes, warps == 1 ? 0u : std::size_t(warps) * plan.threads_per_row * plan.pack * 2 * sizeof(float));
+    EXPECT_EQ(plan.scratch_bytes,
+              warps == 1 ? 0u : std::size_t(warps) * plan.threads_per_row * plan.pack * 2 * sizeof(float));
   }
 }
 

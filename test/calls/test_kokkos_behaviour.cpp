@@ -114,7 +114,7 @@ TEST_P(KokkosBehaviour, OnlyRowsThatTeamsShareTakeMemoryOfOurs) {
   const KokkosNN::SoftmaxPlan plan(exec, trial.x_view(), trial.y_view(), options);
   plan.run();
 
-  const auto ours = std::ranges::count_if(recorder.allocations, is_ours);
+  const auto ours      = std::ranges::count_if(recorder.allocations, is_ours);
   const bool is_shared = GetParam() == RowStrategy::split_row;
   if (on_gpu || !is_shared) EXPECT_EQ(ours > 0, is_shared);
   exec.fence();

@@ -182,10 +182,9 @@ TEST(SegmentedErrors, CheckedOffsetsNameTheFirstBadRow) {
                                              {.check_offsets = true});
       },
       {"KokkosNN::segmented_softmax_backward: ", "row 1 has the offsets 4 and 18446744073709551615"});
-  EXPECT_EQ(complaint_of([&] {
-              KokkosNN::segmented_softmax(x, raw_offsets<int>({2, 2, 9}), y, {.check_offsets = true});
-            }),
-            "");
+  EXPECT_EQ(
+      complaint_of([&] { KokkosNN::segmented_softmax(x, raw_offsets<int>({2, 2, 9}), y, {.check_offsets = true}); }),
+      "");
 }
 
 TEST(SegmentedErrors, BadOffsetsThatNobodyCheckedTouchNoOtherMemory) {

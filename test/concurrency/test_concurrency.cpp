@@ -34,7 +34,7 @@ using KokkosNN::SoftmaxOptions;
 #if defined(KOKKOS_ENABLE_THREADS) && defined(KOKKOS_ENABLE_SERIAL)
 using Shared = Kokkos::Serial;
 #else
-using Shared                            = Kokkos::DefaultExecutionSpace;
+using Shared = Kokkos::DefaultExecutionSpace;
 #endif
 #if defined(KOKKOS_ENABLE_THREADS)
 inline constexpr bool serves_one_thread = std::is_same_v<Shared, Kokkos::Threads>;

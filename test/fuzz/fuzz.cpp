@@ -254,9 +254,8 @@ void masked(Draw& draw) {
     const MaskData<std::uint8_t, 4> keep(
         draw.placement({extents[0], 1, extents[2], extents[3]}),
         [&](const auto& index) { return std::uint8_t(noise_at(index, 1) * 128 < seed - 128 ? 1 : 0); });
-    run(KokkosNN::BooleanMask{keep.view()}, Meaning{.allows = [&](const At& at) {
-          return keep({at.batch, 0, at.query, at.key}) != 0;
-        }});
+    run(KokkosNN::BooleanMask{keep.view()},
+        Meaning{.allows = [&](const At& at) { return keep({at.batch, 0, at.query, at.key}) != 0; }});
   } else {
     const MaskData<T, 4> bias(draw.placement({1, extents[1], extents[2], extents[3]}),
                               [&](const auto& index) { return static_cast<T>(noise_at(index, 3)); });
@@ -306,7 +305,7 @@ void segmented_gradient(Draw& draw) {
 /// is for the sanitizer, and for the guards beside the outputs.
 template <class T>
 void bad_offsets(Draw& draw) {
-  const std::int64_t n = draw.below(draw.of({5, 200, 30000}));
+  const std::int64_t n    = draw.below(draw.of({5, 200, 30000}));
   const std::int64_t rows = draw.below(40);
   std::vector<std::int64_t> drawn;
   for (std::int64_t r = 0; r <= rows; ++r)

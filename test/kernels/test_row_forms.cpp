@@ -38,11 +38,11 @@ constexpr int packs   = 4;
 
 RowPlan plan_for(std::int64_t rows) {
   RowPlan plan;
-  plan.strategy      = RowStrategy::team_registers;
-  plan.threads_per_row         = threads;
-  plan.team_size     = threads;
-  plan.league_size   = rows;
-  plan.scratch_bytes = 1024;
+  plan.strategy        = RowStrategy::team_registers;
+  plan.threads_per_row = threads;
+  plan.team_size       = threads;
+  plan.league_size     = rows;
+  plan.scratch_bytes   = 1024;
   return plan;
 }
 
@@ -74,9 +74,9 @@ struct BySplitTwice {
     const std::int64_t all       = std::max<std::int64_t>(1, has_edges ? cols / pack : (cols + pack - 1) / pack);
     const KokkosNN::Impl::RowShares shares{cols, teams, (all + teams - 1) / teams * pack};
     std::vector<typename Params::State> states(teams * rows);
-    KokkosNN::Impl::launch<1>(
-        Host(), plan,
-        KokkosNN::Impl::ReduceParts<pack, Placement, Params, Source>{source, params, shares, 0, scratch, states.data()});
+    KokkosNN::Impl::launch<1>(Host(), plan,
+                              KokkosNN::Impl::ReduceParts<pack, Placement, Params, Source>{source, params, shares, 0,
+                                                                                           scratch, states.data()});
     KokkosNN::Impl::launch<1>(Host(), plan,
                               KokkosNN::Impl::WriteParts<op, pack, Placement, Params, Source, Sink>{
                                   source, sink, params, shares, 0, scratch, states.data()});
@@ -87,7 +87,7 @@ struct BySplitTwice {
 /// Softmax of `rows` x `cols` elements that begin `offset` behind a pack boundary.
 template <class T, class Kernel, RowForm form>
 ::testing::AssertionResult matches(std::int64_t rows, std::int64_t cols, int offset, double scale) {
-  using Params   = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::exp_accuracy_for<T>>;
+  using Params = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::exp_accuracy_for<T>>;
   using Source = KokkosNN::Impl::MemoryRows<const T, form>;
   using Sink   = KokkosNN::Impl::MemoryRows<T, form>;
   const T untouched(7);
@@ -179,7 +179,7 @@ TEST(RowForms, RowsKeptAsTheyWereLoadedMatch) {
 template <class T, class Y, RowOperator Op>
 void staged_rows_match() {
   if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
-  using Params            = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::exp_accuracy_for<Y>>;
+  using Params          = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::exp_accuracy_for<Y>>;
   using Source          = KokkosNN::Impl::MemoryRows<const T, RowForm::misaligned, KokkosNN::Impl::RowStride>;
   using Rows            = KokkosNN::Impl::MemoryRows<T, RowForm::misaligned, KokkosNN::Impl::RowStride>;
   constexpr bool is_lse = Op == RowOperator::logsumexp;
@@ -206,8 +206,8 @@ void staged_rows_match() {
       }();
       KokkosNN::Impl::launch<1>(
           Host(), plan,
-          KokkosNN::Impl::StagedRows<Op, pack, Params, Source, Sink>{Source{x.data(), 1, map}, sink, rows,
-                                                                   Params(scale, MaskedRowPolicy::nan), int(cols), 0});
+          KokkosNN::Impl::StagedRows<Op, pack, Params, Source, Sink>{
+              Source{x.data(), 1, map}, sink, rows, Params(scale, MaskedRowPolicy::nan), int(cols), 0});
       Host().fence();
 
       for (std::int64_t r = 0; r < rows; ++r) {
@@ -246,7 +246,7 @@ TEST(RowForms, ShortRowsThroughScratchMatch) {
 template <class T, RowOperator Op>
 void staged_gradients_match() {
   if (Host().concurrency() < threads) GTEST_SKIP() << "one thread: there is no team of two";
-  using Params                  = KokkosNN::Impl::GradientParams<Op, float, KokkosNN::Impl::exp_accuracy_for<T>>;
+  using Params                = KokkosNN::Impl::GradientParams<Op, float, KokkosNN::Impl::exp_accuracy_for<T>>;
   constexpr std::int64_t rows = 7;
   constexpr double scale      = -0.5;
   for (std::int64_t cols = 1; cols <= 19; ++cols) {
@@ -298,8 +298,9 @@ TEST(RowForms, RowsKeptInScratchAsTheyWereLoadedMatch) {
 /// Terms of up to 59 bits and of either sign: their sum is an integer in units of 2^-56, which one double does not
 /// hold.
 TEST(TermSums, LoseNoRoundingOfAThreadsTerms) {
-  using Params = KokkosNN::Impl::GradientParams<RowOperator::softmax_backward, double, KokkosNN::Impl::ExpAccuracy::full>;
-  using Sums = KokkosNN::Impl::TermSums<Params, 1>;
+  using Params =
+      KokkosNN::Impl::GradientParams<RowOperator::softmax_backward, double, KokkosNN::Impl::ExpAccuracy::full>;
+  using Sums          = KokkosNN::Impl::TermSums<Params, 1>;
   constexpr int width = 4, tile = 8;
   static_assert(Sums::two_words && width * tile <= Sums::most_terms);
   constexpr std::int64_t one = std::int64_t(1) << 40;
@@ -327,14 +328,15 @@ TEST(TermSums, LoseNoRoundingOfAThreadsTerms) {
 template <RowOperator op, class Placement>
 struct GradientByTeam {
   using Params = KokkosNN::Impl::GradientParams<op, float, KokkosNN::Impl::ExpAccuracy::full>;
-  using Rows = KokkosNN::Impl::MemoryRows<const float, RowForm::misaligned>;
-  using Sink = KokkosNN::Impl::MemoryRows<float, RowForm::misaligned>;
+  using Rows   = KokkosNN::Impl::MemoryRows<const float, RowForm::misaligned>;
+  using Sink   = KokkosNN::Impl::MemoryRows<float, RowForm::misaligned>;
 
   template <class Source>
   static void run(const Source& source, const Sink& sink, std::int64_t rows, std::int64_t cols) {
     using Kernel       = KokkosNN::Impl::RowInTeam<op, pack, Placement, Params, Source, Sink>;
     const RowPlan plan = plan_for(rows);
-    KokkosNN::Impl::launch<1>(Host(), plan, Kernel::of(plan, source, sink, Params(1, MaskedRowPolicy::nan), rows, cols));
+    KokkosNN::Impl::launch<1>(Host(), plan,
+                              Kernel::of(plan, source, sink, Params(1, MaskedRowPolicy::nan), rows, cols));
     Host().fence();
   }
 
@@ -350,7 +352,8 @@ struct GradientByTeam {
     const Sink sink{dx.data() + offset, 1, map};
     if constexpr (op == RowOperator::logsumexp_backward) {
       const KokkosNN::Impl::RowMap a_value_a_row = {1, {rows}, {1}, {}};
-      run(KokkosNN::Impl::ScalarRows<Rows, float, float>{values, dy.data(), dy.data() + 1, a_value_a_row, a_value_a_row},
+      run(KokkosNN::Impl::ScalarRows<Rows, float, float>{values, dy.data(), dy.data() + 1, a_value_a_row,
+                                                         a_value_a_row},
           sink, rows, cols);
     } else {
       run(KokkosNN::Impl::PairRows<Rows, Rows>{values, Rows{dy.data() + offset, 1, map}}, sink, rows, cols);
@@ -390,7 +393,8 @@ struct GradientByTeam {
 
 template <RowOperator op>
 void gradients_with_edges_match() {
-  GradientByTeam<op, KokkosNN::Impl::PairRegisterPlacement<float, float, float, pack, packs, true>>::every_width_matches();
+  GradientByTeam<op,
+                 KokkosNN::Impl::PairRegisterPlacement<float, float, float, pack, packs, true>>::every_width_matches();
   GradientByTeam<op, KokkosNN::Impl::PairScratchPlacement<float, float, float, pack, 1, true>>::every_width_matches();
   GradientByTeam<op, KokkosNN::Impl::PairOnlinePlacement<float, float, float, pack, 1>>::every_width_matches();
 }
@@ -410,12 +414,12 @@ TEST(RowForms, KernelsOfFloatsAtOneStrideHaveFewArguments) {
   using KokkosNN::Impl::RowStride;
   using Params    = KokkosNN::Impl::SoftmaxParams<float, KokkosNN::Impl::ExpAccuracy::full>;
   using Placement = KokkosNN::Impl::RegisterPlacement<RowOperator::softmax, float, 4, 1, false>;
-  using Aligned = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Placement, Params,
-                                            MemoryRows<const float, RowForm::aligned, RowStride>,
-                                            MemoryRows<float, RowForm::aligned, RowStride>>;
-  using Shifted = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Placement, Params,
-                                            MemoryRows<const float, RowForm::misaligned, RowStride>,
-                                            MemoryRows<float, RowForm::misaligned, RowStride>>;
+  using Aligned   = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Placement, Params,
+                                              MemoryRows<const float, RowForm::aligned, RowStride>,
+                                              MemoryRows<float, RowForm::aligned, RowStride>>;
+  using Shifted   = KokkosNN::Impl::RowInTeam<RowOperator::softmax, 4, Placement, Params,
+                                              MemoryRows<const float, RowForm::misaligned, RowStride>,
+                                              MemoryRows<float, RowForm::misaligned, RowStride>>;
 
   EXPECT_LE(sizeof(Aligned), std::size_t(KokkosNN::Impl::most_argument_bytes));
   EXPECT_LE(sizeof(Shifted), std::size_t(KokkosNN::Impl::most_argument_bytes));

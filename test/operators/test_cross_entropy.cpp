@@ -487,7 +487,8 @@ TYPED_TEST(CrossEntropy, OfARowWithPlusInfinityHasThatAsLogSumExpUnlessANaNIsThe
             if (is_short && cols > 100) continue;
             // A GPU's team scratch does not hold the longest rows.
             const KokkosNN::DeviceTraits traits = KokkosNN::device_traits(Kokkos::DefaultExecutionSpace());
-            if (strategy == RowStrategy::team_scratch && cols > 4000 && traits.backend != KokkosNN::Backend::host) continue;
+            if (strategy == RowStrategy::team_scratch && cols > 4000 && traits.backend != KokkosNN::Backend::host)
+              continue;
             LossTrial<Op, T> trial(
                 4, cols, {.reduction = Reduction::none, .label_smoothing = smoothing, .plan = {.strategy = strategy}});
             T* const x      = trial.logits().host();

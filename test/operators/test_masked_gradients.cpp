@@ -344,8 +344,7 @@ TYPED_TEST(MaskedGradients, OfSinksAreWhatTheColumnsGradientsLack) {
 
     dsinks.download();
     std::vector<Real> sums(3, 0), sizes(3, 0);
-    reference_sums(
-        trial, meaning, [](const At& at) { return at.head; }, sums, sizes);
+    reference_sums(trial, meaning, [](const At& at) { return at.head; }, sums, sizes);
     for (int h = 0; h < 3; ++h) {
       const double error = static_cast<double>(std::fabs(exact(dsinks.host()[h]) + sums[h]));
       EXPECT_LE(error, bound<float>(std::fabs(sums[h]), 1) + 1e-15 * static_cast<double>(sizes[h])) << "head " << h;

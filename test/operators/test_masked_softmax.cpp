@@ -101,9 +101,8 @@ TYPED_TEST(MaskedSoftmax, ASlidingWindowLetsAQueryLookAround) {
 TYPED_TEST(MaskedSoftmax, LengthsARowEndARow) {
   const MaskData<std::int32_t, 3> lengths(
       right({2, 3, 7}), [](const Index& i) { return static_cast<std::int32_t>(1 + 40 * i[0] + 9 * i[1] + i[2]); });
-  this->check(RowLengths{lengths.view()}, {[&](const At& at) {
-                return at.key < lengths({at.batch, at.head, at.query});
-              }});
+  this->check(RowLengths{lengths.view()},
+              {[&](const At& at) { return at.key < lengths({at.batch, at.head, at.query}); }});
 }
 
 TYPED_TEST(MaskedSoftmax, LengthsABatchEndItsRows) {
@@ -116,9 +115,8 @@ TYPED_TEST(MaskedSoftmax, ABooleanMaskKeepsWhatItSays) {
     MaskedTrial<TypeParam> trial({2, 3, 7, cols});
     const MaskData<bool, 4> keep(right({2, 3, 7, cols}), is_kept_at);
 
-    ASSERT_TRUE(trial.run_correct(BooleanMask{keep.view()}, {[&](const At& at) {
-                                    return keep({at.batch, at.head, at.query, at.key});
-                                  }},
+    ASSERT_TRUE(trial.run_correct(BooleanMask{keep.view()},
+                                  {[&](const At& at) { return keep({at.batch, at.head, at.query, at.key}); }},
                                   {.scale = 0.7, .masked_row = MaskedRowPolicy::zero}))
         << cols << " columns";
   }
@@ -130,19 +128,14 @@ TYPED_TEST(MaskedSoftmax, AnAdditiveBiasOfTheTypeOfXOrOfFloatIsAdded) {
     const MaskData<TypeParam, 4> own(right({2, 3, 7, cols}), bias_at<TypeParam>);
     const MaskData<float, 4> in_float(right({2, 3, 7, cols}), bias_at<float>);
 
-    ASSERT_TRUE(trial.run_correct(AdditiveBias{own.view()},
-                                  {.adds =
-                                       [&](const At& at) {
-                                         return exact(own({at.batch, at.head, at.query, at.key}));
-                                       }},
-                                  {.scale = 0.5}))
+    ASSERT_TRUE(trial.run_correct(
+        AdditiveBias{own.view()},
+        {.adds = [&](const At& at) { return exact(own({at.batch, at.head, at.query, at.key})); }}, {.scale = 0.5}))
         << cols << " columns";
-    ASSERT_TRUE(trial.run_correct(AdditiveBias{in_float.view()},
-                                  {.adds =
-                                       [&](const At& at) {
-                                         return exact(in_float({at.batch, at.head, at.query, at.key}));
-                                       }},
-                                  {.scale = -0.5}))
+    ASSERT_TRUE(trial.run_correct(
+        AdditiveBias{in_float.view()},
+        {.adds = [&](const At& at) { return exact(in_float({at.batch, at.head, at.query, at.key})); }},
+        {.scale = -0.5}))
         << cols << " columns";
   }
 }
@@ -187,16 +180,16 @@ TYPED_TEST(MaskedSoftmax, AllMasksJoinedAllowWhatEachAllows) {
     const auto mask =
         masks(RowLengths{lengths.view()}, BooleanMask{keep.view()}, CausalMask{cols - 7}, AdditiveBias{bias.view()},
               SlidingWindow{.left = 200, .offset = cols - 7}, Alibi{slopes.view(), cols - 7});
-    const Meaning meaning{
-        [&](const At& at) {
-          const std::int64_t middle = at.query + cols - 7;
-          return at.key < lengths({at.batch}) && keep({at.query, at.key}) && at.key <= middle && at.key >= middle - 200;
-        },
-        [&](const At& at) {
-          return exact(bias({0, at.head, 0, at.key})) -
-                 exact(slopes({at.head})) * std::fabs(Real(at.key - at.query - cols + 7));
-        },
-        {-1, 0, 1}};
+    const Meaning meaning{[&](const At& at) {
+                            const std::int64_t middle = at.query + cols - 7;
+                            return at.key < lengths({at.batch}) && keep({at.query, at.key}) && at.key <= middle &&
+                                   at.key >= middle - 200;
+                          },
+                          [&](const At& at) {
+                            return exact(bias({0, at.head, 0, at.key})) -
+                                   exact(slopes({at.head})) * std::fabs(Real(at.key - at.query - cols + 7));
+                          },
+                          {-1, 0, 1}};
 
     ASSERT_TRUE(trial.run_correct(mask, meaning, {.scale = 0.5, .softcap = 20, .sinks = sinks.view()}))
         << cols << " columns";
@@ -515,13 +508,11 @@ TYPED_TEST(MaskedSoftmax, AMaskOfFewerAxesLinesUpWithTheLast) {
                                           [](const Index& i) { return static_cast<std::int32_t>(5 + 9 * i[0]); });
 
   EXPECT_TRUE(trial.run_correct(BooleanMask{columns.view()}, {[&](const At& at) { return at.key % 3 != 1; }}));
-  EXPECT_TRUE(trial.run_correct(AdditiveBias{bias.view()}, {.adds = [&](const At& at) {
-                                  return exact(bias({at.head, 0, at.key}));
-                                }}));
+  EXPECT_TRUE(trial.run_correct(AdditiveBias{bias.view()},
+                                {.adds = [&](const At& at) { return exact(bias({at.head, 0, at.key})); }}));
   EXPECT_TRUE(trial.run_correct(AdditiveBias{all.view()}, {.adds = [](const At&) { return 2.5L; }}));
-  EXPECT_TRUE(trial.run_correct(RowLengths{lengths.view()}, {[&](const At& at) {
-                                  return at.key < lengths({at.head, 0});
-                                }}));
+  EXPECT_TRUE(
+      trial.run_correct(RowLengths{lengths.view()}, {[&](const At& at) { return at.key < lengths({at.head, 0}); }}));
 }
 
 TYPED_TEST(MaskedSoftmax, AnyLayoutAndAlignmentOfXYAndTheMasksMatches) {
@@ -822,9 +813,7 @@ TEST(MaskedReadme, ItsExamplesAreWhatTheySayInAFileThatUsesKokkosToo) {
   Kokkos::fence();
   trial.y().download();
   EXPECT_TRUE(trial.correct({[&](const At& at) { return at.key < lengths_data({at.batch}); },
-                             [&](const At& at) {
-                               return exact(bias_data({at.head, at.query, at.key}));
-                             },
+                             [&](const At& at) { return exact(bias_data({at.head, at.query, at.key})); },
                              {0, 1, 2}},
                             {.softcap = 30}));
 }

@@ -88,7 +88,8 @@ TYPED_TEST(Norms, MatchInPlace) {
       if (KokkosNN::is_gradient(op())) EXPECT_TRUE(other.run_in_place_correct(NormOutput::over_dy)) << to_string(op());
     }
     for (const RowStrategy strategy : {RowStrategy::split_row, RowStrategy::inner_lanes}) {
-      NormTrial<op(), TypeParam, 3> trial(strategy_place(strategy, 10, 300), {.axis = strategy_axis, .plan = {strategy}});
+      NormTrial<op(), TypeParam, 3> trial(strategy_place(strategy, 10, 300),
+                                          {.axis = strategy_axis, .plan = {strategy}});
       EXPECT_TRUE(trial.run_in_place_correct(NormOutput::over_x)) << to_string(op()) << " by " << to_string(strategy);
     }
   });
@@ -180,7 +181,7 @@ TYPED_TEST(Norms, OfEqualElementsAreExactlyTheBiasInLayerNorm) {
   }
 }
 
-/// Whether all of a row's results are NaN, or none.
+/// True if all of a row's results are NaN, or none.
 template <class Trial>
 int nans_of_row(Trial& trial, std::int64_t row, std::int64_t cols) {
   int count = 0;
@@ -297,39 +298,50 @@ TEST(NormErrors, NameWhatDoesNotAgree) {
   refuses("rms_norm", [&] { KokkosNN::rms_norm(x, four, y, four); }, "rstd must have.*without the axis, \\(3\\)");
   refuses("layer_norm", [&] { KokkosNN::layer_norm(x, four, four, y, four, three); }, "mean must have.*\\(4\\)");
   refuses("rms_norm_backward", [&] { KokkosNN::rms_norm_backward(x, four, three, flat, y); }, "x and dy must.*4, 3");
-  refuses("layer_norm_backward", [&] { KokkosNN::layer_norm_backward(x, four, three, three, y, flat); },
-          "x and dx must.*4, 3");
+  refuses(
+      "layer_norm_backward", [&] { KokkosNN::layer_norm_backward(x, four, three, three, y, flat); },
+      "x and dx must.*4, 3");
 }
 
 TEST(NormErrors, NameOptionsOutOfRange) {
   const Kokkos::View<float**, Memory> x("x", 3, 4), y("y", 3, 4);
   refuses("rms_norm", [&] { KokkosNN::rms_norm(x, no_view, y, {.axis = 2}); }, "axis 2 is out of range for rank 2");
   refuses("rms_norm", [&] { KokkosNN::rms_norm(x, no_view, y, {.epsilon = -1}); }, "epsilon must.*-1");
-  refuses("rms_norm", [&] { KokkosNN::rms_norm(x, no_view, y, {.weight_offset = infinity}); }, "weight_offset must.*inf");
-  refuses("layer_norm", [&] { KokkosNN::layer_norm(x, no_view, no_view, y, {.epsilon = not_a_value}); }, "epsilon must.*nan");
-  refuses("layer_norm", [&] { KokkosNN::layer_norm(x, no_view, no_view, y, {.plan = {.packs_per_thread = 3}}); },
-          "packs_per_thread 3");
-  refuses("rms_norm",
-          [&] {
-            KokkosNN::rms_norm(x, no_view, y, {.plan = {.strategy = RowStrategy::split_row, .launches = 2}});
-          },
-          "split_row cannot serve.*no second kernel");
+  refuses(
+      "rms_norm", [&] { KokkosNN::rms_norm(x, no_view, y, {.weight_offset = infinity}); }, "weight_offset must.*inf");
+  refuses(
+      "layer_norm", [&] { KokkosNN::layer_norm(x, no_view, no_view, y, {.epsilon = not_a_value}); },
+      "epsilon must.*nan");
+  refuses(
+      "layer_norm", [&] { KokkosNN::layer_norm(x, no_view, no_view, y, {.plan = {.packs_per_thread = 3}}); },
+      "packs_per_thread 3");
+  refuses(
+      "rms_norm",
+      [&] { KokkosNN::rms_norm(x, no_view, y, {.plan = {.strategy = RowStrategy::split_row, .launches = 2}}); },
+      "split_row cannot serve.*no second kernel");
 }
 
 TEST(NormErrors, RefuseWhatSharesMemoryWithAnOutput) {
   Buffer<float> buffer(10000);
   const auto rows   = [&](std::int64_t from) { return strided_view<2>(buffer.device() + from, right({10, 100})); };
-  const auto values = [&](std::int64_t from, std::int64_t n) { return strided_view<1>(buffer.device() + from, right({n})); };
+  const auto values = [&](std::int64_t from, std::int64_t n) {
+    return strided_view<1>(buffer.device() + from, right({n}));
+  };
   refuses("rms_norm", [&] { KokkosNN::rms_norm(rows(0), no_view, rows(1)); }, "x at.*overlap");
   refuses("rms_norm", [&] { KokkosNN::rms_norm(rows(0), values(1050, 100), rows(1000)); }, "weight at.*overlap");
   refuses("rms_norm", [&] { KokkosNN::rms_norm(rows(0), no_view, rows(1000), values(1000, 10)); }, "rstd at.*overlap");
-  refuses("layer_norm",
-          [&] { KokkosNN::layer_norm(rows(0), no_view, no_view, rows(1000), values(99, 10), values(3000, 10)); },
-          "x at.*overlap");
-  refuses("rms_norm_backward",
-          [&] { KokkosNN::rms_norm_backward(rows(0), no_view, values(4000, 10), rows(1000), rows(1999)); }, "dy at.*overlap");
-  refuses("rms_norm", [&] { KokkosNN::rms_norm(rows(0), no_view, strided_view<2>(buffer.device() + 2000, {{10, 100}, {0, 1}})); },
-          "share memory");
+  refuses(
+      "layer_norm",
+      [&] { KokkosNN::layer_norm(rows(0), no_view, no_view, rows(1000), values(99, 10), values(3000, 10)); },
+      "x at.*overlap");
+  refuses(
+      "rms_norm_backward",
+      [&] { KokkosNN::rms_norm_backward(rows(0), no_view, values(4000, 10), rows(1000), rows(1999)); },
+      "dy at.*overlap");
+  refuses(
+      "rms_norm",
+      [&] { KokkosNN::rms_norm(rows(0), no_view, strided_view<2>(buffer.device() + 2000, {{10, 100}, {0, 1}})); },
+      "share memory");
   buffer.download();
   EXPECT_TRUE(buffer.untouched());
 }

@@ -217,7 +217,7 @@ template <RowOperator Op, class T>
 void many_turns_match() {
   SoftmaxOptions options     = forced(RowStrategy::split_row);
   options.plan.teams_per_row = 2;
-  if (on_gpu) options.plan.team_size = 512;  // the largest, so that there are few groups
+  if (on_gpu) options.plan.team_size = 512;     // the largest, so that there are few groups
   for (const std::int64_t cols : {776, 777}) {  // on a GPU aligned, two rows at once, and shifted, one
     auto trial = strategy_trial<Op, T>(RowStrategy::split_row, 1000, cols);
 
@@ -389,9 +389,9 @@ TEST(SoftmaxStrategies, ResultsOf16BitThatNoCacheHoldsMatch) {
 TEST(InnerLanes, EveryNumberOfLanesMatches) {
   const Placement place = right({2, 100, 70});
   for (const int lanes : {1, 2, 4, 8, 16, 32}) {
-    SoftmaxOptions options = forced(RowStrategy::inner_lanes);
-    options.plan.threads_per_row     = lanes;
-    options.axis           = 1;
+    SoftmaxOptions options       = forced(RowStrategy::inner_lanes);
+    options.plan.threads_per_row = lanes;
+    options.axis                 = 1;
     Trial<RowOperator::softmax, float, float, 3> trial(place, place, 1);
     RowPlan plan;
     try {
@@ -508,8 +508,8 @@ TEST(TeamRegisters, TheLargestSumsMatch) {
 
 TEST(VectorLanes, EveryNumberOfLanesMatches) {
   for (const int lanes : {1, 2, 4, 8, 16, 32}) {
-    SoftmaxOptions options = forced(RowStrategy::vector_lanes);
-    options.plan.threads_per_row     = lanes;
+    SoftmaxOptions options       = forced(RowStrategy::vector_lanes);
+    options.plan.threads_per_row = lanes;
     for (const std::int64_t cols : {1, 3, 8, 25}) {
       Trial<RowOperator::softmax, float> trial(101, cols);
       RowPlan plan;

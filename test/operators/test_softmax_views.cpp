@@ -61,8 +61,9 @@ void check_every_axis(const MakeX& x, const Placement& x_place, const MakeY& y, 
 
 template <class F>
 void for_each_rank(F&& f) {
-  [&]<int... R>(std::integer_sequence<int, R...>) { (f(std::integral_constant<int, R + 1>{}), ...); }
-  (std::make_integer_sequence<int, 8>{});
+  [&]<int... R>(std::integer_sequence<int, R...>) {
+    (f(std::integral_constant<int, R + 1>{}), ...);
+  }(std::make_integer_sequence<int, 8>{});
 }
 
 TEST(SoftmaxViews, EveryRankAndAxisOfLayoutRightMatches) {

@@ -44,10 +44,10 @@ constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::ve
 constexpr std::array every_form{RowForm::strided, RowForm::misaligned, RowForm::aligned};
 constexpr std::array every_backend{Backend::host, Backend::cuda, Backend::hip};
 
-constexpr std::array every_kernel{
-    RowKernel::row_in_team,  RowKernel::row_in_lanes, RowKernel::few_rows,    RowKernel::staged_rows,
-    RowKernel::split_row,    RowKernel::split_online, RowKernel::split_twice, RowKernel::inner_lanes,
-    RowKernel::inner_online, RowKernel::host_rows,    RowKernel::host_inner};
+constexpr std::array every_kernel{RowKernel::row_in_team, RowKernel::row_in_lanes, RowKernel::few_rows,
+                                  RowKernel::staged_rows, RowKernel::split_row,    RowKernel::split_online,
+                                  RowKernel::split_twice, RowKernel::inner_lanes,  RowKernel::inner_online,
+                                  RowKernel::host_rows,   RowKernel::host_inner};
 
 /// f(types, form) for all operators, forms and backends, some types, with and without what changes elements.
 template <class F>
@@ -79,7 +79,8 @@ TEST(CompiledKernels, TheLaunchersListHasEveryKernelOfRowsInRegisters) {
             };
             const bool is_in_list = std::any_of(list.all.begin(), list.all.begin() + list.count, is_it);
             const bool exists     = Impl::exists({strategy, kernel, form, types.pack, k, bound}, types);
-            ASSERT_LE(exists, is_in_list) << to_string(types.op) << ' ' << to_string(kernel) << ' ' << k << ' ' << bound;
+            ASSERT_LE(exists, is_in_list)
+                << to_string(types.op) << ' ' << to_string(kernel) << ' ' << k << ' ' << bound;
           }
         }
       }
@@ -93,10 +94,10 @@ TEST(CompiledKernels, AKernelServesOneStrategyOrTheFourOfRowsThatATeamHas) {
     for (const RowStrategy strategy : every_strategy) {
       for (const RowKernel kernel : every_kernel) {
         for (const int bound : {512, 576, 768, 1024}) {
-          const bool is_split = kernel == RowKernel::split_row || kernel == RowKernel::split_online ||
-                                kernel == RowKernel::split_twice;
-          const bool is_inner = kernel == RowKernel::inner_lanes || kernel == RowKernel::inner_online ||
-                                kernel == RowKernel::host_inner;
+          const bool is_split =
+              kernel == RowKernel::split_row || kernel == RowKernel::split_online || kernel == RowKernel::split_twice;
+          const bool is_inner =
+              kernel == RowKernel::inner_lanes || kernel == RowKernel::inner_online || kernel == RowKernel::host_inner;
           const bool is_on_host = kernel == RowKernel::host_rows || kernel == RowKernel::host_inner;
           if (!Impl::exists({strategy, kernel, form, types.pack, 4, bound}, types)) continue;
           ASSERT_EQ(is_split, strategy == RowStrategy::split_row);

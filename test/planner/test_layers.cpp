@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -29,7 +30,8 @@ std::vector<std::string> includes(const std::filesystem::path& folder, const std
 }
 
 TEST(Layers, KernelsAndWhatTheyAreMadeOfIncludeNoPlanner) {
-  const std::string planner = "KokkosNN/(plan|tuning)\\.hpp|KokkosNN/impl/(traits|compiled_kernels|call/\\w*plan)\\.hpp";
+  const std::string planner =
+      "KokkosNN/(plan|tuning)\\.hpp|KokkosNN/impl/(traits|compiled_kernels|call/\\w*plan)\\.hpp";
   for (const char* folder : {"gpu", "host", "inputs", "math", "operators", "reductions"}) {
     const std::string path = KOKKOSNN_HEADERS "/impl/" + std::string(folder);
     EXPECT_EQ(includes(path, planner), std::vector<std::string>{});

@@ -301,7 +301,8 @@ TEST(Planner, RowsThatLeaveManyPacksEmptyTakeFewerThreadsOnAnNvidiaGpu) {
   EXPECT_EQ(planned_large(RowOperator::softmax_backward, 132).threads_per_row, 16);
   EXPECT_EQ(planned_large(RowOperator::softmax_backward, 128).threads_per_row, 16);
   EXPECT_EQ(planned_large(RowOperator::log_softmax, 208, ElementType::bf16).threads_per_row, 8);
-  EXPECT_EQ(planned_large(RowOperator::softmax, 208, ElementType::bf16).threads_per_row, 16) << "computes more to write";
+  EXPECT_EQ(planned_large(RowOperator::softmax, 208, ElementType::bf16).threads_per_row, 16)
+      << "computes more to write";
 }
 
 TEST(Planner, LargeCallsMayTakeFewerThreadsARowThanSmallOnes) {
@@ -314,7 +315,8 @@ TEST(Planner, LargeCallsMayTakeFewerThreadsARowThanSmallOnes) {
 
   EXPECT_EQ(planned(262144).threads_per_row, 8);
   EXPECT_EQ(planned(32768).threads_per_row, 16);
-  EXPECT_EQ(planned(32768, invariant).threads_per_row, planned(262144, invariant).threads_per_row) << "sums of one order";
+  EXPECT_EQ(planned(32768, invariant).threads_per_row, planned(262144, invariant).threads_per_row)
+      << "sums of one order";
 }
 
 TEST(Planner, LossesTakeFewThreadsARow) {
@@ -404,18 +406,23 @@ TEST(Planner, FewAlignedRowsOfFloatsOnAnNvidiaGpuHaveAKernelOfTheirOwn) {
   };
   const SoftmaxOptions held = forcing(RowStrategy::team_registers);
   const auto is_few         = [&](std::int64_t rows, std::int64_t cols, ElementType type = ElementType::f32,
-                          KokkosNN::Determinism determinism = KokkosNN::Determinism::run_to_run) {
+                                  KokkosNN::Determinism determinism = KokkosNN::Determinism::run_to_run) {
     SoftmaxOptions options = held;
     options.determinism    = determinism;
     return label(rows, cols, type, options).find(",few_rows/1024]") != std::string::npos;
   };
 
-  EXPECT_EQ(label(64, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few_rows/1024]");
-  EXPECT_EQ(label(8, 8192, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k4,l512,ts512,few_rows/1024]");
-  EXPECT_EQ(label(8, 16384, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k8,l512,ts512,few_rows/1024]");
+  EXPECT_EQ(label(64, 1024, ElementType::f32, {}),
+            "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few_rows/1024]");
+  EXPECT_EQ(label(8, 8192, ElementType::f32, {}),
+            "KokkosNN::softmax[team_registers,f32,v4,k4,l512,ts512,few_rows/1024]");
+  EXPECT_EQ(label(8, 16384, ElementType::f32, {}),
+            "KokkosNN::softmax[team_registers,f32,v4,k8,l512,ts512,few_rows/1024]");
   // As long as a multiprocessor has no more than 1024 of their threads, be it with more packs each.
-  EXPECT_EQ(label(528, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few_rows/1024]");
-  EXPECT_EQ(label(529, 1024, ElementType::f32, {}), "KokkosNN::softmax[team_registers,f32,v4,k2,l128,ts128,few_rows/1024]");
+  EXPECT_EQ(label(528, 1024, ElementType::f32, {}),
+            "KokkosNN::softmax[team_registers,f32,v4,k1,l256,ts256,few_rows/1024]");
+  EXPECT_EQ(label(529, 1024, ElementType::f32, {}),
+            "KokkosNN::softmax[team_registers,f32,v4,k2,l128,ts128,few_rows/1024]");
   EXPECT_FALSE(label(4096, 1024, ElementType::f32, {}).find("few") != std::string::npos);
   EXPECT_TRUE(is_few(1056, 4096)) << "8 packs a thread in teams of 128";
   EXPECT_FALSE(is_few(1057, 4096));
@@ -642,7 +649,9 @@ TEST(Planner, FewerLanesHoldLongerColumnsAndSmallerTeams) {
     EXPECT_EQ(plan_of(512, type).team_size, 256);
     EXPECT_EQ(plan_of(1024, type).threads_per_row, 16);
     EXPECT_EQ(plan_of(1024, type).team_size, 512);
-    EXPECT_LT(plan_of(1025, type).team_size / plan_of(1025, type).threads_per_row * plan_of(1025, type).packs_per_thread, 1025);
+    EXPECT_LT(
+        plan_of(1025, type).team_size / plan_of(1025, type).threads_per_row * plan_of(1025, type).packs_per_thread,
+        1025);
   }
 }
 
@@ -671,9 +680,10 @@ TEST(Planner, ALogSumExpKeepsFewColumnsOnlyAsItReadsNoneAgain) {
 }
 
 TEST(Planner, AHostStreamsWhatNoCacheHoldsIfRowsHaveFewCacheLinesInCommon) {
-  DeviceTraits machine = host(2);
-  machine.cache        = std::size_t(32) << 20;
-  const auto nontemporal_stores = [&](RowOperator op, std::int64_t bytes, std::int64_t cols, ElementType type = ElementType::f32) {
+  DeviceTraits machine          = host(2);
+  machine.cache                 = std::size_t(32) << 20;
+  const auto nontemporal_stores = [&](RowOperator op, std::int64_t bytes, std::int64_t cols,
+                                      ElementType type = ElementType::f32) {
     RowProblem p = one_piece(bytes / 4 / cols, cols, type, type);
     p.op         = op;
     return make_plan(p, machine).nontemporal_stores;
@@ -766,7 +776,7 @@ std::string describe(const RowProblem& p, const DeviceTraits& traits, const RowP
 /// The first rule for all plans that this one violates; the empty string if there is none.
 std::string violation(const RowProblem& p, const DeviceTraits& traits, const RowPlan& plan) {
   const bool on_gpu       = traits.backend != Backend::host;
-  const bool has_edges     = plan.form == RowForm::misaligned;
+  const bool has_edges    = plan.form == RowForm::misaligned;
   const std::int64_t held = has_edges ? p.cols / plan.pack * plan.pack : p.cols;  // in packs
   if (plan.form != RowForm::strided && !on_gpu) return "a form that a host has no kernel for";
   if (plan.form == RowForm::aligned && (p.form != RowForm::aligned || p.cols % plan.pack != 0)) {
@@ -779,7 +789,8 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   if (plan.kernel == RowKernel::staged_rows) {
     if (!p.one_piece || !has_edges || plan.strategy != RowStrategy::vector_lanes)
       return "through scratch, not in one piece";
-    if (plan.threads_per_row != 1 || plan.rows_per_team != plan.team_size) return "through scratch, and not a row a thread";
+    if (plan.threads_per_row != 1 || plan.rows_per_team != plan.team_size)
+      return "through scratch, and not a row a thread";
     if (static_cast<std::int64_t>(plan.scratch_bytes) < row_tensors(p.op) * plan.rows_per_team * p.cols * p.x_bytes) {
       return "too little scratch for the rows of a team";
     }
@@ -799,13 +810,16 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     const std::int64_t on_chip = std::int64_t(plan.threads_per_row) * plan.packs_per_thread * plan.pack;
     if (plan.kernel != RowKernel::staged_rows && on_chip < held) return "a row does not fit";
     if (plan.team_size % plan.threads_per_row != 0) return "groups do not fill the team";
-    if (plan.rows_per_team % (plan.team_size / plan.threads_per_row) != 0) return "rows a team are no multiple of its groups";
+    if (plan.rows_per_team % (plan.team_size / plan.threads_per_row) != 0)
+      return "rows a team are no multiple of its groups";
   }
-  if (plan.strategy == RowStrategy::vector_lanes && plan.threads_per_row > traits.warp_size) return "more lanes than can shuffle";
+  if (plan.strategy == RowStrategy::vector_lanes && plan.threads_per_row > traits.warp_size)
+    return "more lanes than can shuffle";
   const bool has_row_a_team = plan.threads_per_row == plan.team_size && plan.league_size == p.rows;
-  const bool is_on_host = plan.kernel == RowKernel::host_rows || plan.kernel == RowKernel::host_inner;
+  const bool is_on_host     = plan.kernel == RowKernel::host_rows || plan.kernel == RowKernel::host_inner;
   if (is_on_host && on_gpu) return "a host's kernel on a GPU";
-  if (!is_on_host && on_gpu && plan.team_size > plan.max_threads) return "a team larger than its kernel is compiled for";
+  if (!is_on_host && on_gpu && plan.team_size > plan.max_threads)
+    return "a team larger than its kernel is compiled for";
   if (plan.kernel == RowKernel::few_rows && (plan.strategy != RowStrategy::team_registers || !has_row_a_team)) {
     return "the kernel for few rows without a team for each";
   }
@@ -822,7 +836,7 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   } else if (plan.strategy == RowStrategy::split_row) {
     const bool holds  = std::int64_t(plan.teams_per_row) * plan.team_size * plan.packs_per_thread * plan.pack >= held;
     const int holding = KokkosNN::Impl::most_threads_when_holding(traits.backend, p.op, plan.form);
-    const int threads           = holds ? std::min(holding, traits.resident_threads) : traits.resident_threads;
+    const int threads = holds ? std::min(holding, traits.resident_threads) : traits.resident_threads;
     const std::int64_t resident = on_gpu ? std::int64_t(traits.multiprocessors) * (threads / plan.team_size)
                                          : traits.multiprocessors / plan.team_size;
     if (plan.league_size > resident) return "teams that wait for each other may not be resident together";
@@ -913,12 +927,12 @@ TEST(Planner, GradientsOfRowsSideBySideAreServedOnEveryMachineHoweverLongTheyAre
 /// Everything that the order of additions in a row depends on; aligned rows add up as any do.
 RowPlan arithmetic_of(RowPlan plan) {
   if (plan.form == RowForm::aligned) plan.form = RowForm::strided;
-  plan.max_threads   = 0;
-  plan.league_size   = 0;
-  plan.rows_per_team = 0;
-  plan.rows_ahead    = 0;
-  plan.nontemporal_stores       = false;
-  plan.eviction      = Eviction::normal;
+  plan.max_threads        = 0;
+  plan.league_size        = 0;
+  plan.rows_per_team      = 0;
+  plan.rows_ahead         = 0;
+  plan.nontemporal_stores = false;
+  plan.eviction           = Eviction::normal;
   if (plan.strategy == RowStrategy::vector_lanes) plan.team_size = 0;
   return plan;
 }
@@ -946,7 +960,7 @@ TEST(Planner, ARequestIsServedOrRefusedButNeverIgnored) {
   struct Request {
     const char* name;
     PlanRequest request;
-    int RowPlan::*field;
+    int RowPlan::* field;
     int size;
   };
   RowProblem p       = problem(64, 64);
@@ -1049,7 +1063,7 @@ TEST(Planner, ALabelSaysOperatorStrategyTypesAndSizes) {
   plan.strategy         = RowStrategy::team_registers;
   plan.pack             = 4;
   plan.packs_per_thread = 4;
-  plan.threads_per_row            = 64;
+  plan.threads_per_row  = 64;
   plan.team_size        = 64;
 
   EXPECT_EQ(to_string(plan), "KokkosNN::softmax[team_registers,f32,v4,k4,l64,ts64,row_in_team/1024]");
@@ -1070,15 +1084,19 @@ TEST(Planner, ALabelTellsOneKernelFromAnotherAndOneLaunchBoundFromAnother) {
 
   EXPECT_EQ(label(contiguous(1 << 20, 128)), "KokkosNN::softmax[vector_lanes,f32,v4,k4,l8,ts128,row_in_lanes/1024]");
   EXPECT_EQ(label(contiguous(1 << 20, 128), {.determinism = Determinism::batch_invariant}),
-            "KokkosNN::softmax[vector_lanes,f32,v4,k4,l8,ts128,row_in_team/576]") << "rounds as other rows do";
+            "KokkosNN::softmax[vector_lanes,f32,v4,k4,l8,ts128,row_in_team/576]")
+      << "rounds as other rows do";
   EXPECT_EQ(label(gradient), "KokkosNN::softmax_backward[vector_lanes,f32,v4,k2,l32,ts128,row_in_team/1024]");
   EXPECT_EQ(label(doubles), "KokkosNN::softmax[vector_lanes,f64,v2,k8,l32,ts128,row_in_team/512]");
   EXPECT_EQ(label(problem(4096, 8192), in_registers), by_256 + "256,ts256,row_in_team/512]");
-  EXPECT_EQ(label(problem(4096, 12288), in_registers), by_256 + "384,ts384,row_in_team/1024]") << "fewer resident teams";
+  EXPECT_EQ(label(problem(4096, 12288), in_registers), by_256 + "384,ts384,row_in_team/1024]")
+      << "fewer resident teams";
   EXPECT_EQ(label(contiguous(4096, 2048)), "KokkosNN::softmax[team_registers,f32,v4,k4,l128,ts128,row_in_team/576]");
   EXPECT_EQ(label(odd), "KokkosNN::softmax[split_row,f32,v4,k8,l64,ts64,split_row/512,s25,misaligned]");
-  EXPECT_TRUE(starts_with(label(one_piece(1 << 20, 7)), "KokkosNN::softmax[vector_lanes,f32,v4,k1,l1,ts128,staged_rows/512,"));
-  EXPECT_TRUE(starts_with(label(side_by_side(65536, 64)), "KokkosNN::softmax[inner_lanes,f32,v1,k32,l32,ts64,inner_lanes/"));
+  EXPECT_TRUE(
+      starts_with(label(one_piece(1 << 20, 7)), "KokkosNN::softmax[vector_lanes,f32,v4,k1,l1,ts128,staged_rows/512,"));
+  EXPECT_TRUE(
+      starts_with(label(side_by_side(65536, 64)), "KokkosNN::softmax[inner_lanes,f32,v1,k32,l32,ts64,inner_lanes/"));
   EXPECT_NE(label(side_by_side(65536, 8192)).find(",inner_online/1024]"), std::string::npos);
   EXPECT_NE(label(problem(1, 1 << 24)).find(",split_twice/1024,"), std::string::npos);
   EXPECT_NE(label(problem(1, 1 << 24), {.plan = {.launches = 1}}).find(",split_online/768,"), std::string::npos);

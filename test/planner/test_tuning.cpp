@@ -151,7 +151,8 @@ TEST_F(TuningFile, IsIgnoredWithTheReasonWhereItIsForeignOrOldOrNamesWhatIsNotKn
   EXPECT_NE(warning().find("another version than " + std::string(version())), std::string::npos) << warning();
 
   write("{\"format\": \"KokkosNN tuning 1\", \"tunings\": []}");
-  EXPECT_NE(warning().find("its format is 'KokkosNN tuning 1', not 'KokkosNN tuning 2'; run perf/tune"), std::string::npos)
+  EXPECT_NE(warning().find("its format is 'KokkosNN tuning 1', not 'KokkosNN tuning 2'; run perf/tune"),
+            std::string::npos)
       << warning();
 
   write_tuning(path, "A", table_of(16));
@@ -250,7 +251,7 @@ TEST_F(SetTuning, RefusesATextThatIsNoneAndLeavesTheTablesAsTheyAre) {
 
 TEST_F(SetTuning, LeavesOutWhatAnotherVersionHasMade) {
   write_tuning(path, "A", table_of(16));
-  std::string old = text();
+  std::string old           = text();
   const std::string made_by = "\"library\": \"" + std::string(version()) + "\"";
   old.replace(old.find(made_by), made_by.size(), "\"library\": \"0.0.0\"");
 

@@ -98,8 +98,8 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
     const Real slope  = cap == 0 ? 1 : (z[c] == -infinity ? 0 : 1 - z[c] / cap * (z[c] / cap));
     const Real dz     = std::isfinite(lse) ? (p * by - target) : nan;
     const Real size   = std::max(
-          std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * lse)),
-          std::fabs(target));
+        std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * lse)),
+        std::fabs(target));
     // The slope of a soft cap is, near the cap's ends, a difference of numbers near 1.
     result.gradient[c] = {dz * slope, size};
   }

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-// Normalisations of one row, and their gradients, as plain loops in long double, each element with the magnitude that its
-// error is measured against, as norm.hpp documents it.
+// Normalisations of one row, and their gradients, as plain loops in long double, each element with the magnitude that
+// its error is measured against, as norm.hpp documents it.
 
 namespace KokkosNNTest::Reference {
 
@@ -20,8 +20,8 @@ struct Normalised {
   Real magnitude;
 };
 
-/// What all elements of a row share. The mean, 0 in RMSNorm, is near + rest: elements near a large one have no digits left
-/// for its last ones.
+/// Values that all elements of a row share. The mean, 0 in RMSNorm, is near + rest: elements near a large one have no
+/// digits left for its last ones.
 struct RowMoments {
   Real near = 0;
   Real rest = 0;
@@ -49,7 +49,7 @@ RowMoments layer_moments(const Row<X>& x, Real epsilon) {
   return row;
 }
 
-/// Of either: RMSNorm has mean 0 and no bias, and its error is measured against the result alone.
+/// Reference of either norm: RMSNorm has mean 0 and no bias, and its error is measured against the result alone.
 template <class X>
 std::vector<Normalised> norm(const Row<X>& x, const RowMoments& row, const std::vector<Real>& weight,
                              const std::vector<Real>& bias, bool is_layer_norm) {

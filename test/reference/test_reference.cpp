@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/inputs.hpp"
 #include "support/types.hpp"
@@ -12,8 +13,8 @@
 #include <cstdint>
 #include <limits>
 
-// What the tests' references and error measures have of their own in place of the C library's slow functions of long
-// doubles, against those.
+// Functions that the tests' references and error measures have of their own in place of the C library's slow
+// functions of long doubles, against those.
 
 namespace KokkosNNTest {
 

@@ -25,8 +25,8 @@ namespace KokkosNNTest {
 
 using KokkosNN::Determinism;
 using KokkosNN::MaskedRowPolicy;
-using KokkosNN::RowOperator;
 using KokkosNN::RowKernel;
+using KokkosNN::RowOperator;
 using KokkosNN::RowPlan;
 using KokkosNN::RowStrategy;
 using KokkosNN::SoftmaxOptions;
@@ -165,7 +165,8 @@ class Trial {
   }
 
   /// Rows x cols, dense, last axis.
-  Trial(std::int64_t rows, std::int64_t cols, Recipe recipe = Recipe::uniform) requires(Rank == 2)
+  Trial(std::int64_t rows, std::int64_t cols, Recipe recipe = Recipe::uniform)
+    requires(Rank == 2)
       : Trial(right({rows, cols}), Op == RowOperator::logsumexp ? right({rows}) : right({rows, cols}), -1, recipe) {}
 
   Buffer<X, Space>& x() { return m_x; }

@@ -74,7 +74,8 @@ class LossTrial {
 
   /// Rows x cols, dense.
   LossTrial(std::int64_t rows, std::int64_t cols, const CrossEntropyOptions& call_options = {},
-            bool is_weighted = false, Recipe recipe = Recipe::uniform) requires(Rank == 2)
+            bool is_weighted = false, Recipe recipe = Recipe::uniform)
+    requires(Rank == 2)
       : LossTrial(right({rows, cols}), right({rows, cols}), call_options, is_weighted, recipe) {}
 
   CrossEntropyOptions options;

@@ -18,7 +18,7 @@ using KokkosNN::RowProblem;
 inline KokkosNN::DeviceTraits h200() {
   KokkosNN::DeviceTraits traits;
   traits.backend          = KokkosNN::Backend::cuda;
-  traits.warp_size            = 32;
+  traits.warp_size        = 32;
   traits.multiprocessors  = 132;
   traits.max_team_size    = 1024;
   traits.resident_threads = 768;
@@ -33,7 +33,7 @@ inline KokkosNN::DeviceTraits h200() {
 inline DeviceTraits wave64() {
   DeviceTraits traits;
   traits.backend          = Backend::hip;
-  traits.warp_size            = 64;
+  traits.warp_size        = 64;
   traits.multiprocessors  = 104;
   traits.max_team_size    = 1024;
   traits.resident_threads = 1024;
@@ -44,7 +44,7 @@ inline DeviceTraits wave64() {
 inline DeviceTraits host(int threads) {
   DeviceTraits traits;
   traits.backend          = Backend::host;
-  traits.warp_size            = 1;
+  traits.warp_size        = 1;
   traits.multiprocessors  = threads;
   traits.max_team_size    = threads;
   traits.resident_threads = 1;

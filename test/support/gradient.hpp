@@ -68,8 +68,8 @@ class GradientTrial {
                       scale, recipe, misalignment) {}
 
   /// Rows x cols, dense, last axis.
-  GradientTrial(std::int64_t rows, std::int64_t cols, double scale = 1,
-                Recipe recipe = Recipe::uniform) requires(Rank == 2)
+  GradientTrial(std::int64_t rows, std::int64_t cols, double scale = 1, Recipe recipe = Recipe::uniform)
+    requires(Rank == 2)
       : GradientTrial(right({rows, cols}), -1, scale, recipe) {}
 
   Buffer<X>& x() { return m_x; }

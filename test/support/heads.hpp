@@ -97,7 +97,9 @@ class HeadsTrial {
     return correct(m_x.host(), m_y, m_y_place, options);
   }
 
-  ::testing::AssertionResult run_in_place_correct(const SegmentedOptions& options = {}) requires(!is_lse) {
+  ::testing::AssertionResult run_in_place_correct(const SegmentedOptions& options = {})
+    requires(!is_lse)
+  {
     const std::vector<T> before(m_x.host(), m_x.host() + m_x.count());
     const auto view = strided_view<2>(m_x.device(), m_x_place);
     apply_segmented<Op>(Exec(), view, m_offsets, view, options);

@@ -27,7 +27,7 @@ using KokkosNN::PlanRequest;
 template <class T>
 inline constexpr double norm_promise = is_16_bit<T> ? 1.0 : 8.0;
 
-/// What a normalisation's test chooses.
+/// Choices of a normalisation's test.
 struct NormCase {
   int axis                = -1;
   Recipe recipe           = Recipe::uniform;
@@ -44,8 +44,8 @@ struct NormCase {
 /// Where the output of a normalisation goes.
 enum class NormOutput { own, over_x, over_dy };
 
-/// One normalisation, or its gradient, on tensors of its own: x and dy filled, the output poisoned and guarded. W is the
-/// weights' type.
+/// One normalisation, or its gradient, on tensors of its own: x and dy filled, the output poisoned and guarded. W is
+/// the weights' type.
 template <RowOperator Op, class T, int Rank = 2, class W = T>
 class NormTrial {
  public:
@@ -73,7 +73,8 @@ class NormTrial {
     set_values();
   }
   NormTrial(const Placement& place, NormCase given) : NormTrial(place, place, given) {}
-  NormTrial(std::int64_t rows, std::int64_t cols, NormCase given = {}) requires(Rank == 2)
+  NormTrial(std::int64_t rows, std::int64_t cols, NormCase given = {})
+    requires(Rank == 2)
       : NormTrial(right({rows, cols}), given) {}
 
   NormCase& choice() { return m_case; }
@@ -83,12 +84,12 @@ class NormTrial {
   Buffer<A>& mean() { return m_mean; }
   Buffer<A>& rstd() { return m_rstd; }
 
-  /// Of a gradient, what the forward call would leave.
+  /// Values of a gradient that the forward call would leave.
   void set_values() {
     if (!is_backward) return;
     for_each_row(m_x.host(), m_x_place, m_y_place, [&](const Reference::Row<T>& x, auto, std::int64_t row, auto) {
-      const auto moments = is_layer_norm ? Reference::layer_moments(x, m_case.epsilon)
-                                         : Reference::rms_moments(x, m_case.epsilon);
+      const auto moments =
+          is_layer_norm ? Reference::layer_moments(x, m_case.epsilon) : Reference::rms_moments(x, m_case.epsilon);
       m_mean.host()[row] = static_cast<A>(moments.mean());
       m_rstd.host()[row] = static_cast<A>(moments.rstd);
     });
@@ -142,7 +143,9 @@ class NormTrial {
       return ::testing::AssertionFailure() << want << " did not run once";
     }
     const auto result = correct();
-    return result ? result : ::testing::AssertionFailure() << *std::ranges::find_if(kernels, is_wanted) << ": " << result.message();
+    return result
+               ? result
+               : ::testing::AssertionFailure() << *std::ranges::find_if(kernels, is_wanted) << ": " << result.message();
   }
 
   /// Runs in place and compares with what the inputs were.
@@ -186,12 +189,13 @@ class NormTrial {
 
   void fill_rows() {
     fill(m_dy.host(), m_y_place, m_axis, Recipe::uniform);
-    for_each_index(m_x_place.without(m_axis), m_x_place.without(m_axis), [&](std::int64_t offset, auto, std::int64_t row) {
-      InputRow values(m_case.recipe, row, m_cols);
-      for (std::int64_t i = 0; i < m_cols; ++i) {
-        m_x.host()[offset + i * m_x_place.strides[m_axis]] = static_cast<T>(values.next() + m_case.mean);
-      }
-    });
+    for_each_index(m_x_place.without(m_axis), m_x_place.without(m_axis),
+                   [&](std::int64_t offset, auto, std::int64_t row) {
+                     InputRow values(m_case.recipe, row, m_cols);
+                     for (std::int64_t i = 0; i < m_cols; ++i) {
+                       m_x.host()[offset + i * m_x_place.strides[m_axis]] = static_cast<T>(values.next() + m_case.mean);
+                     }
+                   });
   }
   void fill_columns() {
     InputRow weights(Recipe::uniform, 77, m_cols), biases(Recipe::uniform, 78, m_cols);
@@ -229,29 +233,33 @@ class NormTrial {
     const Placement dy_rows = m_y_place.without(m_axis);
     for_each_index(dy_rows, dy_rows, [&](std::int64_t offset, auto, auto) { dy_offsets.push_back(offset); });
     Errors errors, value_errors;
-    for_each_row(x, x_place, y_place, [&](const Reference::Row<T>& row_x, std::int64_t offset, std::int64_t row, auto step) {
-      std::vector<Reference::Normalised> expected;
-      if constexpr (is_backward) {
-        const Reference::RowMoments given{is_layer_norm ? exact(m_mean.host()[row]) : 0, 0, exact(m_rstd.host()[row])};
-        const Reference::Row<T> row_dy{dy + dy_offsets[row], m_cols, m_y_place.strides[m_axis]};
-        expected = Reference::norm_backward(row_x, row_dy, given, weight, is_layer_norm);
-      } else {
-        const auto moments = is_layer_norm ? Reference::layer_moments(row_x, m_case.epsilon)
-                                           : Reference::rms_moments(row_x, m_case.epsilon);
-        expected           = Reference::norm(row_x, moments, weight, bias, is_layer_norm);
-        const A rstd       = m_rstd.host()[row];
-        value_errors.add(ulp_error<A>(exact(rstd), moments.rstd), row, -1, exact(rstd), moments.rstd);
-        if (is_layer_norm) {
-          const A mean = m_mean.host()[row];
-          value_errors.add(ulp_error<A>(exact(mean), moments.mean(), 1 / moments.rstd), row, -2, exact(mean), moments.mean());
-        }
-      }
-      for (std::int64_t i = 0; i < m_cols; ++i) {
-        const long double value = exact(y[offset + i * step]);
-        errors.add(ulp_error<T>(value, expected[i].value, std::isfinite(expected[i].magnitude) ? expected[i].magnitude : 0),
-                   row, i, value, expected[i].value);
-      }
-    });
+    for_each_row(x, x_place, y_place,
+                 [&](const Reference::Row<T>& row_x, std::int64_t offset, std::int64_t row, auto step) {
+                   std::vector<Reference::Normalised> expected;
+                   if constexpr (is_backward) {
+                     const Reference::RowMoments given{is_layer_norm ? exact(m_mean.host()[row]) : 0, 0,
+                                                       exact(m_rstd.host()[row])};
+                     const Reference::Row<T> row_dy{dy + dy_offsets[row], m_cols, m_y_place.strides[m_axis]};
+                     expected = Reference::norm_backward(row_x, row_dy, given, weight, is_layer_norm);
+                   } else {
+                     const auto moments = is_layer_norm ? Reference::layer_moments(row_x, m_case.epsilon)
+                                                        : Reference::rms_moments(row_x, m_case.epsilon);
+                     expected           = Reference::norm(row_x, moments, weight, bias, is_layer_norm);
+                     const A rstd       = m_rstd.host()[row];
+                     value_errors.add(ulp_error<A>(exact(rstd), moments.rstd), row, -1, exact(rstd), moments.rstd);
+                     if (is_layer_norm) {
+                       const A mean = m_mean.host()[row];
+                       value_errors.add(ulp_error<A>(exact(mean), moments.mean(), 1 / moments.rstd), row, -2,
+                                        exact(mean), moments.mean());
+                     }
+                   }
+                   for (std::int64_t i = 0; i < m_cols; ++i) {
+                     const long double value = exact(y[offset + i * step]);
+                     errors.add(ulp_error<T>(value, expected[i].value,
+                                             std::isfinite(expected[i].magnitude) ? expected[i].magnitude : 0),
+                                row, i, value, expected[i].value);
+                   }
+                 });
     if (!(errors.max_ulp <= norm_promise<T>)) return ::testing::AssertionFailure() << errors.worst;
     if (!(value_errors.max_ulp <= 8)) return ::testing::AssertionFailure() << "mean or rstd: " << value_errors.worst;
     return ::testing::AssertionSuccess();

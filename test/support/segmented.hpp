@@ -113,7 +113,9 @@ class SegmentedTrial {
     return correct(options);
   }
 
-  ::testing::AssertionResult run_in_place_correct(const SegmentedOptions& options = {}) requires(!is_lse) {
+  ::testing::AssertionResult run_in_place_correct(const SegmentedOptions& options = {})
+    requires(!is_lse)
+  {
     const std::vector<T> before(m_x.host(), m_x.host() + m_x.count());
     const auto view = vector(m_x.device(), m_x.count());
     apply_segmented<Op>(Exec(), view, m_offsets, view, options);

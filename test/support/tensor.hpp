@@ -200,8 +200,7 @@ template <int Rank, class Layout, class Space = Memory, class T>
 auto dense_view(T* data, const Placement& place) {
   return [&]<std::size_t... D>(std::index_sequence<D...>) {
     return UnmanagedView<T, Rank, Layout, Space>(data + place.origin, static_cast<std::size_t>(place.extents[D])...);
-  }
-  (std::make_index_sequence<Rank>{});
+  }(std::make_index_sequence<Rank>{});
 }
 
 }  // namespace KokkosNNTest

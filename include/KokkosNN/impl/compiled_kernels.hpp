@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_COMPILED_KERNELS_HPP
 #define KOKKOSNN_IMPL_COMPILED_KERNELS_HPP
@@ -153,8 +154,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_online:
       return key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
-      return splits_twice(types.op) &&
-             key.max_threads == most_threads_when_split_twice(types.op);
+      return splits_twice(types.op) && key.max_threads == most_threads_when_split_twice(types.op);
     default:
       return false;
   }

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
 #define KOKKOSNN_IMPL_KERNEL_SHAPES_HPP
@@ -142,8 +143,8 @@ constexpr int inner_held_bytes(Backend backend) { return 16 * max_packs_per_thre
 /// True if a thread of inner_lanes can have its columns as they were loaded, two elements a word.
 constexpr bool can_keep_packed_inner(int x_bytes, int pack) { return x_bytes == 2 && pack % 2 == 0; }
 
-/// True if it has them so: so many packs that they would not fit otherwise, or packs that it loads again. (LayoutLeft bf16
-/// 1048576 x 64, which fit: 79.9 us, as they were loaded 87.7; 65536 x 2048, which are loaded again: 265 and 209.)
+/// True if it has them so: so many packs that they would not fit otherwise, or packs that it loads again. (LayoutLeft
+/// bf16 1048576 x 64, which fit: 79.9 us, as they were loaded 87.7; 65536 x 2048, which are loaded again: 265 and 209.)
 constexpr bool keeps_packed_inner(Backend backend, int x_bytes, int accumulator_bytes, int pack, int packs,
                                   bool keeps) {
   const bool fits = pack * packs * accumulator_bytes <= inner_held_bytes(backend);
@@ -222,7 +223,8 @@ constexpr int most_threads_of_inner_lanes(Backend backend, RowOperator op) {
 
 /// A thread's state of a row in team scratch: a reference and a sum that may be wider than the accumulator.
 inline constexpr int most_state_bytes = 24;
-/// State of a norm at most, in team scratch: of a number of elements, a mean and a second moment up to two doubles each.
+/// State of a norm at most, in team scratch: of a number of elements, a mean and a second moment up to two doubles
+/// each.
 inline constexpr int norm_state_bytes = 48;
 
 /// Those that a team of a host's threads needs to join them: two rounds, so that one barrier a row is enough (a thread

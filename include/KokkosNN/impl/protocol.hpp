@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_PROTOCOL_HPP
 #define KOKKOSNN_IMPL_PROTOCOL_HPP
@@ -8,9 +9,9 @@
 #include <concepts>
 #include <type_traits>
 
-// The protocol between a kernel and its parts. A part states flags; a flag that is true promises members, which the kernel
-// then uses without asking. Kernels assert the concepts below at their head, so a flag that is missing or misspelt does not
-// compile, and neither does a member that a flag promises and the part lacks.
+// The protocol between a kernel and its parts. A part states flags; a flag that is true promises members, which the
+// kernel then uses without asking. Kernels assert the concepts below at their head, so a flag that is missing or
+// misspelt does not compile, and neither does a member that a flag promises and the part lacks.
 
 namespace KokkosNN::Impl {
 
@@ -26,7 +27,8 @@ struct PlacementDefaults {
   static constexpr bool sums_warps = false;
   /// `prepare_write(row, part, params)` is called between `reduce` and the exchange.
   static constexpr bool prepares_write = false;
-  /// `Facts`, `find_facts` and `take_facts`: in split_row a warp collects what writing needs besides the row's elements.
+  /// `Facts`, `find_facts` and `take_facts`: in split_row a warp collects what writing needs besides the row's
+  /// elements.
   static constexpr bool tells_facts = false;
 };
 
@@ -44,9 +46,9 @@ struct HostPlacementDefaults {
 };
 
 template <class P>
-concept HostPlacement = BoolFlag<decltype(P::has_own_reference)> && BoolFlag<decltype(P::keeps_rows)> &&
-                        BoolFlag<decltype(P::holds_pieces)> && BoolFlag<decltype(P::has_row_loops)> &&
-                        BoolFlag<decltype(P::uses_memory)>;
+concept HostPlacement =
+    BoolFlag<decltype(P::has_own_reference)> && BoolFlag<decltype(P::keeps_rows)> &&
+    BoolFlag<decltype(P::holds_pieces)> && BoolFlag<decltype(P::has_row_loops)> && BoolFlag<decltype(P::uses_memory)>;
 
 /// Flags of an operator's epilogue.
 struct EpilogueDefaults {
@@ -69,9 +71,9 @@ concept RowSource = std::same_as<std::remove_cvref_t<decltype(S::form)>, RowForm
 ///   masks_pairs      `mask` and `chain`, of rows of y and dy
 ///   clear_policy()   takes back the eviction hint of its loads
 template <class R>
-concept InputRow = BoolFlag<decltype(R::has_edges)> && BoolFlag<decltype(R::gives_packs)> &&
-                   BoolFlag<decltype(R::completes_state)> && BoolFlag<decltype(R::masks_pairs)> &&
-                   requires(R row) { row.clear_policy(); };
+concept InputRow =
+    BoolFlag<decltype(R::has_edges)> && BoolFlag<decltype(R::gives_packs)> && BoolFlag<decltype(R::completes_state)> &&
+    BoolFlag<decltype(R::masks_pairs)> && requires(R row) { row.clear_policy(); };
 
 /// Output of rows. `takes_states`: `store_state(params, state, row)` in place of results.
 template <class O>
@@ -79,7 +81,10 @@ concept RowOutput = BoolFlag<decltype(O::takes_states)>;
 
 /// Parameters that all rows of a call share.
 template <class P>
-concept RowParams = requires { typename P::accumulator; typename P::State; };
+concept RowParams = requires {
+  typename P::accumulator;
+  typename P::State;
+};
 
 /// Parts of a kernel that fit each other.
 template <RowOperator op, class Placement, class Params, class Source, class Output>

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_PLAN_POLICY_CUDA_GRADIENTS_HPP
 #define KOKKOSNN_SRC_PLAN_POLICY_CUDA_GRADIENTS_HPP
@@ -23,15 +24,15 @@ inline constexpr RegisterEntry gradient_by_rule[] = {
 // Gradients that sum over a row, on CUDA. Microseconds with 134 MB a tensor, on one H200, 2026-11-25.
 inline constexpr RegisterEntry gradient_v2[] = {
     {2, 1, 128},
-    {3, 2, 128},      // f64 x 6: 104.6, with 1 pack 114.8, with 4 110.8
+    {3, 2, 128},  // f64 x 6: 104.6, with 1 pack 114.8, with 4 110.8
     {4, 1, 128},
     {8, 2, 128},
     {10, 4, 128},     // x 18: 100.7, with 2 packs 113.0
     {12, 2, 128, 4},  // log_softmax_backward x 24: 101.4, with 2 packs 109.2
     {16, 2, 128},
-    {24, 4, 128},     // x 36: 99.2, with 2 packs 114.7
+    {24, 4, 128},  // x 36: 99.2, with 2 packs 114.7
     {32, 2, 128},
-    {50, 4, 128},     // x 77: 105.0, with 2 packs 123.6; x 101: 98.0 and 107.2
+    {50, 4, 128},  // x 77: 105.0, with 2 packs 123.6; x 101: 98.0 and 107.2
     {64, 2, 128},
     {4096, 4, 64},
 };
@@ -48,7 +49,7 @@ inline constexpr RegisterEntry softmax_gradient_v4[] = {
 
 inline constexpr RegisterEntry log_softmax_gradient_v4[] = {
     {4, 1, 128},
-    {5, 4, 128},      // x 20: 104.9, with 2 packs 113.0
+    {5, 4, 128},  // x 20: 104.9, with 2 packs 113.0
     {8, 2, 128},
     {10, 4, 128},     // x 36: 99.8, with 2 packs 122.2
     {12, 2, 128, 4},  // x 48: 97.4, with 2 packs 103.8; with 27 MB a tensor 25.5 and 25.3
@@ -64,7 +65,7 @@ inline constexpr RegisterEntry log_softmax_gradient_v4[] = {
 
 inline constexpr RegisterEntry gradient_v8[] = {
     {4, 1, 128},
-    {5, 2, 128, 4},   // bf16 x 40: 104.5, with 2 packs 112.0
+    {5, 2, 128, 4},  // bf16 x 40: 104.5, with 2 packs 112.0
     {8, 2, 128},
     {10, 4, 128},     // x 72: 100.8, with 2 packs 120.1
     {12, 2, 128, 4},  // x 96: 99.9, with 2 packs 103.4; with 27 MB a tensor 25.8 and 25.3
@@ -81,9 +82,9 @@ inline constexpr RegisterEntry gradient_v8[] = {
 // Gradient of a log-sum-exp, element by element: nothing but the loads of a thread is kept.
 inline constexpr RegisterEntry logsumexp_gradient[] = {
     {1, 1, 128},
-    {4, 2, 128},     // f32 x 16: 83.2, with 1 pack 105.7; bf16 x 24: 95.6 and 129.7
-    {64, 4, 128},    // f32 x 36: 91.5, with 2 packs 120.5; x 256: 71.5 and 80.9; bf16 x 288: 82.7 and 113.0; f64 x 72,
-                     // on one H100: 109.2 and 139.4
+    {4, 2, 128},   // f32 x 16: 83.2, with 1 pack 105.7; bf16 x 24: 95.6 and 129.7
+    {64, 4, 128},  // f32 x 36: 91.5, with 2 packs 120.5; x 256: 71.5 and 80.9; bf16 x 288: 82.7 and 113.0; f64 x 72,
+                   // on one H100: 109.2 and 139.4
     {4096, 4, 64},
 };
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_PLAN_POLICY_CUDA_LABELS_HPP
 #define KOKKOSNN_SRC_PLAN_POLICY_CUDA_LABELS_HPP
@@ -11,7 +12,7 @@ namespace KokkosNN::Impl::CudaTables {
 // doubles with a label and the gradient of its loss
 inline constexpr RegisterEntry labelled_v2[] = {
     {2, 2, 128},
-    {3, 4, 128},     // 2796202 x 6: 122.7 us, with 2 packs 205.3
+    {3, 4, 128},  // 2796202 x 6: 122.7 us, with 2 packs 205.3
     {4, 2, 128},
     {5, 8, 128},     // 1677721 x 10: 123.4 us, with 4 packs 148.8
     {8, 4, 128},     // 1048576 x 16: by 8 packs slower by 75 %
@@ -89,7 +90,13 @@ inline constexpr RegisterEntry label_gradient[] = {
 
 // All cross entropies where elements are moved one by one, for which few threads are too few
 inline constexpr RegisterEntry label_elements_v4[] = {
-    {8, 2, 128}, {128, 4, 128}, {320, 8, 128}, {384, 4, 128}, {448, 8, 128}, {512, 4, 128}, {8192, 8, 128},
+    {8, 2, 128},
+    {128, 4, 128},
+    {320, 8, 128},
+    {384, 4, 128},
+    {448, 8, 128},
+    {512, 4, 128},
+    {8192, 8, 128},
 };
 
 inline constexpr RegisterEntry label_elements_v8[] = {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_PLAN_POLICY_CUDA_ROWS_HPP
 #define KOKKOSNN_SRC_PLAN_POLICY_CUDA_ROWS_HPP
@@ -12,17 +13,17 @@ namespace KokkosNN::Impl::CudaTables {
 // double: 2 elements a pack
 inline constexpr RegisterEntry rows_v2[] = {
     {2, 2, 128},
-    {3, 4, 128},       // 2796202 x 6: 70.1 us, with 2 packs 84.3
+    {3, 4, 128},  // 2796202 x 6: 70.1 us, with 2 packs 84.3
     {4, 2, 128},
-    {8, 4, 128},       // 1048576 x 16: 0.90, with 2 packs 0.80
-    {11, 8, 128},      // 932067 x 18: 81.6 us, with 4 packs 91.5
-    {12, 4, 128, 8},   // log-softmax of 699050 x 24: 76.6 us, with 4 packs 79.1; of 27 MB by 8 slower by 6 %
-    {14, 8, 128},      // 599186 x 28: 70.5 us, with 4 packs 73.6
-    {16, 4, 128},      // 1048576 x 32: 0.95, with 8 packs 0.82
+    {8, 4, 128},      // 1048576 x 16: 0.90, with 2 packs 0.80
+    {11, 8, 128},     // 932067 x 18: 81.6 us, with 4 packs 91.5
+    {12, 4, 128, 8},  // log-softmax of 699050 x 24: 76.6 us, with 4 packs 79.1; of 27 MB by 8 slower by 6 %
+    {14, 8, 128},     // 599186 x 28: 70.5 us, with 4 packs 73.6
+    {16, 4, 128},     // 1048576 x 32: 0.95, with 8 packs 0.82
     {28, 8, 128},
-    {32, 4, 128, 8},   // 275036 x 61: 75.8 us, with 4 packs 91.3; of 27 MB 24.5 and 23.2
+    {32, 4, 128, 8},  // 275036 x 61: 75.8 us, with 4 packs 91.3; of 27 MB 24.5 and 23.2
     {58, 8, 128},
-    {64, 4, 128, 8},   // 130055 x 129: 64.6 us, with 4 packs 69.0; of 27 MB 19.5 and 18.5
+    {64, 4, 128, 8},  // 130055 x 129: 64.6 us, with 4 packs 69.0; of 27 MB 19.5 and 18.5
     {124, 8, 128},
     {128, 4, 128, 8},  // 65793 x 255: 76.9 us, with 4 packs 84.1; of 27 MB 23.6 and 21.1
     {8192, 8, 128},    // 4096 x 1024: 0.90, with 4 packs 0.79; 4096 x 8192: 0.90; 4096 x 16384: 0.76, by split_row 0.51
@@ -31,12 +32,12 @@ inline constexpr RegisterEntry rows_v2[] = {
 // doubles with nothing to write but a value a row
 inline constexpr RegisterEntry reduction_v2[] = {
     {2, 2, 128},
-    {3, 4, 128},       // log-sum-exp of 2796202 x 6: 63.1 us, with 2 packs 92.5; cross entropy 92.1 and 152.3
+    {3, 4, 128},  // log-sum-exp of 2796202 x 6: 63.1 us, with 2 packs 92.5; cross entropy 92.1 and 152.3
     {4, 2, 128},
-    {7, 8, 128},       // 1677721 x 10: 67.7 us, with 4 packs 78.9
-    {8, 4, 128, 8},    // 1048576 x 16: 48.7 us, with 4 packs 52.4; of 27 MB by 8 slower by 8 %
-    {15, 8, 128},      // 838860 x 20: 70.8 us, with 4 packs 83.7
-    {16, 4, 128, 8},   // 524288 x 32: 48.4 us, with 4 packs 54.6; of 27 MB by 8 slower by 5 %
+    {7, 8, 128},      // 1677721 x 10: 67.7 us, with 4 packs 78.9
+    {8, 4, 128, 8},   // 1048576 x 16: 48.7 us, with 4 packs 52.4; of 27 MB by 8 slower by 8 %
+    {15, 8, 128},     // 838860 x 20: 70.8 us, with 4 packs 83.7
+    {16, 4, 128, 8},  // 524288 x 32: 48.4 us, with 4 packs 54.6; of 27 MB by 8 slower by 5 %
     {8192, 8, 128},
 };
 
@@ -88,7 +89,7 @@ inline constexpr RegisterEntry rows_v8[] = {
 inline constexpr RegisterEntry log_rows_v8[] = {
     {2, 1, 128},
     {4, 2, 128},
-    {6, 4, 128},      // 1048576 x 40: 53.8 us, with 2 packs 62.3
+    {6, 4, 128},  // 1048576 x 40: 53.8 us, with 2 packs 62.3
     {8, 2, 128},
     {12, 4, 128},
     {16, 2, 128},     // 1048576 x 120: 133 us, with 4 packs 139
@@ -99,20 +100,20 @@ inline constexpr RegisterEntry log_rows_v8[] = {
     {79, 8, 128},     // 223696 x 600: 133.1 us, with 4 packs 143.7
     {88, 4, 128, 8},  // 191739 x 700: 130.5 us, with 4 packs 136.6; of 45 MB 28.3 and 27.8
     {128, 4, 128},
-    {200, 8, 128},    // 61008 x 1100: 72.6 us, with 4 packs 99.7; 43662 x 1537: 68.4 and 73.5
-    {640, 4, 128},    // 32768 x 2048: 67.5 us, with 8 packs 68.0; x 3200: 69.9 and 67.9
+    {200, 8, 128},  // 61008 x 1100: 72.6 us, with 4 packs 99.7; 43662 x 1537: 68.4 and 73.5
+    {640, 4, 128},  // 32768 x 2048: 67.5 us, with 8 packs 68.0; x 3200: 69.9 and 67.9
     {8192, 8, 128},
 };
 
 // log-sum-exps of floats, in microseconds: with nothing to write, fewer threads a row are enough
 inline constexpr RegisterEntry reduction_v4[] = {
-    {2, 2, 128},       // 1048576 x 8: 15.3, with 1 pack 20.9
-    {4, 4, 128},       // 1048576 x 16: 24, with 2 packs 26
-    {6, 4, 128, 8},    // 1677721 x 20: 46.3, with 4 packs 53.5; of 27 MB 15.3 and 15.1
-    {8, 4, 128},       // 1048576 x 32: 42, with 2 packs 48, with 8 55
-    {10, 8, 128},      // 1048576 x 40: 60.5, with 4 packs 68.6
-    {12, 4, 128, 8},   // 699050 x 48: 43.4, with 4 packs 48.0; of 27 MB 15.2 and 13.9
-    {16, 4, 128},      // 1048576 x 64: 77, with 8 packs 89
+    {2, 2, 128},      // 1048576 x 8: 15.3, with 1 pack 20.9
+    {4, 4, 128},      // 1048576 x 16: 24, with 2 packs 26
+    {6, 4, 128, 8},   // 1677721 x 20: 46.3, with 4 packs 53.5; of 27 MB 15.3 and 15.1
+    {8, 4, 128},      // 1048576 x 32: 42, with 2 packs 48, with 8 55
+    {10, 8, 128},     // 1048576 x 40: 60.5, with 4 packs 68.6
+    {12, 4, 128, 8},  // 699050 x 48: 43.4, with 4 packs 48.0; of 27 MB 15.2 and 13.9
+    {16, 4, 128},     // 1048576 x 64: 77, with 8 packs 89
     {28, 8, 128},
     {32, 4, 128, 8},   // 1048576 x 128: 134, with 4 packs 151; of 27 MB 14.0 and 13.0
     {63, 8, 128},      // 262144 x 197: 68, with 4 packs 89

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "policy.hpp"
 
@@ -92,8 +93,18 @@ static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evict
 }  // namespace
 
 const BackendPolicy& hip_policy() {
-  static constexpr BackendPolicy policy{register_tables, registers,    staged, scratch,   online,   reductions,
-                                        split,           split_choice, inner,  evictions, prefetch, host};
+  static constexpr BackendPolicy policy{register_tables,
+                                        registers,
+                                        staged,
+                                        scratch,
+                                        online,
+                                        reductions,
+                                        split,
+                                        split_choice,
+                                        inner,
+                                        evictions,
+                                        prefetch,
+                                        host};
   return policy;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "policy.hpp"
 
@@ -74,8 +75,18 @@ static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evict
 }  // namespace
 
 const BackendPolicy& host_policy() {
-  static constexpr BackendPolicy policy{register_tables, registers,    staged, scratch,   online,   reductions,
-                                        split,           split_choice, inner,  evictions, prefetch, host};
+  static constexpr BackendPolicy policy{register_tables,
+                                        registers,
+                                        staged,
+                                        scratch,
+                                        online,
+                                        reductions,
+                                        split,
+                                        split_choice,
+                                        inner,
+                                        evictions,
+                                        prefetch,
+                                        host};
   return policy;
 }
 

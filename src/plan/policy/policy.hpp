@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_PLAN_POLICY_HPP
 #define KOKKOSNN_SRC_PLAN_POLICY_HPP
@@ -66,7 +67,7 @@ const T& look_up(std::span<const Keyed<T>> table, const RowsKey& key) {
 /// The entry for a size: the first that reaches up to it, of a table that ascends by `most`; none where all are
 /// smaller.
 template <class Entry, class Size>
-const Entry* entry_for(std::span<const Entry> table, Size Entry::*most, Size size) {
+const Entry* entry_for(std::span<const Entry> table, Size Entry::* most, Size size) {
   const auto entry = std::ranges::lower_bound(table, size, {}, most);
   return entry == table.end() ? nullptr : &*entry;
 }
@@ -80,7 +81,7 @@ constexpr bool takes_all(const Keyed<T> (&table)[n]) {
 
 /// Entries ascend by `most`, in all tables.
 template <class Entry, class Size, std::size_t n>
-constexpr bool ascend(const Keyed<std::span<const Entry>> (&tables)[n], Size Entry::*most) {
+constexpr bool ascend(const Keyed<std::span<const Entry>> (&tables)[n], Size Entry::* most) {
   return std::ranges::all_of(tables, [&](const auto& table) {
     return std::ranges::adjacent_find(table.value, std::ranges::greater_equal{}, most) == table.value.end();
   });

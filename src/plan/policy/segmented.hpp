@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_SRC_PLAN_POLICY_SEGMENTED_HPP
 #define KOKKOSNN_SRC_PLAN_POLICY_SEGMENTED_HPP
@@ -39,8 +40,8 @@ struct SegmentedPolicy {
   std::int64_t flat_high_mean = 128;
 
   /// Size of a window, which a warp processes at a time: rows, one a lane, and one lane for the end of the last row;
-  /// and mean elements of the 1024 for which there is room. Full windows would be cut short where rows are longer than the
-  /// mean, and the rest would cost a warp one more window.
+  /// and mean elements of the 1024 for which there is room. Full windows would be cut short where rows are longer than
+  /// the mean, and the rest would cost a warp one more window.
   int window_rows     = 31;
   int window_elements = 896;
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_CALL_HPP
 #define KOKKOSNN_IMPL_CALL_CALL_HPP
@@ -96,8 +97,7 @@ class PlannedCall {
 
 /// Planned call that keeps its Views.
 template <class Exec, class Views, class... V>
-class PlannedViews
-    : public PlannedCall<Views::op, Exec, typename Views::template Call<Exec>, typename Views::Options> {
+class PlannedViews : public PlannedCall<Views::op, Exec, typename Views::template Call<Exec>, typename Views::Options> {
   using Base = typename PlannedViews::PlannedCall;
 
  public:

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_CHECKS_HPP
 #define KOKKOSNN_IMPL_CALL_CHECKS_HPP
@@ -35,13 +36,13 @@ inline constexpr bool can_access = (... && Kokkos::SpaceAccessibility<Exec, type
 /// A static_assert's text must be a literal before C++26, so each function has its own.
 #define KOKKOSNN_IMPL_REQUIRE(NAME, HOLDS, TEXT) static_assert(HOLDS, "KokkosNN::" NAME ": " TEXT)
 
-#define KOKKOSNN_IMPL_CHECK_SOFTMAX(NAME, Y, RANK_OK, RANK_TEXT)                                           \
-  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() >= 1, "x must have rank 1 to 8");                              \
-  KOKKOSNN_IMPL_REQUIRE(NAME, RANK_OK, RANK_TEXT);                                                         \
-  KOKKOSNN_IMPL_REQUIRE(NAME, hold_elements<XView>, "x must hold double, float, half_t or bhalf_t");       \
-  KOKKOSNN_IMPL_REQUIRE(NAME, hold_elements<YView>, Y " must hold double, float, half_t or bhalf_t");      \
-  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<YView>, Y " must not be const");                                 \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, YView>),                                            \
+#define KOKKOSNN_IMPL_CHECK_SOFTMAX(NAME, Y, RANK_OK, RANK_TEXT)                                      \
+  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() >= 1, "x must have rank 1 to 8");                         \
+  KOKKOSNN_IMPL_REQUIRE(NAME, RANK_OK, RANK_TEXT);                                                    \
+  KOKKOSNN_IMPL_REQUIRE(NAME, hold_elements<XView>, "x must hold double, float, half_t or bhalf_t");  \
+  KOKKOSNN_IMPL_REQUIRE(NAME, hold_elements<YView>, Y " must hold double, float, half_t or bhalf_t"); \
+  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<YView>, Y " must not be const");                            \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, YView>),                                       \
                         "the execution space must be able to access the memory of x and of " Y)
 
 template <RowOperator op, class Exec, class XView, class YView>
@@ -58,16 +59,15 @@ constexpr void check_softmax() {
 
 #undef KOKKOSNN_IMPL_CHECK_SOFTMAX
 
-#define KOKKOSNN_IMPL_CHECK_GRADIENT(NAME, X, DY, DYS_RANK, RANK_TEXT)                                            \
-  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() >= 1, X " must have rank 1 to 8");                                    \
-  KOKKOSNN_IMPL_REQUIRE(                                                                                          \
-      NAME, DxView::rank() == XView::rank() && DyView::rank() == DYS_RANK && LseView::rank() == DYS_RANK,         \
-      RANK_TEXT);                                                                                                 \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_elements<XView, DyView, LseView, DxView>),                                    \
-                        "all Views must hold double, float, half_t or bhalf_t");                                  \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_one_type<DyView, LseView>), "lse and dlse must hold the same type");          \
-  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<DxView>, "dx must not be const");                                       \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, DyView, LseView, DxView>),                                 \
+#define KOKKOSNN_IMPL_CHECK_GRADIENT(NAME, X, DY, DYS_RANK, RANK_TEXT)                                                \
+  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() >= 1, X " must have rank 1 to 8");                                        \
+  KOKKOSNN_IMPL_REQUIRE(                                                                                              \
+      NAME, DxView::rank() == XView::rank() && DyView::rank() == DYS_RANK && LseView::rank() == DYS_RANK, RANK_TEXT); \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_elements<XView, DyView, LseView, DxView>),                                        \
+                        "all Views must hold double, float, half_t or bhalf_t");                                      \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_one_type<DyView, LseView>), "lse and dlse must hold the same type");              \
+  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<DxView>, "dx must not be const");                                           \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, DyView, LseView, DxView>),                                     \
                         "the execution space must be able to access the memory of " X ", " DY " and dx")
 
 /// Where an operator has no lse, dy stands in for it.
@@ -136,15 +136,15 @@ constexpr void check_cross_entropy() {
 #undef KOKKOSNN_IMPL_CHECK_CROSS_ENTROPY
 #undef KOKKOSNN_IMPL_CHECK_OPTIONAL
 
-#define KOKKOSNN_IMPL_CHECK_SEGMENTED(NAME, INPUT, OUTPUT)                                                           \
-  KOKKOSNN_IMPL_REQUIRE(NAME, OffsetsView::rank() == 1, "row_offsets must have rank 1");                             \
-  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() == YView::rank() && (XView::rank() == 1 || XView::rank() == 2),          \
-                        INPUT " and " OUTPUT " must both have rank 1, or 2 where there are heads");                  \
-  KOKKOSNN_IMPL_REQUIRE(NAME, holds_integers<OffsetsView>, "row_offsets must hold integers");                        \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_elements<XView, YView>),                                                         \
-                        INPUT " and " OUTPUT " must hold double, float, half_t or bhalf_t");                         \
-  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<YView>, OUTPUT " must not be const");                                      \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, OffsetsView, YView>),                                         \
+#define KOKKOSNN_IMPL_CHECK_SEGMENTED(NAME, INPUT, OUTPUT)                                                  \
+  KOKKOSNN_IMPL_REQUIRE(NAME, OffsetsView::rank() == 1, "row_offsets must have rank 1");                    \
+  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() == YView::rank() && (XView::rank() == 1 || XView::rank() == 2), \
+                        INPUT " and " OUTPUT " must both have rank 1, or 2 where there are heads");         \
+  KOKKOSNN_IMPL_REQUIRE(NAME, holds_integers<OffsetsView>, "row_offsets must hold integers");               \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_elements<XView, YView>),                                                \
+                        INPUT " and " OUTPUT " must hold double, float, half_t or bhalf_t");                \
+  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<YView>, OUTPUT " must not be const");                             \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, OffsetsView, YView>),                                \
                         "the execution space must be able to access the memory of " INPUT ", row_offsets and " OUTPUT)
 
 template <RowOperator op, class Exec, class XView, class OffsetsView, class YView>

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_CROSS_ENTROPY_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_CROSS_ENTROPY_LAUNCH_HPP
@@ -33,9 +34,10 @@ constexpr RowOperator kept_as(RowOperator op, bool extended) {
 }
 
 template <RowOperator op, class Source, class A, int V, Backend backend>
-requires(is_cross_entropy(op)) struct Placements<op, Source, A, V, backend> {
+  requires(is_cross_entropy(op))
+struct Placements<op, Source, A, V, backend> {
   static constexpr RowOperator kept = kept_as(op, Source::is_extended);
-  static constexpr bool has_edges    = Source::form == RowForm::misaligned;
+  static constexpr bool has_edges   = Source::form == RowForm::misaligned;
   using Kept                        = Placements<kept, Source, A, V, backend>;
 
   template <int K>
@@ -43,10 +45,11 @@ requires(is_cross_entropy(op)) struct Placements<op, Source, A, V, backend> {
     using type = LabelledPlacement<op, typename Kept::template Registers<K>::type, Source, A, V>;
   };
   template <int K>
-  requires(is_elementwise(op) || (Source::is_extended && keeps_packed(backend, sizeof(typename Source::value_type), V,
-                                                                      K))) struct Registers<K> {
+    requires(is_elementwise(op) ||
+             (Source::is_extended && keeps_packed(backend, sizeof(typename Source::value_type), V, K)))
+  struct Registers<K> {
     static constexpr int packs = std::min(K, packs_when_looping(backend, V, op, Source::form));
-    using type                 = LabelledPlacement<op, OnlinePlacement<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
+    using type = LabelledPlacement<op, OnlinePlacement<RowOperator::logsumexp, A, V, packs>, Source, A, V>;
   };
   static constexpr int scratch_packs = packs_from_scratch(backend, V, op, Source::form);
   static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
@@ -57,8 +60,8 @@ requires(is_cross_entropy(op)) struct Placements<op, Source, A, V, backend> {
 /// The label of each row, whatever integers labels are.
 template <class Map>
 RowLabels<Map> labels_of(const Tensor& labels, const RowMap& map, std::int64_t ignore_index) {
-  return {labels.data, labels.element_bytes, labels.is_signed,
-          ignore_index == std::numeric_limits<std::int64_t>::min(), map};
+  return {labels.data, labels.element_bytes, labels.is_signed, ignore_index == std::numeric_limits<std::int64_t>::min(),
+          map};
 }
 
 /// Weights of classes that a call may have.
@@ -97,9 +100,8 @@ struct CrossEntropyCall {
   template <bool extended>
   static void run_kernel(const ExecutionSpace& exec, const Arguments& call, const Params<extended>& params) {
     with_form<backend, true>(call.plan.form, [&](auto form) {
-      with_map<backend, op, X, form()>(call.layout.n, [&]<class Map>(std::type_identity<Map>) {
-        run_rows<form(), Map>(exec, call, params);
-      });
+      with_map<backend, op, X, form()>(
+          call.layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, call, params); });
     });
   }
 
@@ -134,8 +136,8 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpa
                                                               const Tensors& tensors) {
   std::int64_t label     = 0;
   const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
-      exec, to_string(op), layout.rows,
-      {labels_with_map(layout, options, tensors), options.ignore_index, layout.shard}, label);
+      exec, to_string(op), layout.rows, {labels_with_map(layout, options, tensors), options.ignore_index, layout.shard},
+      label);
   if (row < 0) return;
   complain_of_label(to_string(op), row, decimal(label, tensors[Tensor::labels].is_signed), layout.shard.classes,
                     options.ignore_index);
@@ -148,10 +150,10 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
   const CrossEntropyOptions& options = call.options;
   const LabelledLayout& layout       = call.layout;
   if (options.check_labels) check_labels(exec, layout, options, call.tensors);
-  const ClassWeights<A> weights      = weights_of<A>(call.tensors[Tensor::weights]);
-  const bool smooths                 = options.label_smoothing != 0;
-  const bool is_mean                 = options.reduction == Reduction::mean;
-  const bool is_reduced              = options.reduction != Reduction::none && writes_loss;
+  const ClassWeights<A> weights = weights_of<A>(call.tensors[Tensor::weights]);
+  const bool smooths            = options.label_smoothing != 0;
+  const bool is_mean            = options.reduction == Reduction::mean;
+  const bool is_reduced         = options.reduction != Reduction::none && writes_loss;
 
   const bool sums_weights = smooths && weights.data != nullptr;
   const bool has_sums     = is_mean || is_reduced || sums_weights;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP
@@ -24,9 +25,10 @@
 namespace KokkosNN::Impl {
 
 template <RowOperator op, class Source, class A, int V, Backend backend>
-requires(row_tensors(op) == 2) struct Placements<op, Source, A, V, backend> {
-  using Y = typename decltype(Source::y)::value_type;
-  using D = typename decltype(Source::dy)::value_type;
+  requires(row_tensors(op) == 2)
+struct Placements<op, Source, A, V, backend> {
+  using Y                         = typename decltype(Source::y)::value_type;
+  using D                         = typename decltype(Source::dy)::value_type;
   static constexpr bool has_edges = Source::form == RowForm::misaligned;
   template <int K>
   using Registers = std::type_identity<PairRegisterPlacement<Y, D, A, V, K, has_edges>>;
@@ -64,15 +66,15 @@ struct GradientCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Y>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A));
-  using Params                       = GradientParams<op, A, exp_accuracy_for<Y>>;
+  using Params                     = GradientParams<op, A, exp_accuracy_for<Y>>;
 
-  using Arguments                  = CallArguments<ExecutionSpace>;
+  using Arguments = CallArguments<ExecutionSpace>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const Arguments& call);
 
  private:
-  using Tensor                     = GradientTensors;
+  using Tensor                      = GradientTensors;
   static constexpr bool has_scalars = op == RowOperator::logsumexp_backward;
 
   template <RowForm form>
@@ -103,14 +105,16 @@ struct GradientCall {
     using Source             = std::decay_t<decltype(source)>;
     using Output             = std::decay_t<decltype(output)>;
     if constexpr (has_host_loops(backend, op)) {
-      return launch<max_threads_per_team>(exec, plan,
-                                          HostGradientInner<op, Params, Source, Output>{
-                                              source, output, params, inner_shape(plan, layout.rows, inner, layout.cols)});
+      return launch<max_threads_per_team>(
+          exec, plan,
+          HostGradientInner<op, Params, Source, Output>{source, output, params,
+                                                        inner_shape(plan, layout.rows, inner, layout.cols)});
     }
-    launch<most_threads_of_inner_lanes(backend, op)>(exec, plan,
-                                  GradientInnerLanes<op, inner_V, K, Params, Source, Output>{
-                                      source, output, params, layout.rows / inner, inner, layout.cols, plan.threads_per_row,
-                                      plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    launch<most_threads_of_inner_lanes(backend, op)>(
+        exec, plan,
+        GradientInnerLanes<op, inner_V, K, Params, Source, Output>{
+            source, output, params, layout.rows / inner, inner, layout.cols, plan.threads_per_row, plan.scratch_level,
+            static_cast<int>(plan.scratch_bytes)});
   }
 
   static auto inner_source_of(const Arguments& call) {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_LAUNCH_HPP
@@ -37,9 +38,8 @@ void launch(const ExecutionSpace& exec, const std::string& label, const Teams& t
     policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(teams.scratch_bytes + alignment));
   }
   // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
-  Kokkos::parallel_for(label,
-                       Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight),
-                       kernel);
+  Kokkos::parallel_for(
+      label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), kernel);
 }
 
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
@@ -75,7 +75,8 @@ void with_map(int axes, const F& f) {
 /// The workspace of a split_row plan.
 template <class Params>
 std::size_t split_workspace_bytes(const RowPlan& plan) {
-  if (plan.kernel == RowKernel::split_twice) return static_cast<std::size_t>(plan.league_size) * sizeof(typename Params::State);
+  if (plan.kernel == RowKernel::split_twice)
+    return static_cast<std::size_t>(plan.league_size) * sizeof(typename Params::State);
   return split_row_workspace_bytes<typename Params::State>(plan.league_size);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_MASK_LAYOUT_HPP
 #define KOKKOSNN_IMPL_CALL_MASK_LAYOUT_HPP

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_MASKED_GRADIENT_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_MASKED_GRADIENT_LAUNCH_HPP
@@ -32,10 +33,10 @@ struct MaskedGradientCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Dx>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Dx), sizeof(A));
-  using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
+  using Params                     = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using Elements                   = std::conditional_t<has_element_mask, GradientElements<X, A>, NoGradientElements>;
 
-  using Arguments                  = MaskedArguments<ExecutionSpace>;
+  using Arguments = MaskedArguments<ExecutionSpace>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const Arguments& call);
@@ -46,7 +47,8 @@ struct MaskedGradientCall {
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
     using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
-    const Source source{call.template rows_of<const X, form>(Tensor::x), call.template rows_of<const D, form>(Tensor::dy),
+    const Source source{call.template rows_of<const X, form>(Tensor::x),
+                        call.template rows_of<const D, form>(Tensor::dy),
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), elements_of(call)};
     const Params params(call.options.scale, call.options.masked_row);
     run_on_rows<op, V>(exec, call, params, source, call.template rows_of<Dx, form>(Tensor::dx));

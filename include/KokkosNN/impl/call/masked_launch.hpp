@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
@@ -54,10 +55,10 @@ struct MaskedCall {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = common_accumulator_t<X, Y>;
   static constexpr int V           = pack_size(backend, masked_x_bytes<X, Y, has_element_mask>(), sizeof(Y), sizeof(A));
-  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
+  using Params                     = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using Elements                   = std::conditional_t<has_element_mask, ElementMask<X, A>, NoElementMask>;
 
-  using Arguments                  = MaskedArguments<ExecutionSpace>;
+  using Arguments = MaskedArguments<ExecutionSpace>;
 
   /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const Arguments& call);
@@ -81,7 +82,9 @@ struct MaskedCall {
     return t.exists() ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
   }
 
-  static RowSinks<X> sinks_of(const Arguments& call) { return {pointer_to(call.options.mask.sinks), call.layout.mask.sinks}; }
+  static RowSinks<X> sinks_of(const Arguments& call) {
+    return {pointer_to(call.options.mask.sinks), call.layout.mask.sinks};
+  }
 
   static Elements elements_of(const Arguments& call) {
     Elements elements;

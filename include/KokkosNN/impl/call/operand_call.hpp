@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_OPERAND_CALL_HPP
 #define KOKKOSNN_IMPL_CALL_OPERAND_CALL_HPP
@@ -46,7 +47,8 @@ struct OperandViews {
     static_assert(Concepts::Element<T>, "KokkosNN norms: rows must hold double, float, half_t or bhalf_t");
     static_assert(!std::is_const_v<typename Output::value_type>, "KokkosNN norms: the output must not be const");
     static_assert(Output::rank() >= 1, "KokkosNN norms: rows must have rank 1 to 8");
-    static_assert(can_access_if_given<Exec, Output>, "KokkosNN norms: the execution space must be able to access the output");
+    static_assert(can_access_if_given<Exec, Output>,
+                  "KokkosNN norms: the execution space must be able to access the output");
     check_rows<Exec>(static_cast<const Rows*>(nullptr));
     check_columns<Exec>(static_cast<const Columns*>(nullptr));
     check_values<Exec>(static_cast<const Values*>(nullptr));
@@ -92,8 +94,9 @@ struct OperandViews {
   }();
   template <class Exec, class... Vs>
   static constexpr void check_columns(const std::tuple<Vs...>*) {
-    static_assert((... && is_column_operand<Vs>),
-                  "KokkosNN norms: weight and bias must have rank 1 and hold the rows' type, or float if that has 16 bits");
+    static_assert(
+        (... && is_column_operand<Vs>),
+        "KokkosNN norms: weight and bias must have rank 1 and hold the rows' type, or float if that has 16 bits");
     static_assert((... && can_access_if_given<Exec, Vs>),
                   "KokkosNN norms: the execution space must be able to access the memory of weight and bias");
   }

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP
@@ -27,7 +28,8 @@ namespace KokkosNN::Impl {
 template <RowOperator op, class Operator, class T, RowForm form, class A, int V, Backend backend>
 struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
   static constexpr int looping_packs = packs_when_looping(backend, V, op, form);
-  static constexpr int scratch_packs = is_gradient(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
+  static constexpr int scratch_packs =
+      is_gradient(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
   template <int K>
   using Registers = std::type_identity<OperandRegisterPlacement<Operator, T, V, K>>;
   using Scratch   = OperandScratchPlacement<Operator, T, V, scratch_packs>;
@@ -60,9 +62,8 @@ struct OperandCall {
     Params params{typename Operator::Params(call.options), {}, call.layout.cols};
     for (int i = 0; i < Operator::column_inputs; ++i) {
       const Tensor& tensor = call.tensors[column(i)];
-      params.columns[i]    = {{tensor.data, tensor.type == ElementType::f32},
-                              call.layout.col_stride[column(i)],
-                              params.own.missing(i)};
+      params.columns[i]    = {
+          {tensor.data, tensor.type == ElementType::f32}, call.layout.col_stride[column(i)], params.own.missing(i)};
     }
     return params;
   }
@@ -102,10 +103,10 @@ struct OperandCall {
     constexpr int inner_V    = backend == Backend::host ? V : gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = call.layout.inner();
-    launch<max_threads_when_wide>(exec, plan,
-                                  OperandInner<inner_V, K, Params, T>{operands, params, call.layout.rows / inner, inner,
-                                                                      plan.threads_per_row, plan.scratch_level,
-                                                                      static_cast<int>(plan.scratch_bytes)});
+    launch<max_threads_when_wide>(
+        exec, plan,
+        OperandInner<inner_V, K, Params, T>{operands, params, call.layout.rows / inner, inner, plan.threads_per_row,
+                                            plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 };
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_PLACEMENTS_HPP
 #define KOKKOSNN_IMPL_CALL_PLACEMENTS_HPP
@@ -28,14 +29,15 @@ struct Placements {
     using type = RegisterPlacement<op, A, V, K, has_edges>;
   };
   template <int K>
-  requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K)) struct Registers<K> {
+    requires(keeps_packed(backend, sizeof(typename Source::value_type), V, K))
+  struct Registers<K> {
     using type = PackedPlacement<op, typename Source::value_type, A, V, K, has_edges>;
   };
-  using T = typename Source::value_type;
-  using Scratch =
-      std::conditional_t<keeps_packed_in_scratch(backend, sizeof(T), op),
-                         PackedScratchPlacement<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_edges>,
-                         ScratchPlacement<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_edges>>;
+  using T       = typename Source::value_type;
+  using Scratch = std::conditional_t<
+      keeps_packed_in_scratch(backend, sizeof(T), op),
+      PackedScratchPlacement<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_edges>,
+      ScratchPlacement<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_edges>>;
   using Online = OnlinePlacement<op, A, V, packs_when_looping(backend, V, op, Source::form), backend == Backend::cuda>;
   /// On a host with vectors.
   template <class Params, bool keeps>
@@ -44,9 +46,7 @@ struct Placements {
 
 /// True if an operator's rows can be worked on in pieces, on a host.
 template <class Kept, class Params>
-concept HasHostPlacement = requires {
-  typename Kept::template OnHost<Params, false>;
-};
+concept HasHostPlacement = requires { typename Kept::template OnHost<Params, false>; };
 
 }  // namespace KokkosNN::Impl
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_ROWS_CALL_HPP
 #define KOKKOSNN_IMPL_CALL_ROWS_CALL_HPP
@@ -35,7 +36,7 @@ namespace KokkosNN::Impl {
 template <class Rows>
 inline constexpr int element_bytes = 0;
 template <class Rows>
-requires requires { typename Rows::value_type; }
+  requires requires { typename Rows::value_type; }
 inline constexpr int element_bytes<Rows> = sizeof(typename Rows::value_type);
 
 /// True if short rows that begin between packs have a kernel that takes them through team scratch.
@@ -45,12 +46,12 @@ template <class T>
 inline constexpr bool has_staged_kernel<MemoryRows<const T, RowForm::misaligned, RowStride>,
                                         MemoryRows<T, RowForm::misaligned, RowStride>> = true;
 template <class X, class Y>
-inline constexpr bool has_staged_kernel<MemoryRows<const X, RowForm::misaligned, RowStride>, MemoryScalars<Y, RowStride>> =
-    true;
-template <class T, class Map>
 inline constexpr bool
-    has_staged_kernel<PairRows<MemoryRows<const T, RowForm::misaligned, Map>, MemoryRows<const T, RowForm::misaligned, Map>>,
-                      MemoryRows<T, RowForm::misaligned, Map>> = true;
+    has_staged_kernel<MemoryRows<const X, RowForm::misaligned, RowStride>, MemoryScalars<Y, RowStride>> = true;
+template <class T, class Map>
+inline constexpr bool has_staged_kernel<
+    PairRows<MemoryRows<const T, RowForm::misaligned, Map>, MemoryRows<const T, RowForm::misaligned, Map>>,
+    MemoryRows<T, RowForm::misaligned, Map>> = true;
 
 /// True if a source of masked rows looks at single elements, or one of rows with labels changes its logits.
 template <class Source>
@@ -69,7 +70,7 @@ template <class ExecutionSpace, RowOperator op, class Params, class Source, clas
 struct RowsCall {
   using A                          = typename Params::accumulator;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
-  static constexpr bool has_edges   = Source::form == RowForm::misaligned;
+  static constexpr bool has_edges  = Source::form == RowForm::misaligned;
   using Kept                       = Placements<op, Source, A, V, backend>;
   static constexpr KernelTypes types{backend,
                                      op,
@@ -142,11 +143,10 @@ struct RowsCall {
   template <bool keeps>
   void run_in_pieces_that() const {
     using Placement = typename Kept::template OnHost<Params, keeps>;
-    launch<max_threads_per_team>(
-        exec, plan,
-        HostRows<op, V, Placement, Params, Source, Output>{source, output, params, rows, cols, plan.rows_per_team, plan.nontemporal_stores,
-                                                     plan.batch_invariant, plan.scratch_level,
-                                                     static_cast<int>(plan.scratch_bytes)});
+    launch<max_threads_per_team>(exec, plan,
+                                 HostRows<op, V, Placement, Params, Source, Output>{
+                                     source, output, params, rows, cols, plan.rows_per_team, plan.nontemporal_stores,
+                                     plan.batch_invariant, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
   /// vector_lanes and team_registers only.
@@ -161,10 +161,12 @@ struct RowsCall {
   template <int i>
   bool run_if_planned() const {
     constexpr RegisterKernel is = in_registers.all[i];
-    if (plan.kernel != is.kernel || plan.packs_per_thread != is.packs || plan.max_threads != is.max_threads) return false;
+    if (plan.kernel != is.kernel || plan.packs_per_thread != is.packs || plan.max_threads != is.max_threads)
+      return false;
     using Placement = typename Registers<is.packs>::type;
     if constexpr (is.kernel == RowKernel::few_rows) {
-      launch<is.max_threads>(exec, plan, FewRows<op, V, Placement, Params, Source, Output>{source, output, cols, params});
+      launch<is.max_threads>(exec, plan,
+                             FewRows<op, V, Placement, Params, Source, Output>{source, output, cols, params});
     } else if constexpr (is.kernel == RowKernel::row_in_lanes) {
       run_in_lanes<is.max_threads, Placement>();
     } else {
@@ -177,9 +179,9 @@ struct RowsCall {
   void run_in_team() const {
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
-    launch<max_threads>(
-        exec, plan,
-        RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, reader, output, params, rows, cols, prefetching_teams));
+    launch<max_threads>(exec, plan,
+                        RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, reader, output, params, rows,
+                                                                                cols, prefetching_teams));
   }
 
   template <int max_threads, class Placement>
@@ -187,10 +189,10 @@ struct RowsCall {
     static_assert(Placement::sums_warps);
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
-    launch<max_threads>(
-        exec, plan,
-        RowInLanes<op, V, Placement, Params, Source, Output>{reader, output, rows, params, static_cast<int>(cols), plan.threads_per_row,
-                                                       std::countr_zero(unsigned(plan.threads_per_row)), prefetching_teams});
+    launch<max_threads>(exec, plan,
+                        RowInLanes<op, V, Placement, Params, Source, Output>{
+                            reader, output, rows, params, static_cast<int>(cols), plan.threads_per_row,
+                            std::countr_zero(unsigned(plan.threads_per_row)), prefetching_teams});
   }
 
   void run_staged() const {
@@ -201,11 +203,13 @@ struct RowsCall {
         Source reader               = source;
         const int prefetching_teams = look_ahead(reader);
         launch<max_threads>(
-            exec, plan, StagedRows<op, V, Params, Source, Output>{reader, output, rows, params, columns, prefetching_teams});
+            exec, plan,
+            StagedRows<op, V, Params, Source, Output>{reader, output, rows, params, columns, prefetching_teams});
       } else {
-        launch<max_threads>(exec, plan,
-                            StagedGradients<op, V, Params, typename Output::value_type>{
-                                source.y.data, source.dy.data, output.data, rows, params, columns, source.y.line_policy()});
+        launch<max_threads>(
+            exec, plan,
+            StagedGradients<op, V, Params, typename Output::value_type>{source.y.data, source.dy.data, output.data,
+                                                                        rows, params, columns, source.y.line_policy()});
       }
     } else {
       refuse_plan_without_kernel(plan);
@@ -257,19 +261,20 @@ struct RowsCall {
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
     using Placement = typename Registers<max_packs_per_thread(backend)>::type;
-    using State   = typename Params::State;
+    using State     = typename Params::State;
     const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
     auto* const states = reinterpret_cast<State*>(workspace.data());
     const RowShares shares{cols, plan.teams_per_row, share()};
     constexpr int max_threads = most_threads_when_split_twice(op);
     launch<max_threads>(exec, plan,
                         ReduceParts<V, Placement, Params, Source>{source, params, shares, plan.scratch_level,
-                                                              static_cast<int>(plan.scratch_bytes), states});
+                                                                  static_cast<int>(plan.scratch_bytes), states});
     RowPlan second = plan;
     if (Epilogue<op>::one_value_a_row) second.league_size = rows;
-    launch<max_threads>(exec, second,
-                        WriteParts<op, V, Placement, Params, Source, Output>{source, output, params, shares, plan.scratch_level,
-                                                                       static_cast<int>(plan.scratch_bytes), states});
+    launch<max_threads>(
+        exec, second,
+        WriteParts<op, V, Placement, Params, Source, Output>{source, output, params, shares, plan.scratch_level,
+                                                             static_cast<int>(plan.scratch_bytes), states});
   }
 };
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_SEGMENTED_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_SEGMENTED_LAUNCH_HPP
@@ -121,7 +122,8 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   constexpr int at_once_short = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), true);
   constexpr int at_once_long  = least > 1 ? least : segment_teams_resident(sizeof(typename Operation::A), false);
   const bool has_long         = plan.has_long_rows;
-  const std::int64_t capacity = has_long ? List::capacity_for(plan.chunks.elements * plan.heads, plan.warp_elements) : 0;
+  const std::int64_t capacity =
+      has_long ? List::capacity_for(plan.chunks.elements * plan.heads, plan.warp_elements) : 0;
   const WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words> counter(exec, has_long ? sizeof(std::int64_t) : 0);
   const WorkspaceLease<ExecutionSpace, WorkspaceUse::states> memory(exec, has_long ? List::bytes(capacity) : 0);
   List list{};

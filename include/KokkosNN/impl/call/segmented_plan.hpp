@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_SEGMENTED_PLAN_HPP
 #define KOKKOSNN_IMPL_CALL_SEGMENTED_PLAN_HPP
@@ -71,7 +72,7 @@ struct SegmentedTensors {
 
 /// Arrangement of a call's heads in memory, as far as a GPU's kernels differ.
 enum class HeadArrangement {
-  one,            ///< one head, its elements neighbours
+  one,  ///< one head, its elements neighbours
   /// as LayoutLeft: elements are neighbours, heads equally far apart in all tensors; offsets are looked up by
   /// `HeadsApart`
   apart,

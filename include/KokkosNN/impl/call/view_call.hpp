@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
 #define KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
@@ -23,9 +24,9 @@ namespace KokkosNN::Impl {
 /// One call on rows that lie side by side.
 template <class ExecutionSpace, RowOperator op, class Params, class Source, class Output, int y_bytes>
 struct InnerCall {
-  using A                                    = typename Params::accumulator;
-  static constexpr Backend backend           = backend_of<ExecutionSpace>();
-  static constexpr int x_bytes               = sizeof(typename Source::value_type);
+  using A                          = typename Params::accumulator;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  static constexpr int x_bytes     = sizeof(typename Source::value_type);
 
   static constexpr int row_pack = pack_size(backend, x_bytes, y_bytes, sizeof(A));
   static constexpr KernelTypes types{backend, op, row_pack, x_bytes, y_bytes, sizeof(A)};
@@ -43,7 +44,7 @@ struct InnerCall {
       launch<max_threads_per_team>(
           exec, plan,
           HostInner<op, Params, Source, Output>{source, output, params,
-                                            inner_shape(plan, layout.rows, layout.inner(), layout.cols)});
+                                                inner_shape(plan, layout.rows, layout.inner(), layout.cols)});
     } else {
       run_on_lanes();
     }
@@ -83,9 +84,9 @@ struct ViewCall {
   using A                          = common_accumulator_t<X, Y>;
   static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
   static constexpr int V           = pack_size(backend, sizeof(X), y_bytes, sizeof(A));
-  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
+  using Params                     = SoftmaxParams<A, exp_accuracy_for<Y>>;
 
-  using Arguments                  = CallArguments<ExecutionSpace>;
+  using Arguments = CallArguments<ExecutionSpace>;
 
   /// Not inline, so that a file which finds it in the library compiles no kernel.
   static void run(const ExecutionSpace& exec, const Arguments& call);
@@ -129,9 +130,8 @@ void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const A
   const Params params(call.options.scale, call.options.masked_row);
   if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
   with_form<backend, true>(call.plan.form, [&](auto form) {
-    with_map<backend, op, X, form()>(call.layout.n, [&]<class Map>(std::type_identity<Map>) {
-      run_rows<form(), Map>(exec, call, params);
-    });
+    with_map<backend, op, X, form()>(
+        call.layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, call, params); });
   });
 }
 

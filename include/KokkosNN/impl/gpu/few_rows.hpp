@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_FEW_ROWS_HPP
 #define KOKKOSNN_IMPL_GPU_FEW_ROWS_HPP
@@ -22,8 +23,8 @@ namespace KokkosNN::Impl {
 ///   64 x 1024 f32 in a graph, H200 | 1.83 us | RowInTeam 2.12, a copy by as many Kokkos teams 1.59
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct FewRows {
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
 
   Source source;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_GRADIENT_INNER_LANES_HPP
 #define KOKKOSNN_IMPL_GPU_GRADIENT_INNER_LANES_HPP
@@ -66,9 +67,9 @@ struct HeldColumn {
 
 template <RowOperator op, int V, int K, class Params, class Source, class Output>
 struct GradientInnerLanes {
-  using A         = typename Params::accumulator;
-  using State     = typename Params::State;
-  using T         = typename Output::value_type;
+  using A           = typename Params::accumulator;
+  using State       = typename Params::State;
+  using T           = typename Output::value_type;
   using RowEpilogue = typename Epilogue<op>::template Row<Params, A>;
 
   Source source;
@@ -93,8 +94,8 @@ struct GradientInnerLanes {
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
                                        std::int64_t inner_begin, void* slots) const {
-    const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
-    const TileBounds window  = {inner - i < V ? static_cast<int>(inner - i) : V};
+    const std::int64_t i    = inner_begin + std::int64_t(place.lane) * V;
+    const TileBounds window = {inner - i < V ? static_cast<int>(inner - i) : V};
     if constexpr (is_joined<State>) {
       do_pairs(team, o, i, window, place, slots);
     } else {
@@ -115,7 +116,7 @@ struct GradientInnerLanes {
       dy_held.load(dy, window, first, place.depth, cols);
     };
 
-    auto running = filled<RunningTerms<Params>, V>(RunningTerms<Params>{});
+    auto running     = filled<RunningTerms<Params>, V>(RunningTerms<Params>{});
     std::int64_t end = 0;  // end of the columns read so far
     for (; end < cols; end += step) {
       load(end + place.first);
@@ -154,7 +155,7 @@ struct GradientInnerLanes {
     for (int v = 0; v < V; ++v) {
       epilogue[v] = RowEpilogue(params, source.template scalars<A>(o * inner + (v < window.end ? i + v : 0)));
     }
-    const auto x      = source.x.template column<V>(o, i);
+    const auto x   = source.x.template column<V>(o, i);
     const auto out = output.template column<V>(o, i);
     for (std::int64_t first = place.first; first < cols; first += std::int64_t(K) * place.depth) {
       HeldColumn<std::remove_const_t<typename decltype(source.x)::value_type>, V, K> held;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_INNER_LANES_HPP
 #define KOKKOSNN_IMPL_GPU_INNER_LANES_HPP
@@ -217,10 +218,10 @@ struct PackedColumn {
 /// read twice. `is_packed`: columns stay as they were loaded.
 template <RowOperator op, int V, int K, bool keeps, bool is_packed, class Params, class Source, class Output>
 struct InnerLanes {
-  using A        = typename Params::accumulator;
-  using W        = typename Params::wide_sum;
+  using A          = typename Params::accumulator;
+  using W          = typename Params::wide_sum;
   using OpEpilogue = Epilogue<op>;
-  using T        = typename Source::value_type;
+  using T          = typename Source::value_type;
 
   Source source;
   Output output;
@@ -246,9 +247,9 @@ struct InnerLanes {
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_block(const Member& team, const InnerPlace& place, std::int64_t o,
                                        std::int64_t inner_begin, void* slots) const {
-    const std::int64_t i = inner_begin + std::int64_t(place.lane) * V;
-    const TileBounds window  = {inner - i < V ? static_cast<int>(inner - i) : V};
-    const auto input     = source.template column<V>(o, i);
+    const std::int64_t i    = inner_begin + std::int64_t(place.lane) * V;
+    const TileBounds window = {inner - i < V ? static_cast<int>(inner - i) : V};
+    const auto input        = source.template column<V>(o, i);
 
     // Two sets of slots: a thread that writes one set again has passed the barrier behind the other. One warp needs
     // none.
@@ -331,8 +332,8 @@ struct InnerLanes {
 
   /// Loads K packs at positions c, c + depth, ... of the reduced axis.
   template <class Input>
-  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const TileBounds& window, const InnerPlace& place,
-                                   std::int64_t c) const {
+  KOKKOS_INLINE_FUNCTION void load(Column& column, const Input& input, const TileBounds& window,
+                                   const InnerPlace& place, std::int64_t c) const {
     const T pad = params.template pad<T>();
     if (moves_whole(input, window) && has_all_places(window, place, c)) {
       for_all_places(input, place, c, [&](const auto& at, int k) { column.load_inner(k, at); });
@@ -367,7 +368,8 @@ struct InnerLanes {
     ExpReference<A> reference[V];
     for (int v = 0; v < V; ++v) reference[v] = params.exp.at(finite_reference(references[v]));
     find_infinities(column, reference);
-    return exponentials < OpEpilogue::keeps_exponentials && !is_packed > (column, reference);
+    constexpr bool writes = OpEpilogue::keeps_exponentials && !is_packed;
+    return exponentials<writes>(column, reference);
   }
 
   /// Replaces the numbers of rows whose reference is +inf by zeros, whose exponentials are 1. (A separate sum beside
@@ -442,8 +444,8 @@ struct InnerLanes {
   }
 
   template <class OutputRow, class F>
-  KOKKOS_INLINE_FUNCTION void store(Column& column, const OutputRow& out, const TileBounds& window, const InnerPlace& place,
-                                    std::int64_t c, const F& value) const {
+  KOKKOS_INLINE_FUNCTION void store(Column& column, const OutputRow& out, const TileBounds& window,
+                                    const InnerPlace& place, std::int64_t c, const F& value) const {
     using Y         = typename Output::value_type;
     const auto pack = [&](int k) {
       auto&& x = column.template get<2>(k);

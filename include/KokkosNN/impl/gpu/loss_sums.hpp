@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_LOSS_SUMS_HPP
 #define KOKKOSNN_IMPL_GPU_LOSS_SUMS_HPP
@@ -155,7 +156,7 @@ struct SumInOrder {
   KOKKOS_INLINE_FUNCTION auto sum_at_a_time(int rank, std::int64_t first, std::int64_t end) const {
     const std::int64_t behind = end - first - rank;
     const int left            = behind < most_at_a_time ? static_cast<int>(behind) : most_at_a_time;
-    auto positions                 = term.positions(first + rank, team_size);
+    auto positions            = term.positions(first + rank, team_size);
     decltype(positions.load()) loaded[terms_at_a_time];
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < terms_at_a_time; ++k) {
@@ -265,8 +266,8 @@ struct LossWorkspace {
 /// Sums of rows whose values are of type A.
 template <class ExecutionSpace, class A>
 struct LossSums {
-  static constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
-  static constexpr int team_size = on_host ? 1 : max_threads_per_team;
+  static constexpr bool on_host               = backend_of<ExecutionSpace>() == Backend::host;
+  static constexpr int team_size              = on_host ? 1 : max_threads_per_team;
   static constexpr std::int64_t terms_of_team = on_host ? loss_terms_on_host : loss_terms_of_thread * team_size;
   /// Up to this number of terms one team adds all of them, as it waits for no other.
   static constexpr std::int64_t terms_alone = on_host ? terms_of_team : loss_terms_of_thread_alone * team_size;
@@ -293,7 +294,8 @@ struct LossSums {
   static void sum(const ExecutionSpace& exec, const char* function, const char* what, const Term& term, std::int64_t n,
                   double* parts, const Result& result) {
     const std::int64_t teams = teams_for(n);
-    const WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words> counter(exec, teams > 1 ? sizeof(std::int64_t) : 0);
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::status_words> counter(exec,
+                                                                             teams > 1 ? sizeof(std::int64_t) : 0);
     int* const done = reinterpret_cast<int*>(counter.data());
     using Bounds    = Kokkos::LaunchBounds<max_threads_per_team, 1>;
     const Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams), team_size, 1);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_OPERAND_INNER_HPP
 #define KOKKOSNN_IMPL_GPU_OPERAND_INNER_HPP
@@ -168,7 +169,8 @@ struct OperandInner {
     }
     ColumnPacks<Operator, V> columns;
     KOKKOSNN_IMPL_UNROLL
-    for (int j = 0; j < Operator::column_inputs; ++j) columns.pack[j] = filled<A, V>(params.columns[j].load_one(column));
+    for (int j = 0; j < Operator::column_inputs; ++j)
+      columns.pack[j] = filled<A, V>(params.columns[j].load_one(column));
     f(x, columns, WholePack<V>{});
   }
 };

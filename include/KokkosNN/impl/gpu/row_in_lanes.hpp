@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_ROW_IN_LANES_HPP
 #define KOKKOSNN_IMPL_GPU_ROW_IN_LANES_HPP
@@ -21,8 +22,8 @@ namespace KokkosNN::Impl {
 /// RowInTeam, so batch-invariant rows do without it.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct RowInLanes {
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
 
   // Small, see `most_argument_bytes`.
@@ -44,9 +45,9 @@ struct RowInLanes {
     const bool is_row      = mine < rows;
     const std::int64_t row = is_row ? mine : 0;
     const RowGroup group{thread & (lanes - 1), lanes, 0};
-    const auto input  = source.row(row);
-    const auto out = output_row<OpEpilogue>(output, row);  // computed ahead of the loads, while registers are free
-    const auto part   = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
+    const auto input = source.row(row);
+    const auto out   = output_row<OpEpilogue>(output, row);  // computed ahead of the loads, while registers are free
+    const auto part  = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);
 
     Placement placement(nullptr, group);
     const State all = placement.reduce(input, part, params, lanes);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_ROW_IN_TEAM_HPP
 #define KOKKOSNN_IMPL_GPU_ROW_IN_TEAM_HPP
@@ -39,8 +40,8 @@ namespace KokkosNN::Impl {
 /// TeamPolicy functor: load, max, sum, store.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct RowInTeam {
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
   static_assert(FitEachOther<op, Placement, Params, Source, Output> && RowsEpilogue<OpEpilogue>);
 
@@ -57,8 +58,8 @@ struct RowInTeam {
   int prefetching_teams;  // number of teams, the first ones, that prefetch the rows of later ones
 
   template <class Plan>
-  static RowInTeam of(const Plan& plan, const Source& source, const Output& output, const Params& params, std::int64_t rows,
-                      std::int64_t cols, int prefetching_teams = 0) {
+  static RowInTeam of(const Plan& plan, const Source& source, const Output& output, const Params& params,
+                      std::int64_t rows, std::int64_t cols, int prefetching_teams = 0) {
     return {source,
             output,
             rows,
@@ -97,7 +98,7 @@ struct RowInTeam {
     // Groups beyond the last row take part in shuffles and barriers, but touch no memory.
     const std::int64_t row = block + ahead;
     const bool is_row      = row < rows;
-    const auto input  = source.row(is_row ? row : 0);
+    const auto input       = source.row(is_row ? row : 0);
     const auto out =
         output_row<OpEpilogue>(output, is_row ? row : 0);  // computed ahead of the loads, while registers are free
     const auto part = RowPart::whole<V>(input, is_row ? cols : 0, group.rank);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_SEGMENTED_HPP
 #define KOKKOSNN_IMPL_GPU_SEGMENTED_HPP
@@ -267,12 +268,14 @@ struct TeamJoin {
   /// Merges states relative to a reference that is equal within a warp.
   template <class Params, class State>
   KOKKOS_INLINE_FUNCTION State operator()(const Params& params, const State& mine) const {
-    return exchange(params, team, group, static_cast<State*>(nullptr), round++, merge_warp(params, mine, group.lanes()));
+    return exchange(params, team, group, static_cast<State*>(nullptr), round++,
+                    merge_warp(params, mine, group.lanes()));
   }
   /// Merges any states.
   template <class Params, class State>
   KOKKOS_INLINE_FUNCTION State of_any(const Params& params, const State& mine) const {
-    return exchange(params, team, group, static_cast<State*>(nullptr), round++, merge_lanes(params, mine, group.lanes()));
+    return exchange(params, team, group, static_cast<State*>(nullptr), round++,
+                    merge_lanes(params, mine, group.lanes()));
   }
 };
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP
 #define KOKKOSNN_IMPL_GPU_SEGMENTED_ROWS_HPP
@@ -50,9 +51,9 @@ KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t en
 
 /// Processes a row by a host's thread as RowInTeam does: `Placement` keeps it, in packs of V.
 template <int V, class Placement, RowOperator op, class Params, class Row, class OutputRow>
-KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& params, const Row& input, const OutputRow& output,
-                                        std::int64_t cols) {
-  using RowEpilogue    = typename Epilogue<op>::template Row<Params, typename Params::accumulator>;
+KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& params, const Row& input,
+                                        const OutputRow& output, std::int64_t cols) {
+  using RowEpilogue  = typename Epilogue<op>::template Row<Params, typename Params::accumulator>;
   const RowPart part = RowPart::whole<V>(input, cols, 0);
   const auto mine    = placement.reduce(input, part, params, 1);
   placement.write(input, output, part, params, make_epilogue<RowEpilogue>(params, mine, mine));
@@ -63,8 +64,8 @@ KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& para
 template <RowOperator operation, class ParamsOfRow, class X, class Y, Backend backend, int stride_of_elements>
 struct SegmentedForward {
   using Params     = ParamsOfRow;
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<operation>;
 
   static constexpr int tensors         = 1;
@@ -109,8 +110,8 @@ struct SegmentedForward {
     load(share, tile);
     const A reference = params.exp.reference_of(reduce_lanes(tile.max(), 1, lanes, MaxJoin{}));
     PackSums<Params, width> sums;
-    tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(params, params.exp.at(finite_reference(reference)),
-                                                                        sums);
+    tile.template add_exponentials<leaves_if<keep>, sum_for<operation>>(
+        params, params.exp.at(finite_reference(reference)), sums);
     const State mine{reference, sums.all_lanes()};
     const State all = join(params, mine);
     if constexpr (one_value_a_row) {
@@ -177,7 +178,8 @@ struct SegmentedForward {
       for_shared_tiles<threads, known_stride>(begin, end, lane_elements, rank, [&](const Shared<threads>& share) {
         Tile<A, 4, max_packs> tile;
         load(share, tile);
-        share.template store<4, max_packs>(y, [&](int k, int v) { return epilogue.from_input(params, tile.pack[k][v]); });
+        share.template store<4, max_packs>(y,
+                                           [&](int k, int v) { return epilogue.from_input(params, tile.pack[k][v]); });
       });
     }
   }
@@ -202,8 +204,8 @@ struct SegmentedForward {
   KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
     if constexpr (!one_value_a_row) {
       const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
-      const auto input  = x.row(begin);
-      const auto part = RowPart::whole<V>(input, end - begin, 0);
+      const auto input    = x.row(begin);
+      const auto part     = RowPart::whole<V>(input, end - begin, 0);
       Parts(nullptr, RowGroup::alone()).write(input, y.row(begin), part, params, epilogue);
     }
   }
@@ -277,7 +279,7 @@ struct SegmentedForward {
 
   template <int Q>
   KOKKOS_INLINE_FUNCTION FlatPart<Params> flat_sum(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
-                                                 A reference) const {
+                                                   A reference) const {
     [[maybe_unused]] const A exponent = params.exp.at(reference).exponent;
     return sum_of_row<FlatPart<Params>>(shared, tile, row, [&](int quad, int v) {
       if constexpr (keep) {
@@ -298,7 +300,7 @@ struct SegmentedForward {
 
   template <int Q>
   KOKKOS_INLINE_FUNCTION RowEpilogue flat_epilogue(const Flat& shared, const FlatTile<A, Q>& tile, const FlatRow& row,
-                                               A reference) const {
+                                                   A reference) const {
     if constexpr (keep) {
       return RowEpilogue(params, params.exp.at(reference), split_sum<A>(flat_sum(shared, tile, row, reference)));
     } else {
@@ -309,7 +311,7 @@ struct SegmentedForward {
   /// Writes the results of a lane's elements; `words` are the epilogues, from that of the first element's row on.
   template <int Q>
   KOKKOS_INLINE_FUNCTION void make_flat_epilogue(const FlatTile<A, Q>& tile, int lane, std::uint32_t heads,
-                                          const DoubleDouble<A>* words) const {
+                                                 const DoubleDouble<A>* words) const {
     using From      = std::conditional_t<keep, A, X>;
     constexpr int W = 16 / sizeof(Y);
     char* const own = tile.own(lane);
@@ -351,8 +353,8 @@ struct SegmentedForward {
 template <RowOperator operation, class ParamsOfRow, class T, Backend backend, int stride_of_elements>
 struct SegmentedBackward {
   using Params     = ParamsOfRow;
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<operation>;
 
   static constexpr int tensors         = 2;
@@ -389,7 +391,7 @@ struct SegmentedBackward {
     Pack<A, width> value[K];
     Pack<A, width> gradient[K];
     load(share, value, gradient);
-    const State all   = join(params, State{sum_of(value, gradient)});
+    const State all     = join(params, State{sum_of(value, gradient)});
     const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
     share.template store<width, K>(dx, [&](int k, int v) { return epilogue(params, value[k][v], gradient[k][v]); });
   }
@@ -413,7 +415,8 @@ struct SegmentedBackward {
       Pack<A, 4> value[max_packs];
       Pack<A, 4> gradient[max_packs];
       load(share, value, gradient);
-      share.template store<4, max_packs>(dx, [&](int k, int v) { return epilogue(params, value[k][v], gradient[k][v]); });
+      share.template store<4, max_packs>(dx,
+                                         [&](int k, int v) { return epilogue(params, value[k][v], gradient[k][v]); });
     });
   }
 
@@ -431,17 +434,17 @@ struct SegmentedBackward {
 
   KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
     const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
-    const auto input  = row(begin);
-    const auto part = RowPart::whole<V>(input, end - begin, 0);
+    const auto input    = row(begin);
+    const auto part     = RowPart::whole<V>(input, end - begin, 0);
     Parts(nullptr, RowGroup::alone()).write(input, dx.row(begin), part, params, epilogue);
   }
 
  private:
   using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
-  using Parts     = PairOnlinePlacement<T, T, A, V, packs_of_parts(V)>;
-  using MemRows   = MemoryRows<const T, RowForm::strided>;
-  using PairRow   = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::strided>,
-                                                                    MemoryRow<const T, RowForm::strided>>;
+  using Parts       = PairOnlinePlacement<T, T, A, V, packs_of_parts(V)>;
+  using MemRows     = MemoryRows<const T, RowForm::strided>;
+  using PairRow     = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::strided>,
+                                                                        MemoryRow<const T, RowForm::strided>>;
 
   KOKKOS_INLINE_FUNCTION PairRow row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
 
@@ -454,7 +457,7 @@ struct SegmentedBackward {
 
   template <int width, int K>
   KOKKOS_INLINE_FUNCTION static typename Params::wide_sum sum_of(const Pack<A, width> (&value)[K],
-                                                               const Pack<A, width> (&gradient)[K]) {
+                                                                 const Pack<A, width> (&gradient)[K]) {
     return sums_of_packs<Params, 1>([&](const auto& f) {
              KOKKOSNN_IMPL_UNROLL
              for (int k = 0; k < K; ++k) f(value[k], gradient[k]);

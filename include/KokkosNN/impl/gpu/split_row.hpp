@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_SPLIT_ROW_HPP
 #define KOKKOSNN_IMPL_GPU_SPLIT_ROW_HPP
@@ -45,9 +46,9 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int6
 /// OnlinePlacement.
 template <RowOperator op, int V, bool overlaps, class Placement, class Params, class Source, class Output>
 struct SplitRow {
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
-  using Words  = typename StatusWordFor<State>::type;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
+  using Words      = typename StatusWordFor<State>::type;
   using OpEpilogue = Epilogue<op>;
 
   Source source;
@@ -125,7 +126,7 @@ struct SplitRow {
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_rows(const Member& team, const Seat& peer, State* pairs) const {
-    int round         = 0;
+    int round          = 0;
     std::int64_t epoch = 0;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t row = peer.first_row; row < rows; row += peer.groups, ++epoch) {
@@ -146,7 +147,7 @@ struct SplitRow {
     bool is_row      = row < rows;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t epoch = 0; is_row; ++epoch, row += peer.groups) {
-      auto word           = first_word(peer, epoch - 1);
+      auto word             = first_word(peer, epoch - 1);
       const auto read_again = [&] {
         if (!first_warp_reads_all() && !Words::holds(word, epoch - 1)) word = first_word(peer, epoch - 1);
       };
@@ -156,7 +157,7 @@ struct SplitRow {
       if (is_row) mine_of_next = reduce(team, peer, next, row, epoch, pairs, round, read_again);
       if (epoch > 0) epilogue(team, peer, placement, row - peer.groups, epoch - 1, pairs, round, mine, word);
       placement = next;
-      mine    = mine_of_next;
+      mine      = mine_of_next;
     }
   }
 
@@ -195,10 +196,10 @@ struct SplitRow {
   /// Second half of a row: joins the peers' states and writes the part.
   template <class Member>
   KOKKOS_INLINE_FUNCTION void epilogue(const Member& team, const Seat& peer, Placement& placement, std::int64_t row,
-                                     std::int64_t epoch, State* pairs, int& round, const State& mine,
-                                     const typename Words::Word& word) const {
-    const auto input  = source.row(row);
-    const auto out = output_row<OpEpilogue>(output, row);
+                                       std::int64_t epoch, State* pairs, int& round, const State& mine,
+                                       const typename Words::Word& word) const {
+    const auto input = source.row(row);
+    const auto out   = output_row<OpEpilogue>(output, row);
     if constexpr (finds_facts) {
       find_facts(peer, input);
     } else {
@@ -226,7 +227,7 @@ struct SplitRow {
 
   /// True if one warp of a team collects facts that writing the row needs besides its elements, and shares them with
   /// the others, which have a barrier ahead.
-  static constexpr bool finds_facts = warp_width() > 1 && is_joined<State> && Placement::tells_facts;
+  static constexpr bool finds_facts = warp_width() > 1 && is_joined<State>&& Placement::tells_facts;
 
   /// Collects the facts by the last warp: the first one has status words to read. All warps have read the previous
   /// row's facts, as there was a barrier in this row's first half.
@@ -235,7 +236,7 @@ struct SplitRow {
     sync_lanes();
     const ColumnRange all_packs = RowPart::whole<V>(input, cols, 0).packs;
     Placement::find_facts(input, all_packs, part_of(peer, input).packs, peer.number == 0, params,
-                        peer.group.rank == peer.group.size - 1, *team_shared<typename Placement::Facts>());
+                          peer.group.rank == peer.group.size - 1, *team_shared<typename Placement::Facts>());
   }
 
   /// True if the first warp has a lane for each status word: it then broadcasts their union, and other warps join
@@ -252,7 +253,7 @@ struct SplitRow {
   /// row.
   template <class Member>
   KOKKOS_INLINE_FUNCTION State join_peers(const Member& team, const Seat& peer, std::int64_t epoch, State* pairs,
-                                             int round, const typename Words::Word& first) const {
+                                          int round, const typename Words::Word& first) const {
     State all;
     if (!first_warp_reads_all() || peer.group.rank < warp_width()) {
       all = merge_lanes(params, read_words(peer, epoch, first), peer.group.lanes());
@@ -262,8 +263,7 @@ struct SplitRow {
   }
 
   /// Union of the status words that this thread reads.
-  KOKKOS_INLINE_FUNCTION State read_words(const Seat& peer, std::int64_t epoch,
-                                            typename Words::Word word) const {
+  KOKKOS_INLINE_FUNCTION State read_words(const Seat& peer, std::int64_t epoch, typename Words::Word word) const {
     State all;
     for (int p = peer.group.rank; p < teams_per_row; p += peer.group.size) {
       const Words& status = status_words(peer)[p];

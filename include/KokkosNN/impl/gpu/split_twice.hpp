@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_SPLIT_TWICE_HPP
 #define KOKKOSNN_IMPL_GPU_SPLIT_TWICE_HPP
@@ -51,7 +52,7 @@ struct ReduceParts {
     const auto input = source.row(row);
     const auto part  = shares.template part<V>(input, group.rank, number);
     Placement placement(nullptr, group);
-    const State mine  = placement.reduce(input, part, params, group.lanes());
+    const State mine = placement.reduce(input, part, params, group.lanes());
     const State whole =
         exchange(params, team, group, pairs, 0, merge_warp<Placement::sums_warps>(params, mine, group.lanes()));
     if (group.rank == 0) states[team.league_rank()] = whole;
@@ -62,8 +63,8 @@ struct ReduceParts {
 /// cache. An operator with one value a row has one team a row.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct WriteParts {
-  using A        = typename Params::accumulator;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
 
   Source source;
@@ -77,11 +78,11 @@ struct WriteParts {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const RowGroup group{team.team_rank(), team.team_size(), 0};
-    auto* pairs       = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
-    const int index   = team.league_size() - 1 - team.league_rank();
-    const int row     = OpEpilogue::one_value_a_row ? index : index / shares.parts;
-    const auto out = output_row<OpEpilogue>(output, row);
-    const State* own  = states + std::int64_t(row) * shares.parts;
+    auto* pairs      = static_cast<State*>(team_scratch(team, scratch_level, scratch_bytes));
+    const int index  = team.league_size() - 1 - team.league_rank();
+    const int row    = OpEpilogue::one_value_a_row ? index : index / shares.parts;
+    const auto out   = output_row<OpEpilogue>(output, row);
+    const State* own = states + std::int64_t(row) * shares.parts;
 
     if constexpr (OpEpilogue::one_value_a_row) {
       const State all = join_parts(team, group, own, pairs);
@@ -92,7 +93,7 @@ struct WriteParts {
       const auto part  = shares.template part<V>(input, group.rank, number);
       Placement placement(nullptr, group);
       placement.load(input, part, params);
-      const State all   = completed(params, input, join_parts(team, group, own, pairs));
+      const State all     = completed(params, input, join_parts(team, group, own, pairs));
       using RowEpilogue   = typename OpEpilogue::template Row<Params, A>;
       const auto epilogue = with_rounded_factor(make_epilogue<RowEpilogue>(params, all, all));
       placement.write_from_input(out, part, params, epilogue);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_STAGED_ROWS_HPP
 #define KOKKOSNN_IMPL_GPU_STAGED_ROWS_HPP
@@ -15,8 +16,8 @@
 #include <type_traits>
 
 // Kernel vector_lanes of a GPU for many short rows that lie one behind another in one range of memory (`one_piece`) but
-// begin between packs: a row a thread, through team scratch (`RowKernel::staged_rows`). Memory sees whole packs, and no thread
-// waits for another except at two barriers. Gradients have a functor, too.
+// begin between packs: a row a thread, through team scratch (`RowKernel::staged_rows`). Memory sees whole packs, and no
+// thread waits for another except at two barriers. Gradients have a functor, too.
 //   softmax 1048576 x 7 f32, H200 | 26 us | lanes that load packs, and edges, from memory 100
 
 namespace KokkosNN::Impl {
@@ -44,9 +45,9 @@ struct RowsOfTeam {
 /// TeamPolicy functor of softmax, log-softmax and log-sum-exp.
 template <RowOperator op, int V, class Params, class Source, class Output>
 struct StagedRows {
-  using A        = typename Params::accumulator;
-  using T        = typename Source::value_type;
-  using State    = typename Params::State;
+  using A          = typename Params::accumulator;
+  using T          = typename Source::value_type;
+  using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
 
   static constexpr bool writes_rows = !OpEpilogue::one_value_a_row;
@@ -93,7 +94,7 @@ struct StagedRows {
     const State all{reference.R, sums.all_lanes()};
     if constexpr (writes_rows) {
       const auto epilogue = short_row_epilogue<typename OpEpilogue::template Row<Params, A>>(params, all);
-      const auto value  = [&](A x) { return keeps ? epilogue(params, x) : epilogue.from_input(params, x); };
+      const auto value    = [&](A x) { return keeps ? epilogue(params, x) : epilogue.from_input(params, x); };
       for_staged(cols, [&](int c, auto n) {
         leave_staged(row + c, narrowed<T>(staged_elements(row + c, n, none), value), n);
       });

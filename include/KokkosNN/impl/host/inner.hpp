@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_INNER_HPP
 #define KOKKOSNN_IMPL_HOST_INNER_HPP
@@ -200,7 +201,13 @@ struct InnerCallShape {
 
 template <class Plan>
 InnerCallShape inner_shape(const Plan& plan, std::int64_t rows, std::int64_t inner, std::int64_t cols) {
-  return {rows / inner, inner, cols, plan.pack, plan.nontemporal_stores, plan.scratch_level, static_cast<int>(plan.scratch_bytes)};
+  return {rows / inner,
+          inner,
+          cols,
+          plan.pack,
+          plan.nontemporal_stores,
+          plan.scratch_level,
+          static_cast<int>(plan.scratch_bytes)};
 }
 
 /// Functor of softmax, log_softmax and logsumexp.
@@ -210,7 +217,7 @@ struct HostInner {
   using T                    = Vector<A>;
   using X                    = std::remove_const_t<typename Source::value_type>;
   using State                = typename Params::State;
-  using OpEpilogue             = Epilogue<op>;
+  using OpEpilogue           = Epilogue<op>;
   static constexpr int lanes = simd_width<A>;
   static constexpr int step  = host_inner_step;
   static constexpr int most  = host_inner_bytes / int(sizeof(T));  // vectors side by side
@@ -249,7 +256,7 @@ struct HostInner {
 
   template <bool keeps>
   void reduce(const BlockColumns<const X, A>& input, A* held, Rows& rows) const {
-    const Params own     = params;
+    const Params own   = params;
     const bool negates = own.sign < A(0);
     const int vectors  = input.block.vectors();
     for_steps(shape.cols, [&](std::int64_t c, int n) KOKKOSNN_IMPL_INLINED {
@@ -280,9 +287,9 @@ struct HostInner {
 
   void write_kept(const InnerBlock<A>& block, A* held, const Rows& rows) const {
     const Params own    = params;
-    const int vectors = block.vectors();
+    const int vectors   = block.vectors();
     const auto epilogue = epilogue_of(block, rows);
-    A* of_step        = held;
+    A* of_step          = held;
     shape.write(
         BlockColumns<typename Output::value_type, A>(output, block),
         [&](std::int64_t c, int) KOKKOSNN_IMPL_INLINED {
@@ -300,7 +307,7 @@ struct HostInner {
 
   void write_again(const InnerBlock<A>& block, const BlockColumns<const X, A>& input, const Rows& rows) const {
     const Params own    = params;
-    const T sign      = splat<T>(own.sign);
+    const T sign        = splat<T>(own.sign);
     const auto epilogue = epilogue_of(block, rows);
     shape.write_computed<most>(BlockColumns<typename Output::value_type, A>(output, block),
                                [&](std::int64_t c, int n, int v, T(&y)[step]) KOKKOSNN_IMPL_INLINED {
@@ -324,7 +331,7 @@ struct HostGradientInner {
   using A                    = typename Params::accumulator;
   using T                    = Vector<A>;
   using State                = typename Params::State;
-  using OpEpilogue             = Epilogue<op>;
+  using OpEpilogue           = Epilogue<op>;
   using Narrow               = typename OpEpilogue::template Row<Params, A>;
   using Wide                 = typename OpEpilogue::template Row<Params, T>;
   static constexpr int lanes = simd_width<A>;
@@ -360,7 +367,7 @@ struct HostGradientInner {
 
   /// Reads both tensors twice: to keep them takes more out of the caches than it saves.
   void do_pairs(const InnerBlock<A>& block) const {
-    const Params own    = params;
+    const Params own  = params;
     const auto y      = columns_of(source.y, block);
     const auto dy     = columns_of(source.dy, block);
     const int vectors = block.vectors();
@@ -396,7 +403,7 @@ struct HostGradientInner {
 
   void do_elements(const InnerBlock<A>& block) const {
     const Params own = params;
-    const auto x   = columns_of(source.x, block);
+    const auto x     = columns_of(source.x, block);
     RawArray<Wide, most> epilogue;
     for (int v = 0; v < block.vectors(); ++v) {
       const std::int64_t first = block.outer * shape.inner + block.first + v * lanes;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_PAIRS_HPP
 #define KOKKOSNN_IMPL_HOST_PAIRS_HPP
@@ -35,8 +36,8 @@ struct PairLoops : HostPairShapes {
   using A                    = typename Params::accumulator;
   static constexpr int lanes = simd_width<A>;
 
-  static constexpr bool has_products = HostTerms<Params>::in_double && Params::sums_products;
-  static constexpr int least_to_align    = 8 * lanes;
+  static constexpr bool has_products  = HostTerms<Params>::in_double && Params::sums_products;
+  static constexpr int least_to_align = 8 * lanes;
 
   template <bool asks_ahead = false, class Y, class D>
   KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
@@ -63,8 +64,9 @@ struct PairLoops : HostPairShapes {
   template <class Y, class D, class O, class RowEpilogue>
   KOKKOS_FORCEINLINE_FUNCTION static void write(const Y* y, const D* dy, O* to, int count, RowWriter<O>& writer,
                                                 const Params params, const RowEpilogue epilogue) {
-    const auto value = [&](int i, int n)
-                           KOKKOSNN_IMPL_INLINED { return epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n)); };
+    const auto value = [&](int i, int n) KOKKOSNN_IMPL_INLINED {
+      return epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n));
+    };
     // y, dy and dx mostly have equal alignment: then whole cache lines are loaded as well.
     //   softmax_backward f32, 4 MiB a tensor, two cores, GB/s: x 781 | 111 | without 106; x 500 | 112 | 105
     const bool aligns = count >= least_to_align;
@@ -161,13 +163,14 @@ struct ShortPairs : HostPairShapes {
   KOKKOS_INLINE_FUNCTION static void write(const Params params, std::int64_t count, int cols, RowWriter<O>& writer,
                                            const Ys y, const Ds dy, const Out out) {
     const bool nontemporal_stores = writer.nontemporal_stores();
-    std::int64_t r     = 0;
+    std::int64_t r                = 0;
     if (cols == lanes && !nontemporal_stores) {
       r = write_vectors<false>(params, count, y, dy, out);
     } else if (cols == lanes && elements_to_boundary(out.base) == 0 && out.stride % lanes == 0) {
       r = write_vectors<true>(params, count, y, dy, out);
     }
-    const bool at_once = !Loops::has_products && !moves_two_vectors<Y, D, O> && !nontemporal_stores && cols >= least_at_once;
+    const bool at_once =
+        !Loops::has_products && !moves_two_vectors<Y, D, O> && !nontemporal_stores && cols >= least_at_once;
     const int in_block = std::min(most_in_block, block_bytes / (cols * int(sizeof(Y) + sizeof(D))));
     if (!nontemporal_stores && !at_once && in_block > 1) {
       for (; r < count; r += in_block) {
@@ -185,7 +188,8 @@ struct ShortPairs : HostPairShapes {
     auto total = sum(r);
     if constexpr (!Loops::has_products) {
       for (; at_once && r + 1 < count; ++r) {
-        total = Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, params, RowEpilogue(params, {total}));
+        total =
+            Loops::write_and_sum(y(r), dy(r), out(r), y(r + 1), dy(r + 1), cols, params, RowEpilogue(params, {total}));
       }
     }
     for (; r < count; ++r) {
@@ -196,8 +200,8 @@ struct ShortPairs : HostPairShapes {
 
  private:
   /// Processes up to `most_in_block` rows.
-  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Params& params, int count, int cols, const Ys& y, const Ds& dy,
-                                                      const Out& out) {
+  KOKKOS_FORCEINLINE_FUNCTION static void write_block(const Params& params, int count, int cols, const Ys& y,
+                                                      const Ds& dy, const Out& out) {
     decltype(Loops::sum(y(0), dy(0), cols)) totals[most_in_block];
     for (int l = 0; l < count; ++l) totals[l] = Loops::sum(y(l), dy(l), cols);
     RowWriter<O> writer(false, false);  // local, for the compiler: x 64 106 GB/s, with the caller's 102
@@ -220,7 +224,8 @@ struct ShortPairs : HostPairShapes {
   /// Processes as many rows of one vector as a vector of their sums has lanes: the lanes of all sums are joined at
   /// once.
   template <bool nontemporal_stores>
-  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Params& params, const Ys& y, const Ds& dy, const Out& out) {
+  KOKKOS_FORCEINLINE_FUNCTION static void write_vectors(const Params& params, const Ys& y, const Ds& dy,
+                                                        const Out& out) {
     HostRowSums<Params> sums;
     KOKKOSNN_IMPL_UNROLL
     for (int l = 0; l < rows; ++l) {
@@ -233,7 +238,7 @@ struct ShortPairs : HostPairShapes {
     RowEpilogue epilogue(params, {});
     KOKKOSNN_IMPL_UNROLL
     for (int l = 0; l < rows; ++l) {
-      epilogue.sum = words[l];
+      epilogue.sum       = words[l];
       const Vector<A> dx = epilogue(params, load_vector(y(l)), load_vector(dy(l)));
       if constexpr (nontemporal_stores) {
         store_vector_nontemporal(out(l), dx);
@@ -263,17 +268,17 @@ struct HostPairs : HostRereading<Params> {
   template <class RowEpilogue, class Rows, class Output, class Writer>
   KOKKOS_FORCEINLINE_FUNCTION static bool write_rows(const Params& params, const Rows& rows, const Output& output,
                                                      std::int64_t first, std::int64_t last, int cols, Writer& writer) {
-    using Row     = decltype(rows.row(0));
+    using Row       = decltype(rows.row(0));
     using OutputRow = decltype(output.row(0));
     if constexpr (is_plain<Row> && VectorsOf<OutputRow, A>) {
       const Row row        = rows.row(first);
-      const OutputRow out = output.row(first);
+      const OutputRow out  = output.row(first);
       const bool is_unit   = row.y.stride == 1 && row.dy.stride == 1 && out.stride == 1;
       const std::int64_t y = rows.y.map.only_stride(), dy = rows.dy.map.only_stride(), dx = output.map.only_stride();
       if (is_unit && y != 0 && dy != 0 && dx != 0) {
         using O = typename OutputRow::value_type;
         ShortPairs<Params, RowEpilogue, Y, D, O>::write(params, last - first, cols, writer, {row.y.base, y},
-                                                    {row.dy.base, dy}, {out.base, dx});
+                                                        {row.dy.base, dy}, {out.base, dx});
         return true;
       }
     }
@@ -281,8 +286,8 @@ struct HostPairs : HostRereading<Params> {
   }
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece& piece, A*, const Params& params, A,
-                                                          NextPiece<A>&) const {
+  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece& piece, A*,
+                                                            const Params& params, A, NextPiece<A>&) const {
     if constexpr (is_plain<Row>) {
       if (row.y.stride == 1 && row.dy.stride == 1) {
         return {Loops::sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count)};
@@ -292,8 +297,8 @@ struct HostPairs : HostRereading<Params> {
   }
 
   template <class Row, class OutputRow, class RowEpilogue, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A*, const Params& params,
-                                         const RowEpilogue& epilogue, Writer& writer) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A*,
+                                         const Params& params, const RowEpilogue& epilogue, Writer& writer) const {
     if constexpr (is_plain<Row> && VectorsOf<OutputRow, A>) {
       if (row.y.stride == 1 && row.dy.stride == 1 && output.stride == 1) {
         return Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, output.base + piece.begin, piece.count,
@@ -313,13 +318,13 @@ struct HostElements : HostRereading<Params> {
 
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece&, A*, const Params&, A,
-                                                          NextPiece<A>&) const {
+                                                            NextPiece<A>&) const {
     return row.scalars;
   }
 
   template <class Row, class OutputRow, class RowEpilogue, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A*, const Params& params,
-                                         const RowEpilogue& epilogue, Writer& writer) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A*,
+                                         const Params& params, const RowEpilogue& epilogue, Writer& writer) const {
     if constexpr (VectorsOf<decltype(Row::x), A> && VectorsOf<OutputRow, A>) {
       if (row.x.stride == 1 && output.stride == 1) {
         const auto* const x = row.x.base + piece.begin;

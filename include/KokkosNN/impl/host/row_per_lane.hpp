@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_ROW_PER_LANE_HPP
 #define KOKKOSNN_IMPL_HOST_ROW_PER_LANE_HPP
@@ -88,7 +89,7 @@ struct LaneState {
 /// in their place.
 template <bool keeps, SumFor use, class Params, class A = typename Params::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION LaneState<Params> reduce_side_by_side(const Params& params, A* held, std::int64_t count,
-                                                                std::int64_t stride, const Vector<A>& max) {
+                                                                  std::int64_t stride, const Vector<A>& max) {
   using T = Vector<A>;
   LaneState<Params> state(params, max);
   HostSums<Params> sums;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_ROW_WRITER_HPP
 #define KOKKOSNN_IMPL_HOST_ROW_WRITER_HPP
@@ -26,7 +27,8 @@ class RowWriter {
   static constexpr int line            = host_line / sizeof(Y);  ///< elements
   static constexpr int vectors_in_line = std::max(1, line / lanes);
 
-  [[gnu::always_inline]] RowWriter(bool nontemporal_stores, bool adjoins) : m_nontemporal_stores(nontemporal_stores), m_joins(nontemporal_stores && adjoins) {}
+  [[gnu::always_inline]] RowWriter(bool nontemporal_stores, bool adjoins)
+      : m_nontemporal_stores(nontemporal_stores), m_joins(nontemporal_stores && adjoins) {}
   RowWriter(const RowWriter&)            = delete;
   RowWriter& operator=(const RowWriter&) = delete;
   [[gnu::always_inline]] ~RowWriter() {
@@ -53,8 +55,7 @@ class RowWriter {
 
   /// Writes by two vectors at a time, values(i) for i and i + lanes, except at a row's ends.
   template <class Values, class Value>
-  [[gnu::always_inline]] void write_by_two(Y* to, int count, const Values& values, const Value& value,
-                                                bool aligns) {
+  [[gnu::always_inline]] void write_by_two(Y* to, int count, const Values& values, const Value& value, bool aligns) {
     constexpr int both = 2 * lanes;
     int i              = begin(to, count, value, aligns);
     if (m_nontemporal_stores) {

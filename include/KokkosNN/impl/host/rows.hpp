@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_ROWS_HPP
 #define KOKKOSNN_IMPL_HOST_ROWS_HPP
@@ -141,8 +142,8 @@ struct HostLogits : HostPlacementDefaults {
   }
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece& piece, A* held, const Params& params,
-                                                          A max, NextPiece<A>& next) const {
+  KOKKOS_FORCEINLINE_FUNCTION typename Params::State reduce(const Row& row, const Piece& piece, A* held,
+                                                            const Params& params, A max, NextPiece<A>& next) const {
     const A reference   = params.exp.reference_of(max);
     const auto at       = params.exp.at(finite_reference(reference));
     const A* const from = loaded(row, piece, held, params);
@@ -174,7 +175,7 @@ struct HostLogits : HostPlacementDefaults {
 
   /// Sums the exponentials of `count` logits, which go to `held` if they are kept. It prefetches as many elements.
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_of(const A* from, A* held, int count, const Params& params,
-                                                            const ExpReference<A>& reference, const Ahead& ahead) {
+                                                              const ExpReference<A>& reference, const Ahead& ahead) {
     return sums_beside(from, held, count, params, reference,
                        [&](int i, int, int n) KOKKOSNN_IMPL_INLINED { ahead.ask(i, n); });
   }
@@ -184,8 +185,8 @@ struct HostLogits : HostPlacementDefaults {
   /// exponentials.
   ///   softmax 4096 x 4096, two cores, GB/s | 40 | without prefetching 25
   KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_of(const A* from, A* held, int count, const Params& params,
-                                                            const ExpReference<A>& reference, const A* next,
-                                                            int next_count, T& next_max) {
+                                                              const ExpReference<A>& reference, const A* next,
+                                                              int next_count, T& next_max) {
     constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
     T max[4];
     for (T& m : max) m = splat<T>(-infinity);
@@ -212,9 +213,10 @@ struct HostLogits : HostPlacementDefaults {
 
   /// Sums exponentials, and calls beside(i, k, n) for each vector, at i, with n valid lanes; k is 0 to 3.
   template <class Beside>
-  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_beside(const A* from, A* held, int count, const Params& params,
-                                                                const ExpReference<A>& reference,
-                                                                const Beside& beside) {
+  KOKKOS_FORCEINLINE_FUNCTION static HostSums<Params> sums_beside(const A* from, A* held, int count,
+                                                                  const Params& params,
+                                                                  const ExpReference<A>& reference,
+                                                                  const Beside& beside) {
     HostSums<Params> sums;
     const auto exp         = params.exp;  // a copy: reads through a reference are repeated after every store
     const auto at          = splat_reference<T>(reference);
@@ -279,8 +281,8 @@ struct HostLogits : HostPlacementDefaults {
   template <class Row>
   KOKKOS_INLINE_FUNCTION static A load_packs(const Row& row, const Piece& piece, A* held, const Params& params) {
     const auto columns_from = row.template from<V>(piece.begin);
-    const int end      = (piece.count + lanes - 1) / lanes * lanes;
-    A max              = -Kokkos::Experimental::infinity_v<A>;
+    const int end           = (piece.count + lanes - 1) / lanes * lanes;
+    A max                   = -Kokkos::Experimental::infinity_v<A>;
     for (int c = 0; c < piece.count; c += V) {
       Tile<A, V, 1> tile;
       tile.load(columns_from, PackPositions{c, V, 0}, TileBounds{piece.count}, params);
@@ -300,7 +302,7 @@ struct HostLogits : HostPlacementDefaults {
                             [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
       }
     }
-    using Y            = typename OutputRow::value_type;
+    using Y                 = typename OutputRow::value_type;
     const auto columns_from = output.template from<V>(piece.begin);
     for (int c = 0; c < piece.count; c += V) {
       const int count = piece.count - c < V ? piece.count - c : V;
@@ -319,17 +321,17 @@ struct HostLogits : HostPlacementDefaults {
 /// other rows.
 template <RowOperator op, class Params>
 struct NarrowRows {
-  using A                          = typename Params::accumulator;
-  using T                          = Vector<A>;
-  using OpEpilogue                   = Epilogue<op>;
-  static constexpr int lanes       = simd_width<A>;
-  static constexpr int most_cols   = 2 * lanes;
-  static constexpr bool keeps      = OpEpilogue::keeps_exponentials;
+  using A                        = typename Params::accumulator;
+  using T                        = Vector<A>;
+  using OpEpilogue               = Epilogue<op>;
+  static constexpr int lanes     = simd_width<A>;
+  static constexpr int most_cols = 2 * lanes;
+  static constexpr bool keeps    = OpEpilogue::keeps_exponentials;
 
   /// Processes the rows; `in(l)`, `out(l)`: begin of a row.
   template <class In, class Out>
-  KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, bool nontemporal_stores, const In& in,
-                                             const Out& out) {
+  KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, bool nontemporal_stores,
+                                             const In& in, const Out& out) {
     T held[most_cols];
     const auto epilogue = own_lanes_epilogue<OpEpilogue>(params, reduce(params, rows, cols, held, in));
     for (int begin = 0; begin < cols; begin += lanes) {
@@ -351,8 +353,8 @@ struct NarrowRows {
   }
 
   template <class In>
-  KOKKOS_FORCEINLINE_FUNCTION static LaneState<Params> reduce(const Params& params, int rows, int cols, T (&held)[most_cols],
-                                                            const In& in) {
+  KOKKOS_FORCEINLINE_FUNCTION static LaneState<Params> reduce(const Params& params, int rows, int cols,
+                                                              T (&held)[most_cols], const In& in) {
     const A pad = params.template pad<A>();
     T max       = splat<T>(-Kokkos::Experimental::infinity_v<A>);
     for (int begin = 0; begin < cols; begin += lanes) {
@@ -436,8 +438,8 @@ struct LaneRows {
         }
       }
       const DoubleDouble<T> words = sums.words();
-      high[l]                 = words.high;
-      low[l]                  = words.low;
+      high[l]                     = words.high;
+      low[l]                      = words.low;
     }
     transpose<A>(high);
     transpose<A>(low);
@@ -470,7 +472,7 @@ template <RowOperator op, int V, class Placement, class Params, class Source, cl
 struct HostRows {
   using A                     = typename Params::accumulator;
   using State                 = typename Params::State;
-  using OpEpilogue              = Epilogue<op>;
+  using OpEpilogue            = Epilogue<op>;
   static constexpr int length = host_piece(sizeof(A));  // of a piece
 
   Source source;
@@ -589,7 +591,7 @@ struct HostRows {
   template <class Member, class Writer>
   void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     if constexpr (!OpEpilogue::one_value_a_row) {
-      using Row     = decltype(source.row(0));
+      using Row       = decltype(source.row(0));
       using OutputRow = decltype(output.row(0));
       if constexpr (has_narrow_rows<Row, OutputRow>) {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
@@ -599,7 +601,8 @@ struct HostRows {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
-        if (Placement::template write_rows<RowEpilogue>(params, source, output, first, last, static_cast<int>(cols), writer)) {
+        if (Placement::template write_rows<RowEpilogue>(params, source, output, first, last, static_cast<int>(cols),
+                                                        writer)) {
           return;
         }
       }
@@ -624,7 +627,7 @@ struct HostRows {
 
   template <class Member, class Writer>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
-    constexpr int lanes  = simd_width<A>;
+    constexpr int lanes = simd_width<A>;
     // Narrow rows are summed column by column; rows that do not lie side by side in memory cannot be, so
     // batch-invariant rows are not narrow.
     const bool is_narrow    = cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
@@ -640,15 +643,15 @@ struct HostRows {
         const bool has_next = first + step + lanes <= end;
         const RowBases<Source> next(source, has_next ? first + step : first);
         LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
-                                             has_next);
+                                                 has_next);
       }
     }
   }
 
   template <class Member, class Writer>
   void do_several_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
-    constexpr int most = 64;
-    const int padded   = static_cast<int>((cols + simd_width<A> - 1) / simd_width<A> * simd_width<A>);
+    constexpr int most      = 64;
+    const int padded        = static_cast<int>((cols + simd_width<A> - 1) / simd_width<A> * simd_width<A>);
     const int at_once       = std::clamp(length / 2 / std::max(1, padded), 1, most);  // with room for their results
     const std::int64_t step = std::int64_t(team.team_size()) * at_once;
     const Placement placement;
@@ -687,7 +690,7 @@ struct HostRows {
       }
       if constexpr (!OpEpilogue::one_value_a_row) {
         for (int i = 0; i < n; ++i) {
-          const auto row    = source.row(first + i);
+          const auto row = source.row(first + i);
           const auto out = output.row(first + i);
           placement.write(row, out, piece(row), held_row(i), params, epilogue[i], writer);
           write_others<V>(row, out, cols, 0, 1, params, epilogue[i]);
@@ -733,7 +736,7 @@ struct HostRows {
                    bool has_next, Writer& writer) const {
     const Placement placement;
     const auto row            = source.row(number);
-    const ColumnRange span           = RowPart::whole<V>(row, cols, 0).packs;
+    const ColumnRange span    = RowPart::whole<V>(row, cols, 0).packs;
     const int size            = piece_length(span);
     const std::int64_t pieces = pieces_of(span);
     const std::int64_t all    = states_of(span);

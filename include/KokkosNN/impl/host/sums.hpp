@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_SUMS_HPP
 #define KOKKOSNN_IMPL_HOST_SUMS_HPP
@@ -156,8 +157,8 @@ struct HostTerms {
   KOKKOS_FORCEINLINE_FUNCTION void join(const HostTerms& other) {
     if constexpr (Words::two_words) {
       const DoubleDouble<T> both = DoubleDouble<T>{sum, low} + DoubleDouble<T>{other.sum, other.low};
-      sum                    = both.high;
-      low                    = both.low;
+      sum                        = both.high;
+      low                        = both.low;
     } else {
       sum += other.sum;
       low += other.low;
@@ -239,7 +240,8 @@ template <class Params>
 struct LaneTerms : HostTerms<Params> {};
 
 template <class Params>
-requires(HostTerms<Params>::in_double && Params::sums_products) struct LaneTerms<Params> : HostProducts<Params> {
+  requires(HostTerms<Params>::in_double && Params::sums_products)
+struct LaneTerms<Params> : HostProducts<Params> {
   /// Stores the sum of each lane.
   KOKKOS_FORCEINLINE_FUNCTION void lanes(double (&each)[simd_width<float>]) const {
     float highs[simd_width<float>], lows[simd_width<float>];
@@ -299,11 +301,11 @@ struct HostRowSums {
         const T upper = interleaved_half<1, Term>(high[l], high[l + half]);
         high[l]       = interleaved_half<0, Term>(high[l], high[l + half]);
         if constexpr (two_words) {
-          const T upper_low        = interleaved_half<1, Term>(low[l], low[l + half]);
-          low[l]                   = interleaved_half<0, Term>(low[l], low[l + half]);
+          const T upper_low            = interleaved_half<1, Term>(low[l], low[l + half]);
+          low[l]                       = interleaved_half<0, Term>(low[l], low[l + half]);
           const DoubleDouble<T> joined = DoubleDouble<T>{high[l], low[l]} + DoubleDouble<T>{upper, upper_low};
-          high[l]                  = joined.high;
-          low[l]                   = joined.low;
+          high[l]                      = joined.high;
+          low[l]                       = joined.low;
         } else {
           high[l] += upper;
         }

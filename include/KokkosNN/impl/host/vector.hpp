@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_HOST_VECTOR_HPP
 #define KOKKOSNN_IMPL_HOST_VECTOR_HPP
@@ -56,7 +57,8 @@ struct VectorOf {
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 template <class A, int bytes>
-requires(bytes > int(sizeof(A)) && (std::is_same_v<A, float> || std::is_same_v<A, double>)) struct VectorOf<A, bytes> {
+  requires(bytes > int(sizeof(A)) && (std::is_same_v<A, float> || std::is_same_v<A, double>))
+struct VectorOf<A, bytes> {
   typedef A type __attribute__((vector_size(bytes)));
 };
 

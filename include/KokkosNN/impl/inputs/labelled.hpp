@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_INPUTS_LABELLED_HPP
 #define KOKKOSNN_IMPL_INPUTS_LABELLED_HPP
@@ -120,10 +121,14 @@ struct LabelledRows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {logits.row(r), *this, r, labels(r)}; }
 
   /// Prefetches the logits' rows, as rows without labels do.
-  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(looks_ahead) {
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols)
+    requires(looks_ahead)
+  {
     return logits.look_ahead(rows_ahead, rows, cols);
   }
-  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(looks_ahead) {
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const
+    requires(looks_ahead)
+  {
     logits.prefetch(row);
   }
 };
@@ -131,9 +136,10 @@ struct LabelledRows {
 /// Output of a row's gradient, loss and log-sum-exp.
 template <class Y, RowForm form, class A, class Map = MapOf<form>>
 struct LossOutput {
-  using value_type                          = Y;
-  static constexpr bool takes_states        = false;
-  static constexpr bool takes_label_states  = false;  ///< `store_state(params, state, label_logit, label, row)`, no results
+  using value_type                   = Y;
+  static constexpr bool takes_states = false;
+  static constexpr bool takes_label_states =
+      false;  ///< `store_state(params, state, label_logit, label, row)`, no results
 
   struct Row : MemoryRow<Y, form> {
     const LossOutput& output;

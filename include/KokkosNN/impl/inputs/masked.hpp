@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_INPUTS_MASKED_HPP
 #define KOKKOSNN_IMPL_INPUTS_MASKED_HPP
@@ -120,7 +121,7 @@ KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params
   // scaled x: then its weight, beside a logit near the end of that range, is as far from 1 as numbers go.
   const A rest = fused_multiply_add(-params.exp.scale(), at.base, fused_multiply_add(-at.exponent, log_of_2<A>, sink)) -
                  at.exponent * log_of_2_low<A>;
-  using C = Exp2Constants<A>;
+  using C      = Exp2Constants<A>;
   return {reference, W{Kokkos::exp(at_most(at_least(rest, C::log_of_least), C::log_of_most))}};
 }
 
@@ -223,9 +224,8 @@ struct ElementMask {
           bias_does = moves_whole_packs<const B, V>(row + place * all.bias_stride, all.bias_stride);
         });
       }
-      return bias_does &&
-             (keep == nullptr ||
-              moves_whole_packs<const std::uint8_t, V>(keep + place * all.keep_stride, all.keep_stride));
+      return bias_does && (keep == nullptr ||
+                           moves_whole_packs<const std::uint8_t, V>(keep + place * all.keep_stride, all.keep_stride));
     }
 
     /// Calls each(f), which calls f(pack, its offset, its number) for up to `most` packs.
@@ -416,7 +416,8 @@ struct MaskedRow {
 
   /// Adds the row's sink to its state.
   template <class Params>
-  KOKKOS_INLINE_FUNCTION typename Params::State completed(const Params& params, const typename Params::State& state) const {
+  KOKKOS_INLINE_FUNCTION typename Params::State completed(const Params& params,
+                                                          const typename Params::State& state) const {
     if (sink == -Kokkos::Experimental::infinity_v<A>) return state;
     return merge_two(params, state, state_of_sink(params, sink));
   }

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_INPUTS_MASKED_PAIRS_HPP
 #define KOKKOSNN_IMPL_INPUTS_MASKED_PAIRS_HPP
@@ -105,7 +106,8 @@ struct MaskedPairRow {
     if (!elements.bends()) return;
     const std::int64_t column = start + place;
     for (int v = 0; v < V; ++v) {
-      if (column + v >= allowed.begin && column + v < allowed.end) gradient[v] *= static_cast<A>(elements.slope(column + v));
+      if (column + v >= allowed.begin && column + v < allowed.end)
+        gradient[v] *= static_cast<A>(elements.slope(column + v));
     }
   }
 };

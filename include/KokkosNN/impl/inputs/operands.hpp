@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_INPUTS_OPERANDS_HPP
 #define KOKKOSNN_IMPL_INPUTS_OPERANDS_HPP
@@ -187,10 +188,11 @@ struct OperandOutput {
   }
 };
 
-/// Epilogue that geometries make: it carries the row's state, from which a placement makes the operator's epilogue, as that knows the
-/// row's operands.
+/// Epilogue that geometries make: it carries the row's state, from which a placement makes the operator's epilogue, as
+/// that knows the row's operands.
 template <RowOperator op>
-requires(is_norm(op)) struct Epilogue<op> : EpilogueDefaults {
+  requires(is_norm(op))
+struct Epilogue<op> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     typename Params::State total;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_INPUTS_PAIRS_HPP
 #define KOKKOSNN_IMPL_INPUTS_PAIRS_HPP
@@ -24,8 +25,8 @@ struct PairRows {
 
   template <class YRow, class DyRow>
   struct Row {
-    using y_type                   = typename YRow::value_type;
-    using dy_type                  = typename DyRow::value_type;
+    using y_type                          = typename YRow::value_type;
+    using dy_type                         = typename DyRow::value_type;
     static constexpr bool has_edges       = YRow::has_edges;
     static constexpr bool gives_packs     = false;
     static constexpr bool completes_state = false;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_INPUTS_ROWS_HPP
 #define KOKKOSNN_IMPL_INPUTS_ROWS_HPP
@@ -27,10 +28,12 @@ namespace KokkosNN::Impl {
 template <class T, RowForm form>
 struct MemoryColumns {
   using value_type                   = std::remove_const_t<T>;
-  static constexpr bool always_whole  = form != RowForm::strided;
-  static constexpr bool adjusts_packs = false;  ///< `adjust<V>(pack, offset)` turns what was loaded and widened into logits
+  static constexpr bool always_whole = form != RowForm::strided;
+  static constexpr bool adjusts_packs =
+      false;  ///< `adjust<V>(pack, offset)` turns what was loaded and widened into logits
   static constexpr bool adjusts_tiles = false;  ///< `adjust_tile(packs, positions)`: all packs of a tile at once
-  static constexpr bool masks_words   = false;  ///< `mask_words<V>(words, offset, pad)`: 16-bit elements as they were loaded
+  static constexpr bool masks_words =
+      false;  ///< `mask_words<V>(words, offset, pad)`: 16-bit elements as they were loaded
 
   T* base;
   std::int64_t stride;
@@ -118,15 +121,15 @@ KOKKOS_INLINE_FUNCTION Columns streamed(const Columns& columns_from) {
   return columns_from;
 }
 template <class T, RowForm form>
-requires(form !=
-         RowForm::strided) KOKKOS_INLINE_FUNCTION StreamedColumns<T, form> streamed(const MemoryColumns<T, form>& columns_from) {
+  requires(form != RowForm::strided)
+KOKKOS_INLINE_FUNCTION StreamedColumns<T, form> streamed(const MemoryColumns<T, form>& columns_from) {
   return {columns_from};
 }
 
 /// One row in memory, to read (`T` const) or write.
 template <class T, RowForm form>
 struct MemoryRow {
-  using value_type                     = std::remove_const_t<T>;
+  using value_type                      = std::remove_const_t<T>;
   static constexpr bool has_edges       = form == RowForm::misaligned;
   static constexpr bool is_unit_stride  = form != RowForm::strided;
   static constexpr bool gives_packs     = false;
@@ -201,8 +204,8 @@ struct LooksAhead<true> {
 /// has no other path, and registers to spare.
 template <class T, RowForm row_form, class Map = MapOf<row_form>>
 struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_form>> {
-  using value_type                  = std::remove_const_t<T>;
-  static constexpr RowForm form     = row_form;
+  using value_type                   = std::remove_const_t<T>;
+  static constexpr RowForm form      = row_form;
   static constexpr bool looks_ahead  = can_look_ahead<T, row_form>;
   static constexpr bool takes_states = false;
 
@@ -226,7 +229,9 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
 
   /// Sets up `prefetch` for the `rows` rows that lie `rows_ahead` behind a row. Returns false if they are not
   /// contiguous.
-  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols) requires(looks_ahead) {
+  bool look_ahead(std::int64_t rows_ahead, int rows, std::int64_t cols)
+    requires(looks_ahead)
+  {
     const std::int64_t bytes  = rows * cols * std::int64_t(sizeof(T));
     const std::int64_t stride = map.only_stride();
     const bool is_one_piece   = stride != 0 && (rows == 1 || stride == cols);
@@ -235,7 +240,9 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
     this->bytes_ahead    = static_cast<int>(bytes);
     return true;
   }
-  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const requires(looks_ahead) {
+  KOKKOS_INLINE_FUNCTION void prefetch(std::int64_t row) const
+    requires(looks_ahead)
+  {
     prefetch_bytes(data + map(row) + this->elements_ahead, this->bytes_ahead);
   }
 };
@@ -276,11 +283,11 @@ struct FunctorRows {
   static constexpr bool looks_ahead = false;
 
   struct Columns {
-    using value_type                     = typename Load::value_type;
-    static constexpr bool always_whole   = false;
-    static constexpr bool adjusts_packs  = false;
-    static constexpr bool adjusts_tiles  = false;
-    static constexpr bool masks_words    = false;
+    using value_type                    = typename Load::value_type;
+    static constexpr bool always_whole  = false;
+    static constexpr bool adjusts_packs = false;
+    static constexpr bool adjusts_tiles = false;
+    static constexpr bool masks_words   = false;
 
     const Load& load;
     std::int64_t r;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_MATH_EXP_HPP
 #define KOKKOSNN_IMPL_MATH_EXP_HPP
@@ -231,8 +232,8 @@ inline constexpr bool finds_infinity = use == SumFor::log_sum_exp || Params::has
 
 /// True if a row's exponentials are relative to +inf. The difference +inf - +inf would be NaN, as that of NaN is: so a
 /// kernel looks for a NaN, once a row and hardly ever, and takes `one_or_nan` instead of a sum of exponentials, or
-/// `zero_of_number` or elements bounded by 0 instead of differences, whichever takes it fewer registers. Such a row's sum
-/// is any number above 0.
+/// `zero_of_number` or elements bounded by 0 instead of differences, whichever takes it fewer registers. Such a row's
+/// sum is any number above 0.
 template <SumFor use, class Params, class A>
 KOKKOS_FORCEINLINE_FUNCTION bool is_infinite([[maybe_unused]] const ExpReference<A>& r) {
   if constexpr (finds_infinity<use, Params>) {
@@ -302,7 +303,7 @@ struct ScaledExp {
   using bits      = typename C::bits;
   using Reference = ExpReference<A>;
 
-  static constexpr A limit = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
+  static constexpr A limit       = accuracy == ExpAccuracy::full ? C::full_limit : C::fast_limit;
   static constexpr A below_limit = limit - A(1);  ///< up to here `at` finds the integer that `reference_of` made
 
   A twice_scale;  ///< for log_softmax: halves of logits have a finite difference

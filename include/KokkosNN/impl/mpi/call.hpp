@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_MPI_CALL_HPP
 #define KOKKOSNN_IMPL_MPI_CALL_HPP
@@ -71,11 +72,11 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   using X         = typename XView::non_const_value_type;
   using Y         = typename YView::non_const_value_type;
   using Reduction = ShardedReduction<Exec, X, common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
-  using Epilogue    = ShardedFinish<Exec, op, X, Y>;
+  using Epilogue  = ShardedFinish<Exec, op, X, Y>;
 
   const Tensor in = tensor_of(x), out = tensor_of(y);
   RowBlocks blocks;
-  ShardPair* pairs               = nullptr;
+  ShardPair* pairs                 = nullptr;
   typename Epilogue::State* states = nullptr;
   prepare_together(function, comm, [&] {
     refuse_plan(function, options.plan);
@@ -98,8 +99,8 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
                        pairs + blocks.first_row(block));
       },
       [&](std::int64_t block) {
-        const Tensor part   = blocks.of_rows(in, block);
-        const Tensor result = lse ? blocks.of_values(out, block) : blocks.of_rows(out, block);
+        const Tensor part        = blocks.of_rows(in, block);
+        const Tensor result      = lse ? blocks.of_values(out, block) : blocks.of_rows(out, block);
         const std::int64_t first = blocks.first_row(block);
         Epilogue::run(exec, layout_of_shard(op, blocks.axis(), {part, result}), options, elements_of<const X>(part),
                       elements_of<Y>(result), pairs + first, states + first);
@@ -271,8 +272,8 @@ class ShardedCrossEntropyCall {
     if (m_options.reduction != Reduction::mean) return;
     const Tensor& labels    = m_tensors[Number::labels];
     const RowsLayout layout = layout_of_shard(op, m_blocks.axis(), {m_tensors[Number::logits], {}, labels});
-    Sums::of_rows(exec(), to_string(op),
-                  {{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard}, rows(), sums);
+    Sums::of_rows(exec(), to_string(op), {{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard},
+                  rows(), sums);
   }
 
   /// Computes every row's loss, and its log-sum-exp if it is needed.
@@ -293,9 +294,9 @@ class ShardedCrossEntropyCall {
           const Tensor lses   = m_lse.exists() ? m_blocks.of_values(m_lse, block) : Tensor{};
           const auto layout   = layout_of_shard(op, m_blocks.axis(), {logits, {}, labels, losses, lses});
           Sharded::epilogue(exec(), layout.rows, m_options, m_shared, labels_along(labels, layout),
-                          m_pairs + m_blocks.first_row(block) * m_pairs_a_row,
-                          OptionalScalars<A>{elements_of<A>(losses), layout.map(Number::loss)},
-                          OptionalScalars<A>{elements_of<A>(lses), layout.map(Number::lse)});
+                            m_pairs + m_blocks.first_row(block) * m_pairs_a_row,
+                            OptionalScalars<A>{elements_of<A>(losses), layout.map(Number::loss)},
+                            OptionalScalars<A>{elements_of<A>(lses), layout.map(Number::lse)});
         });
   }
 
@@ -303,10 +304,10 @@ class ShardedCrossEntropyCall {
   void write_gradient() const {
     const Kokkos::View<A, typename Exec::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> one(m_one);
     Kokkos::deep_copy(exec(), one, A(1));
-    Tensors tensors       = m_tensors;
-    Tensor& dloss         = tensors[Number::loss];
-    tensors[Number::lse]  = m_lse;
-    dloss                 = values_of_rows(m_one);
+    Tensors tensors      = m_tensors;
+    Tensor& dloss        = tensors[Number::loss];
+    tensors[Number::lse] = m_lse;
+    dloss                = values_of_rows(m_one);
     for (std::int64_t& stride : dloss.stride) stride = 0;
     if (m_options.reduction != Reduction::none) dloss.rank = 0;
     auto options         = m_options;

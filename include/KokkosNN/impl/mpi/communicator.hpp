@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_MPI_COMMUNICATOR_HPP
 #define KOKKOSNN_IMPL_MPI_COMMUNICATOR_HPP
@@ -26,8 +27,8 @@ namespace KokkosNN::mpi {
 enum class Transport {
   /// device if the MPI says at run time that it takes such pointers, or there is no other memory; else staged
   automatic,
-  device,     ///< memory of the execution space
-  staged      ///< pinned memory of the host, which kernels write to and read from
+  device,  ///< memory of the execution space
+  staged   ///< pinned memory of the host, which kernels write to and read from
 };
 
 /// Options of a communicator; equal on every rank.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_MPI_LAUNCH_HPP
 #define KOKKOSNN_IMPL_MPI_LAUNCH_HPP
@@ -26,7 +27,7 @@ namespace KokkosNN::Impl {
 /// Number of threads that a team may have: strided rows need more registers.
 constexpr int most_threads_online(RowOperator op, RowForm form) {
   return form == RowForm::strided ? std::min(max_threads_when_wide, most_threads_when_looping(op))
-                              : most_threads_when_looping(op);
+                                  : most_threads_when_looping(op);
 }
 
 template <RowForm form, class T>
@@ -40,8 +41,12 @@ void launch_online(const Exec& exec, const RowPlan& plan, const RowsLayout& layo
                    const Source& source, const Output& output) {
   constexpr Backend backend = backend_of<Exec>();
   constexpr int max_threads = most_threads_online(op, Source::form);
-  constexpr KernelKey key{RowStrategy::team_online, RowKernel::row_in_team, Source::form, V,
-                          packs_when_looping(backend, V, op, Source::form), max_threads};
+  constexpr KernelKey key{RowStrategy::team_online,
+                          RowKernel::row_in_team,
+                          Source::form,
+                          V,
+                          packs_when_looping(backend, V, op, Source::form),
+                          max_threads};
   if (plan.op != op || key_of(plan) != key) refuse_plan_without_kernel(plan);
   launch<max_threads>(
       exec, plan,
@@ -140,7 +145,7 @@ template <class Exec, class X, class A, ExpAccuracy accuracy>
 struct ShardedReduction {
   static constexpr Backend backend = backend_of<Exec>();
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
-  using Params                       = SoftmaxParams<A, accuracy>;
+  using Params                     = SoftmaxParams<A, accuracy>;
 
   /// Defined in the library, as ViewCall::run is: users compile no kernels.
   static void run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const X* x,
@@ -168,7 +173,7 @@ struct ShardedFinish {
   static constexpr Backend backend = backend_of<Exec>();
   using A                          = common_accumulator_t<X, Y>;
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(Y), sizeof(A));
-  using Params                       = SoftmaxParams<A, exp_accuracy_for<Y>>;
+  using Params                     = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using State                      = typename Params::State;
 
   /// Defined in the library, as ViewCall::run is: users compile no kernels.
@@ -205,14 +210,14 @@ struct ShardedGradient {
   static constexpr Backend backend = backend_of<Exec>();
   using A                          = gradient_accumulator_t<Y, D, Dx>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<Y, D>(op), sizeof(Dx), sizeof(A));
-  using Params                       = GradientParams<op, A, exp_accuracy_for<Dx>>;
+  using Params                     = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using State                      = typename Params::State;
 
   /// Defined in the library, as ViewCall::run is: users compile no kernels.
-  static void reduce(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y,
-                     const D* dy, ShardPair* pairs);
+  static void reduce(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y, const D* dy,
+                     ShardPair* pairs);
   static void epilogue(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y,
-                     const D* dy, Dx* dx, const ShardPair* pairs, State* states);
+                       const D* dy, Dx* dx, const ShardPair* pairs, State* states);
 
  private:
   static Tensors types() { return {tensor_of_type<Y>(), tensor_of_type<Dx>(), tensor_of_type<D>()}; }
@@ -240,8 +245,8 @@ void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const RowsLay
 
 template <class Exec, RowOperator op, class Y, class D, class Dx>
 void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const RowsLayout& layout,
-                                                 const SoftmaxOptions& options, const Y* y, const D* dy, Dx* dx,
-                                                 const ShardPair* pairs, State* states) {
+                                                   const SoftmaxOptions& options, const Y* y, const D* dy, Dx* dx,
+                                                   const ShardPair* pairs, State* states) {
   if (layout.cols == 0) return;
   const Params params(options.scale, options.masked_row);
   for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows,
@@ -252,8 +257,7 @@ void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const RowsL
     using Rows      = std::decay_t<decltype(rows)>;
     using Source    = RowsWithStates<Rows, State>;
     launch_online<op, V, FinishingPlacement<typename Placements<op, Rows, A, V, backend>::Online>>(
-        exec, plan, layout, params, Source{rows, states},
-        rows_of<form()>(layout, GradientTensors::dx, dx));
+        exec, plan, layout, params, Source{rows, states}, rows_of<form()>(layout, GradientTensors::dx, dx));
   });
 }
 
@@ -329,8 +333,8 @@ struct ShardedCrossEntropy {
   static void reduce(const Exec& exec, const RowsLayout& layout, const CrossEntropyOptions& options,
                      const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
   static void epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,
-                     const Labels& labels, const ShardPair* pairs, const OptionalScalars<A>& loss,
-                     const OptionalScalars<A>& lse);
+                       const Labels& labels, const ShardPair* pairs, const OptionalScalars<A>& loss,
+                       const OptionalScalars<A>& lse);
 
  private:
   template <bool extended>
@@ -362,13 +366,13 @@ void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const RowsLayout& la
 
 template <class Exec, class X>
 void ShardedCrossEntropy<Exec, X>::epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options,
-                                          const Shared& shared, const Labels& labels, const ShardPair* pairs,
-                                          const OptionalScalars<A>& loss, const OptionalScalars<A>& lse) {
+                                            const Shared& shared, const Labels& labels, const ShardPair* pairs,
+                                            const OptionalScalars<A>& loss, const OptionalScalars<A>& lse) {
   const std::string label = "KokkosNN::mpi::cross_entropy[losses]";
   const auto start        = [&](const auto& params) {
     for_each_row(
-               exec, label, rows,
-               StoreLosses<std::decay_t<decltype(params)>, A>{params, labels, pairs, Shared::pairs_a_row(options), loss, lse});
+        exec, label, rows,
+        StoreLosses<std::decay_t<decltype(params)>, A>{params, labels, pairs, Shared::pairs_a_row(options), loss, lse});
   };
   Shared::is_extended(options) ? start(shared.template params<true>(options))
                                : start(shared.template params<false>(options));

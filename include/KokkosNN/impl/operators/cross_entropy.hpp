@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_OPERATORS_CROSS_ENTROPY_HPP
 #define KOKKOSNN_IMPL_OPERATORS_CROSS_ENTROPY_HPP
@@ -55,11 +56,11 @@ struct Softcap {
 /// Parameters that all rows of a cross entropy share.
 template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
 struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
-  using Base                        = SoftmaxParams<A, exp_accuracy>;
-  static constexpr bool is_extended = extended;
-  static constexpr bool has_lse     = true;
+  using Base                           = SoftmaxParams<A, exp_accuracy>;
+  static constexpr bool is_extended    = extended;
+  static constexpr bool has_lse        = true;
   static constexpr bool changes_logits = extended;
-  using State                       = std::conditional_t<
+  using State                          = std::conditional_t<
       op == RowOperator::cross_entropy_backward, RowScalars<A>,
       std::conditional_t<extended, LossState<A, typename Base::wide_sum>, RowState<A, typename Base::wide_sum>>>;
 
@@ -84,7 +85,11 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
         shard(columns),
         ignore_index(options.ignore_index) {}
 
-  KOKKOS_INLINE_FUNCTION A logit(A x) const requires(extended) { return softcap.is_on() ? softcap.capped(x) : x; }
+  KOKKOS_INLINE_FUNCTION A logit(A x) const
+    requires(extended)
+  {
+    return softcap.is_on() ? softcap.capped(x) : x;
+  }
 
   template <int V>
   KOKKOS_INLINE_FUNCTION void make_logits(Pack<A, V>& pack) const {
@@ -133,13 +138,15 @@ struct LinearSum {
 /// Epilogue of a cross entropy: it carries a row's total to LabelledPlacement, which applies row_loss and
 /// LogitGradient.
 template <RowOperator op>
-requires(is_cross_entropy(op)) struct Epilogue<op> : EpilogueDefaults {
+  requires(is_cross_entropy(op))
+struct Epilogue<op> : EpilogueDefaults {
   template <class Params, class A>
   struct Row {
     A own_reference;  ///< reference of the kept exponentials
     typename Params::State total;
 
-    KOKKOS_INLINE_FUNCTION Row(const Params&, A own, const typename Params::State& all) : own_reference(own), total(all) {}
+    KOKKOS_INLINE_FUNCTION Row(const Params&, A own, const typename Params::State& all)
+        : own_reference(own), total(all) {}
     KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& all) : own_reference(0), total(all) {
       if constexpr (is_joined<typename Params::State>) own_reference = all.reference;
     }
@@ -148,7 +155,8 @@ requires(is_cross_entropy(op)) struct Epilogue<op> : EpilogueDefaults {
 
 /// Loss of a row that has a class, from the row's total and the class's logit. It is NaN where the log-sum-exp is +inf.
 template <class Params, class A = typename Params::accumulator>
-KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::State& total, A label_logit, A weight, A lse) {
+KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::State& total, A label_logit, A weight,
+                                  A lse) {
   if (total.reference == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
   const typename Epilogue<RowOperator::log_softmax>::template Row<Params, A> row(params, A(0), total);
   // Halves of logits, as in log_softmax: a weight may be as small as a scale.
@@ -187,8 +195,8 @@ struct LogitGradient {
     const bool is_finite = Kokkos::isfinite(lse);
     reference            = params.exp.at(is_finite ? params.exp.reference_of(lse) : A(0));
     const A rest         = (reference.base + fused_multiply_add(reference.exponent, log_of_2<A>, -lse)) +
-                   reference.exponent * log_of_2_low<A>;
-    factor = is_finite ? by * Kokkos::exp(rest) : Kokkos::Experimental::quiet_NaN_v<A>;
+                           reference.exponent * log_of_2_low<A>;
+    factor               = is_finite ? by * Kokkos::exp(rest) : Kokkos::Experimental::quiet_NaN_v<A>;
   }
 
   /// Gradient from a kept exponential.

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_OPERATORS_SOFTMAX_HPP
 #define KOKKOSNN_IMPL_OPERATORS_SOFTMAX_HPP
@@ -26,7 +27,7 @@ struct SoftmaxParams {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
   static constexpr bool has_lse         = false;  ///< the sum of exponentials also gives a log-sum-exp
-  static constexpr bool changes_logits  = false;  ///< `logit(x)`, `make_logits(pack)`: after loading, as a soft cap does
+  static constexpr bool changes_logits = false;  ///< `logit(x)`, `make_logits(pack)`: after loading, as a soft cap does
   /// Type of sums over a row's parts: in `full`, roundings of float would be seen in the result.
   using wide_sum = std::conditional_t<exp_accuracy == ExpAccuracy::fast, A,
                                       std::conditional_t<std::is_same_v<A, float>, double, DoubleDouble<double>>>;
@@ -53,7 +54,8 @@ struct Epilogue;
 
 /// Makes the epilogue of a row; the thread's kept values are relative to the state `own`.
 template <class RowEpilogue, class Params, class A, class W>
-KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const RowState<A, W>& own, const RowState<A, W>& total) {
+KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const RowState<A, W>& own,
+                                                 const RowState<A, W>& total) {
   return RowEpilogue(params, own.reference, total);
 }
 
@@ -132,7 +134,8 @@ struct Epilogue<RowOperator::softmax> : EpilogueDefaults {
     }
     /// Function for many inputs of a row, less reference.base. (Doubles have none: their series would be spilled.)
     KOKKOS_INLINE_FUNCTION auto from_differences() const
-        requires(Params::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float)) {
+      requires(Params::accuracy == ExpAccuracy::full && sizeof(A) == sizeof(float))
+    {
       return MultipliedExp<A>(reference, factor);
     }
 
@@ -206,10 +209,12 @@ struct Epilogue<RowOperator::log_softmax> : EpilogueDefaults {
     }
     /// Packs the row's two numbers into two words, for threads that did not compute them, and unpacks them.
     KOKKOS_INLINE_FUNCTION DoubleDouble<A> words() const { return {half_reference, log_sum}; }
-    KOKKOS_INLINE_FUNCTION explicit Row(const DoubleDouble<A>& words) : half_reference(words.high), log_sum(words.low) {}
+    KOKKOS_INLINE_FUNCTION explicit Row(const DoubleDouble<A>& words)
+        : half_reference(words.high), log_sum(words.low) {}
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T x) const {
-      return at_most(splat<T>(params.exp.twice_scale) * half_difference(x) - splat<T>(log_sum), splat<T>(ScalarOf<T>(0)));
+      return at_most(splat<T>(params.exp.twice_scale) * half_difference(x) - splat<T>(log_sum),
+                     splat<T>(ScalarOf<T>(0)));
     }
     /// Half the difference, (x - reference) / 2: one instruction on machines with a fused a * b + c, and no overflow.
     template <class T>
@@ -226,7 +231,7 @@ struct Epilogue<RowOperator::log_softmax> : EpilogueDefaults {
 /// lse = scale reference + log(sum), one value a row. With a reference of +inf it is +inf, or NaN if the sum is NaN.
 template <>
 struct Epilogue<RowOperator::logsumexp> : EpilogueDefaults {
-  static constexpr bool one_value_a_row    = true;
+  static constexpr bool one_value_a_row = true;
 
   template <class Params, class A = typename Params::accumulator>
   KOKKOS_INLINE_FUNCTION static A value(const Params& params, const typename Params::State& total) {
@@ -240,8 +245,8 @@ struct Epilogue<RowOperator::logsumexp> : EpilogueDefaults {
 /// Use that an operator makes of its sum of exponentials.
 template <RowOperator op>
 inline constexpr SumFor sum_for = Epilogue<op>::keeps_exponentials ? SumFor::quotient
-                                  : op == RowOperator::logsumexp ? SumFor::log_sum_exp
-                                                                 : SumFor::logarithm;
+                                  : op == RowOperator::logsumexp   ? SumFor::log_sum_exp
+                                                                   : SumFor::logarithm;
 
 }  // namespace KokkosNN::Impl
 

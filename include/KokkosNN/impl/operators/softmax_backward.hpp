@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_OPERATORS_SOFTMAX_BACKWARD_HPP
 #define KOKKOSNN_IMPL_OPERATORS_SOFTMAX_BACKWARD_HPP
@@ -105,7 +106,7 @@ struct Epilogue<RowOperator::logsumexp_backward> : EpilogueDefaults {
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& row) {
       const bool is_finite = Kokkos::isfinite(row.lse);
-      reference            = params.exp.at(is_finite ? params.exp.reference_of(unscaled(row.lse, params.exp.scale())) : A(0));
+      reference = params.exp.at(is_finite ? params.exp.reference_of(unscaled(row.lse, params.exp.scale())) : A(0));
       // One of the first two terms is 0; the other is so near lse that the difference is all but exact. Where
       // neighbouring logits are far apart the difference may be large: the bound keeps infinity from being multiplied
       // by 0.

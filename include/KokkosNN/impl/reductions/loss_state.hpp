@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_REDUCTIONS_LOSS_STATE_HPP
 #define KOKKOSNN_IMPL_REDUCTIONS_LOSS_STATE_HPP
@@ -48,13 +49,14 @@ KOKKOS_INLINE_FUNCTION LossState<A, W> merge_lanes(const Params& params, const L
 }
 
 template <class Params, class A, class W>
-KOKKOS_INLINE_FUNCTION LossState<A, W> merge_two(const Params& params, const LossState<A, W>& a, const LossState<A, W>& b) {
+KOKKOS_INLINE_FUNCTION LossState<A, W> merge_two(const Params& params, const LossState<A, W>& a,
+                                                 const LossState<A, W>& b) {
   return LossState<A, W>::of(merge_two(params, a.exponentials(), b.exponentials()), a.linear + b.linear);
 }
 
 template <class RowEpilogue, class Params, class A, class W>
 KOKKOS_INLINE_FUNCTION RowEpilogue make_epilogue(const Params& params, const LossState<A, W>& own,
-                                            const LossState<A, W>& total) {
+                                                 const LossState<A, W>& total) {
   return RowEpilogue(params, own.reference, total);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_REDUCTIONS_MOMENTS_HPP
 #define KOKKOSNN_IMPL_REDUCTIONS_MOMENTS_HPP
@@ -41,12 +42,13 @@ struct Moments {
     if (one.count == 0) return other;
     if (other.count == 0) return one;
     // Sums do not depend on which comes first; the larger part's mean moves least, and so do its roundings.
-    const bool in_order = one.count != other.count ? one.count > other.count : !(difference_of(other.mean, one.mean) < 0);
-    const Moments& a    = in_order ? one : other;
-    const Moments& b    = in_order ? other : one;
-    const double count  = a.count + b.count;
-    const double part   = b.count / count;
-    const double delta  = difference_of(b.mean, a.mean);
+    const bool in_order =
+        one.count != other.count ? one.count > other.count : !(difference_of(other.mean, one.mean) < 0);
+    const Moments& a   = in_order ? one : other;
+    const Moments& b   = in_order ? other : one;
+    const double count = a.count + b.count;
+    const double part  = b.count / count;
+    const double delta = difference_of(b.mean, a.mean);
     return {count, a.mean + W{delta * part}, (a.squares + b.squares) + W{(delta * delta) * (a.count * part)}};
   }
 

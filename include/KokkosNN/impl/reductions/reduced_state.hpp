@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_REDUCTIONS_REDUCED_STATE_HPP
 #define KOKKOSNN_IMPL_REDUCTIONS_REDUCED_STATE_HPP
@@ -56,12 +57,14 @@ struct StateJoin {
 };
 
 template <bool = false, class Params, class Reduction>
-KOKKOS_INLINE_FUNCTION ReducedState<Reduction> merge_warp(const Params&, const ReducedState<Reduction>& mine, int lanes) {
+KOKKOS_INLINE_FUNCTION ReducedState<Reduction> merge_warp(const Params&, const ReducedState<Reduction>& mine,
+                                                          int lanes) {
   return reduce_lanes(mine, 1, lanes, StateJoin{});
 }
 
 template <bool = false, class Params, class Reduction>
-KOKKOS_INLINE_FUNCTION ReducedState<Reduction> merge_lanes(const Params&, const ReducedState<Reduction>& mine, int lanes) {
+KOKKOS_INLINE_FUNCTION ReducedState<Reduction> merge_lanes(const Params&, const ReducedState<Reduction>& mine,
+                                                           int lanes) {
   return reduce_lanes(mine, 1, lanes, StateJoin{});
 }
 
@@ -71,7 +74,8 @@ KOKKOS_INLINE_FUNCTION ReducedState<Reduction> merge_two(const Params&, const Re
   return StateJoin{}(a, b);
 }
 
-/// n doubles in n + 1 words, each with a tag for its first bit: the last word has what that leaves over, their last bits.
+/// n doubles in n + 1 words, each with a tag for its first bit: the last word has what that leaves over, their last
+/// bits.
 template <int n>
 struct TaggedDoubles {
   static_assert(n < 64);
@@ -117,7 +121,8 @@ struct StatusWordFor<ReducedState<Reduction>> {
 };
 
 template <int n, class Reduction>
-KOKKOS_INLINE_FUNCTION void publish(TaggedDoubles<n>& status, std::int64_t epoch, const ReducedState<Reduction>& state) {
+KOKKOS_INLINE_FUNCTION void publish(TaggedDoubles<n>& status, std::int64_t epoch,
+                                    const ReducedState<Reduction>& state) {
   status.publish(epoch, Kokkos::bit_cast<Doubles<n>>(state));
 }
 

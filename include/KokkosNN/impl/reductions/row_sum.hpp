@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_REDUCTIONS_ROW_SUM_HPP
 #define KOKKOSNN_IMPL_REDUCTIONS_ROW_SUM_HPP
@@ -124,8 +125,8 @@ KOKKOS_INLINE_FUNCTION void publish(StatusWord<double>& status, std::int64_t epo
 }
 
 template <class State>
-requires std::is_same_v<State, RowSum<double, decltype(State::sum)>> KOKKOS_INLINE_FUNCTION State
-opened(const StatusWord<double>&, const StatusWord<double>::Word& word) {
+  requires std::is_same_v<State, RowSum<double, decltype(State::sum)>>
+KOKKOS_INLINE_FUNCTION State opened(const StatusWord<double>&, const StatusWord<double>::Word& word) {
   const auto words = StatusWord<double>::open(word);
   return {static_cast<decltype(State::sum)>(DoubleDouble<double>{words.reference, words.sum})};
 }

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_PAIR_TILE_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_PAIR_TILE_HPP
@@ -83,7 +84,8 @@ struct HeldTile {
   HeldPack<T, V> pack[K];
 
   template <class Columns>
-  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions,
+                                   const TileBounds& window) {
     KOKKOS_IF_ON_DEVICE((load_on_device(columns_from, positions, window);))
     KOKKOS_IF_ON_HOST((load_on_host(columns_from, positions, window);))
   }
@@ -91,7 +93,8 @@ struct HeldTile {
  private:
   /// Loads on a GPU: one decision for the tile instead of one a pack, where rows allow it, which is almost always.
   template <class Columns>
-  KOKKOS_INLINE_FUNCTION void load_on_device(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
+  KOKKOS_INLINE_FUNCTION void load_on_device(const Columns& columns_from, const PackPositions& positions,
+                                             const TileBounds& window) {
     if (Columns::always_whole || columns_from.template moves_whole_tiles<V>(window)) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
@@ -105,7 +108,8 @@ struct HeldTile {
   }
 
   template <class Columns>
-  KOKKOS_INLINE_FUNCTION void load_on_host(const Columns& columns_from, const PackPositions& positions, const TileBounds& window) {
+  KOKKOS_INLINE_FUNCTION void load_on_host(const Columns& columns_from, const PackPositions& positions,
+                                           const TileBounds& window) {
     for (int k = 0; k < K; ++k) {
       const int c = positions.place(k);
       if (columns_from.whole_packs && window.template has_pack<V>(c)) {
@@ -219,7 +223,8 @@ KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_packs(const ForPacks& for
 
 /// Sums of K pairs of held packs; y is read only if the terms need it.
 template <class Params, int lanes, class Y, class D, int V, int K>
-KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K], const HeldPack<D, V> (&dy)[K]) {
+KOKKOS_INLINE_FUNCTION TermSums<Params, lanes> sums_of_held(const HeldPack<Y, V> (&y)[K],
+                                                            const HeldPack<D, V> (&dy)[K]) {
   static_assert(!TermSums<Params, lanes>::two_words || K * V / lanes <= TermSums<Params, lanes>::most_terms);
   return sums_of_packs<Params, lanes>([&](const auto& f) {
     KOKKOSNN_IMPL_UNROLL
@@ -242,7 +247,8 @@ struct PairTile {
   HeldTile<D, V, K> dy;
 
   template <class Row>
-  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions, const TileBounds& window) {
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions,
+                                   const TileBounds& window) {
     y.load(row.y.template from<V>(start), positions, window);
     dy.load(row.dy.template from<V>(start), positions, window);
     if constexpr (Row::masks_pairs) {
@@ -258,8 +264,9 @@ struct PairTile {
 
   /// Stores results; `row` is the row that was loaded, from column `start` on.
   template <class Row, class OutputRow, class Params, class RowEpilogue>
-  KOKKOS_INLINE_FUNCTION void store(const Row& row, const OutputRow& output, std::int64_t start, const PackPositions& positions,
-                                    const TileBounds& window, const Params& params, const RowEpilogue& epilogue) const {
+  KOKKOS_INLINE_FUNCTION void store(const Row& row, const OutputRow& output, std::int64_t start,
+                                    const PackPositions& positions, const TileBounds& window, const Params& params,
+                                    const RowEpilogue& epilogue) const {
     using A = typename Params::accumulator;
     using T = typename OutputRow::value_type;
     store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
@@ -317,7 +324,8 @@ struct EdgePair<Y, D, true> {
                                     const RowEpilogue& epilogue) const {
     using A = typename Params::accumulator;
     using T = typename OutputRow::value_type;
-    if (part.has_edge) output.store_one(static_cast<T>(epilogue(params, static_cast<A>(y), static_cast<A>(dy))), part.edge);
+    if (part.has_edge)
+      output.store_one(static_cast<T>(epilogue(params, static_cast<A>(y), static_cast<A>(dy))), part.edge);
   }
 };
 
@@ -327,17 +335,17 @@ using RunningTerms = typename RunningSum<Params>::Sum;
 
 /// Sum of a part, loaded tile by tile; y is loaded only if the terms need it.
 template <class Y, class D, int V, int K, class Row, class Params>
-KOKKOS_INLINE_FUNCTION typename Params::State sum_tiles(const Row& row, const RowPart& part, const PackPositions& positions,
-                                                      const Params&) {
-  const ColumnRange& span       = part.packs;
-  const int tile_size    = K * positions.step;
+KOKKOS_INLINE_FUNCTION typename Params::State sum_tiles(const Row& row, const RowPart& part,
+                                                        const PackPositions& positions, const Params&) {
+  const ColumnRange& span = part.packs;
+  const int tile_size     = K * positions.step;
   EdgePair<Y, D, Row::has_edges> edge;
   edge.load(row, part);
   RunningTerms<Params> sum = edge.template added_to<Params>(RunningTerms<Params>{});
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
     PairTile<Y, D, V, K> tile;
     const std::int64_t start = span.start(t, tile_size);
-    const TileBounds window      = span.window(t, tile_size);
+    const TileBounds window  = span.window(t, tile_size);
     if constexpr (Params::sums_products) {
       tile.load(row, start, positions, window);
     } else {

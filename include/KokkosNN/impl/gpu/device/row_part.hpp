@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_ROW_PART_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_ROW_PART_HPP
@@ -61,7 +62,7 @@ struct RowPart {
       const std::int64_t first = row.template head<V>();
       const std::int64_t head  = first < cols ? first : cols;
       const std::int64_t body  = (cols - head) & -std::int64_t(V);
-      const std::int64_t edge   = rank < head ? rank : rank + body;
+      const std::int64_t edge  = rank < head ? rank : rank + body;
       return {{head, head + body}, edge, edge < cols};
     } else {
       return {{0, cols}, 0, false};
@@ -76,15 +77,15 @@ struct RowPart {
     const std::int64_t begin = part.packs.begin + first;
     const std::int64_t end   = part.packs.end;
     part.packs               = {begin < end ? begin : end, begin + elements < end ? begin + elements : end};
-    part.has_edge             = part.has_edge && first == 0;
+    part.has_edge            = part.has_edge && first == 0;
     return part;
   }
 };
 
 /// Writes `value` to a range of columns, which begins at a pack; threads are numbered by `rank` of `threads`.
 template <int V, class OutputRow>
-KOKKOS_INLINE_FUNCTION void fill_span(const OutputRow& output, const ColumnRange& span, std::int64_t rank, std::int64_t threads,
-                                      typename OutputRow::value_type value) {
+KOKKOS_INLINE_FUNCTION void fill_span(const OutputRow& output, const ColumnRange& span, std::int64_t rank,
+                                      std::int64_t threads, typename OutputRow::value_type value) {
   const auto pack = filled<typename OutputRow::value_type, V>(value);
   KOKKOSNN_IMPL_NO_UNROLL
   for (std::int64_t c = span.begin + rank * V; c < span.end; c += threads * V) {
@@ -98,7 +99,7 @@ template <int V, class Row, class OutputRow, class Params, class RowEpilogue>
 KOKKOS_INLINE_FUNCTION void write_others(const Row& row, const OutputRow& output, std::int64_t cols, std::int64_t rank,
                                          std::int64_t threads, const Params& params, const RowEpilogue& epilogue) {
   if constexpr (Row::gives_packs) {
-    const auto value = static_cast<typename OutputRow::value_type>(epilogue.of_masked(params));
+    const auto value        = static_cast<typename OutputRow::value_type>(epilogue.of_masked(params));
     const ColumnRange packs = row.template packs<V>(cols);
     fill_span<V>(output, {0, packs.begin}, rank, threads, value);
     fill_span<V>(output, {packs.end, cols}, rank, threads, value);

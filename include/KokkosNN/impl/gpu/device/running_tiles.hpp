@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_RUNNING_TILES_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_RUNNING_TILES_HPP
@@ -57,15 +58,15 @@ struct LastTile {
 
 /// State (max, sum) of a range of columns, loaded tile by tile.
 template <SumFor use, class A, int V, int K, bool holds, class Row, class Params, class Observer>
-KOKKOS_INLINE_FUNCTION typename Params::State reduce_tiles(const Row& row, const RowPart& part, const PackPositions& positions,
-                                                         const Params& params, Observer& observer,
-                                                         LastTile<A, V, K, holds>& last) {
-  const ColumnRange& span    = part.packs;
-  const int tile_size = K * positions.step;
+KOKKOS_INLINE_FUNCTION typename Params::State reduce_tiles(const Row& row, const RowPart& part,
+                                                           const PackPositions& positions, const Params& params,
+                                                           Observer& observer, LastTile<A, V, K, holds>& last) {
+  const ColumnRange& span = part.packs;
+  const int tile_size     = K * positions.step;
   RunningSum<Params> running;
   for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
     const TileBounds window = span.window(t, tile_size);
-    auto& tile          = last.tile;
+    auto& tile              = last.tile;
     tile.load(row.template from<V>(span.start(t, tile_size)), positions, window, params);
     show_tile<V, K>(tile, span.start(t, tile_size), positions, window, observer);
     const auto reference = running.raise(params, tile.max());
@@ -120,11 +121,12 @@ KOKKOS_INLINE_FUNCTION void rewrite_columns(const Row& row, const OutputRow& out
   EdgeElement<A, Row::has_edges> edge;
   edge.load(row, part, params);
   edge.store(output, part, [&](A x) { return value(x - base, part.edge); });
-  for_logits_again(row, part, positions, params, last, [&](std::int64_t start, const TileBounds& window, Tile<A, V, K>& tile) {
-    if (base != A(0)) tile.subtract(base);
-    // Non-temporal stores: the cache holds rows that will be read again.
-    tile.store_columns(streamed(output.template from<V>(start)), start, positions, window, value);
-  });
+  for_logits_again(row, part, positions, params, last,
+                   [&](std::int64_t start, const TileBounds& window, Tile<A, V, K>& tile) {
+                     if (base != A(0)) tile.subtract(base);
+                     // Non-temporal stores: the cache holds rows that will be read again.
+                     tile.store_columns(streamed(output.template from<V>(start)), start, positions, window, value);
+                   });
 }
 
 }  // namespace KokkosNN::Impl

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_TILE_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_TILE_HPP
@@ -80,8 +81,8 @@ KOKKOS_INLINE_FUNCTION auto packs_in_use(const PackPositions& positions, const T
 
 /// Calls observer(pack, its first column, number of its elements in the row) for a tile that starts at column `start`.
 template <int V, int K, class Tile, class Observer>
-KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackPositions& positions, const TileBounds& window,
-                                      Observer& observer) {
+KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, const PackPositions& positions,
+                                      const TileBounds& window, Observer& observer) {
   if constexpr (!std::is_same_v<std::remove_const_t<Observer>, NoObserver>) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
@@ -95,8 +96,9 @@ KOKKOS_INLINE_FUNCTION void show_tile(const Tile& tile, std::int64_t start, cons
 /// it, by part(k, place) otherwise. It decides once for the tile instead of once a pack, where rows allow it: almost
 /// always.
 template <int V, int K, class Columns, class Inner, class Whole, class Part>
-KOKKOS_INLINE_FUNCTION void load_tile(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                      const Inner& inner, const Whole& whole, const Part& part) {
+KOKKOS_INLINE_FUNCTION void load_tile(const Columns& columns_from, const PackPositions& positions,
+                                      const TileBounds& window, const Inner& inner, const Whole& whole,
+                                      const Part& part) {
   const bool is_whole = Columns::always_whole || columns_from.template moves_whole_tiles<V>(window);
   if (is_whole && positions.template fills<K>(window)) {
     KOKKOSNN_IMPL_UNROLL
@@ -112,8 +114,8 @@ KOKKOS_INLINE_FUNCTION void load_tile(const Columns& columns_from, const PackPos
 
 /// Stores K packs; `result(k)` is the k-th.
 template <int V, int K, class Columns, class Result>
-KOKKOS_INLINE_FUNCTION void store_tile(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                       const Result& result) {
+KOKKOS_INLINE_FUNCTION void store_tile(const Columns& columns_from, const PackPositions& positions,
+                                       const TileBounds& window, const Result& result) {
   if (Columns::always_whole || columns_from.template moves_whole_tiles<V>(window)) {
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
@@ -131,7 +133,8 @@ struct RawTile {
   Pack<T, V> pack[K];
 
   template <class Columns>
-  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window, T pad) {
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions,
+                                   const TileBounds& window, T pad) {
     load_tile<V, K>(
         columns_from, positions, window,  //
         [&](int k, int place) { pack[k] = columns_from.template load_inner_pack<V>(place); },
@@ -173,8 +176,8 @@ struct PackedTile {
   Pack<std::uint32_t, V / 2> word[K];
 
   template <class Columns, class Params>
-  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                   const Params& params) {
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions,
+                                   const TileBounds& window, const Params& params) {
     const T pad = params.template pad<T>();
     load_tile<V, K>(
         columns_from, positions, window,  //
@@ -235,8 +238,8 @@ struct PackedTile {
 
   /// Stores value(x) of each element in the accumulator type A.
   template <int pass, class A, class Columns, class F>
-  KOKKOS_INLINE_FUNCTION void store(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                    const F& value) const {
+  KOKKOS_INLINE_FUNCTION void store(const Columns& columns_from, const PackPositions& positions,
+                                    const TileBounds& window, const F& value) const {
     store_tile<V, K>(columns_from, positions, window, [&](int k) {
       Pack<A, V> pack;
       unpack<pass>(pack, k);
@@ -282,8 +285,8 @@ struct Tile {
   }
 
   template <class Columns, class Params>
-  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                   const Params& params) {
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, const PackPositions& positions,
+                                   const TileBounds& window, const Params& params) {
     using T                  = typename Columns::value_type;
     constexpr bool in_words  = warp_width() > 1 && sizeof(T) == 2 && V > 1;  // a GPU's registers are words
     constexpr bool is_masked = in_words && Columns::masks_words;
@@ -376,22 +379,23 @@ struct Tile {
 
   /// Stores the epilogue of the kept values.
   template <class Columns, class Params, class RowEpilogue>
-  KOKKOS_INLINE_FUNCTION void store_kept(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                         const Params& params, const RowEpilogue& epilogue) {
+  KOKKOS_INLINE_FUNCTION void store_kept(const Columns& columns_from, const PackPositions& positions,
+                                         const TileBounds& window, const Params& params, const RowEpilogue& epilogue) {
     store(columns_from, positions, window, [&](A kept) { return epilogue(params, kept); });
   }
 
   template <class Columns, class F>
-  KOKKOS_INLINE_FUNCTION void store(const Columns& columns_from, const PackPositions& positions, const TileBounds& window,
-                                    const F& epilogue) const {
+  KOKKOS_INLINE_FUNCTION void store(const Columns& columns_from, const PackPositions& positions,
+                                    const TileBounds& window, const F& epilogue) const {
     using T = typename Columns::value_type;
     store_tile<V, K>(columns_from, positions, window, [&](int k) { return narrowed<T>(pack[k], epilogue); });
   }
 
   /// Stores value(x, its column) of a tile that starts at column `start`.
   template <class Columns, class F>
-  KOKKOS_INLINE_FUNCTION void store_columns(const Columns& columns_from, std::int64_t start, const PackPositions& positions,
-                                            const TileBounds& window, const F& value) const {
+  KOKKOS_INLINE_FUNCTION void store_columns(const Columns& columns_from, std::int64_t start,
+                                            const PackPositions& positions, const TileBounds& window,
+                                            const F& value) const {
     using T = typename Columns::value_type;
     store_tile<V, K>(columns_from, positions, window, [&](int k) {
       Pack<T, V> result;

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_ELEMENTWISE_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_ELEMENTWISE_HPP
@@ -32,12 +33,12 @@ struct ElementwisePlacement : PlacementDefaults {
   template <class Row, class OutputRow, class Params, class RowEpilogue>
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                     const RowEpilogue& epilogue) const {
-    using T             = typename OutputRow::value_type;
-    const ColumnRange& span    = part.packs;
-    const int tile_size = K * positions.step;
+    using T                 = typename OutputRow::value_type;
+    const ColumnRange& span = part.packs;
+    const int tile_size     = K * positions.step;
     for (std::int64_t t = 0; span.has_tile(t, tile_size); ++t) {
       const std::int64_t start = span.start(t, tile_size);
-      const TileBounds window      = span.window(t, tile_size);
+      const TileBounds window  = span.window(t, tile_size);
       HeldTile<X, V, K> tile;
       tile.load(row.x.template from<V>(start), positions, window);
       store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {

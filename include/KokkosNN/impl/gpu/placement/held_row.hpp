@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_HELD_ROW_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_HELD_ROW_HPP
@@ -13,7 +14,8 @@
 namespace KokkosNN::Impl {
 
 template <class Placement, class Row, class Params>
-KOKKOS_INLINE_FUNCTION void prepare_write(Placement& placement, const Row& row, const RowPart& part, const Params& params) {
+KOKKOS_INLINE_FUNCTION void prepare_write(Placement& placement, const Row& row, const RowPart& part,
+                                          const Params& params) {
   if constexpr (Placement::prepares_write) placement.prepare_write(row, part, params);
 }
 
@@ -24,7 +26,8 @@ struct HeldRow {
   EdgeElement<A, has_edges> edge;
   PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION explicit HeldRow(const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION explicit HeldRow(const RowGroup& group)
+      : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Params>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, const RowPart& part, const Params& params) {
@@ -35,7 +38,7 @@ struct HeldRow {
   /// Prefetches the packs that `load` of that row will load.
   template <class Row>
   KOKKOS_INLINE_FUNCTION void prefetch(const Row& row, const RowPart& part) const {
-    const auto columns_from  = row.template from<V>(part.packs.begin);
+    const auto columns_from = row.template from<V>(part.packs.begin);
     const TileBounds window = part.packs.window();
     if constexpr (has_bulk_prefetch && decltype(columns_from)::always_whole) {
       const int bytes = window.end * static_cast<int>(sizeof(typename Row::value_type));

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_LABELLED_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_LABELLED_HPP
@@ -72,7 +73,8 @@ struct LabelledPlacement : Held {
   using Held::Held, Held::positions;
 
   template <class Row, class Params>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes) {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int lanes) {
     if constexpr (!writes_loss) {
       return {row.rows.lse.load(row.number), A(0)};
     } else if constexpr (extended) {
@@ -107,8 +109,8 @@ struct LabelledPlacement : Held {
   /// Loads the data of `prepare_write` for a team that has a part of the row, by the threads of one warp, one of which
   /// `writes` it: other warps read it behind a barrier. The team may have the row's edges, too.
   template <class Row, class Params>
-  KOKKOS_INLINE_FUNCTION static void find_facts(const Row& row, const ColumnRange& all_packs, const ColumnRange& packs, bool has_edges,
-                                                const Params& params, bool writes, Facts& facts) {
+  KOKKOS_INLINE_FUNCTION static void find_facts(const Row& row, const ColumnRange& all_packs, const ColumnRange& packs,
+                                                bool has_edges, const Params& params, bool writes, Facts& facts) {
     const Label label  = params.label_of(row.label);
     const bool is_ours = packs.has(label.column) || (has_edges && !all_packs.has(label.column));
     Facts found{};
@@ -182,8 +184,9 @@ struct LabelledPlacement : Held {
   /// Writes the label's element over the result of the row's factor: from the logit, and so relative to the total
   /// alone.
   template <class OutputRow, class Params>
-  KOKKOS_INLINE_FUNCTION void store_label(const OutputRow& output, const Params& params, const typename Params::State& total,
-                                          const RowFactors<A>& of_row, std::int64_t column) const {
+  KOKKOS_INLINE_FUNCTION void store_label(const OutputRow& output, const Params& params,
+                                          const typename Params::State& total, const RowFactors<A>& of_row,
+                                          std::int64_t column) const {
     using T        = typename OutputRow::value_type;
     const A target = of_row.upstream(params) * params.kept * of_row.weight;
     const typename Epilogue<op>::template Row<Params, A> of_total(params, total);
@@ -207,8 +210,8 @@ struct LabelledPlacement : Held {
 
   /// Writes all elements of the row, as if it had no label.
   template <class Row, class OutputRow, class Params>
-  KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
-                                        const LogitGradient<Params, A>& gradient) {
+  KOKKOS_INLINE_FUNCTION void write_row(const Row& row, const OutputRow& output, const RowPart& part,
+                                        const Params& params, const LogitGradient<Params, A>& gradient) {
     if constexpr (extended) {
       const auto weights = params.column_weights();
       Held::write_columns(row, output, part, params, [&](A z, std::int64_t column) {
@@ -223,7 +226,7 @@ struct LabelledPlacement : Held {
 
   template <class Params, class Totals>
   KOKKOS_INLINE_FUNCTION static LogitGradient<Params, A> logit_gradient(const Params& params, const Totals& totals,
-                                                                      const RowFactors<A>& of_row) {
+                                                                        const RowFactors<A>& of_row) {
     const A upstream = of_row.upstream(params);
     if constexpr (writes_loss) {
       const A lse = params.z_loss != A(0) ? Epilogue<RowOperator::logsumexp>::value(params, totals.total) : A(0);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_ONLINE_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_ONLINE_HPP
@@ -27,11 +28,12 @@ struct OnlinePlacement : PlacementDefaults {
   PackPositions positions;
   LastTile<A, V, K, holds> last;
 
-  KOKKOS_INLINE_FUNCTION OnlinePlacement(A*, const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION OnlinePlacement(A*, const RowGroup& group)
+      : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Params, class Observer = const NoObserver>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes,
-                                                     Observer& observer = NoObserver{}) {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int lanes, Observer& observer = NoObserver{}) {
     const auto mine   = reduce_tiles<sum_for<op>>(row, part, positions, params, observer, last);
     const A reference = reduce_lanes(mine.reference, 1, lanes, MaxJoin{});
     return {reference, rescaled(params, mine.sum, mine.reference, reference)};
@@ -50,8 +52,8 @@ struct OnlinePlacement : PlacementDefaults {
   }
 
   template <class Row, class OutputRow, class Params, class F>
-  KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
-                                            const F& value) const {
+  KOKKOS_INLINE_FUNCTION void write_columns(const Row& row, const OutputRow& output, const RowPart& part,
+                                            const Params& params, const F& value) const {
     rewrite_columns(row, output, part, positions, params, last, A(0), value);
   }
 

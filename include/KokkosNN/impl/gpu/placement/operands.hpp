@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_OPERANDS_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_OPERANDS_HPP
@@ -58,9 +59,11 @@ struct OperandTile {
                                     const TileBounds& window, const Params& params, const RowEpilogue& epilogue) const {
     store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
       Pack<T, V> result;
-      show<OutputRow::is_unit_stride>(k, start, positions, window, params, [&](const auto& x, const auto& columns, auto) {
-        for (int v = 0; v < V; ++v) result[v] = static_cast<T>(columns.apply(v, x, epilogue));
-      });
+      show<OutputRow::is_unit_stride>(k, start, positions, window, params,
+                                      [&](const auto& x, const auto& columns, auto) {
+                                        for (int v = 0; v < V; ++v)
+                                          result[v] = static_cast<T>(columns.apply(v, x, epilogue));
+                                      });
       return result;
     });
   }
@@ -95,7 +98,8 @@ struct OperandTile {
 /// A row's operator epilogue; what the row has beside its elements is written by the first thread of its first part.
 template <class Row, class OutputRow, class Params, class RowEpilogue>
 KOKKOS_INLINE_FUNCTION auto epilogue_of(const Row& row, const OutputRow& output, const RowPart& part,
-                                        const PackPositions& positions, const Params& params, const RowEpilogue& total) {
+                                        const PackPositions& positions, const Params& params,
+                                        const RowEpilogue& total) {
   const auto epilogue = total.of(params, row.scalars);
   if (part.packs.begin == 0 && positions.first == 0) output.store_values(epilogue);
   return epilogue;
@@ -166,16 +170,15 @@ struct OperandScratchPlacement : PlacementDefaults {
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       OperandTile<Operator, T, V, K> tile;
       for_own_packs(t, span, [&](int i, int k, const HeldPack<T, V>& kept) { tile.input[i].pack[k] = kept; });
-      tile.store(output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params,
-                               epilogue);
+      tile.store(output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params, epilogue);
     }
   }
 
  private:
   KOKKOS_INLINE_FUNCTION int tile_size() const { return K * positions.step; }
 
-  /// f(input, number in the tile, its place in scratch) for this thread's packs of the t-th tile. Inputs begin at 16-byte
-  /// boundaries; the planner counts with them.
+  /// f(input, number in the tile, its place in scratch) for this thread's packs of the t-th tile. Inputs begin at
+  /// 16-byte boundaries; the planner counts with them.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_own_packs(std::int64_t t, const ColumnRange& span, const F& f) const {
     const int elements    = static_cast<int>(span.end - span.begin);

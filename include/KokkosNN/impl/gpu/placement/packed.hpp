@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_PACKED_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_PACKED_HPP
@@ -26,7 +27,8 @@ struct PackedPlacement : HeldRow<PackedTile<T, V, K>, A, V, K, has_edges>, Place
   KOKKOS_INLINE_FUNCTION PackedPlacement(A*, const RowGroup& group) : Held(group) {}
 
   template <class Row, class Params>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes) {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int lanes) {
     load(row, part, params);
     const auto of_warp  = params.exp.refer(reduce_lanes(edge.larger(tile.template max<A>()), 1, lanes, MaxJoin{}));
     const auto& at_warp = of_warp.at;
@@ -34,8 +36,8 @@ struct PackedPlacement : HeldRow<PackedTile<T, V, K>, A, V, K, has_edges>, Place
     if (at_warp.base == A(0)) {  // nearly always; it saves a subtraction
       tile.template for_packs<1, A>([&](Pack<A, V>& pack) { add_exponentials<true>(params, pack, at_warp, sums); });
     } else {
-      // `opaque` keeps nvcc from unpacking all packs ahead of both branches. Elements relative to +inf are taken relative to
-      // 0 and bounded by 0, by which no element needs a branch: nvcc would spill, on the path of all rows.
+      // `opaque` keeps nvcc from unpacking all packs ahead of both branches. Elements relative to +inf are taken
+      // relative to 0 and bounded by 0, by which no element needs a branch: nvcc would spill, on the path of all rows.
       //   cross_entropy_with_gradient bf16 8192 x 32000 | 3957 GB/s | with a branch 3734
       const A base = opaque(is_infinite<sum_for<op>, Params>(at_warp) ? A(0) : at_warp.base);
       tile.template for_packs<1, A>([&](Pack<A, V>& pack) {

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_PAIRS_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_PAIRS_HPP
@@ -123,10 +124,12 @@ template <class Y, class D, class A, int V, int K>
 struct PairOnlinePlacement : PlacementDefaults {
   PackPositions positions;
 
-  KOKKOS_INLINE_FUNCTION PairOnlinePlacement(A*, const RowGroup& group) : positions(PackPositions::of<V>(group.rank, group.size)) {}
+  KOKKOS_INLINE_FUNCTION PairOnlinePlacement(A*, const RowGroup& group)
+      : positions(PackPositions::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Params>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int) const {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int) const {
     return sum_tiles<Y, D, V, K>(row, part, positions, params);
   }
 

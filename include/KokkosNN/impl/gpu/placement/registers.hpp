@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_REGISTERS_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_REGISTERS_HPP
@@ -26,15 +27,15 @@ struct RegisterPlacement : HeldRow<Tile<A, V, K>, A, V, K, has_edges>, Placement
   KOKKOS_INLINE_FUNCTION RegisterPlacement(A*, const RowGroup& group) : Held(group) {}
 
   template <class Row, class Params, class Observer = const NoObserver>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes,
-                                                     Observer& observer = NoObserver{}) {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int lanes, Observer& observer = NoObserver{}) {
     return reduce(row, part, params, JoinOfLanes{lanes}, observer);
   }
 
   /// Reduces; `join` makes the threads of the row, or of a warp of it, agree on a maximum and a sum.
   template <class Row, class Params, class Join, class Observer = const NoObserver>
   KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
-                                                     const Join& join, Observer& observer = NoObserver{}) {
+                                                       const Join& join, Observer& observer = NoObserver{}) {
     constexpr bool keep = Epilogue<op>::keeps_exponentials;
     load(row, part, params);
     show_tile<V, K>(tile, part.packs.begin, positions, part.packs.window(), observer);

@@ -1,3 +1,4 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #ifndef KOKKOSNN_IMPL_GPU_PLACEMENT_SCRATCH_HPP
 #define KOKKOSNN_IMPL_GPU_PLACEMENT_SCRATCH_HPP
@@ -34,8 +35,8 @@ struct ScratchPlacement : PlacementDefaults {
       : elements(scratch), positions(PackPositions::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Params, class Observer = const NoObserver>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes,
-                                                     Observer& observer = NoObserver{}) {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int lanes, Observer& observer = NoObserver{}) {
     const ColumnRange& span = part.packs;
     edge.load(row, part, params);
     edge.show(part, observer);
@@ -58,8 +59,8 @@ struct ScratchPlacement : PlacementDefaults {
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile<A, V, K> tile;
       for_own_packs<true, false>(t, span, [&](Pack<A, V>& pack, int k) { tile.pack[k] = pack; });
-      tile.store_kept(output.template from<V>(span.start(t, tile_size())), positions, span.window(t, tile_size()), params,
-                      epilogue);
+      tile.store_kept(output.template from<V>(span.start(t, tile_size())), positions, span.window(t, tile_size()),
+                      params, epilogue);
     }
     edge.store(output, part, [&](A kept) { return epilogue(params, kept); });
   }
@@ -145,7 +146,8 @@ struct PackedScratchPlacement : PlacementDefaults {
       : packs(reinterpret_cast<Words*>(scratch)), positions(PackPositions::of<V>(group.rank, group.size)) {}
 
   template <class Row, class Params>
-  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params, int lanes) {
+  KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
+                                                       int lanes) {
     const ColumnRange& span = part.packs;
     edge.load(row, part, params);
     A max = edge.larger(-Kokkos::Experimental::infinity_v<A>);
@@ -176,7 +178,7 @@ struct PackedScratchPlacement : PlacementDefaults {
   KOKKOS_INLINE_FUNCTION void write(const Row&, const OutputRow& output, const RowPart& part, const Params& params,
                                     const RowEpilogue& epilogue) const {
     const ColumnRange& span = part.packs;
-    const auto value = [&](A x) { return epilogue.from_input(params, x); };
+    const auto value        = [&](A x) { return epilogue.from_input(params, x); };
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       kept(t, span).template store<0, A>(output.template from<V>(span.start(t, tile_size())), positions,
                                          span.window(t, tile_size()), value);
