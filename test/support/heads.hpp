@@ -143,7 +143,7 @@ class HeadsTrial {
       const Reference::Row<T> input{x + at(m_x_place, begin, head), length, m_x_place.strides[0]};
       compare_row<Op>(input, result, is_lse ? 0 : place.strides[0], row, plain, errors);
     });
-    if (errors.max_ulp <= promise<Op, Y>) return ::testing::AssertionSuccess();
+    if (errors.max_ulp <= ragged_promise<Op, Y>) return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << errors.worst;
   }
 
