@@ -86,10 +86,20 @@ concept RowParams = requires {
   typename P::State;
 };
 
-/// Parts of a kernel that fit each other.
-template <RowOperator op, class Placement, class Params, class Source, class Output>
-concept FitEachOther = RowPlacement<Placement> && RowParams<Params> && RowSource<Source> && RowOutput<Output> &&
-                       InputRow<decltype(std::declval<const Source&>().row(0))>;
+/// Rows that a kernel reads, with their parameters.
+template <class Source, class Params>
+concept RowsWithParams =
+    RowSource<Source> && RowParams<Params> && InputRow<decltype(std::declval<const Source&>().row(0))>;
+
+/// Parts of a kernel that reduces rows and writes them.
+template <class Placement, class Params, class Source, class Output, class OpEpilogue>
+concept KernelParts =
+    RowPlacement<Placement> && RowsWithParams<Source, Params> && RowOutput<Output> && RowsEpilogue<OpEpilogue>;
+
+/// Parts of a host's kernel.
+template <class Placement, class Params, class Source, class Output, class OpEpilogue>
+concept HostKernelParts =
+    HostPlacement<Placement> && RowsWithParams<Source, Params> && RowOutput<Output> && RowsEpilogue<OpEpilogue>;
 
 }  // namespace KokkosNN::Impl
 

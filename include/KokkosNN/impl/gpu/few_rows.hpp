@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -26,6 +27,7 @@ struct FewRows {
   using A          = typename Params::accumulator;
   using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
+  static_assert(KernelParts<Placement, Params, Source, Output, OpEpilogue>);
 
   Source source;
   Output output;

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -25,6 +26,7 @@ struct RowInLanes {
   using A          = typename Params::accumulator;
   using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
+  static_assert(KernelParts<Placement, Params, Source, Output, OpEpilogue>);
 
   // Small, see `most_argument_bytes`.
   Source source;

@@ -43,7 +43,7 @@ struct RowInTeam {
   using A          = typename Params::accumulator;
   using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
-  static_assert(FitEachOther<op, Placement, Params, Source, Output> && RowsEpilogue<OpEpilogue>);
+  static_assert(KernelParts<Placement, Params, Source, Output, OpEpilogue>);
 
   // Small, see `most_argument_bytes`.
   Source source;

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -50,6 +51,7 @@ struct SplitRow {
   using State      = typename Params::State;
   using Words      = typename StatusWordFor<State>::type;
   using OpEpilogue = Epilogue<op>;
+  static_assert(KernelParts<Placement, Params, Source, Output, OpEpilogue>);
 
   Source source;
   Output output;

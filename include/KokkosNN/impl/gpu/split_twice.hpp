@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/protocol.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -34,6 +35,7 @@ struct RowShares {
 template <int V, class Placement, class Params, class Source>
 struct ReduceParts {
   using State = typename Params::State;
+  static_assert(RowPlacement<Placement> && RowsWithParams<Source, Params>);
 
   Source source;
   Params params;
@@ -66,6 +68,7 @@ struct WriteParts {
   using A          = typename Params::accumulator;
   using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
+  static_assert(KernelParts<Placement, Params, Source, Output, OpEpilogue>);
 
   Source source;
   Output output;

@@ -470,9 +470,10 @@ struct LaneRows {
 /// TeamPolicy functor.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
 struct HostRows {
-  using A                     = typename Params::accumulator;
-  using State                 = typename Params::State;
-  using OpEpilogue            = Epilogue<op>;
+  using A          = typename Params::accumulator;
+  using State      = typename Params::State;
+  using OpEpilogue = Epilogue<op>;
+  static_assert(HostKernelParts<Placement, Params, Source, Output, OpEpilogue>);
   static constexpr int length = host_piece(sizeof(A));  // of a piece
 
   Source source;

@@ -36,7 +36,7 @@ struct RowLabels {
   KOKKOS_INLINE_FUNCTION std::int64_t operator()(std::int64_t row) const {
     const std::int64_t label = bits(row);
     if (is_signed || bytes < 8 || label >= 0) return label;
-    constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+    constexpr std::int64_t lowest = INT64_MIN;  // numeric_limits has functions of the host
     return may_ignore_lowest ? lowest + 1 : lowest;
   }
 
