@@ -16,7 +16,6 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
-#include <limits>
 
 // Rows of logits with a label each, and the outputs of their losses.
 
