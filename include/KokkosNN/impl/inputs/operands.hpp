@@ -166,12 +166,15 @@ struct OperandOutput {
   static constexpr bool takes_states = false;
 
   struct Row : MemoryRow<T, form> {
-    Kokkos::Array<A*, Operator::row_outputs> value;
+    const OperandOutput& output;
+    std::int64_t number;
 
+    /// Stores the values of the row, by pointers that come from the kernel's arguments: LLVM knows these to be global.
     template <class RowEpilogue>
     KOKKOS_INLINE_FUNCTION void store_values(const RowEpilogue& epilogue) const {
       for (int i = 0; i < Operator::row_outputs; ++i) {
-        if (value[i] != nullptr) *value[i] = epilogue.row_output(i);
+        const auto& to = output.values[i];
+        if (to.data != nullptr) to.data[to.map(opaque(number))] = epilogue.row_output(i);
       }
     }
   };
@@ -179,13 +182,7 @@ struct OperandOutput {
   MemoryRows<T, form> rows;
   Kokkos::Array<RowValues<A, MapOf<form>>, Operator::row_outputs> values;
 
-  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
-    Row row{rows.row(r), {}};
-    for (int i = 0; i < Operator::row_outputs; ++i) {
-      row.value[i] = values[i].data == nullptr ? nullptr : values[i].data + values[i].map(r);
-    }
-    return row;
-  }
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const { return {rows.row(r), *this, r}; }
 };
 
 /// Epilogue that geometries make: it carries the row's state, from which a placement makes the operator's epilogue, as
