@@ -36,7 +36,7 @@ function(kokkosnn_operators variable family ragged output)
   set(${variable} ${names} PARENT_SCOPE)
 endfunction()
 
-# kokkosnn_instantiate(<group> FILE <prefix> TYPES <file:type...>... CALLS <class>...
+# kokkosnn_instantiate(<group> [FILE <prefix>] TYPES <file:type...>... CALLS <class>...
 #                      [FAMILY <family>] [RAGGED <ragged>] [OUTPUT <output>])
 #
 # A call is a class template's name with its arguments, in which {exec} stands for the execution space, {X} and {Y} for
@@ -115,7 +115,7 @@ endfunction()
 
 # --- KokkosNN::KokkosNN ---
 kokkosnn_instantiate(
-  forward FAMILY forward FILE "" TYPES ${KokkosNN_TYPE_PAIRS}
+  forward FAMILY forward TYPES ${KokkosNN_TYPE_PAIRS}
   CALLS "ViewCall<{exec}, {op}, {X}, {Y}>")
 kokkosnn_instantiate(
   gradients FAMILY gradient FILE gradients_ TYPES ${KokkosNN_TYPES}
@@ -161,13 +161,13 @@ kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
 kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
 
 # --- KokkosNN::mpi ---
-set(sharded FILE "" TYPES ${KokkosNN_TYPES})
+set(sharded TYPES ${KokkosNN_TYPES})
 kokkosnn_instantiate(
   sharded ${sharded}
   CALLS "ShardedReduction<{exec}, {X}, accumulator_t<{X}>, exp_accuracy_for<{X}>>")
 # A 16-bit type's log-sum-exps in float want better exponentials than its softmax.
 kokkosnn_instantiate(
-  sharded FILE "" TYPES f16:half_t bf16:bhalf_t
+  sharded TYPES f16:half_t bf16:bhalf_t
   CALLS "ShardedReduction<{exec}, {X}, float, ExpAccuracy::full>")
 kokkosnn_instantiate(sharded FAMILY forward OUTPUT rows ${sharded} CALLS "ShardedFinish<{exec}, {op}, {X}, {X}>")
 kokkosnn_instantiate(
