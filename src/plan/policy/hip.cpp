@@ -21,19 +21,20 @@ constexpr RegisterEntry rows[] = {
     {8, 2, 256},     // few lanes a row, and two loads each in flight
     {4096, 4, 256},  // all that 1024 threads hold
 };
-// Two tensors in the registers that hold one of a forward operator.
+// Two tensors in the registers that hold one of a forward operator; or one, and a norm's operands of columns.
+constexpr bool holds_half(RowOperator op) { return is_gradient(op) || is_norm(op); }
 constexpr RegisterEntry gradients[] = {
     {4, 1, 256},
     {2048, 2, 256},
 };
-constexpr Keyed<RegisterTable> register_tables[] = {{{.op = is_gradient}, gradients}, {{}, rows}};
+constexpr Keyed<RegisterTable> register_tables[] = {{{.op = holds_half}, gradients}, {{}, rows}};
 
 constexpr Keyed<RegisterPolicy> registers[] = {
     {{}, {.few_rows_team_size = 256, .few_rows_largest_team = 256}},  // a wavefront on each SIMD
 };
 constexpr Keyed<StagedPolicy> staged[]   = {{{}, {}}};  // it has no such kernel
 constexpr Keyed<ScratchPolicy> scratch[] = {
-    {{.op = is_gradient}, {.packs_per_thread = 2, .team_size = 256}},
+    {{.op = holds_half}, {.packs_per_thread = 2, .team_size = 256}},
     {{}, {.packs_per_thread = 4, .team_size = 256}},
 };
 constexpr Keyed<OnlinePolicy> online[] = {
@@ -62,7 +63,7 @@ constexpr SplitPolicy split_logsumexp = [] {
 constexpr Keyed<SplitPolicy> split[] = {{{.op = is_logsumexp}, split_logsumexp}, {{}, split_rows}};
 
 constexpr Keyed<SplitChoice> split_choice[] = {
-    {{.op = is_gradient}, {.min_cols = 16384, .few_rows_packs = 2048}},
+    {{.op = holds_half}, {.min_cols = 16384, .few_rows_packs = 2048}},
     {{}, {.min_cols = 16384, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
 };
 constexpr InnerPolicy inner_rows = {

@@ -66,6 +66,19 @@ KOKKOS_INLINE_FUNCTION void subtract(Pack<A, V>& pack, A value) {
   for (int v = 0; v < V; ++v) pack[v] -= value;
 }
 
+/// Elements relative to +inf are bounded by 0, where a branch an element would be spilled: by nvcc. LLVM on HIP spills
+/// the bound instead.
+#if defined(KOKKOS_ENABLE_HIP)
+inline constexpr bool bounds_infinite_rows = false;
+#else
+inline constexpr bool bounds_infinite_rows = true;
+#endif
+
+template <class A, int V>
+KOKKOS_INLINE_FUNCTION void make_zeros_of_numbers(Pack<A, V>& pack) {
+  for (int v = 0; v < V; ++v) pack[v] = zero_of_number(pack[v]);
+}
+
 template <class A, int V>
 KOKKOS_INLINE_FUNCTION void make_zeros_of_positives(Pack<A, V>& pack) {
   for (int v = 0; v < V; ++v) pack[v] = at_most(pack[v], A(0));

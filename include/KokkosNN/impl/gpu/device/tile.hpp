@@ -358,7 +358,8 @@ struct Tile {
     // Rare, so not in the loop below. Packs of 16-bit types are bounded, as in PackedPlacement; others would spill.
     constexpr bool subtracts = leaves != Leaves::logits;
     constexpr bool looks     = subtracts || finds_infinity<use, Params>;
-    constexpr bool bounds    = leaves == Leaves::exponentials && finds_infinity<use, Params> && V * sizeof(A) > 16;
+    constexpr bool bounds =
+        leaves == Leaves::exponentials && finds_infinity<use, Params> && V * sizeof(A) > 16 && bounds_infinite_rows;
     if (looks && reference.base != A(0)) {
       const bool infinite = is_infinite<use, Params>(reference);
       if (infinite && !bounds) return sums.add(0, one_or_nan<A>(has_nan()));
