@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy.hpp"
 
+#include <KokkosNN/impl/kernel_shapes.hpp>
+
 // No AMD GPU was at hand: these are rules from what CDNA 2 and 3 are, and what hipcc says of the kernels
 // (perf/results/hip-resources.md); perf/tune finds a device's own plans. A CU has 4 SIMDs, each for up to 8 wavefronts
 // of 64 lanes, 512 registers a lane and SIMD (512 KB in all), and 64 KB of LDS; a line of L2 is 128 bytes.
@@ -21,13 +23,13 @@ constexpr RegisterEntry rows[] = {
     {8, 2, 256},     // few lanes a row, and two loads each in flight
     {4096, 4, 256},  // all that 1024 threads hold
 };
-// Two tensors in the registers that hold one of a forward operator; or one, and a norm's operands of columns.
-constexpr bool holds_half(RowOperator op) { return is_gradient(op) || is_norm(op); }
-constexpr RegisterEntry gradients[] = {
+// Gradients and norms, of which a thread holds fewer packs (`most_packs`).
+constexpr bool holds_half(RowOperator op) { return most_packs(Backend::hip, op) < max_packs_per_thread(Backend::hip); }
+constexpr RegisterEntry half_rows[] = {
     {4, 1, 256},
     {2048, 2, 256},
 };
-constexpr Keyed<RegisterTable> register_tables[] = {{{.op = holds_half}, gradients}, {{}, rows}};
+constexpr Keyed<RegisterTable> register_tables[] = {{{.op = holds_half}, half_rows}, {{}, rows}};
 
 constexpr Keyed<RegisterPolicy> registers[] = {
     {{}, {.few_rows_team_size = 256, .few_rows_largest_team = 256}},  // a wavefront on each SIMD
@@ -86,27 +88,22 @@ constexpr Keyed<EvictionTable> evictions[] = {{{}, {}}};  // loads do not tell
 constexpr Keyed<PrefetchPolicy> prefetch[] = {{{}, {}}};  // there is no instruction that only asks for memory
 constexpr Keyed<HostPolicy> host[]         = {{{}, {}}};
 
-static_assert(takes_all(register_tables) && takes_all(registers) && takes_all(staged) && takes_all(scratch) &&
-              takes_all(online) && takes_all(reductions) && takes_all(split) && takes_all(split_choice) &&
-              takes_all(inner) && takes_all(evictions) && takes_all(prefetch) && takes_all(host));
-static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evictions, &EvictionEntry::max_caches));
+constexpr BackendPolicy policy{register_tables,
+                               registers,
+                               staged,
+                               scratch,
+                               online,
+                               reductions,
+                               split,
+                               split_choice,
+                               inner,
+                               evictions,
+                               prefetch,
+                               host};
+static_assert(is_complete(policy));
 
 }  // namespace
 
-const BackendPolicy& hip_policy() {
-  static constexpr BackendPolicy policy{register_tables,
-                                        registers,
-                                        staged,
-                                        scratch,
-                                        online,
-                                        reductions,
-                                        split,
-                                        split_choice,
-                                        inner,
-                                        evictions,
-                                        prefetch,
-                                        host};
-  return policy;
-}
+const BackendPolicy& hip_policy() { return policy; }
 
 }  // namespace KokkosNN::Impl

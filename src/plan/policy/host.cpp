@@ -67,28 +67,23 @@ constexpr HostPolicy host_gradients = [] {
 }();
 constexpr Keyed<HostPolicy> host[] = {{{.op = is_gradient}, host_gradients}, {{}, host_rows}};
 
-static_assert(takes_all(register_tables) && takes_all(registers) && takes_all(staged) && takes_all(scratch) &&
-              takes_all(online) && takes_all(reductions) && takes_all(split) && takes_all(split_choice) &&
-              takes_all(inner) && takes_all(evictions) && takes_all(prefetch) && takes_all(host));
-static_assert(ascend(register_tables, &RegisterEntry::max_packs) && ascend(evictions, &EvictionEntry::max_caches));
+constexpr BackendPolicy policy{register_tables,
+                               registers,
+                               staged,
+                               scratch,
+                               online,
+                               reductions,
+                               split,
+                               split_choice,
+                               inner,
+                               evictions,
+                               prefetch,
+                               host};
+static_assert(is_complete(policy));
 
 }  // namespace
 
-const BackendPolicy& host_policy() {
-  static constexpr BackendPolicy policy{register_tables,
-                                        registers,
-                                        staged,
-                                        scratch,
-                                        online,
-                                        reductions,
-                                        split,
-                                        split_choice,
-                                        inner,
-                                        evictions,
-                                        prefetch,
-                                        host};
-  return policy;
-}
+const BackendPolicy& host_policy() { return policy; }
 
 namespace {
 

@@ -73,15 +73,15 @@ const Entry* entry_for(std::span<const Entry> table, Size Entry::* most, Size si
 }
 
 /// The last entry of a table takes all rows.
-template <class T, std::size_t n>
-constexpr bool takes_all(const Keyed<T> (&table)[n]) {
-  const RowsFilter& last = table[n - 1].rows;
+template <class T>
+constexpr bool takes_all(std::span<const Keyed<T>> table) {
+  const RowsFilter& last = table.back().rows;
   return last.op == is_any && last.pack == 0 && last.moves == Moves::any && last.strategy == RowStrategy::automatic;
 }
 
 /// Entries ascend by `most`, in all tables.
-template <class Entry, class Size, std::size_t n>
-constexpr bool ascend(const Keyed<std::span<const Entry>> (&tables)[n], Size Entry::* most) {
+template <class Entry, class Size>
+constexpr bool ascend(std::span<const Keyed<std::span<const Entry>>> tables, Size Entry::* most) {
   return std::ranges::all_of(tables, [&](const auto& table) {
     return std::ranges::adjacent_find(table.value, std::ranges::greater_equal{}, most) == table.value.end();
   });
@@ -229,6 +229,14 @@ struct BackendPolicy {
   std::span<const Keyed<PrefetchPolicy>> prefetch;
   std::span<const Keyed<HostPolicy>> host;
 };
+
+/// All rows find an entry in each table, as every backend asserts of its own.
+constexpr bool is_complete(const BackendPolicy& p) {
+  return takes_all(p.register_tables) && takes_all(p.registers) && takes_all(p.staged) && takes_all(p.scratch) &&
+         takes_all(p.online) && takes_all(p.reductions) && takes_all(p.split) && takes_all(p.split_choice) &&
+         takes_all(p.inner) && takes_all(p.evictions) && takes_all(p.prefetch) && takes_all(p.host) &&
+         ascend(p.register_tables, &RegisterEntry::max_packs) && ascend(p.evictions, &EvictionEntry::max_caches);
+}
 
 const BackendPolicy& cuda_policy();
 const BackendPolicy& hip_policy();
