@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -376,7 +375,7 @@ void loss(Draw& draw) {
 
 /// A kind of random call, and the operators that it reaches.
 struct Kind {
-  std::initializer_list<RowOperator> operators;
+  std::vector<RowOperator> operators;
   void (*run)(Draw&);
 };
 
