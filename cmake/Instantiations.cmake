@@ -6,9 +6,21 @@
 
 # Files of the types, and the types.
 set(KokkosNN_TYPES f64:double f32:float f16:half_t bf16:bhalf_t)
-set(KokkosNN_TYPE_PAIRS
-    f64:double:double f32:float:float f16:half_t:half_t f16_to_f32:half_t:float f32_to_f16:float:half_t
-    bf16:bhalf_t:bhalf_t bf16_to_f32:bhalf_t:float f32_to_bf16:float:bhalf_t)
+set(mixed_pairs f16_to_f32:half_t:float f32_to_f16:float:half_t bf16_to_f32:bhalf_t:float f32_to_bf16:float:bhalf_t)
+set(KokkosNN_FORWARD_PAIRS f64:double:double f32:float:float f16:half_t:half_t bf16:bhalf_t:bhalf_t)
+set(known_pairs)
+foreach(entry IN LISTS mixed_pairs)
+  string(REGEX MATCH "^[a-z0-9_]+" pair ${entry})
+  list(APPEND known_pairs ${pair})
+  if(pair IN_LIST KokkosNN_TYPE_PAIRS OR KokkosNN_TYPE_PAIRS STREQUAL "all")
+    list(APPEND KokkosNN_FORWARD_PAIRS ${entry})
+  endif()
+endforeach()
+foreach(pair IN LISTS KokkosNN_TYPE_PAIRS)
+  if(NOT pair IN_LIST known_pairs AND NOT pair STREQUAL "all")
+    message(FATAL_ERROR "KokkosNN: KokkosNN_TYPE_PAIRS has ${pair}, which is none of ${known_pairs} and not all")
+  endif()
+endforeach()
 set(KokkosNN_VALUE_PAIRS # an operand of one value a row may be of the accumulator's type
     f64:double:double f32:float:float f16:half_t:half_t f16:half_t:float bf16:bhalf_t:bhalf_t bf16:bhalf_t:float)
 set(KokkosNN_ACCUMULATORS f64:double f32:float)
@@ -29,7 +41,7 @@ function(kokkosnn_operators variable family ragged output)
   endif()
   set(names)
   foreach(line IN LISTS KokkosNN_OPERATOR_LINES)
-    if(line MATCHES "^KOKKOSNN_OPERATOR\\((${word}), *${family}, *${ragged}, *[0-9]+, *${word}, *${output}\\)")
+    if(line MATCHES "^KOKKOSNN_OPERATOR\\((${word}), *${family}, *${ragged}, *[0-9]+, *${word}, *${output},")
       list(APPEND names ${CMAKE_MATCH_1})
     endif()
   endforeach()
@@ -59,8 +71,12 @@ function(kokkosnn_instantiate group)
         string(REPLACE "{op}" "RowOperator::${operator}" text "${text}")
         string(REPLACE "{X}" "${X}" text "${text}")
         string(REPLACE "{Y}" "${Y}" text "${text}")
-        set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_header_${group} "extern template struct {export} ${text}\n")
-        set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_source_${group}_${file} "template struct ${text}\n")
+        set_property(
+          GLOBAL APPEND_STRING PROPERTY kokkosnn_header_${group} "extern template struct {export} ${text}{end}")
+        set_property(
+          GLOBAL APPEND_STRING PROPERTY kokkosnn_flags_${group}
+                                        "template <>\ninline constexpr bool is_compiled<${text}> = true{end}")
+        set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_source_${group}_${file} "template struct ${text}{end}")
       endforeach()
     endforeach()
     set_property(GLOBAL APPEND PROPERTY kokkosnn_files_${group} ${file})
@@ -73,25 +89,32 @@ function(kokkosnn_write_if_changed file text)
 endfunction()
 
 # kokkosnn_write_instantiations(<group> <variable for sources> <folder of the sources> <export macro> <its header>
-#                               <included>...): the header and the sources of a group
+#                               KERNELS <header> [CALLS <header>])
+#
+# The header and the sources of a group. Its calls are declared in CALLS, and defined with their kernels in KERNELS;
+# without CALLS they are no calls of users, and KERNELS has both.
 function(kokkosnn_write_instantiations group variable folder export export_header)
+  cmake_parse_arguments(PARSE_ARGV 5 arg "" "KERNELS;CALLS" "")
   get_property(declarations GLOBAL PROPERTY kokkosnn_header_${group})
+  get_property(flags GLOBAL PROPERTY kokkosnn_flags_${group})
   get_property(files GLOBAL PROPERTY kokkosnn_files_${group})
   list(REMOVE_DUPLICATES files)
+  set(declared_in ${arg_KERNELS})
+  if(arg_CALLS)
+    set(declared_in ${arg_CALLS})
+    string(APPEND declarations "\n${flags}")
+  endif()
   string(REPLACE "{export}" ${export} declarations "${declarations}")
-  string(REPLACE "\n" ";\n" declarations "${declarations}")
+  string(REPLACE "{end}" ";\n" declarations "${declarations}")
   string(TOUPPER "KOKKOSNN_INSTANTIATIONS_${group}_HPP" guard)
-  set(includes)
-  foreach(header IN LISTS ARGN)
-    string(APPEND includes "#include <KokkosNN/impl/${header}>\n")
-  endforeach()
   set(header ${PROJECT_BINARY_DIR}/include/KokkosNN/instantiations/${group}.hpp)
   set(origin "// Made by cmake/Instantiations.cmake, under the licence of the project.\n")
   kokkosnn_write_if_changed(
     ${header}
     "${origin}#ifndef ${guard}\n#define ${guard}\n
 #include <KokkosNN/${export_header}>
-${includes}
+#include <KokkosNN/impl/${declared_in}>
+
 #include <Kokkos_Core.hpp>\n
 namespace KokkosNN::Impl {\n
 ${declarations}
@@ -99,11 +122,12 @@ ${declarations}
   set(sources)
   foreach(file IN LISTS files)
     get_property(definitions GLOBAL PROPERTY kokkosnn_source_${group}_${file})
-    string(REPLACE "\n" ";\n" definitions "${definitions}")
+    string(REPLACE "{end}" ";\n" definitions "${definitions}")
     set(source ${PROJECT_BINARY_DIR}/src/${folder}/${file}.cpp)
     kokkosnn_write_if_changed(
       ${source}
-      "${origin}#include <KokkosNN/instantiations/${group}.hpp>\n
+      "${origin}#include <KokkosNN/instantiations/${group}.hpp>
+#include <KokkosNN/impl/${arg_KERNELS}>\n
 namespace KokkosNN::Impl {\n
 ${definitions}
 }  // namespace KokkosNN::Impl\n")
@@ -115,7 +139,7 @@ endfunction()
 
 # --- KokkosNN::KokkosNN ---
 kokkosnn_instantiate(
-  forward FAMILY forward TYPES ${KokkosNN_TYPE_PAIRS}
+  forward FAMILY forward TYPES ${KokkosNN_FORWARD_PAIRS}
   CALLS "ViewCall<{exec}, {op}, {X}, {Y}>")
 kokkosnn_instantiate(
   gradients FAMILY gradient FILE gradients_ TYPES ${KokkosNN_TYPES}
@@ -125,13 +149,12 @@ kokkosnn_instantiate(
   CALLS "GradientCall<{exec}, {op}, {X}, {Y}, {X}>")
 kokkosnn_instantiate(
   masked FILE masked_ TYPES ${KokkosNN_TYPES}
-  CALLS "MaskedCall<{exec}, {X}, {X}, false>" "MaskedCall<{exec}, {X}, {X}, true>")
+  CALLS "MaskedCall<{exec}, {X}, {X}>")
 kokkosnn_instantiate(
   masked_gradients FILE masked_gradients_ TYPES ${KokkosNN_TYPES}
-  CALLS "MaskedGradientCall<{exec}, {X}, {X}, {X}, false>" "MaskedGradientCall<{exec}, {X}, {X}, {X}, true>"
-        "MaskSumsCall<{exec}, {X}, {X}>")
+  CALLS "MaskedGradientCall<{exec}, {X}, {X}, {X}>" "MaskSumsCall<{exec}, {X}, {X}>")
 kokkosnn_instantiate(
-  cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_ACCUMULATORS}
+  loss_sums FILE loss_sums_ TYPES ${KokkosNN_ACCUMULATORS}
   CALLS "LossSums<{exec}, {X}>")
 kokkosnn_instantiate(
   cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
@@ -152,13 +175,17 @@ kokkosnn_instantiate(
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
 set(made_by KokkosNN_INSTANTIATIONS instantiate KOKKOSNN_EXPORT export.hpp)
-kokkosnn_write_instantiations(forward ${made_by} call/view_call.hpp)
-kokkosnn_write_instantiations(gradients ${made_by} call/gradient_launch.hpp)
-kokkosnn_write_instantiations(masked ${made_by} call/masked_launch.hpp)
-kokkosnn_write_instantiations(masked_gradients ${made_by} call/masked_gradient_launch.hpp)
-kokkosnn_write_instantiations(cross_entropy ${made_by} call/cross_entropy_launch.hpp)
-kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
-kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
+set(calls CALLS call/compiled_calls.hpp)
+set(masked_calls CALLS call/compiled_masked_calls.hpp)
+set(segmented_calls CALLS call/compiled_segmented_calls.hpp)
+kokkosnn_write_instantiations(forward ${made_by} KERNELS call/view_launch.hpp ${calls})
+kokkosnn_write_instantiations(gradients ${made_by} KERNELS call/gradient_launch.hpp ${calls})
+kokkosnn_write_instantiations(masked ${made_by} KERNELS call/masked_launch.hpp ${masked_calls})
+kokkosnn_write_instantiations(masked_gradients ${made_by} KERNELS call/masked_gradient_launch.hpp ${masked_calls})
+kokkosnn_write_instantiations(cross_entropy ${made_by} KERNELS call/cross_entropy_launch.hpp ${calls})
+kokkosnn_write_instantiations(loss_sums ${made_by} KERNELS gpu/loss_sums.hpp)
+kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch.hpp ${segmented_calls})
+kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})
@@ -179,4 +206,4 @@ kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedCrossEntropy<{exec}, {X}>"
 set(KokkosNN_MPI_INSTANTIATIONS)
 set(KokkosNN_MPI_INSTANTIATIONS_HEADERS)
 kokkosnn_write_instantiations(sharded KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT mpi_export.hpp
-                              mpi/launch.hpp)
+                              KERNELS mpi/launch.hpp)

@@ -8,6 +8,7 @@
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/kernels.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/masked_softmax.hpp>
 #include <KokkosNN/norm.hpp>

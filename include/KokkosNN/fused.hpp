@@ -4,7 +4,11 @@
 #define KOKKOSNN_FUSED_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/view_call.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/operators/softmax.hpp>
+#include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 

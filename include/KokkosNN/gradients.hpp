@@ -16,7 +16,7 @@
 // Options    the forward call's: axis, scale, masked_row (logsumexp_backward only), determinism; any plan.
 // Views      as in softmax.hpp: rank 1 to 8, any layout, any strides (a stride may be 0 in inputs: a gradient that was
 //            broadcast), any alignment; double, float, half_t and bhalf_t, each View independently (lse and dlse
-//            alike); all of one type are compiled in the library, others where they are used. 64-bit offsets.
+//            alike). The library holds kernels of one type; for others include <KokkosNN/kernels.hpp>. 64-bit offsets.
 // In place   dx may be y (of logsumexp_backward x) or dy (the same View twice); any other overlap of dx is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its
 //            kind on `exec`, allocates nothing.

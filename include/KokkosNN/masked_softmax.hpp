@@ -56,7 +56,7 @@ void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView
                     const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked<Exec, XView, M, YView>();
   using X    = typename XView::non_const_value_type;
-  using Call = Impl::MaskedSoftmaxCall<Exec, X, typename YView::non_const_value_type>;
+  using Call = Impl::MaskedCall<Exec, X, typename YView::non_const_value_type>;
   Impl::call_erased<RowOperator::masked_softmax, Call>(exec, {Impl::tensor_of(x), Impl::tensor_of(y)},
                                                        Impl::erased_with_sinks<Exec, X>(mask, options));
 }
@@ -83,7 +83,7 @@ template <class Exec, class XView, class YView>
 class MaskedSoftmaxPlan
     : public Impl::PlannedCall<
           RowOperator::masked_softmax, Exec,
-          Impl::MaskedSoftmaxCall<Exec, typename XView::non_const_value_type, typename YView::non_const_value_type>,
+          Impl::MaskedCall<Exec, typename XView::non_const_value_type, typename YView::non_const_value_type>,
           Impl::MaskedOptions> {
   using Base = typename MaskedSoftmaxPlan::PlannedCall;
   using X    = typename XView::non_const_value_type;
@@ -126,9 +126,8 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YV
 void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
                              const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
-  using Call =
-      Impl::MaskedSoftmaxBackwardCall<Exec, typename YView::non_const_value_type, typename DyView::non_const_value_type,
-                                      typename DxView::non_const_value_type>;
+  using Call = Impl::MaskedGradientCall<Exec, typename YView::non_const_value_type,
+                                        typename DyView::non_const_value_type, typename DxView::non_const_value_type>;
   Impl::call_erased<RowOperator::masked_softmax_backward, Call>(
       exec, {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)}, Impl::erased_with_logits(mask, options, x));
 }

@@ -13,7 +13,8 @@
 // Softmax, log-softmax and log-sum-exp along one axis of a View. What holds for all three:
 //
 // Views      rank 1 to 8, LayoutRight, LayoutLeft or LayoutStride, any strides (a stride may be 0 in x), any alignment;
-//            element types double, float, half_t and bhalf_t, x and y independently. 64-bit offsets.
+//            element types double, float, half_t and bhalf_t, x and y independently. 64-bit offsets. The library holds
+//            kernels of equal types and of the pairs in KokkosNN_TYPE_PAIRS; for others include <KokkosNN/kernels.hpp>.
 // In place   y may be x (the same View twice); any other overlap is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its kind
 //            on `exec`, allocates nothing.

@@ -11,7 +11,7 @@ namespace KokkosNN {
 
 /// The operators.
 enum class RowOperator {
-#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output) name,
+#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output, options) name,
 #include <KokkosNN/impl/operators.def>
 #undef KOKKOSNN_OPERATOR
 };
@@ -45,12 +45,12 @@ struct OperatorTraits {
 namespace Impl {
 
 inline constexpr OperatorTraits operator_table[] = {
-#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output) \
-  {#name,                                                                  \
-   OperatorFamily::family,                                                 \
-   OperatorTraits::Ragged::ragged,                                         \
-   inputs,                                                                 \
-   OperatorTraits::Reduction::reduction,                                   \
+#define KOKKOSNN_OPERATOR(name, family, ragged, inputs, reduction, output, options) \
+  {#name,                                                                           \
+   OperatorFamily::family,                                                          \
+   OperatorTraits::Ragged::ragged,                                                  \
+   inputs,                                                                          \
+   OperatorTraits::Reduction::reduction,                                            \
    OperatorTraits::Output::output},
 #include <KokkosNN/impl/operators.def>
 #undef KOKKOSNN_OPERATOR

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,30 @@ TEST(Layers, KernelsAndWhatTheyAreMadeOfIncludeNoPlanner) {
 TEST(Layers, ThePlannerIncludesNoKernelsAndNothingThatTheyAreMadeOf) {
   const std::string kernels = "KokkosNN/impl/(gpu|math|operators|reductions|inputs)/|KokkosNN/impl/host/(?!shapes)";
   EXPECT_EQ(includes(KOKKOSNN_PLANNER, kernels), std::vector<std::string>{});
+}
+
+/// A public header and the headers that it brings, by their names in the folder KokkosNN. Generated headers of calls
+/// bring declarations alone.
+void collect(const std::string& header, std::set<std::string>& all) {
+  if (!all.insert(header).second) return;
+  const std::regex include("#include <KokkosNN/([^>]+)>");
+  std::ifstream lines(KOKKOSNN_HEADERS "/" + header);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_search(line, found, include)) collect(found[1], all);
+  }
+}
+
+TEST(Layers, AFamilysHeaderBringsNoKernels) {
+  const std::regex kernels(
+      "impl/(gpu|host|math|operators|reductions|inputs/(?!row_map|row_offsets))/?.*\\.hpp|.*launch.*");
+  for (const char* header :
+       {"softmax.hpp", "gradients.hpp", "masked_softmax.hpp", "cross_entropy.hpp", "segmented.hpp", "norm.hpp"}) {
+    std::set<std::string> all;
+    collect(header, all);
+    EXPECT_GT(all.size(), 10U) << header;
+    for (const std::string& each : all) EXPECT_FALSE(std::regex_match(each, kernels)) << header << " brings " << each;
+  }
 }
 
 }  // namespace KokkosNNTest

@@ -5,7 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/arguments.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/traits.hpp>
@@ -41,6 +41,7 @@ RowPlan plan_of(RowOperator op, const Exec& exec, const Tensors& tensors, const 
 /// Checks, plans and enqueues a call on erased Views.
 template <RowOperator op, class Call, class Exec, class Options>
 void call_erased(const Exec& exec, const Tensors& tensors, const Options& options) {
+  require_kernels<Call>();
   const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + to_string(op));
   const auto layout = normalise(to_string(op), op, tensors, options);
   if (!writes(op, layout)) return;
@@ -71,7 +72,8 @@ class PlannedCall {
         m_options(options),
         m_layout(normalise(to_string(op), op, tensors, options)),
         m_plan(plan_rows(op, exec, m_layout, tensors, options)) {
-    reserve_split_workspace<typename Call::Params>(exec, m_plan, m_workspace);
+    require_kernels<Call>();
+    Call::reserve(exec, m_plan, m_workspace);
   }
 
   void run_on(const Tensors& tensors) const {

@@ -7,7 +7,7 @@
 #include <KokkosNN/impl/call/call.hpp>
 #include <KokkosNN/impl/call/checks.hpp>
 #include <KokkosNN/instantiations/cross_entropy.hpp>
-#include <KokkosNN/impl/call/cross_entropy_launch.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/options.hpp>

@@ -4,7 +4,8 @@
 #define KOKKOSNN_IMPL_CALL_CROSS_ENTROPY_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
@@ -12,6 +13,7 @@
 #include <KokkosNN/impl/gpu/placement/labelled.hpp>
 #include <KokkosNN/impl/operators/cross_entropy.hpp>
 #include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/instantiations/loss_sums.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -53,8 +55,8 @@ struct Placements<op, Source, A, V, backend> {
   };
   static constexpr int scratch_packs = packs_from_scratch(backend, V, op, Source::form);
   static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
-  using Scratch = LabelledPlacement<op, ScratchPlacement<kept, A, V, scratch_packs, has_edges>, Source, A, V>;
-  using Online  = LabelledPlacement<op, OnlinePlacement<kept, A, V, looping_packs>, Source, A, V>;
+  using Scratch                      = LabelledPlacement<op, ScratchPlacement<kept, A, V, scratch_packs, has_edges>, Source, A, V>;
+  using Online                       = LabelledPlacement<op, OnlinePlacement<kept, A, V, looping_packs>, Source, A, V>;
 };
 
 /// The label of each row, whatever integers labels are.
@@ -70,9 +72,8 @@ ClassWeights<A> weights_of(const Tensor& weights) {
   return {static_cast<const A*>(weights.data), weights.stride[0]};
 }
 
-/// One cross entropy on Views, erased so that a kernel is compiled once for its element types.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-struct CrossEntropyCall {
+struct Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>> {
   static constexpr Backend backend      = backend_of<ExecutionSpace>();
   static constexpr bool writes_gradient = op != RowOperator::cross_entropy;
   static constexpr bool writes_loss     = op != RowOperator::cross_entropy_backward;
@@ -82,10 +83,8 @@ struct CrossEntropyCall {
   template <bool extended>
   using Params = CrossEntropyParams<op, A, writes_gradient ? exp_accuracy_for<Y> : exp_accuracy_for<A>, extended>;
 
-  /// Not inline, as ViewCall's. Looks at the labels first if the options ask for that.
   static void run(const ExecutionSpace& exec, const Arguments& call);
 
-  /// Throws std::invalid_argument if a label is neither ignored nor a class.
   static void check_labels(const ExecutionSpace& exec, const LabelledLayout& layout, const CrossEntropyOptions& options,
                            const Tensors& tensors);
 
@@ -113,13 +112,13 @@ struct CrossEntropyCall {
     const auto read    = [&](int tensor) { return scalars_of<const A, Map>(call, tensor, !writes_loss); };
     const auto written = [&](int tensor) { return scalars_of<A, Map>(call, tensor, writes_loss); };
     const Source source{
-        call.template rows_of<const X, form, Map>(Tensor::logits),
+        rows_of<const X, form, Map>(call, Tensor::logits),
         labels_of<Map>(call.tensors[Tensor::labels], call.layout.map(Tensor::labels), params.ignore_index),
         read(Tensor::lse), read(Tensor::loss)};
     Output output;
     output.loss = written(Tensor::loss);
     output.lse  = written(Tensor::lse);
-    if constexpr (writes_gradient) output.dlogits = call.template rows_of<Y, form, Map>(Tensor::dlogits);
+    if constexpr (writes_gradient) output.dlogits = rows_of<Y, form, Map>(call, Tensor::dlogits);
     run_on_rows<op, V>(exec, call, params, source, output);
   }
 
@@ -131,9 +130,10 @@ struct CrossEntropyCall {
 };
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpace& exec, const LabelledLayout& layout,
-                                                              const CrossEntropyOptions& options,
-                                                              const Tensors& tensors) {
+void Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>>::check_labels(const ExecutionSpace& exec,
+                                                                        const LabelledLayout& layout,
+                                                                        const CrossEntropyOptions& options,
+                                                                        const Tensors& tensors) {
   std::int64_t label     = 0;
   const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
       exec, to_string(op), layout.rows, {labels_with_map(layout, options, tensors), options.ignore_index, layout.shard},
@@ -144,7 +144,7 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpa
 }
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+void Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>>::run(const ExecutionSpace& exec, const Arguments& call) {
   using Sums                         = LossSums<ExecutionSpace, A>;
   const char* function               = to_string(op);
   const CrossEntropyOptions& options = call.options;
@@ -185,6 +185,17 @@ void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec,
     }
   }
   if (is_reduced) Sums::of_losses(exec, function, layout.rows, is_mean, workspace, call.template data<A>(Tensor::loss));
+}
+
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+  Launcher<CrossEntropyCall>::run(exec, call);
+}
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpace& exec, const LabelledLayout& layout,
+                                                              const CrossEntropyOptions& options,
+                                                              const Tensors& tensors) {
+  Launcher<CrossEntropyCall>::check_labels(exec, layout, options, tensors);
 }
 
 }  // namespace KokkosNN::Impl

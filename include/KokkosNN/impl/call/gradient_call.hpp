@@ -6,7 +6,7 @@
 #include <KokkosNN/impl/call/call.hpp>
 #include <KokkosNN/impl/call/checks.hpp>
 #include <KokkosNN/instantiations/gradients.hpp>
-#include <KokkosNN/impl/call/gradient_launch.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>

@@ -4,7 +4,8 @@
 #define KOKKOSNN_IMPL_CALL_GRADIENT_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/gpu/gradient_inner_lanes.hpp>
@@ -60,9 +61,8 @@ constexpr int gradient_input_bytes(RowOperator op) {
   return static_cast<int>(row_tensors(op) == 2 ? std::max(sizeof(X), sizeof(D)) : sizeof(X));
 }
 
-/// One gradient on Views, erased to pointers and strides so that a kernel is compiled once for its element types.
 template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
-struct GradientCall {
+struct Launcher<GradientCall<ExecutionSpace, op, X, D, Y>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Y>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Y), sizeof(A));
@@ -70,8 +70,11 @@ struct GradientCall {
 
   using Arguments = CallArguments<ExecutionSpace>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const Arguments& call);
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    const Params params(call.options.scale, call.options.masked_row);
+    if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
+    with_form<backend, true>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
+  }
 
  private:
   using Tensor                      = GradientTensors;
@@ -79,17 +82,17 @@ struct GradientCall {
 
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
-    run_on_rows<op, V>(exec, call, params, source_of<form>(call), call.template rows_of<Y, form>(Tensor::dx));
+    run_on_rows<op, V>(exec, call, params, source_of<form>(call), rows_of<Y, form>(call, Tensor::dx));
   }
 
   template <RowForm form>
   static auto source_of(const Arguments& call) {
-    const auto x = call.template rows_of<const X, form>(Tensor::x).evicted(call.plan.eviction);
+    const auto x = rows_of<const X, form>(call, Tensor::x).evicted(call.plan.eviction);
     if constexpr (has_scalars) {
       return scalars_of<ScalarRows<MemoryRows<const X, form>, D, A>>(x, call);
     } else {
       return PairRows<MemoryRows<const X, form>, MemoryRows<const D, form>>{
-          x, call.template rows_of<const D, form>(Tensor::dy).evicted(call.plan.eviction)};
+          x, rows_of<const D, form>(call, Tensor::dy).evicted(call.plan.eviction)};
     }
   }
 
@@ -101,7 +104,7 @@ struct GradientCall {
     constexpr int K          = gradient_inner_packs(backend, inner_V);
     const std::int64_t inner = layout.inner();
     const auto source        = inner_source_of(call);
-    const auto output        = call.template inner_rows_of<Y>(Tensor::dx);
+    const auto output        = inner_rows_of<Y>(call, Tensor::dx);
     using Source             = std::decay_t<decltype(source)>;
     using Output             = std::decay_t<decltype(output)>;
     if constexpr (has_host_loops(backend, op)) {
@@ -118,11 +121,11 @@ struct GradientCall {
   }
 
   static auto inner_source_of(const Arguments& call) {
-    const auto x = call.template inner_rows_of<const X>(Tensor::x, call.plan.eviction);
+    const auto x = inner_rows_of<const X>(call, Tensor::x, call.plan.eviction);
     if constexpr (has_scalars) {
       return scalars_of<InnerScalars<X, D>>(x, call);
     } else {
-      return InnerPairs<X, D>{x, call.template inner_rows_of<const D>(Tensor::dy, call.plan.eviction)};
+      return InnerPairs<X, D>{x, inner_rows_of<const D>(call, Tensor::dy, call.plan.eviction)};
     }
   }
 
@@ -136,9 +139,12 @@ struct GradientCall {
 
 template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
 void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
-  const Params params(call.options.scale, call.options.masked_row);
-  if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
-  with_form<backend, true>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
+  Launcher<GradientCall>::run(exec, call);
+}
+template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
+void GradientCall<ExecutionSpace, op, X, D, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,
+                                                        WorkspaceView<ExecutionSpace>& workspace) {
+  reserve_split_workspace<typename Launcher<GradientCall>::Params>(exec, plan, workspace);
 }
 
 }  // namespace KokkosNN::Impl

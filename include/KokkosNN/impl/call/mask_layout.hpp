@@ -5,8 +5,11 @@
 
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
-#include <KokkosNN/impl/inputs/rows.hpp>
+#include <KokkosNN/impl/inputs/row_map.hpp>
+#include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
+
+#include <Kokkos_Core.hpp>
 
 #include <cstdint>
 

@@ -4,8 +4,8 @@
 #define KOKKOSNN_IMPL_CALL_MASKED_CALL_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/arguments.hpp>
 #include <KokkosNN/impl/call/call.hpp>
+#include <KokkosNN/impl/call/compiled_masked_calls.hpp>
 #include <KokkosNN/impl/call/mask_checks.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/instantiations/masked.hpp>
@@ -98,26 +98,6 @@ MaskedOptions erased_with_logits(const M& mask, const MaskedSoftmaxOptions& opti
   return all;
 }
 
-/// Masked softmax of X.
-template <class Exec, class X, class Y>
-struct MaskedSoftmaxCall {
-  using Params = typename MaskedCall<Exec, X, Y, false>::Params;  // the same with single elements
-
-  static void run(const Exec& exec, const MaskedArguments<Exec>& call) {
-    call.layout.has_element_mask ? MaskedCall<Exec, X, Y, true>::run(exec, call)
-                                 : MaskedCall<Exec, X, Y, false>::run(exec, call);
-  }
-};
-
-/// Its gradient with respect to x, which also has y's type.
-template <class Exec, class X, class D, class Dx>
-struct MaskedSoftmaxBackwardCall {
-  static void run(const Exec& exec, const MaskedArguments<Exec>& call) {
-    call.layout.has_element_mask ? MaskedGradientCall<Exec, X, D, Dx, true>::run(exec, call)
-                                 : MaskedGradientCall<Exec, X, D, Dx, false>::run(exec, call);
-  }
-};
-
 /// The gradient with respect to a bias, or, `to_heads`, to sinks.
 template <class Exec, class YView, class DyView, Concepts::Mask M, class ResultView>
 void mask_sums_call(const char* function, const Exec& exec, const YView& y, const DyView& dy, const M& mask,
@@ -129,6 +109,7 @@ void mask_sums_call(const char* function, const Exec& exec, const YView& y, cons
   const MaskSums sums =
       normalise_mask_sums(function, tensor_of(y), tensor_of(dy), erased, tensor_of(result), to_heads, whole);
   const bool is_float = std::is_same_v<typename ResultView::value_type, float>;
+  require_kernels<MaskSumsCall<Exec, Y, D>>();
   MaskSumsCall<Exec, Y, D>::run(
       exec, {sums, whole, erased, y.data(), dy.data(), result.data(), is_float, to_heads ? -1.0 : 1.0});
 }

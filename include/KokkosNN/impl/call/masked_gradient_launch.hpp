@@ -26,9 +26,9 @@
 
 namespace KokkosNN::Impl {
 
-/// The gradient with respect to x; X is also y's type.
+/// The launches of the gradient with respect to x with one of the two kinds of masks.
 template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mask>
-struct MaskedGradientCall {
+struct MaskedPairsLauncher {
   static constexpr RowOperator op  = RowOperator::masked_softmax_backward;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Dx>;
@@ -38,8 +38,9 @@ struct MaskedGradientCall {
 
   using Arguments = MaskedArguments<ExecutionSpace>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const Arguments& call);
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call); });
+  }
 
  private:
   using Tensor = GradientTensors;
@@ -47,11 +48,10 @@ struct MaskedGradientCall {
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
     using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
-    const Source source{call.template rows_of<const X, form>(Tensor::x),
-                        call.template rows_of<const D, form>(Tensor::dy),
+    const Source source{rows_of<const X, form>(call, Tensor::x), rows_of<const D, form>(call, Tensor::dy),
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), elements_of(call)};
     const Params params(call.options.scale, call.options.masked_row);
-    run_on_rows<op, V>(exec, call, params, source, call.template rows_of<Dx, form>(Tensor::dx));
+    run_on_rows<op, V>(exec, call, params, source, rows_of<Dx, form>(call, Tensor::dx));
   }
 
   static Elements elements_of(const Arguments& call) {
@@ -72,33 +72,29 @@ struct MaskedGradientCall {
   }
 };
 
-template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mask>
-void MaskedGradientCall<ExecutionSpace, X, D, Dx, has_element_mask>::run(const ExecutionSpace& exec,
-                                                                         const Arguments& call) {
-  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call); });
+template <class ExecutionSpace, class X, class D, class Dx>
+struct Launcher<MaskedGradientCall<ExecutionSpace, X, D, Dx>> {
+  static void run(const ExecutionSpace& exec, const MaskedArguments<ExecutionSpace>& call) {
+    call.layout.has_element_mask ? MaskedPairsLauncher<ExecutionSpace, X, D, Dx, true>::run(exec, call)
+                                 : MaskedPairsLauncher<ExecutionSpace, X, D, Dx, false>::run(exec, call);
+  }
+};
+
+template <class ExecutionSpace, class X, class D, class Dx>
+void MaskedGradientCall<ExecutionSpace, X, D, Dx>::run(const ExecutionSpace& exec, const Arguments& call) {
+  Launcher<MaskedGradientCall>::run(exec, call);
 }
 
-/// The sum of the logits' gradients to a bias' shape or to one value a head; the result holds Y or float.
 template <class ExecutionSpace, class Y, class D>
-struct MaskSumsCall {
+struct Launcher<MaskSumsCall<ExecutionSpace, Y, D>> {
   static constexpr bool on_gpu = backend_of<ExecutionSpace>() != Backend::host;
   static constexpr int threads = on_gpu ? 128 : 1;
   static constexpr int columns = on_gpu ? 4 : 64;  ///< sums that a thread has at a time
   /// Teams that there should be, if rows allow; the same on every machine, as the order of the sums follows from it.
   static constexpr std::int64_t teams = 1024;
 
-  struct Arguments {
-    const MaskSums& sums;
-    const MaskSums& whole;
-    const MaskTensors& mask;
-    const Y* y;
-    const D* dy;
-    void* result;
-    bool result_is_float;
-    double sign;
-  };
+  using Arguments = typename MaskSumsCall<ExecutionSpace, Y, D>::Arguments;
 
-  /// Not inline, as ViewCall's.
   static void run(const ExecutionSpace& exec, const Arguments& call);
 
  private:
@@ -132,7 +128,7 @@ struct MaskSumsCall {
 };
 
 template <class ExecutionSpace, class Y, class D>
-void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const Arguments& call) {
+void Launcher<MaskSumsCall<ExecutionSpace, Y, D>>::run(const ExecutionSpace& exec, const Arguments& call) {
   const MaskSums& sums = call.sums;
   if (sums.results() == 0) return;
   require_launching_thread(exec, "masked_softmax_backward");
@@ -161,6 +157,11 @@ void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const A
     Kokkos::parallel_for("KokkosNN::masked_softmax_backward[chunks]", light(Policy(exec, 0, sums.results())),
                          JoinChunks<Y>{sums, parts, chunks, result});
   }
+}
+
+template <class ExecutionSpace, class Y, class D>
+void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const Arguments& call) {
+  Launcher<MaskSumsCall>::run(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

@@ -4,7 +4,8 @@
 #define KOKKOSNN_IMPL_CALL_MASKED_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/compiled_masked_calls.hpp>
+#include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
@@ -45,12 +46,9 @@ inline const std::uint8_t* kept_bytes(const MaskTensors& mask) {
   return mask.keep.exists() ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
 }
 
-template <class ExecutionSpace>
-using MaskedArguments = CallArguments<ExecutionSpace, MaskedLayout, MaskedOptions>;
-
-/// One masked call on Views, erased.
+/// The launches of masked_softmax with one of the two kinds of masks.
 template <class ExecutionSpace, class X, class Y, bool has_element_mask>
-struct MaskedCall {
+struct MaskedRowsLauncher {
   static constexpr RowOperator op  = RowOperator::masked_softmax;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = common_accumulator_t<X, Y>;
@@ -60,8 +58,9 @@ struct MaskedCall {
 
   using Arguments = MaskedArguments<ExecutionSpace>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const Arguments& call);
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call); });
+  }
 
  private:
   using Tensor = SoftmaxTensors;
@@ -69,11 +68,11 @@ struct MaskedCall {
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
     using Source = MaskedRows<const X, form, A, Elements>;
-    const Source source{call.template rows_of<const X, form>(Tensor::x),
+    const Source source{rows_of<const X, form>(call, Tensor::x),
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), sinks_of(call),
                         elements_of(call)};
     const Params params(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
-    run_on_rows<op, V>(exec, call, params, source, call.template rows_of<Y, form>(Tensor::y));
+    run_on_rows<op, V>(exec, call, params, source, rows_of<Y, form>(call, Tensor::y));
   }
 
   static bool folds_scale(const Arguments& call) { return has_element_mask && call.options.mask.changes_logits(); }
@@ -111,9 +110,25 @@ struct MaskedCall {
   }
 };
 
-template <class ExecutionSpace, class X, class Y, bool has_element_mask>
-void MaskedCall<ExecutionSpace, X, Y, has_element_mask>::run(const ExecutionSpace& exec, const Arguments& call) {
-  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call); });
+template <class ExecutionSpace, class X, class Y>
+struct Launcher<MaskedCall<ExecutionSpace, X, Y>> {
+  using Arguments = MaskedArguments<ExecutionSpace>;
+  using Params    = typename MaskedRowsLauncher<ExecutionSpace, X, Y, false>::Params;  // the same with single elements
+
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    call.layout.has_element_mask ? MaskedRowsLauncher<ExecutionSpace, X, Y, true>::run(exec, call)
+                                 : MaskedRowsLauncher<ExecutionSpace, X, Y, false>::run(exec, call);
+  }
+};
+
+template <class ExecutionSpace, class X, class Y>
+void MaskedCall<ExecutionSpace, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+  Launcher<MaskedCall>::run(exec, call);
+}
+template <class ExecutionSpace, class X, class Y>
+void MaskedCall<ExecutionSpace, X, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,
+                                               WorkspaceView<ExecutionSpace>& workspace) {
+  reserve_split_workspace<typename Launcher<MaskedCall>::Params>(exec, plan, workspace);
 }
 
 }  // namespace KokkosNN::Impl

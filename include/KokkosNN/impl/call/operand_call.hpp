@@ -6,8 +6,8 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/instantiations/norm.hpp>
 #include <KokkosNN/impl/call/call.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
-#include <KokkosNN/impl/call/operand_launch.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -34,10 +34,9 @@ template <RowOperator row_operator, class Rows, class Output, class Columns, cla
 struct OperandViews {
   using T                            = typename Output::non_const_value_type;
   using A                            = accumulator_t<T>;
-  using Operator                     = typename OperatorFor<row_operator, A>::type;
-  using Options                      = typename Operator::Options;
+  using Options                      = typename OptionsOf<row_operator>::type;
   static constexpr RowOperator op    = row_operator;
-  static constexpr bool reads_values = Operator::row_scalars > 0;
+  static constexpr bool reads_values = is_gradient(op);
   template <class Exec>
   using Call = OperandCall<Exec, op, T>;
 

@@ -4,7 +4,8 @@
 #define KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
-#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
@@ -36,19 +37,20 @@ struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
   using Online    = OperandOnlinePlacement<Operator, T, V, looping_packs>;
 };
 
-/// One call of an operator that is a struct, erased so that its kernels are compiled once for an element type.
 template <class ExecutionSpace, RowOperator op, class T>
-struct OperandCall {
+struct Launcher<OperandCall<ExecutionSpace, op, T>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = accumulator_t<T>;
   using Operator                   = typename OperatorFor<op, A>::type;
   using Params                     = OperandParams<Operator, T>;
-  using Options                    = typename Operator::Options;
-  using Arguments                  = CallArguments<ExecutionSpace, RowsLayout, Options>;
+  using Arguments                  = typename OperandCall<ExecutionSpace, op, T>::Arguments;
   static constexpr int V           = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
 
-  /// Defined in the library, as ViewCall::run is: users compile no kernels.
-  static void run(const ExecutionSpace& exec, const Arguments& call);
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    const Params params = params_of(call);
+    if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
+    with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
+  }
 
  private:
   /// Numbers of the operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs, column
@@ -81,9 +83,9 @@ struct OperandCall {
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
     OperandRows<Operator, T, form> source;
     for (int i = 0; i < Operator::row_inputs; ++i) {
-      source.input[i] = call.template rows_of<const T, form>(input(i)).evicted(call.plan.eviction);
+      source.input[i] = rows_of<const T, form>(call, input(i)).evicted(call.plan.eviction);
     }
-    OperandOutput<Operator, T, form> to{call.template rows_of<T, form>(output), {}};
+    OperandOutput<Operator, T, form> to{rows_of<T, form>(call, output), {}};
     set_values(source.scalars, call);
     set_values(to.values, call);
     run_on_rows<op, V>(exec, call, params, source, to);
@@ -94,9 +96,9 @@ struct OperandCall {
     require_kernel(plan, {backend, op, V, sizeof(T), sizeof(T), sizeof(A)});
     InnerOperands<Operator, T> operands;
     for (int i = 0; i < Operator::row_inputs; ++i) {
-      operands.input[i] = call.template inner_rows_of<const T>(input(i), plan.eviction);
+      operands.input[i] = inner_rows_of<const T>(call, input(i), plan.eviction);
     }
-    operands.output = call.template inner_rows_of<T>(output);
+    operands.output = inner_rows_of<T>(call, output);
     set_values(operands.scalars, call);
     set_values(operands.values, call);
     // A host's threads have blocks by themselves, whatever the plan's width is.
@@ -112,9 +114,7 @@ struct OperandCall {
 
 template <class ExecutionSpace, RowOperator op, class T>
 void OperandCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec, const Arguments& call) {
-  const Params params = params_of(call);
-  if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
-  with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
+  Launcher<OperandCall>::run(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

@@ -7,7 +7,7 @@
 #include <KokkosNN/impl/call/checks.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/instantiations/segmented.hpp>
-#include <KokkosNN/impl/call/segmented_launch.hpp>
+#include <KokkosNN/impl/call/compiled_segmented_calls.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -48,6 +48,7 @@ void segmented_call(const Exec& exec, const char* function, const XView& values,
                     const YView& y, const Options& options) {
   using X = typename XView::non_const_value_type;
   using Y = typename YView::non_const_value_type;
+  require_kernels<SegmentedCall<Exec, op, X, Y>>();
   SegmentedArguments arguments{{tensor_of(values), tensor_of(y), {}, tensor_of(row_offsets)}, offsets_of(row_offsets)};
   if (!check_arguments(exec, function, op, arguments, options)) return;
   SegmentedCall<Exec, op, X, Y>::run(exec, arguments);
@@ -57,6 +58,7 @@ template <RowOperator op, class Exec, class YView, class DyView, class OffsetsVi
 void segmented_gradient_call(const Exec& exec, const char* function, const YView& y, const DyView& dy,
                              const OffsetsView& row_offsets, const DxView& dx, const Options& options) {
   using T = typename DxView::non_const_value_type;
+  require_kernels<SegmentedGradientCall<Exec, op, T>>();
   SegmentedArguments arguments{{tensor_of(y), tensor_of(dx), tensor_of(dy), tensor_of(row_offsets)},
                                offsets_of(row_offsets)};
   if (!check_arguments(exec, function, op, arguments, options)) return;

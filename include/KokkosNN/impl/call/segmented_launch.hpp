@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_CALL_SEGMENTED_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/compiled_segmented_calls.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
@@ -27,21 +28,12 @@
 
 namespace KokkosNN::Impl {
 
-/// A checked call: Views as pointers and strides.
-struct SegmentedArguments {
-  SegmentedTensors tensors;
-  RowOffsets offsets;
-  std::int64_t elements      = 0;
-  std::int64_t rows          = 0;
-  double scale               = 1;
-  MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
-
-  template <class T>
-  static Values<T> values(const Tensor& t) {
-    return {static_cast<T*>(const_cast<void*>(t.data)), t.rank == 0 || t.extent[0] == 1 ? 1 : t.stride[0],
-            t.rank < 2 || t.extent[1] == 1 ? 0 : t.stride[1]};
-  }
-};
+/// The values of a tensor, its heads in the second axis.
+template <class T>
+Values<T> values_of(const Tensor& t) {
+  return {static_cast<T*>(const_cast<void*>(t.data)), t.rank == 0 || t.extent[0] == 1 ? 1 : t.stride[0],
+          t.rank < 2 || t.extent[1] == 1 ? 0 : t.stride[1]};
+}
 
 /// The three kernels of an Operation on a host, the last two only where there may be long rows.
 template <class ExecutionSpace, class Operation>
@@ -196,57 +188,47 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
   }
 }
 
-/// softmax, log_softmax or logsumexp of ragged rows of X.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-struct SegmentedCall {
-  static_assert(!is_gradient(op));
+struct Launcher<SegmentedCall<ExecutionSpace, op, X, Y>> {
   using Params = SoftmaxParams<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
   template <int known_stride>
   using Operation = SegmentedForward<op, Params, X, Y, backend_of<ExecutionSpace>(), known_stride>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
+  static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
+    const Params params(arguments.scale, arguments.masked_row);
+    const auto x         = values_of<const X>(arguments.tensors.x);
+    const auto y         = values_of<Y>(arguments.tensors.y);
+    const auto operation = [&](auto stride) { return Operation<stride.value>{params, x, y}; };
+    run_segmented(exec, op, element_type<X>(), operation, arguments);
+  }
 };
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
-  const Params params(arguments.scale, arguments.masked_row);
-  const auto x         = SegmentedArguments::values<const X>(arguments.tensors.x);
-  const auto y         = SegmentedArguments::values<Y>(arguments.tensors.y);
-  const auto operation = [&](auto stride) { return Operation<stride.value>{params, x, y}; };
-  run_segmented(exec, op, element_type<X>(), operation, arguments);
+  Launcher<SegmentedCall>::run(exec, arguments);
 }
 
-/// softmax_backward or log_softmax_backward of ragged rows of T.
 template <class ExecutionSpace, RowOperator op, class T>
-struct SegmentedGradientCall {
-  static_assert(row_tensors(op) == 2);
+struct Launcher<SegmentedGradientCall<ExecutionSpace, op, T>> {
   using Params = GradientParams<op, accumulator_t<T>, exp_accuracy_for<T>>;
   template <int known_stride>
   using Operation = SegmentedBackward<op, Params, T, backend_of<ExecutionSpace>(), known_stride>;
 
-  /// Not inline, as ViewCall's.
-  static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
+  static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
+    const Params params(arguments.scale, arguments.masked_row);
+    const auto y         = values_of<const T>(arguments.tensors.x);
+    const auto dy        = values_of<const T>(arguments.tensors.dy);
+    const auto dx        = values_of<T>(arguments.tensors.y);
+    const auto operation = [&](auto stride) { return Operation<stride.value>{params, y, dy, dx}; };
+    run_segmented(exec, op, element_type<T>(), operation, arguments);
+  }
 };
 
 template <class ExecutionSpace, RowOperator op, class T>
 void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec,
                                                        const SegmentedArguments& arguments) {
-  const Params params(arguments.scale, arguments.masked_row);
-  const auto y         = SegmentedArguments::values<const T>(arguments.tensors.x);
-  const auto dy        = SegmentedArguments::values<const T>(arguments.tensors.dy);
-  const auto dx        = SegmentedArguments::values<T>(arguments.tensors.y);
-  const auto operation = [&](auto stride) { return Operation<stride.value>{params, y, dy, dx}; };
-  run_segmented(exec, op, element_type<T>(), operation, arguments);
+  Launcher<SegmentedGradientCall>::run(exec, arguments);
 }
-
-/// Looks at all offsets, and waits: throws std::invalid_argument for the first row that begins after its end or leaves
-/// the values.
-template <class ExecutionSpace>
-struct OffsetsCheck {
-  static void run(const ExecutionSpace& exec, const char* function, const RowOffsets& offsets, std::int64_t rows,
-                  std::int64_t elements);
-};
 
 template <class ExecutionSpace>
 void OffsetsCheck<ExecutionSpace>::run(const ExecutionSpace& exec, const char* function, const RowOffsets& offsets,

@@ -6,7 +6,7 @@
 #include <KokkosNN/impl/call/call.hpp>
 #include <KokkosNN/impl/call/checks.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
-#include <KokkosNN/impl/call/view_call.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/instantiations/forward.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>

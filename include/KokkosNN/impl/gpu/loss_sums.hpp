@@ -272,7 +272,7 @@ struct LossSums {
   /// Up to this number of terms one team adds all of them, as it waits for no other.
   static constexpr std::int64_t terms_alone = on_host ? terms_of_team : loss_terms_of_thread_alone * team_size;
 
-  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  /// Not inline, as ViewCall::run: users compile no kernels.
   static void of_classes(const ExecutionSpace& exec, const char* function, const ClassWeights<A>& weights,
                          std::int64_t classes, const LossWorkspace<A>& workspace);
   static void of_rows(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& weight, std::int64_t rows,

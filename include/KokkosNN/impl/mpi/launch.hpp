@@ -147,7 +147,7 @@ struct ShardedReduction {
   static constexpr int V           = pack_size(backend, sizeof(X), sizeof(X), sizeof(A));
   using Params                     = SoftmaxParams<A, accuracy>;
 
-  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  /// Not inline, as ViewCall::run: users compile no kernels.
   static void run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const X* x,
                   ShardPair* pairs);
 };
@@ -176,7 +176,7 @@ struct ShardedFinish {
   using Params                     = SoftmaxParams<A, exp_accuracy_for<Y>>;
   using State                      = typename Params::State;
 
-  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  /// Not inline, as ViewCall::run: users compile no kernels.
   static void run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
                   const ShardPair* pairs, State* states);
 };
@@ -213,7 +213,7 @@ struct ShardedGradient {
   using Params                     = GradientParams<op, A, exp_accuracy_for<Dx>>;
   using State                      = typename Params::State;
 
-  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  /// Not inline, as ViewCall::run: users compile no kernels.
   static void reduce(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y, const D* dy,
                      ShardPair* pairs);
   static void epilogue(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y,
@@ -329,7 +329,7 @@ struct ShardedCrossEntropy {
     }
   };
 
-  /// Defined in the library, as ViewCall::run is: users compile no kernels.
+  /// Not inline, as ViewCall::run: users compile no kernels.
   static void reduce(const Exec& exec, const RowsLayout& layout, const CrossEntropyOptions& options,
                      const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
   static void epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,

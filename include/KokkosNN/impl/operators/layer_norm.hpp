@@ -33,7 +33,6 @@ struct LayerNorm {
   static constexpr int column_inputs = 2;  // weight, bias
   static constexpr int row_scalars   = 0;
   static constexpr int row_outputs   = 2;  // mean, rstd
-  using Options                      = LayerNormOptions;
   using Params                       = LayerNormParams<A>;
   using Reduction                    = Moments<A>;
 

@@ -22,7 +22,6 @@ struct LayerNormBackward {
   static constexpr int column_inputs = 1;  // weight
   static constexpr int row_scalars   = 2;  // mean, rstd
   static constexpr int row_outputs   = 0;
-  using Options                      = LayerNormOptions;
   using Params                       = LayerNormParams<A>;
   using Scalars                      = Kokkos::Array<A, row_scalars>;
   using Reduction                    = Sums<A, 2>;

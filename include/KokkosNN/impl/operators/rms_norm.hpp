@@ -35,7 +35,6 @@ struct RmsNorm {
   static constexpr int column_inputs = 1;
   static constexpr int row_scalars   = 0;
   static constexpr int row_outputs   = 1;
-  using Options                      = RmsNormOptions;
   using Params                       = RmsNormParams<A>;
   using Reduction                    = Sums<A, 1>;
 

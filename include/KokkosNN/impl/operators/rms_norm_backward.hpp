@@ -22,7 +22,6 @@ struct RmsNormBackward {
   static constexpr int column_inputs = 1;
   static constexpr int row_scalars   = 1;  // rstd
   static constexpr int row_outputs   = 0;
-  using Options                      = RmsNormOptions;
   using Params                       = RmsNormParams<A>;
   using Scalars                      = Kokkos::Array<A, row_scalars>;
   using Reduction                    = Sums<A, 1>;

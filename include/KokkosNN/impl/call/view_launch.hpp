@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-#ifndef KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
-#define KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
+#ifndef KOKKOSNN_IMPL_CALL_VIEW_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_VIEW_LAUNCH_HPP
 
-#include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
@@ -17,7 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// The calls on Views of softmax, log_softmax and logsumexp, as the library compiles them.
+// The way of softmax, log_softmax and logsumexp from a plan to a launch.
 
 namespace KokkosNN::Impl {
 
@@ -76,9 +77,8 @@ struct InnerCall {
   }
 };
 
-/// One call on Views, erased to pointers and strides so that a kernel is compiled once for a pair of element types.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
-struct ViewCall {
+struct Launcher<ViewCall<ExecutionSpace, op, X, Y>> {
   static constexpr bool is_lse     = op == RowOperator::logsumexp;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = common_accumulator_t<X, Y>;
@@ -88,24 +88,30 @@ struct ViewCall {
 
   using Arguments = CallArguments<ExecutionSpace>;
 
-  /// Not inline, so that a file which finds it in the library compiles no kernel.
-  static void run(const ExecutionSpace& exec, const Arguments& call);
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    const Params params(call.options.scale, call.options.masked_row);
+    if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
+    with_form<backend, true>(call.plan.form, [&](auto form) {
+      with_map<backend, op, X, form()>(
+          call.layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, call, params); });
+    });
+  }
 
  private:
   using Tensor = SoftmaxTensors;
 
   template <RowForm form, class Map>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
-    const auto x = call.template rows_of<const X, form, Map>(Tensor::x).evicted(call.plan.eviction);
+    const auto x = rows_of<const X, form, Map>(call, Tensor::x).evicted(call.plan.eviction);
     if constexpr (is_lse) {
       run_on_rows<op, V>(exec, call, params, x, scalars_of<Map>(call));
     } else {
-      run_on_rows<op, V>(exec, call, params, x, call.template rows_of<Y, form, Map>(Tensor::y));
+      run_on_rows<op, V>(exec, call, params, x, rows_of<Y, form, Map>(call, Tensor::y));
     }
   }
 
   static void run_inner(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
-    const auto x        = call.template inner_rows_of<const X>(Tensor::x, call.plan.eviction);
+    const auto x        = inner_rows_of<const X>(call, Tensor::x, call.plan.eviction);
     const auto run_with = [&](const auto& y) {
       using Source = std::remove_cvref_t<decltype(x)>;
       using Output = std::remove_cvref_t<decltype(y)>;
@@ -114,7 +120,7 @@ struct ViewCall {
     if constexpr (is_lse) {
       run_with(scalars_of<RowMap>(call));
     } else {
-      run_with(call.template inner_rows_of<Y>(Tensor::y));
+      run_with(inner_rows_of<Y>(call, Tensor::y));
     }
   }
 
@@ -125,16 +131,17 @@ struct ViewCall {
   }
 };
 
+// Not inline, so that a file which finds these in the library compiles no kernel.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
-  const Params params(call.options.scale, call.options.masked_row);
-  if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
-  with_form<backend, true>(call.plan.form, [&](auto form) {
-    with_map<backend, op, X, form()>(
-        call.layout.n, [&]<class Map>(std::type_identity<Map>) { run_rows<form(), Map>(exec, call, params); });
-  });
+  Launcher<ViewCall>::run(exec, call);
+}
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void ViewCall<ExecutionSpace, op, X, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,
+                                                 WorkspaceView<ExecutionSpace>& workspace) {
+  reserve_split_workspace<typename Launcher<ViewCall>::Params>(exec, plan, workspace);
 }
 
 }  // namespace KokkosNN::Impl
 
-#endif  // KOKKOSNN_IMPL_CALL_VIEW_CALL_HPP
+#endif  // KOKKOSNN_IMPL_CALL_VIEW_LAUNCH_HPP
