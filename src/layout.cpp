@@ -503,6 +503,7 @@ RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& t
   problem.x_col_stride = layout.col_stride[0];
   problem.y_col_stride = writes_rows ? layout.col_stride[1] : 1;
   problem.form         = layout.form;
+  problem.one_stride   = layout.n <= 1;
   problem.one_piece    = layout.one_piece;
   problem.inner        = 0;
   if (is_gradient(op)) problem.dy_type = tensors[GradientTensors::dy].type;

@@ -46,6 +46,7 @@ struct RowProblem {
   std::int64_t inner        = 1;      ///< extent of the axis that inner_lanes can run its lanes over; rows % inner == 0
   bool inner_contiguous     = false;  ///< that axis has unit stride in x and in y
   RowForm form      = RowForm::strided;  ///< as addresses have it; whether columns fill their packs, the planner sees
+  bool one_stride   = true;              ///< rows lie along one axis, at one distance
   bool one_piece    = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
   bool element_mask = false;  ///< masks: single elements are looked at, not only a range of columns
   bool is_extended  = false;  ///< cross entropies: labels are smoothed, or logits capped

@@ -13,7 +13,8 @@ namespace KokkosNN::Impl {
 KernelTypes Planner::kernel_types() const {
   return {m_traits.backend,    m_problem.op,           m_pack,
           m_problem.x_bytes,   m_problem.y_bytes,      m_problem.accumulator_bytes,
-          has_staged_kernel(), m_problem.element_mask, m_problem.is_extended};
+          has_staged_kernel(), m_problem.element_mask, m_problem.is_extended,
+          m_problem.one_stride};
 }
 
 bool Planner::has_staged_kernel() const {
@@ -23,7 +24,8 @@ bool Planner::has_staged_kernel() const {
 /// Exact numbers not with batch invariance: a row at another address would have other sums.
 bool Planner::is_packs_per_thread(int k) const {
   const RowForm form = m_is_batch_invariant ? RowForm::strided : m_plan.form;
-  return has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes);
+  return has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes) &&
+         !(has_few_kernels(kernel_types(), form) && !is_packs_along_axes(m_traits.backend, k, m_problem.op));
 }
 
 /// True if these rows are so few that they go to a kernel of k packs for that, if there is one, in teams of such a

@@ -72,15 +72,30 @@ void Planner::refuse(const std::string& why) const {
   throw std::invalid_argument(text.str());
 }
 
-/// The kernels for contiguous rows are a GPU's: a host's loops take any row. Packs that begin at other columns in
-/// every row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a
-/// kernel for edges.
+/// The kernels for contiguous rows are a GPU's: a host's loops take any row.
 RowForm Planner::form() const {
-  if (!is_gpu() || m_problem.form == RowForm::strided) return RowForm::strided;
+  if (!is_gpu() || m_problem.form == RowForm::strided || asks_for_strided_rows()) return RowForm::strided;
   if (m_problem.form == RowForm::aligned && m_problem.cols % m_pack == 0) return RowForm::aligned;
+  return has_kernels_for_edges() ? RowForm::misaligned : RowForm::strided;
+}
+
+/// True if the caller asks for kernels that only strided rows have.
+bool Planner::asks_for_strided_rows() const {
+  return m_request.strategy == RowStrategy::team_scratch &&
+         !has_scratch_kernel(m_traits.backend, m_problem.op, RowForm::aligned);
+}
+
+/// True if rows between pack boundaries have the kernels that they need. Packs that begin at other columns in every
+/// row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a kernel
+/// for edges.
+bool Planner::has_kernels_for_edges() const {
   const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
-  return !has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes ? RowForm::strided
-                                                                                  : RowForm::misaligned;
+  if (!has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes || m_request.launches == 2) return false;
+  if (!has_few_kernels(kernel_types(), RowForm::misaligned)) return true;
+  const int k          = m_request.packs_per_thread;
+  const bool has_packs = k == 0 || is_packs_along_axes(m_traits.backend, k, m_problem.op);
+  const bool is_held   = m_request.strategy == RowStrategy::automatic || is_in_registers(m_request.strategy);
+  return has_packs && is_held && m_problem.cols / m_pack <= most_packs_along_axes;
 }
 
 /// Threads that a row with edges must have: one for each of their elements.

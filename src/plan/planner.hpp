@@ -39,6 +39,8 @@ class Planner {
 
   // planner.cpp: rows as kernels and tables know them
   RowForm form() const;
+  bool has_kernels_for_edges() const;
+  bool asks_for_strided_rows() const;
   bool has_edges() const { return m_plan.form == RowForm::misaligned; }
   int threads_for_edges() const;
   int least_lanes() const { return has_edges() ? threads_for_edges() : 1; }
@@ -68,7 +70,7 @@ class Planner {
   // kernels.cpp: which of a strategy's kernels runs, and the threads that it is compiled for
   KernelTypes kernel_types() const;
   bool has_staged_kernel() const;
-  bool has_second_kernel() const { return splits_twice(m_problem.op); }
+  bool has_second_kernel() const { return splits_twice(m_problem.op, m_plan.form); }
   int max_packs_per_thread() const { return most_packs(m_traits.backend, m_problem.op); }
   bool is_packs_per_thread(int k) const;
   bool is_few_rows_kernel(int k, std::int64_t team_size) const;

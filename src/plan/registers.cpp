@@ -89,7 +89,8 @@ int Planner::packs_of_lanes() const {
 bool Planner::goes_through_scratch() const {
   const bool is_free = m_request.threads_per_row == 0 && m_request.packs_per_thread == 0 && m_request.team_size == 0;
   const std::int64_t row_bytes = m_problem.cols * m_problem.x_bytes;
-  return is_free && has_edges() && m_problem.one_piece && has_staged_kernel() && row_bytes <= staged().row_bytes &&
+  return is_free && has_edges() && m_problem.one_piece && m_problem.one_stride && has_staged_kernel() &&
+         row_bytes <= staged().row_bytes &&
          m_problem.rows <= std::int64_t(INT_MAX) * staged().team_size &&  // a team has one turn
          m_problem.rows >= row_bytes * staged().rows_per_byte * m_traits.multiprocessors;
 }

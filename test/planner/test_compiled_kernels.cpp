@@ -57,9 +57,11 @@ void for_each_types(const F& f) {
       for (const RowForm form : every_form) {
         for (int bytes = 2; bytes <= 8; bytes *= 2) {
           for (const bool changes : {false, true}) {
-            const int accumulator = bytes == 8 ? 8 : 4;
-            const int pack        = Impl::pack_size(backend, bytes, bytes, accumulator);
-            f(KernelTypes{backend, op, pack, bytes, bytes, accumulator, true, changes, changes}, form);
+            for (const bool one_stride : {false, true}) {
+              const int accumulator = bytes == 8 ? 8 : 4;
+              const int pack        = Impl::pack_size(backend, bytes, bytes, accumulator);
+              f(KernelTypes{backend, op, pack, bytes, bytes, accumulator, true, changes, changes, one_stride}, form);
+            }
           }
         }
       }
@@ -109,6 +111,64 @@ TEST(CompiledKernels, AKernelServesOneStrategyOrTheFourOfRowsThatATeamHas) {
       }
     }
   });
+}
+
+/// Kernels on a GPU for rows of such types: those in registers, each once for the two strategies that they serve, and
+/// all others.
+int kernels_of(const KernelTypes& types, RowForm form) {
+  int count = static_cast<int>(Impl::register_kernels(form, types).count);
+  for (const RowStrategy strategy : every_strategy) {
+    for (const RowKernel kernel : every_kernel) {
+      if (Impl::is_in_registers(strategy) && kernel != RowKernel::staged_rows) continue;
+      for (const int bound : Impl::RegisterKernels::launch_bounds) {
+        for (int k = 1; k <= 64; ++k) {
+          for (int pack = 1; pack <= 16; pack *= 2) {
+            const bool exists = Impl::exists({strategy, kernel, form, pack, k, bound}, types);
+            count += exists ? (kernel == RowKernel::split_twice ? 2 : 1) : 0;
+          }
+        }
+      }
+    }
+  }
+  return count;
+}
+
+/// Kernels of rows that the library holds on a GPU without KokkosNN_TYPE_PAIRS, ragged rows and sums left out.
+int kernels_in_library(Backend backend) {
+  int count = 0;
+  for_each_types([&](const KernelTypes& types, RowForm form) {
+    const bool changes    = types.is_extended;
+    const bool has_kinds  = is_cross_entropy(types.op) || is_masked(types.op);
+    const bool has_both   = Impl::has_few_kernels_along_axes(backend, types.op, types.x_bytes, form);
+    const bool is_counted = types.backend == backend && (has_kinds || !changes) && (has_both || types.one_stride);
+    if (!is_counted) return;
+    const int sixteen_bit_types = types.x_bytes == 2 ? 2 : 1;
+    KernelTypes compiled        = types;
+    const auto family           = traits_of(types.op).family;
+    compiled.can_be_staged      = is_forward(types.op) || family == OperatorFamily::gradient;
+    if (types.op == RowOperator::masked_softmax && types.element_mask) {
+      compiled.x_bytes = types.accumulator_bytes;  // logits that were changed
+      compiled.pack    = Impl::pack_size(backend, compiled.x_bytes, types.y_bytes, types.accumulator_bytes);
+    }
+    count += sixteen_bit_types * kernels_of(compiled, form);
+  });
+  return count;
+}
+
+/// Each kernel takes compile time, and room in every program. More of them are a decision: with what it gains, and with
+/// another number here.
+TEST(CompiledKernels, AreNoMoreThanWasDecided) {
+  EXPECT_LE(kernels_in_library(Backend::cuda), 2175);
+  EXPECT_LE(kernels_in_library(Backend::hip), 1326);
+}
+
+TEST(CompiledKernels, MisalignedRowsAlongSeveralAxesHaveFew) {
+  const KernelTypes one{Backend::cuda, RowOperator::softmax, 4, 4, 4, 4, true};
+  KernelTypes several = one;
+  several.one_stride  = false;
+  EXPECT_LT(2 * kernels_of(several, RowForm::misaligned), kernels_of(one, RowForm::misaligned));
+  EXPECT_EQ(kernels_of(several, RowForm::aligned), kernels_of(one, RowForm::aligned));
+  EXPECT_EQ(kernels_of(several, RowForm::strided), kernels_of(one, RowForm::strided));
 }
 
 // --- the launcher ---

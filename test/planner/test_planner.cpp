@@ -758,8 +758,12 @@ struct Sweep {
               RowProblem p = problem(rows, cols, x, y);
               p.form       = form;
               f(p, traits);
+              if (form != RowForm::misaligned) continue;
               p.one_piece = true;
-              if (form == RowForm::misaligned) f(p, traits);
+              f(p, traits);
+              p.one_piece  = false;
+              p.one_stride = false;
+              f(p, traits);
             }
           }
         }
@@ -877,6 +881,27 @@ TEST(Planner, EveryForcedPlanHoldsItsRowsAndRespectsTheMachineOrIsRefused) {
     }
   });
   EXPECT_EQ(served.size(), strategies.size());
+}
+
+/// Rows between pack boundaries: as slices of a matrix, or of a tensor of more axes.
+TEST(Planner, MisalignedRowsAlongSeveralAxesAreMovedByPacksUntilTheyAreLong) {
+  for (const RowOperator op : {RowOperator::softmax, RowOperator::logsumexp, RowOperator::cross_entropy,
+                               RowOperator::cross_entropy_with_gradient}) {
+    for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+      for (const std::int64_t rows : {1, 100, 10000, 1000000}) {
+        for (const std::int64_t cols : {3, 30, 60, 127, 500, 1001, 3001, 8001, 50257, 1000001}) {
+          RowProblem p         = problem(rows, cols, type, type);
+          p.op                 = op;
+          p.form               = RowForm::misaligned;
+          p.one_stride         = false;
+          const RowPlan plan   = make_plan(p, h200());
+          const bool are_packs = cols / plan.pack <= 2048;
+          EXPECT_EQ(plan.form, are_packs ? RowForm::misaligned : RowForm::strided) << describe(p, h200(), plan);
+          if (are_packs) EXPECT_TRUE(plan.packs_per_thread == 2 || plan.packs_per_thread == 8) << to_string(plan);
+        }
+      }
+    }
+  }
 }
 
 TEST(Planner, EveryStrategyServesAShortRowOnEveryMachine) {

@@ -28,6 +28,7 @@ struct KernelTypes {
   bool can_be_staged = false;  ///< see `has_staged_types`
   bool element_mask  = false;  ///< as RowProblem has them
   bool is_extended   = false;
+  bool one_stride    = true;
 };
 
 /// A kernel by all that it is compiled for, besides the types.
@@ -63,6 +64,11 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
   return form != RowForm::misaligned || has_edge_kernels(types.op);
+}
+
+/// Rows have few kernels, see `has_few_kernels_along_axes`.
+constexpr bool has_few_kernels(const KernelTypes& types, RowForm form) {
+  return !types.one_stride && has_few_kernels_along_axes(types.backend, types.op, types.x_bytes, form);
 }
 
 /// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
@@ -107,6 +113,7 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
   const int k = key.packs_per_thread;
   if (!has_register_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.y_bytes)) return false;
   if (key.strategy == RowStrategy::team_registers && is_elementwise(types.op)) return false;
+  if (has_few_kernels(types, key.form) && !is_packs_along_axes(types.backend, k, types.op)) return false;
   switch (key.kernel) {
     case RowKernel::host_rows:
       return has_host_loops(types.backend, types.op) && key.max_threads == max_threads_per_team;
@@ -134,7 +141,7 @@ constexpr bool exists_in_team(const KernelKey& key, const KernelTypes& types) {
   const RowKernel only  = has_loops ? RowKernel::host_rows : RowKernel::row_in_team;
   const int max_threads = is_online && !has_loops ? most_threads_when_looping(types.op) : max_threads_per_team;
   if (key.kernel != only || key.max_threads != max_threads) return false;
-  if (!is_online) return !is_elementwise(types.op) && key.packs_per_thread == 1;
+  if (!is_online) return has_scratch_kernel(types.backend, types.op, key.form) && key.packs_per_thread == 1;
   return key.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, key.form);
 }
 
@@ -154,7 +161,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_online:
       return key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
-      return splits_twice(types.op) && key.max_threads == most_threads_when_split_twice(types.op);
+      return splits_twice(types.op, key.form) && key.max_threads == most_threads_when_split_twice(types.op);
     default:
       return false;
   }
@@ -188,15 +195,15 @@ constexpr bool exists(const KernelKey& key, const KernelTypes& types) {
       return false;
     case RowStrategy::vector_lanes:
       if (key.kernel != RowKernel::staged_rows) return exists_in_registers(key, types);
-      return types.backend == Backend::cuda && key.form == RowForm::misaligned && types.can_be_staged &&
-             key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
+      return types.backend == Backend::cuda && !has_few_kernels(types, key.form) && key.form == RowForm::misaligned &&
+             types.can_be_staged && key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
     case RowStrategy::team_registers:
       return exists_in_registers(key, types);
     case RowStrategy::team_scratch:
     case RowStrategy::team_online:
-      return exists_in_team(key, types);
+      return !has_few_kernels(types, key.form) && exists_in_team(key, types);
     case RowStrategy::split_row:
-      return exists_for_split_rows(key, types);
+      return !has_few_kernels(types, key.form) && exists_for_split_rows(key, types);
     case RowStrategy::inner_lanes:
       return exists_for_inner_rows(key, types);
   }

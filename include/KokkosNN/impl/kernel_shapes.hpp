@@ -7,6 +7,7 @@
 #include <KokkosNN/vocabulary.hpp>
 
 #include <algorithm>
+#include <cstdint>
 
 // The shapes that kernels are compiled in: packs a thread and threads a team, for planner and kernels alike.
 
@@ -39,8 +40,17 @@ constexpr int max_packs_per_thread(Backend backend) { return backend == Backend:
 /// Operators that have kernels for rows with edges.
 constexpr bool has_edge_kernels(RowOperator op) { return !is_masked(op) && !is_norm(op); }
 
-/// Operators whose long rows two kernels may reduce and write, one after the other.
-constexpr bool splits_twice(RowOperator op) { return !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op); }
+/// Long rows that two kernels may reduce and write, one after the other. Few rows are long enough for that and lie
+/// between pack boundaries: those are split by one kernel.
+constexpr bool splits_twice(RowOperator op, RowForm form) {
+  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op);
+}
+
+/// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
+/// who asks for it, and takes rows of any form as strided ones.
+constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
+  return !is_elementwise(op) && (backend == Backend::host || form == RowForm::strided);
+}
 
 /// Operators whose rows side by side are read twice, whatever a team could hold.
 constexpr bool rereads_inner_rows(RowOperator op) { return is_gradient(op) || is_norm(op); }
@@ -198,6 +208,18 @@ constexpr int most_threads_when_looping(RowOperator op) {
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
   return backend == Backend::cuda && form == RowForm::misaligned && (!is_cross_entropy(op) || x_bytes <= 4);
 }
+
+/// True if rows of a form that lie along several axes have few kernels: two numbers of packs a thread, and no loop over
+/// a row. Most rows lie at one distance, and have kernels of their own.
+constexpr bool has_few_kernels_along_axes(Backend backend, RowOperator op, int x_bytes, RowForm form) {
+  return (is_forward(op) || is_cross_entropy(op)) && has_kernels_at_one_stride(backend, op, x_bytes, form);
+}
+constexpr bool is_packs_along_axes(Backend backend, int k, RowOperator op) {
+  return k == 2 || k == most_packs(backend, op);
+}
+/// They count as strided beyond so many packs: longer rows are split or read twice (`few_rows_packs` and `online_packs`
+/// of the policy begin there).
+inline constexpr std::int64_t most_packs_along_axes = 2048;
 
 /// True if a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
 /// on their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512

@@ -55,7 +55,7 @@ struct Placements<op, Source, A, V, backend> {
   };
   static constexpr int scratch_packs = packs_from_scratch(backend, V, op, Source::form);
   static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
-  using Scratch                      = LabelledPlacement<op, ScratchPlacement<kept, A, V, scratch_packs, has_edges>, Source, A, V>;
+  using Scratch                      = LabelledPlacement<op, ScratchPlacement<kept, A, V, scratch_packs>, Source, A, V>;
   using Online                       = LabelledPlacement<op, OnlinePlacement<kept, A, V, looping_packs>, Source, A, V>;
 };
 

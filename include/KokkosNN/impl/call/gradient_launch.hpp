@@ -33,7 +33,7 @@ struct Placements<op, Source, A, V, backend> {
   static constexpr bool has_edges = Source::form == RowForm::misaligned;
   template <int K>
   using Registers = std::type_identity<PairRegisterPlacement<Y, D, A, V, K, has_edges>>;
-  using Scratch   = PairScratchPlacement<Y, D, A, V, most_packs(backend, op) / 2, has_edges>;
+  using Scratch   = PairScratchPlacement<Y, D, A, V, most_packs(backend, op) / 2>;
   using Online    = PairOnlinePlacement<Y, D, A, V, packs_when_looping(backend, V, op, Source::form)>;
   template <class Params, bool>
   using OnHost = HostPairs<V, Params, Source>;

@@ -33,11 +33,11 @@ struct Placements {
   struct Registers<K> {
     using type = PackedPlacement<op, typename Source::value_type, A, V, K, has_edges>;
   };
-  using T       = typename Source::value_type;
-  using Scratch = std::conditional_t<
-      keeps_packed_in_scratch(backend, sizeof(T), op),
-      PackedScratchPlacement<op, T, A, V, packs_when_looping(backend, V, op, Source::form), has_edges>,
-      ScratchPlacement<op, A, V, packs_from_scratch(backend, V, op, Source::form), has_edges>>;
+  using T = typename Source::value_type;
+  using Scratch =
+      std::conditional_t<keeps_packed_in_scratch(backend, sizeof(T), op),
+                         PackedScratchPlacement<op, T, A, V, packs_when_looping(backend, V, op, Source::form)>,
+                         ScratchPlacement<op, A, V, packs_from_scratch(backend, V, op, Source::form)>>;
   using Online = OnlinePlacement<op, A, V, packs_when_looping(backend, V, op, Source::form), backend == Backend::cuda>;
   /// On a host with vectors.
   template <class Params, bool keeps>

@@ -65,7 +65,14 @@ constexpr bool is_extended() {
   return false;
 }
 
-/// One call on rows that a Source gives and a Output takes.
+/// True if a source's rows are known to lie at one distance, or need no kernel for that.
+template <class Source>
+constexpr bool is_at_one_stride() {
+  if constexpr (requires { Source::is_at_one_stride; }) return Source::is_at_one_stride;
+  return true;
+}
+
+/// One call on rows that a Source gives and an Output takes.
 template <class ExecutionSpace, RowOperator op, class Params, class Source, class Output, int V>
 struct RowsCall {
   using A                          = typename Params::accumulator;
@@ -80,7 +87,9 @@ struct RowsCall {
                                      sizeof(A),
                                      has_staged_kernel<Source, Output>,
                                      has_element_mask<Source>(),
-                                     is_extended<Source>()};
+                                     is_extended<Source>(),
+                                     is_at_one_stride<Source>()};
+  static constexpr bool has_loops               = !has_few_kernels(types, Source::form);
   static constexpr RegisterKernels in_registers = register_kernels(Source::form, types);
   template <int K>
   using Registers = typename Kept::template Registers<K>;
@@ -125,10 +134,14 @@ struct RowsCall {
   void run_in_teams() const {
     if constexpr (!has_host_loops(backend, op)) {
       if (is_in_registers(plan.strategy)) return run_in_registers();
-      if (plan.strategy == RowStrategy::team_online) {
-        return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
+      if constexpr (has_loops) {
+        if (plan.strategy == RowStrategy::team_online) {
+          return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
+        }
       }
-      if constexpr (!is_elementwise(op)) return run_in_team<max_threads_per_team, typename Kept::Scratch>();
+      if constexpr (has_scratch_kernel(backend, op, Source::form)) {
+        return run_in_team<max_threads_per_team, typename Kept::Scratch>();
+      }
     }
     refuse_plan_without_kernel(plan);
   }
@@ -236,13 +249,15 @@ struct RowsCall {
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_launching_thread(exec, to_string(op));
     if (plan.kernel == RowKernel::split_twice) {
-      if constexpr (splits_twice(op)) return run_split_twice(own_workspace);
+      if constexpr (splits_twice(op, Source::form)) return run_split_twice(own_workspace);
       refuse_plan_without_kernel(plan);
     }
-    if (plan.kernel == RowKernel::split_online) {
-      return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
+    if constexpr (has_loops) {
+      if (plan.kernel == RowKernel::split_online) {
+        return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
+      }
     }
-    if constexpr (holds_split_rows(types)) {
+    if constexpr (has_loops && holds_split_rows(types)) {
       using Placement         = typename Registers<most_packs(backend, op)>::type;
       constexpr bool overlaps = overlaps_rows(backend, op, Source::form);
       return run_split<most_threads_when_holding(backend, op, Source::form), overlaps, Placement>(own_workspace);

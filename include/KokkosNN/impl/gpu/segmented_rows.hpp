@@ -192,7 +192,7 @@ struct SegmentedForward {
     if (cols <= V / 2)
       return do_row_in<RegisterPlacement<operation, A, V / 2, 1, false>, V / 2>(begin, cols, row, scratch);
     if (cols <= V) return do_row_in<RegisterPlacement<operation, A, V, 1, false>, V>(begin, cols, row, scratch);
-    do_row_in<ScratchPlacement<operation, A, V, 4, false>, V>(begin, cols, row, scratch);
+    do_row_in<ScratchPlacement<operation, A, V, 4>, V>(begin, cols, row, scratch);
   }
 
   KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {

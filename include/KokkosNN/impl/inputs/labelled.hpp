@@ -101,10 +101,11 @@ struct OptionalScalars {
 /// kind of map finds all of them.
 template <class X, RowForm row_form, class A, bool extended, class Map = MapOf<row_form>>
 struct LabelledRows {
-  using value_type                  = X;
-  static constexpr RowForm form     = row_form;
-  static constexpr bool is_extended = extended;
-  static constexpr bool looks_ahead = MemoryRows<const X, row_form, Map>::looks_ahead;
+  using value_type                       = X;
+  static constexpr RowForm form          = row_form;
+  static constexpr bool is_extended      = extended;
+  static constexpr bool looks_ahead      = MemoryRows<const X, row_form, Map>::looks_ahead;
+  static constexpr bool is_at_one_stride = MemoryRows<const X, row_form, Map>::is_at_one_stride;
 
   struct Row : MemoryRow<const X, form> {
     const LabelledRows& rows;

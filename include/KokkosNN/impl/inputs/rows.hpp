@@ -209,6 +209,8 @@ struct MemoryRows : ColumnStride<row_form>, LooksAhead<can_look_ahead<T, row_for
   static constexpr bool looks_ahead  = can_look_ahead<T, row_form>;
   static constexpr bool takes_states = false;
 
+  static constexpr bool is_at_one_stride = std::is_same_v<Map, RowStride>;
+
   T* data = nullptr;
   Map map = {};
 

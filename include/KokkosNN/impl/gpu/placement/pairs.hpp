@@ -58,10 +58,9 @@ struct PairRegisterPlacement : PlacementDefaults {
 
 /// Placement of rows of y and dy in team scratch, y's packs first; a thread touches only its own packs, so no barrier
 /// is needed between the passes.
-template <class Y, class D, class A, int V, int K, bool has_edges = false>
+template <class Y, class D, class A, int V, int K>
 struct PairScratchPlacement : PlacementDefaults {
   char* scratch;
-  EdgePair<Y, D, has_edges> edge;
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION PairScratchPlacement(A* begin, const RowGroup& group)
@@ -70,8 +69,7 @@ struct PairScratchPlacement : PlacementDefaults {
   template <class Row, class Params>
   KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params&, int) {
     const ColumnRange& span = part.packs;
-    edge.load(row, part);
-    RunningTerms<Params> sum = edge.template added_to<Params>(RunningTerms<Params>{});
+    RunningTerms<Params> sum{};
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       PairTile<Y, D, V, K> tile;
       tile.load(row, span.start(t, tile_size()), positions, span.window(t, tile_size()));
@@ -96,7 +94,6 @@ struct PairScratchPlacement : PlacementDefaults {
       });
       tile.store(row, output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params, epilogue);
     }
-    edge.store(output, part, params, epilogue);
   }
 
  private:

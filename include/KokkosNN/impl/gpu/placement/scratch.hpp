@@ -15,20 +15,20 @@
 
 #include <cstdint>
 
-// Placements of rows in team scratch: in the accumulator type, or in the type that was loaded.
+// Placements of rows in team scratch: in the accumulator type, or in the type that was loaded. Their rows are strided:
+// no element is left beside whole packs (`has_scratch_kernel`).
 
 namespace KokkosNN::Impl {
 
 /// Placement in team scratch. A thread touches only its own packs, so no barrier is needed between the passes. Packs go
 /// by tiles of K, so that a thread has several loads in flight. A GPU keeps a pack as chunks of 16 bytes, equal chunks
 /// of neighbouring threads side by side, as scratch is banked.
-template <RowOperator op, class A, int V, int K, bool has_edges>
+template <RowOperator op, class A, int V, int K>
 struct ScratchPlacement : PlacementDefaults {
   static constexpr bool has_own_reference = true;
   static constexpr int chunk              = warp_width() > 1 && V * sizeof(A) > 16 ? int(16 / sizeof(A)) : V;
 
   A* elements;
-  EdgeElement<A, has_edges> edge;
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION ScratchPlacement(A* scratch, const RowGroup& group)
@@ -38,9 +38,7 @@ struct ScratchPlacement : PlacementDefaults {
   KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
                                                        int lanes, Observer& observer = NoObserver{}) {
     const ColumnRange& span = part.packs;
-    edge.load(row, part, params);
-    edge.show(part, observer);
-    A max = edge.larger(-Kokkos::Experimental::infinity_v<A>);
+    A max                   = -Kokkos::Experimental::infinity_v<A>;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile<A, V, K> tile;
       tile.load(row.template from<V>(span.start(t, tile_size())), positions, span.window(t, tile_size()), params);
@@ -62,7 +60,6 @@ struct ScratchPlacement : PlacementDefaults {
       tile.store_kept(output.template from<V>(span.start(t, tile_size())), positions, span.window(t, tile_size()),
                       params, epilogue);
     }
-    edge.store(output, part, [&](A kept) { return epilogue(params, kept); });
   }
 
   template <class Row, class OutputRow, class Params, class F>
@@ -75,7 +72,6 @@ struct ScratchPlacement : PlacementDefaults {
       const std::int64_t start = span.start(t, tile_size());
       tile.store_columns(output.template from<V>(start), start, positions, span.window(t, tile_size()), value);
     }
-    edge.store(output, part, [&](A x) { return value(x, part.edge); });
   }
 
  private:
@@ -99,7 +95,6 @@ struct ScratchPlacement : PlacementDefaults {
         });
       }
     }
-    edge.template add_exponential<keep, sum_for<op>>(params, reference, sums);
     return sums.all_lanes();
   }
 
@@ -133,13 +128,12 @@ struct ScratchPlacement : PlacementDefaults {
 
 /// Placement in team scratch that does what PackedPlacement does in registers: packs of a type narrower than the
 /// accumulator stay as they were loaded, so rows twice as long fit.
-template <RowOperator op, class T, class A, int V, int K, bool has_edges>
+template <RowOperator op, class T, class A, int V, int K>
 struct PackedScratchPlacement : PlacementDefaults {
   using Tile  = PackedTile<T, V, K>;
   using Words = Pack<std::uint32_t, V / 2>;
 
   Words* packs;
-  EdgeElement<A, has_edges> edge;
   PackPositions positions;
 
   KOKKOS_INLINE_FUNCTION PackedScratchPlacement(A* scratch, const RowGroup& group)
@@ -149,8 +143,7 @@ struct PackedScratchPlacement : PlacementDefaults {
   KOKKOS_INLINE_FUNCTION typename Params::State reduce(const Row& row, const RowPart& part, const Params& params,
                                                        int lanes) {
     const ColumnRange& span = part.packs;
-    edge.load(row, part, params);
-    A max = edge.larger(-Kokkos::Experimental::infinity_v<A>);
+    A max                   = -Kokkos::Experimental::infinity_v<A>;
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       Tile tile;
       tile.load(row.template from<V>(span.start(t, tile_size())), positions, span.window(t, tile_size()), params);
@@ -170,7 +163,6 @@ struct PackedScratchPlacement : PlacementDefaults {
             [&](Pack<A, V>& pack) { add_exponentials<false>(params, pack, at, sums); });
       }
     }
-    edge.template add_exponential<false, sum_for<op>>(params, at, sums);
     return {of_warp.R, sums.all_lanes()};
   }
 
@@ -183,7 +175,6 @@ struct PackedScratchPlacement : PlacementDefaults {
       kept(t, span).template store<0, A>(output.template from<V>(span.start(t, tile_size())), positions,
                                          span.window(t, tile_size()), value);
     }
-    edge.store(output, part, value);
   }
 
  private:
