@@ -33,7 +33,7 @@
 // or each element is written only after it was read by the same thread, which holds for elementwise functors.
 // Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
 //
-// Three examples stand in the README, and in full in test/operators/test_fusion_examples.cpp:
+// Three examples stand in docs/fusion.md, and in full in test/operators/test_fusion_examples.cpp:
 //
 // Residual   a Load that adds two matrices: y = softmax(x + residual), without the sum in memory.
 // Dropout    a Store that keeps or drops each element by a counter-based random number (Philox), a function of seed,
