@@ -23,9 +23,9 @@ void find_nearest(const Matrix& p, const Matrix& c, const Matrix& nearest) {
   Kokkos::parallel_for(
       "nearest", Policy(points, Kokkos::AUTO).set_scratch_size(0, Kokkos::PerTeam(bytes)),
       KOKKOS_LAMBDA(const Policy::member_type& member) {
-        const int i = member.league_rank();
-        const Scratch weights(member.team_scratch(0), centres);
-        Kokkos::parallel_for(Kokkos::TeamVectorRange(member, centres), [&](int k) {
+        const int i = member.league_rank(), count = centres;
+        const Scratch weights(member.team_scratch(0), count);
+        Kokkos::parallel_for(Kokkos::TeamVectorRange(member, count), [&](int k) {
           double distance = 0;
           for (int d = 0; d < width; ++d) distance += (p(i, d) - c(k, d)) * (p(i, d) - c(k, d));
           weights(k) = distance;
@@ -37,7 +37,7 @@ void find_nearest(const Matrix& p, const Matrix& c, const Matrix& nearest) {
         for (int d = 0; d < width; ++d) {
           double mean = 0;
           Kokkos::parallel_reduce(
-              Kokkos::TeamVectorRange(member, centres), [&](int k, double& sum) { sum += weights(k) * c(k, d); }, mean);
+              Kokkos::TeamVectorRange(member, count), [&](int k, double& sum) { sum += weights(k) * c(k, d); }, mean);
           Kokkos::single(Kokkos::PerTeam(member), [&] { nearest(i, d) = mean; });
         }
       });
