@@ -4,6 +4,7 @@
 #define KOKKOSNN_FUSED_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/view_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
@@ -70,6 +71,9 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   RowProblem problem   = problem_of(op, layout, {tensor_of_type<X>(), tensor_of_type<Y>()});
   problem.inner        = 0;  // there is no inner axis to run lanes over
   const RowPlan plan   = make_plan(problem, device_traits(exec), options);
+  if (is_verbose()) {
+    report_plan(function, tensor_of_type<X>(), rows, cols, plan, reason_of_plan(problem, device_traits(exec), options));
+  }
   RowsCall<Exec, op, Params, Source, Output, V>{
       exec, plan, Params(options.scale, options.masked_row), Source{load}, Output{store}, rows, cols}
       .run(nullptr);
