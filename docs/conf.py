@@ -24,6 +24,7 @@ include_patterns = [
     "*.md",
     "docs/**.md",
     "examples/README.md",
+    "packaging/README.md",
     "perf/README.md",
     "perf/results/*.md",
     "src/README.md",

@@ -172,12 +172,7 @@ void run_shard_of_backward(const char* function, const Exec& exec, const ClassSh
     if (options.check_labels) Call::check_labels(exec, layout, options, tensors);
     return;
   }
-  const RowPlan plan = plan_rows(op, exec, layout, tensors, options);
-  if (is_verbose()) {
-    report_plan(function, tensors[CrossEntropyTensors::logits], layout.rows, layout.cols, plan,
-                "this rank's columns by themselves");
-  }
-  Call::run(exec, {plan, layout, tensors, options});
+  Call::run(exec, {plan_rows(op, exec, layout, tensors, options), layout, tensors, options});
 }
 
 template <class Views, class Exec>
@@ -185,6 +180,7 @@ void shard_of_cross_entropy_backward(const char* function, const mpi::Communicat
                                      const mpi::ClassRange& classes, const Tensors& tensors,
                                      const CrossEntropyOptions& options) {
   const ClassShard shard{classes.first, 0, classes.all};
+  if (is_verbose()) report_shard(function, comm, tensors[CrossEntropyTensors::logits]);
   run_shard_of_backward<typename Views::X, typename Views::Y>(function, comm.exec(), shard, tensors, options);
 }
 
