@@ -41,10 +41,10 @@ void descend(const Matrix& x, const Matrix& dlogits, const Matrix& w, float rate
 /// Each sample belongs to the class that one of its features points at; every tenth has no label.
 Labels make_labels(const Matrix& x) {
   const Labels labels("labels", samples);
-  const auto host     = Kokkos::create_mirror_view(labels);
-  const auto features = Examples::on_host(x);
+  const auto host  = Kokkos::create_mirror_view(labels);
+  const auto input = Examples::on_host(x);
   for (int i = 0; i < samples; ++i)
-    host(i) = i % 10 == 0 ? -100 : static_cast<int>((features(i, 0) + 2) / 4 * classes) % classes;
+    host(i) = i % 10 == 0 ? -100 : static_cast<int>((input(i, 0) + 2) / 4 * classes) % classes;
   Kokkos::deep_copy(labels, host);
   return labels;
 }
