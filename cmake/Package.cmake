@@ -42,6 +42,8 @@ write_basic_package_version_file(KokkosNNConfigVersion.cmake COMPATIBILITY ${com
 install(FILES ${PROJECT_BINARY_DIR}/installed/KokkosNNConfig.cmake ${PROJECT_BINARY_DIR}/KokkosNNConfigVersion.cmake
         DESTINATION ${KokkosNN_CMAKE_DIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/KokkosNN)
+# They build by themselves, so that an installed library can be tried.
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/KokkosNN)
 
 # kokkosnn_package(<target> <export>): who asks for no MPI reads no file with its name, so each library has one
 function(kokkosnn_package target export)

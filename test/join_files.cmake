@@ -27,5 +27,5 @@ function(kokkosnn_join_files)
     "test_masked_softmax test_row_forms test_large test_team"
     "test_masked_gradients test_online test_softmax_shapes test_segmented"
     "test_semantics test_softmax_strategies test_softmax_types test_softmax_views test_segmented_calls"
-    "test_planner test_tuning test_broadcast_gradients test_segmented_heads test_norm")
+    "test_planner test_tuning test_broadcast_gradients test_segmented_heads test_norm test_verbose")
 endfunction()

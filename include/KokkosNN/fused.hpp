@@ -6,6 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/traits.hpp>
@@ -37,7 +38,7 @@
 // or each element is written only after it was read by the same thread, which holds for elementwise functors.
 // Ordering, values, accuracy (of the softmax itself) and errors as in softmax.hpp; options.axis must be -1.
 //
-// Three examples stand in the README, and in full in test/operators/test_fusion_examples.cpp:
+// Three examples stand in docs/fusion.md, and in full in test/operators/test_fusion_examples.cpp:
 //
 // Residual   a Load that adds two matrices: y = softmax(x + residual), without the sum in memory.
 // Dropout    a Store that keeps or drops each element by a counter-based random number (Philox), a function of seed,
@@ -74,6 +75,9 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
   RowProblem problem   = problem_of(op, layout, {tensor_of_type<X>(), tensor_of_type<Y>()});
   problem.inner        = 0;  // there is no inner axis to run lanes over
   const RowPlan plan   = make_plan(problem, device_traits(exec), options);
+  if (is_verbose()) {
+    report_plan(function, tensor_of_type<X>(), rows, cols, plan, reason_of_plan(problem, device_traits(exec), options));
+  }
   RowsCall<Exec, op, Params, Source, Output, V>{
       exec, plan, Params(options.scale, options.masked_row), Source{load}, Output{store}, rows, cols}
       .run(nullptr);

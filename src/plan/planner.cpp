@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner.hpp"
 
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/tuning.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -137,18 +139,52 @@ const TuningEntry* tuned(const RowProblem& problem, const DeviceTraits& traits, 
   return is_free && traits.tuning != nullptr ? traits.tuning->find(problem) : nullptr;
 }
 
-}  // namespace
-}  // namespace Impl
-
-RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
-  if (const TuningEntry* entry = Impl::tuned(problem, traits, options)) {
+std::optional<RowPlan> tuned_plan(const RowProblem& problem, const DeviceTraits& traits,
+                                  const SoftmaxOptions& options) {
+  if (const TuningEntry* entry = tuned(problem, traits, options)) {
     SoftmaxOptions with_entry = options;
     with_entry.plan           = entry->plan;
     try {
-      return Impl::Planner(problem, traits, with_entry).plan();
+      return Planner(problem, traits, with_entry).plan();
     } catch (const std::invalid_argument&) {  // it serves most rows of the entry's lengths, but not these
     }
   }
+  return std::nullopt;
+}
+
+/// Why a policy chose a strategy, in the words of choose.cpp.
+const char* reason_of(RowStrategy strategy) {
+  switch (strategy) {
+    case RowStrategy::vector_lanes:
+      return "few lanes hold a row";
+    case RowStrategy::team_registers:
+      return "a team's registers hold a row";
+    case RowStrategy::team_scratch:
+      return "the cache holds a row";
+    case RowStrategy::team_online:
+      return "nothing holds a row, or nothing has to";
+    case RowStrategy::split_row:
+      return "few rows, or longer ones than a team holds";
+    case RowStrategy::inner_lanes:
+      return "neighbouring rows are neighbours in memory";
+    case RowStrategy::automatic:
+      break;
+  }
+  return "unknown strategy";
+}
+
+}  // namespace
+
+std::string reason_of_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  if (options.plan.strategy != RowStrategy::automatic) return "asked for by options.plan";
+  if (tuned_plan(problem, traits, options)) return "tuned: measured on this device";
+  return std::string("policy: ") + reason_of(make_plan(problem, traits, options).strategy);
+}
+
+}  // namespace Impl
+
+RowPlan make_plan(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options) {
+  if (const auto plan = Impl::tuned_plan(problem, traits, options)) return *plan;
   return Impl::Planner(problem, traits, options).plan();
 }
 

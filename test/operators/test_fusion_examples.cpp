@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <vector>
 
-// The examples that fused.hpp and the README speak of, as a user would write them: a residual added before a softmax,
-// dropout behind it with a mask that backward makes again, and a result quantised to bytes.
+// The examples that fused.hpp and docs/fusion.md speak of, as a user would write them: a residual added before a
+// softmax, dropout behind it with a mask that backward makes again, and a result quantised to bytes.
 
 namespace KokkosNNTest {
 

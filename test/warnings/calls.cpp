@@ -50,10 +50,10 @@ void masked(const Exec& exec) {
   masked_softmax_sinks_backward(Scores<half_t>(), Scores<float>(), mask, Values<float>());
 }
 
-/// README's, as they stand there.
-void readme(const Scores<float>& x, const Scores<float>& y, const Scores<float>& dy, const Scores<float>& dx,
-            const Values<int>& lengths, const Scores<float>& bias, const Values<float>& sinks,
-            const Scores<float>& dbias, const Values<float>& dsinks) {
+/// Those of docs/masks.md, as they stand there.
+void guide(const Scores<float>& x, const Scores<float>& y, const Scores<float>& dy, const Scores<float>& dx,
+           const Values<int>& lengths, const Scores<float>& bias, const Values<float>& sinks,
+           const Scores<float>& dbias, const Values<float>& dsinks) {
   masked_softmax(x, CausalMask{}, y, {.scale = 0.125});
   masked_softmax(x, masks(RowLengths{lengths}, AdditiveBias{bias}), y, {.softcap = 30, .sinks = sinks});
   masked_softmax_backward(x, y, dy, CausalMask{}, dx, {.scale = 0.125});

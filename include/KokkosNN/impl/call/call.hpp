@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/call/arguments.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/options.hpp>
@@ -24,12 +25,17 @@
 
 namespace KokkosNN::Impl {
 
+template <class Layout, class Options>
+RowProblem problem_with(RowOperator op, const Layout& layout, const Tensors& tensors, const Options& options) {
+  RowProblem problem = problem_of(op, layout, tensors);
+  set_options(problem, options);
+  return problem;
+}
+
 template <class Exec, class Layout, class Options>
 RowPlan plan_rows(RowOperator op, const Exec& exec, const Layout& layout, const Tensors& tensors,
                   const Options& options) {
-  RowProblem problem = problem_of(op, layout, tensors);
-  set_options(problem, options);
-  return make_plan(problem, device_traits(exec), planning_options(options));
+  return make_plan(problem_with(op, layout, tensors, options), device_traits(exec), planning_options(options));
 }
 
 /// The plan of a call; checks its tensors as the call does.
@@ -46,6 +52,11 @@ void call_erased(const Exec& exec, const Tensors& tensors, const Options& option
   const auto layout = normalise(to_string(op), op, tensors, options);
   if (!writes(op, layout)) return;
   const RowPlan plan = layout.rows > 0 ? plan_rows(op, exec, layout, tensors, options) : RowPlan{};
+  if (is_verbose()) {
+    report_plan(
+        to_string(op), tensors[0], layout.rows, layout.cols, plan,
+        reason_of_plan(problem_with(op, layout, tensors, options), device_traits(exec), planning_options(options)));
+  }
   Call::run(exec, {plan, layout, tensors, options});
 }
 
@@ -86,7 +97,9 @@ class PlannedCall {
   using Layout = decltype(normalise("", op, Tensors{}, Options{}));
 
   void run_on(const Tensors& tensors, const Layout& layout) const {
-    if (writes(op, layout)) Call::run(m_exec, {m_plan, layout, tensors, m_options, &m_workspace});
+    if (!writes(op, layout)) return;
+    if (is_verbose()) report_plan(to_string(op), tensors[0], layout.rows, layout.cols, m_plan, "a plan object's");
+    Call::run(m_exec, {m_plan, layout, tensors, m_options, &m_workspace});
   }
 
   Exec m_exec;

@@ -108,6 +108,7 @@ void mask_sums_call(const char* function, const Exec& exec, const YView& y, cons
   MaskSums whole;
   const MaskSums sums =
       normalise_mask_sums(function, tensor_of(y), tensor_of(dy), erased, tensor_of(result), to_heads, whole);
+  if (is_verbose()) report_call(function, tensor_of(y), "sums over axes, in one order");
   const bool is_float = std::is_same_v<typename ResultView::value_type, float>;
   require_kernels<MaskSumsCall<Exec, Y, D>>();
   MaskSumsCall<Exec, Y, D>::run(

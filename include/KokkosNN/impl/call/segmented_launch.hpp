@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/call/compiled_segmented_calls.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/first_index.hpp>
 #include <KokkosNN/impl/gpu/segmented.hpp>
@@ -22,6 +23,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 // From a checked call on ragged rows to its launches.
@@ -166,6 +168,14 @@ void launch_segmented_on_gpu(const ExecutionSpace& exec, const SegmentedPlan& pl
   }
 }
 
+/// Prints the line that KOKKOSNN_VERBOSE asks for, with the label of the first kernel.
+inline void report_segmented(const SegmentedPlan& plan, const SegmentedArguments& arguments, const char* kernel) {
+  report_call((std::string("segmented_") + to_string(plan.op)).c_str(), arguments.tensors.x,
+              std::to_string(arguments.rows) + " rows in " + std::to_string(arguments.elements) + " elements, " +
+                  to_string(plan, kernel, plan.team_size) +
+                  (plan.has_long_rows ? ", policy: some rows may be long" : ", policy: all rows are short"));
+}
+
 template <class ExecutionSpace, class MakeOperation>
 void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type, const MakeOperation& operation,
                    const SegmentedArguments& arguments) {
@@ -181,7 +191,9 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
   problem.rows              = arguments.rows;
   problem.heads             = arguments.tensors.heads();
   const SegmentedPlan plan  = make_segmented_plan(problem, device_traits(exec));
-  if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
+  constexpr bool is_on_host = backend_of<ExecutionSpace>() == Backend::host;
+  if (is_verbose()) report_segmented(plan, arguments, is_on_host ? "chunks" : "rows");
+  if constexpr (is_on_host) {
     launch_segmented_on_host(exec, plan, operation(std::integral_constant<int, 0>{}), arguments.offsets);
   } else {
     launch_segmented_on_gpu(exec, plan, operation, arguments);

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/gradient_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/softmax_call.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/mpi/communicator.hpp>
 #include <KokkosNN/instantiations/sharded.hpp>
 #include <KokkosNN/impl/mpi/launch.hpp>
@@ -25,19 +26,27 @@
 
 namespace KokkosNN::Impl {
 
+/// Prints the line that KOKKOSNN_VERBOSE asks for; `x` has this rank's columns.
+template <class Exec>
+void report_shard(const char* function, const mpi::Communicator<Exec>& comm, const Tensor& x) {
+  report_call(function, x, "columns of rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size()));
+}
+
 /// Runs `prepare`, which checks arguments, makes room and returns the facts that all ranks must share. Throws on every
 /// rank if one rank throws, or if facts differ, unless the communicator does not check.
 template <class Exec, class Prepare>
-void prepare_together(const char* function, const mpi::Communicator<Exec>& comm, const Prepare& prepare) {
-  if (!comm.options().check) return void(prepare());
+void prepare_together(const char* function, const mpi::Communicator<Exec>& comm, const Tensor& x,
+                      const Prepare& prepare) {
   SharedFacts facts;
   std::exception_ptr refusal;
   try {
     facts = prepare();
   } catch (...) {
+    if (!comm.options().check) throw;
     refusal = std::current_exception();
   }
-  comm.exchange().agree(function, facts.all(), refusal);
+  if (comm.options().check) comm.exchange().agree(function, facts.all(), refusal);
+  if (is_verbose()) report_shard(function, comm, x);
 }
 
 /// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block) those that use the
@@ -78,7 +87,7 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   RowBlocks blocks;
   ShardPair* pairs                 = nullptr;
   typename Epilogue::State* states = nullptr;
-  prepare_together(function, comm, [&] {
+  prepare_together(function, comm, in, [&] {
     refuse_plan(function, options.plan);
     normalise(function, op, {in, out}, options);
     blocks = RowBlocks(in, options.axis);
@@ -118,7 +127,7 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
   RowBlocks blocks;
   ShardPair* pairs                 = nullptr;
   typename Gradient::State* states = nullptr;
-  prepare_together(function, comm, [&] {
+  prepare_together(function, comm, tensors[GradientTensors::x], [&] {
     refuse_plan(function, options.plan);
     normalise(function, op, tensors, options);
     blocks = RowBlocks(tensors[GradientTensors::x], options.axis);
@@ -171,6 +180,7 @@ void shard_of_cross_entropy_backward(const char* function, const mpi::Communicat
                                      const mpi::ClassRange& classes, const Tensors& tensors,
                                      const CrossEntropyOptions& options) {
   const ClassShard shard{classes.first, 0, classes.all};
+  if (is_verbose()) report_shard(function, comm, tensors[CrossEntropyTensors::logits]);
   run_shard_of_backward<typename Views::X, typename Views::Y>(function, comm.exec(), shard, tensors, options);
 }
 
@@ -209,7 +219,7 @@ class ShardedCrossEntropyCall {
         m_pairs_a_row(Sharded::Shared::pairs_a_row(options)) {}
 
   void run() {
-    prepare_together(m_function, m_comm, [&] { return prepare(); });
+    prepare_together(m_function, m_comm, m_tensors[Number::logits], [&] { return prepare(); });
     const bool is_mean    = m_options.reduction == Reduction::mean;
     const bool is_reduced = m_options.reduction != Reduction::none;
     const WorkspaceLease<Exec, WorkspaceUse::sums> memory(exec(), LossWorkspace<A>::bytes(is_reduced ? rows() : 0));

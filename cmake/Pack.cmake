@@ -1,0 +1,27 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+# Packages of what `cmake --install` installs: `cpack -G DEB` or `cpack -G TGZ` in the build folder. With a Kokkos that
+# was built along they hold that, too, so they do not go beside another one in /usr.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
+set(CPACK_PACKAGE_NAME kokkosnn)
+set(CPACK_PACKAGE_VENDOR "The KokkosNN authors")
+set(CPACK_PACKAGE_CONTACT "The KokkosNN authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES OFF)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)
+if(BUILD_SHARED_LIBS)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+if(NOT Kokkos_FOUND)
+  set(CPACK_DEBIAN_PACKAGE_CONFLICTS libkokkos-dev)
+  if(EXISTS "${kokkos_SOURCE_DIR}/LICENSE")
+    install(FILES ${kokkos_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/Kokkos)
+  endif()
+endif()
+include(CPack)

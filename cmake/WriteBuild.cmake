@@ -1,0 +1,17 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+# Writes OUTPUT from build.hpp.in; a script that runs at every build, as a commit from configure time would be stale
+# after the next one. The file is left alone where nothing changes. Lists come with | between their parts.
+cmake_minimum_required(VERSION 3.23...3.25)
+
+# Only of a checkout of KokkosNN by itself: in a copy within another project git would tell that one's commit.
+set(COMMIT "")
+find_program(GIT git)
+if(GIT AND EXISTS ${SOURCE}/.git)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE COMMIT ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+foreach(list KOKKOS_DEVICES KOKKOS_ARCHITECTURES)
+  string(REPLACE "|" "," ${list} "${${list}}")
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/build.hpp.in ${OUTPUT} @ONLY)
