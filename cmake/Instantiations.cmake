@@ -139,6 +139,11 @@ kokkosnn_instantiate(
 set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
+foreach(operator Add Mul Silu SiluBackward Gelu GeluBackward GeluTanh GeluTanhBackward Swiglu SwigluBackward Geglu
+                 GegluBackward GegluTanh GegluTanhBackward)
+  kokkosnn_instantiate(elementwise FILE elementwise_ TYPES ${KokkosNN_TYPES}
+                       CALLS "ElementwiseCall<{exec}, {X}, ${operator}>")
+endforeach()
 kokkosnn_instantiate(
   segmented FAMILY forward RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedCall<{exec}, {op}, {X}, {X}>")
@@ -159,6 +164,7 @@ kokkosnn_write_instantiations(masked_gradients ${made_by} call/masked_gradient_l
 kokkosnn_write_instantiations(cross_entropy ${made_by} call/cross_entropy_launch.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
 kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
+kokkosnn_write_instantiations(elementwise ${made_by} call/elementwise_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})
