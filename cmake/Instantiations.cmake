@@ -162,6 +162,11 @@ kokkosnn_instantiate(
 set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
+foreach(operator Add Mul Silu SiluBackward Gelu GeluBackward GeluTanh GeluTanhBackward Swiglu SwigluBackward Geglu
+                 GegluBackward GegluTanh GegluTanhBackward)
+  kokkosnn_instantiate(elementwise FILE elementwise_ TYPES ${KokkosNN_TYPES}
+                       CALLS "ElementwiseCall<{exec}, {X}, ${operator}>")
+endforeach()
 kokkosnn_instantiate(
   segmented FAMILY forward RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedCall<{exec}, {op}, {X}, {X}>")
@@ -186,6 +191,7 @@ kokkosnn_write_instantiations(cross_entropy ${made_by} KERNELS call/cross_entrop
 kokkosnn_write_instantiations(loss_sums ${made_by} KERNELS gpu/loss_sums.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch.hpp ${segmented_calls})
 kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})
+kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

@@ -80,8 +80,8 @@ class Softmax {
 bool cudnn_serves(const Case& shape) {
   constexpr std::int64_t most = std::numeric_limits<int>::max();  // it counts in int
   const bool is_softmax       = shape.op == RowOperator::softmax || shape.op == RowOperator::log_softmax;
-  return is_softmax && shape.layout == Layout::right && shape.x_type == shape.y_type && shape.rows <= most &&
-         shape.cols <= most && shape.rows * shape.cols <= most;
+  return shape.is_of_rows() && is_softmax && shape.layout == Layout::right && shape.x_type == shape.y_type &&
+         shape.rows <= most && shape.cols <= most && shape.rows * shape.cols <= most;
 }
 
 Contender make_cudnn(const Problem& problem) {

@@ -203,8 +203,8 @@ class Progress : public benchmark::BenchmarkReporter {
     const std::string rows = shape.rows == shape.nominal_rows
                                  ? std::to_string(shape.rows)
                                  : std::to_string(shape.rows) + " (of " + std::to_string(shape.nominal_rows) + ")";
-    std::printf("%-15s %-11s %-8s %-5s %18s x %-7lld", shape.sweep.c_str(), KokkosNN::to_string(shape.op),
-                shape.type().c_str(), to_string(shape.layout), rows.c_str(), static_cast<long long>(shape.cols));
+    std::printf("%-15s %-11s %-8s %-5s %18s x %-7lld", shape.sweep.c_str(), shape.operator_name(), shape.type().c_str(),
+                to_string(shape.layout), rows.c_str(), static_cast<long long>(shape.cols));
   }
 
   void print_rate(const Record& record) const {

@@ -171,8 +171,8 @@ Contender five_pass(const Problem& problem) {
 }  // namespace
 
 bool five_pass_serves(const Case& shape) {
-  return shape.op == RowOperator::softmax && shape.x_type == shape.y_type && !is_ragged(shape.layout) &&
-         (shape.layout == Layout::right || shape.x_type == ElementType::f32);
+  return shape.is_of_rows() && shape.op == RowOperator::softmax && shape.x_type == shape.y_type &&
+         !is_ragged(shape.layout) && (shape.layout == Layout::right || shape.x_type == ElementType::f32);
 }
 
 Contender make_five_pass(const Problem& problem) {

@@ -103,7 +103,7 @@ bool has_primitive(const Case& shape) {
 bool onednn_serves(const Case& shape) {
   const bool has_operator = shape.op == RowOperator::softmax || shape.op == RowOperator::log_softmax ||
                             shape.op == RowOperator::softmax_backward || shape.op == RowOperator::log_softmax_backward;
-  return has_operator && shape.layout == Layout::right && shape.x_type != ElementType::f64 &&
+  return shape.is_of_rows() && has_operator && shape.layout == Layout::right && shape.x_type != ElementType::f64 &&
          shape.y_type == shape.x_type && has_primitive(shape);
 }
 

@@ -163,6 +163,33 @@ std::vector<Gradient> reference_cross_entropy(RowOperator op, const std::vector<
   return result;
 }
 
+/// Output o of an elementwise operator, as its formula stands in a textbook, and the size of its terms.
+Gradient reference_elementwise(Elementwise op, int o, const std::vector<double>& in) {
+  const double x = in[0], logistic = 1 / (1 + std::exp(-x));
+  const auto plain = [](double value) { return Gradient{value, std::abs(value)}; };
+  switch (op) {
+    case Elementwise::none:
+    case Elementwise::cast:
+      return plain(x);
+    case Elementwise::add:
+      return {x + in[1], std::abs(x) + std::abs(in[1])};
+    case Elementwise::silu:
+      return plain(x * logistic);
+    case Elementwise::gelu:
+      return plain(x * std::erfc(-x / std::sqrt(2.0)) / 2);
+    case Elementwise::swiglu:
+      return plain(x * logistic * in[1]);
+    case Elementwise::swiglu_backward: {
+      if (o == 1) return plain(in[2] * x * logistic);
+      const double slope = x * logistic * (1 - logistic);
+      return {in[2] * in[1] * (logistic + slope), std::abs(in[2] * in[1]) * (logistic + std::abs(slope))};
+    }
+    case Elementwise::fused:
+      return {x * in[1] + x, std::abs(x * in[1]) + std::abs(x)};
+  }
+  return {};
+}
+
 bool agrees(double got, const Gradient& want, const Tolerance& tolerance, double slack) {
   return std::abs(got - want.dx) <= slack * (tolerance.relative * want.size + tolerance.absolute);
 }
@@ -250,7 +277,30 @@ std::vector<double> Problem::masked(std::vector<double> x, std::int64_t row) con
   return x;
 }
 
+std::string Problem::check_elementwise(double slack) const {
+  const auto [name, inputs, outputs] = traits_of(m_case.elementwise);
+  const std::int64_t size            = m_case.rows * m_case.cols;
+  for (const std::int64_t row : std::set<std::int64_t>{0, m_case.rows / 2, m_case.rows - 1}) {
+    std::vector<std::vector<double>> in;
+    for (int i = 0; i < inputs; ++i)
+      in.push_back(gathered(m_exec, m_x, m_case.x_type, i * size + row * m_case.cols, m_case.cols, 1));
+    for (int o = 0; o < outputs; ++o) {
+      const auto got = gathered(m_exec, m_y, m_case.y_type, o * size + row * m_case.cols, m_case.cols, 1);
+      std::vector<Gradient> want;
+      for (std::size_t c = 0; c < got.size(); ++c) {
+        std::vector<double> at;
+        for (const auto& values : in) at.push_back(values[c]);
+        want.push_back(reference_elementwise(m_case.elementwise, o, at));
+      }
+      const std::string text = difference(row, got, want, tolerance(m_case.y_type), slack);
+      if (!text.empty()) return std::string(name) + ", output " + std::to_string(o) + ", " + text;
+    }
+  }
+  return {};
+}
+
 std::string Problem::check(double slack) const {
+  if (!m_case.is_of_rows()) return check_elementwise(slack);
   const bool one_value_a_row    = is_reduction(m_case.op);
   const bool right              = m_case.layout != Layout::left;
   const std::int64_t col_stride = right ? 1 : m_case.rows;

@@ -151,6 +151,16 @@ class Problem {
     return vector<T>(m_y, m_case.rows);
   }
 
+  /// Input or output number i of an elementwise operator.
+  template <class T>
+  auto input(int i) const {
+    return numbered<const T>(m_x, i);
+  }
+  template <class T>
+  auto output(int i) const {
+    return numbered<T>(m_y, i);
+  }
+
   auto labels() const { return m_labels; }
   auto loss() const { return m_loss; }
 
@@ -165,12 +175,20 @@ class Problem {
   std::string check(double slack) const;
 
  private:
+  /// The check of an elementwise operator.
+  std::string check_elementwise(double slack) const;
+
   /// A row's x under its mask: -inf where it is masked.
   std::vector<double> masked(std::vector<double> x, std::int64_t row) const;
 
   template <class T>
   static auto vector(const Bytes& bytes, std::int64_t elements) {
     return Kokkos::View<T*, Exec, Kokkos::MemoryUnmanaged>(reinterpret_cast<T*>(bytes.data()), elements);
+  }
+  template <class T>
+  auto numbered(const Bytes& bytes, int i) const {
+    T* const first = reinterpret_cast<T*>(bytes.data()) + i * m_case.rows * m_case.cols;
+    return Kokkos::View<T**, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>(first, m_case.rows, m_case.cols);
   }
   template <class T, class ViewLayout>
   auto matrix(const Bytes& bytes) const {

@@ -83,17 +83,49 @@ struct RowRule {
 enum class MaskKind { none, causal, lengths, bias };
 constexpr double mask_scale = 0.125;  ///< of the logits under a mask
 
+/// The elementwise operators that are measured; `none` for an operator of rows.
+enum class Elementwise { none, add, cast, silu, gelu, swiglu, swiglu_backward, fused };
+
+/// An elementwise operator's name, and the numbers of its inputs and outputs.
+struct ElementwiseTraits {
+  const char* name;
+  int inputs;
+  int outputs;
+};
+constexpr ElementwiseTraits traits_of(Elementwise op) {
+  switch (op) {
+    case Elementwise::add:
+      return {"add", 2, 1};
+    case Elementwise::cast:
+      return {"cast", 1, 1};
+    case Elementwise::silu:
+      return {"silu", 1, 1};
+    case Elementwise::gelu:
+      return {"gelu", 1, 1};
+    case Elementwise::swiglu:
+      return {"swiglu", 2, 1};
+    case Elementwise::swiglu_backward:
+      return {"swiglu_backward", 3, 2};
+    case Elementwise::fused:
+      return {"fused_elementwise", 2, 1};
+    case Elementwise::none:
+      break;
+  }
+  return {"", 1, 1};
+}
+
 /// One line of the table. Sweeps of the same name share a plot and a table of the report.
 struct Sweep {
   std::string_view name;
   RowRule rows;
   std::span<const std::int64_t> quick;  ///< columns of the default run
   std::span<const std::int64_t> full;   ///< columns of `--full`
-  RowOperator op     = RowOperator::softmax;
-  ElementType x_type = ElementType::f32;
-  ElementType y_type = ElementType::f32;
-  Layout layout      = Layout::right;
-  MaskKind mask      = MaskKind::none;
+  RowOperator op          = RowOperator::softmax;
+  ElementType x_type      = ElementType::f32;
+  ElementType y_type      = ElementType::f32;
+  Layout layout           = Layout::right;
+  MaskKind mask           = MaskKind::none;
+  Elementwise elementwise = Elementwise::none;  ///< goes before `op`
 };
 
 /// The arrays of columns that the table refers to.
@@ -176,6 +208,8 @@ constexpr Array<2> even_quick{32, 512};
 constexpr Array<1> left_short{64};
 constexpr Array<1> left_long{1024};
 constexpr Array<1> left_longer{8192};
+
+constexpr Array<1> elementwise{4096};
 
 constexpr Array<1> keys_1024{1024};
 constexpr Array<1> keys_2048{2048};
@@ -261,6 +295,17 @@ constexpr Sweep segmented(RowOperator op, ElementType type, Layout layout, std::
           .x_type = type,
           .y_type = type,
           .layout = layout};
+}
+
+/// An elementwise operator on matrices of 64 MiB a tensor of floats.
+constexpr Sweep elementwise(Elementwise op, ElementType x, ElementType y) {
+  return {.name        = "elementwise",
+          .rows        = {.fixed = 4096},
+          .quick       = Columns::elementwise,
+          .full        = Columns::elementwise,
+          .x_type      = x,
+          .y_type      = y,
+          .elementwise = op};
 }
 
 /// Some of the marks; they are in the full set only.
@@ -369,6 +414,18 @@ constexpr std::array sweeps{
     cross_entropies(RowOperator::cross_entropy, ElementType::f32, 4096, Columns::vocabulary_50257),
     cross_entropies(RowOperator::cross_entropy, ElementType::bf16, 8192, Columns::vocabulary_32000),
     cross_entropies(RowOperator::cross_entropy, ElementType::bf16, 4096, Columns::vocabulary_128256),
+    elementwise(Elementwise::add, ElementType::f32, ElementType::f32),
+    elementwise(Elementwise::add, ElementType::bf16, ElementType::bf16),
+    elementwise(Elementwise::fused, ElementType::f32, ElementType::f32),
+    elementwise(Elementwise::cast, ElementType::f32, ElementType::bf16),
+    elementwise(Elementwise::silu, ElementType::f32, ElementType::f32),
+    elementwise(Elementwise::silu, ElementType::bf16, ElementType::bf16),
+    elementwise(Elementwise::gelu, ElementType::f32, ElementType::f32),
+    elementwise(Elementwise::gelu, ElementType::bf16, ElementType::bf16),
+    elementwise(Elementwise::swiglu, ElementType::f32, ElementType::f32),
+    elementwise(Elementwise::swiglu, ElementType::bf16, ElementType::bf16),
+    elementwise(Elementwise::swiglu_backward, ElementType::f32, ElementType::f32),
+    elementwise(Elementwise::swiglu_backward, ElementType::bf16, ElementType::bf16),
 };
 
 /// One shape as it will run on this machine.
@@ -382,11 +439,20 @@ struct Case {
   std::int64_t nominal_rows = 0;  ///< as the table has it
   std::int64_t rows         = 0;  ///< as it runs here
   std::int64_t cols         = 0;
+  Elementwise elementwise   = Elementwise::none;  ///< goes before `op`
 
   bool operator==(const Case&) const = default;
 
-  std::int64_t x_elements() const { return rows * cols + (layout == Layout::skewed ? rows : 0); }
-  std::int64_t y_elements() const { return is_reduction(op) ? rows : x_elements(); }
+  bool is_of_rows() const { return elementwise == Elementwise::none; }
+  const char* operator_name() const { return is_of_rows() ? KokkosNN::to_string(op) : traits_of(elementwise).name; }
+  /// Elements of the inputs of an elementwise operator, one behind another.
+  std::int64_t x_elements() const {
+    return rows * cols * traits_of(elementwise).inputs + (layout == Layout::skewed ? rows : 0);
+  }
+  std::int64_t y_elements() const {
+    if (!is_of_rows()) return rows * cols * traits_of(elementwise).outputs;
+    return is_reduction(op) ? rows : x_elements();
+  }
   /// Heads of a masked case: its attention matrices are square.
   std::int64_t heads() const { return rows / cols; }
   /// Elements of dy, of x's type: gradients have a second input.
@@ -404,8 +470,8 @@ struct Case {
     return x_type == y_type ? x : x + ">" + KokkosNN::to_string(y_type);
   }
   std::string name() const {
-    return sweep + '/' + KokkosNN::to_string(op) + '/' + type() + '/' + to_string(layout) + '/' + std::to_string(rows) +
-           'x' + std::to_string(cols);
+    return sweep + '/' + operator_name() + '/' + type() + '/' + to_string(layout) + '/' + std::to_string(rows) + 'x' +
+           std::to_string(cols);
   }
 };
 
@@ -424,9 +490,9 @@ inline Case scaled(Case shape, std::int64_t traffic) {
 /// One shape of the sweep, scaled so that it moves at most `traffic` bytes.
 inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic) {
   const std::int64_t rows = sweep.rows.rows(cols);
-  return scaled(
-      Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, sweep.mask, rows, rows, cols},
-      traffic);
+  return scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, sweep.mask, rows,
+                     rows, cols, sweep.elementwise},
+                traffic);
 }
 
 /// The table, expanded and scaled so that a shape moves at most `traffic` bytes.

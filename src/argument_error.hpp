@@ -42,6 +42,9 @@ inline std::string strides_of(const Tensor& t) {
   return shape_of(strides);
 }
 
+/// Throws std::invalid_argument if x, by its name, and an output y overlap.
+void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y);
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_SRC_COMPLAINT_HPP

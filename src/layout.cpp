@@ -3,6 +3,7 @@
 #include <KokkosNN/impl/call/layout.hpp>
 
 #include "argument_error.hpp"
+#include "axes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,8 @@
 
 namespace KokkosNN::Impl {
 namespace {
+
+using RowAxis = Axis<max_tensors>;
 
 int resolve_axis(const char* function, int axis, int rank) {
   const int resolved = axis < 0 ? axis + rank : axis;
@@ -91,32 +94,6 @@ bool overlaps_itself(const Tensor& t) {
   return false;
 }
 
-void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
-  if (!overlaps(x, y)) return;
-  (ArgumentError(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at "
-                           << y.data << ", extents " << shape_of(y)
-                           << ", overlap; only in place (the same View twice) may")
-      .raise();
-}
-
-/// An axis of several tensors.
-struct Axis {
-  std::int64_t extent;
-  std::int64_t stride[max_tensors] = {};  ///< 0 for tensors that there are not
-  int number                       = 0;   ///< of the rows' axis
-
-  std::int64_t reach() const {
-    std::int64_t farthest = 0;
-    for (const std::int64_t s : stride) farthest = std::max<std::int64_t>(farthest, std::llabs(s));
-    return farthest;
-  }
-  /// True if the two are one axis in all tensors, `inner` running faster.
-  bool continues_in(const Axis& inner) const {
-    return std::equal(std::begin(stride), std::end(stride), std::begin(inner.stride),
-                      [&](std::int64_t outer, std::int64_t s) { return outer == s * inner.extent; });
-  }
-};
-
 /// The tensors of a call, with their parts in it.
 struct GivenTensors {
   const char* function;
@@ -151,12 +128,12 @@ struct GivenTensors {
 };
 
 /// The axes of rows, but for those of one element.
-std::vector<Axis> axes_of(const GivenTensors& given) {
+std::vector<RowAxis> axes_of(const GivenTensors& given) {
   const Tensor rest = given.rest();
-  std::vector<Axis> axes;
+  std::vector<RowAxis> axes;
   for (int k = 0; k < rest.rank; ++k) {
     if (rest.extent[k] == 1) continue;
-    Axis axis{rest.extent[k], {}, k};
+    RowAxis axis{rest.extent[k], {}, k};
     given.for_each([&](const Operand& operand, const Tensor& t, int number) {
       if (operand.extents == Extents::rows) axis.stride[number] = t.stride[k < given.axis ? k : k + 1];
       if (operand.extents == Extents::row_values) axis.stride[number] = t.stride[k];
@@ -166,48 +143,28 @@ std::vector<Axis> axes_of(const GivenTensors& given) {
   return axes;
 }
 
-/// Sorts axes, slowest first: rows are numbered in this order.
-std::vector<Axis> sorted(std::vector<Axis> axes) {
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.reach() > b.reach(); });
-  return axes;
-}
-
-/// Neighbours merged where all tensors allow.
-std::vector<Axis> merged(const std::vector<Axis>& axes) {
-  std::vector<Axis> merged;
-  for (Axis axis : axes) {
-    if (!merged.empty() && merged.back().continues_in(axis)) {
-      axis.extent *= merged.back().extent;
-      merged.back() = axis;
-    } else {
-      merged.push_back(axis);
-    }
-  }
-  return merged;
-}
-
 constexpr std::int64_t access_bytes = 16;
 
 /// True if all rows of the `number`-th tensor, t, start at a 16-byte boundary.
-bool are_rows_aligned(const Tensor& t, const std::vector<Axis>& axes, int number) {
+bool are_rows_aligned(const Tensor& t, const std::vector<RowAxis>& axes, int number) {
   if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
-                     [&](const Axis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
+                     [&](const RowAxis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
 }
 
 /// True if packs of any length begin at the same columns in x and in t, the `number`-th tensor, row by row.
-bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<Axis>& axes, int number) {
+bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<RowAxis>& axes, int number) {
   const std::int64_t pack = access_bytes / std::min(x.element_bytes, t.element_bytes);
   const auto elements     = [](const Tensor& tensor) {
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data)) / tensor.element_bytes;
   };
   if ((elements(x) - elements(t)) % pack != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
-                     [&](const Axis& axis) { return (axis.stride[0] - axis.stride[number]) % pack == 0; });
+                     [&](const RowAxis& axis) { return (axis.stride[0] - axis.stride[number]) % pack == 0; });
 }
 
 /// Form of rows whose columns have stride 1 in all tensors.
-RowForm form_of(const GivenTensors& given, const std::vector<Axis>& axes) {
+RowForm form_of(const GivenTensors& given, const std::vector<RowAxis>& axes) {
   const auto is_aligned = [&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); };
   const auto agrees     = [&](const Tensor& t, int number) { return do_packs_agree(given.rows(), t, axes, number); };
   if (axes.size() <= 1 && given.all_with_columns(is_aligned)) return RowForm::aligned;
@@ -225,7 +182,7 @@ bool is_one_piece(const GivenTensors& given, const RowsLayout& layout) {
 }
 
 /// Rows of tensors along such axes.
-RowsLayout layout_of(const GivenTensors& given, const std::vector<Axis>& axes) {
+RowsLayout layout_of(const GivenTensors& given, const std::vector<RowAxis>& axes) {
   RowsLayout layout;
   layout.rows = element_count(given.rest());
   layout.cols = given.cols();
@@ -357,8 +314,8 @@ Operands operands_of(RowOperator op) {
 
 RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors) {
   const GivenTensors given{to_string(op), operands_of(op), tensors, axis};
-  const std::vector<Axis> axes = merged(axes_of(given));
-  RowsLayout layout            = layout_of(given, axes);
+  const std::vector<RowAxis> axes = merged(axes_of(given));
+  RowsLayout layout               = layout_of(given, axes);
   if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
 }
@@ -379,10 +336,18 @@ void validate_output(const char* function, const Tensor& y) {
       .raise();
 }
 
+void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
+  if (!overlaps(x, y)) return;
+  (ArgumentError(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at "
+                           << y.data << ", extents " << shape_of(y)
+                           << ", overlap; only in place (the same View twice) may")
+      .raise();
+}
+
 std::vector<int> row_axes(RowOperator op, const Tensors& tensors) {
   std::vector<int> numbers;
   const GivenTensors given{to_string(op), operands_of(op), tensors, tensors[0].rank - 1};
-  for (const Axis& axis : sorted(axes_of(given))) numbers.push_back(axis.number);
+  for (const RowAxis& axis : sorted(axes_of(given))) numbers.push_back(axis.number);
   return numbers;
 }
 
@@ -451,8 +416,8 @@ RowsLayout normalised(const char* function, RowOperator op, const Tensors& tenso
   const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, axis, tensors[0].rank)};
   validate_extents(given);
   validate_columns(given, given.cols(), "columns");
-  const std::vector<Axis> axes = merged(sorted(axes_of(given)));
-  RowsLayout layout            = layout_of(given, axes);
+  const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
+  RowsLayout layout               = layout_of(given, axes);
   if (!writes(op, layout)) return layout;
   validate_memory(given);
   if (has_unit_columns(given, layout)) {
@@ -588,7 +553,7 @@ LabelledLayout normalise(const char* function, RowOperator op, const Tensors& te
   const ClassShard shard = shard_of(given, shared);
   validate_columns(given, shard.classes, "classes");
 
-  const std::vector<Axis> axes = merged(sorted(axes_of(given)));
+  const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
   LabelledLayout layout{layout_of(given, axes), shard};
   if (is_reduced) set_strides_of_scalar(layout, loss.is_output);
   if (layout.rows == 0) return layout;

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>
+#include <KokkosNN/elementwise.hpp>
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/half.hpp>

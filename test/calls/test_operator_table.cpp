@@ -162,6 +162,30 @@ struct Calls {
     KokkosNN::layer_norm_backward(exec, logits, values<T>(keys, 2), mean, rstd, logits, dlogits);
     return is_written(dlogits);
   }
+  /// An elementwise operator's one output or two: f(first, second).
+  template <class F>
+  bool elementwise(const F& f, bool has_two = false) {
+    const Scores<T> second = scores<T>(unwritten);
+    f(out, second);
+    return is_written(out) && (!has_two || is_written(second));
+  }
+  bool elementwise(const std::string& op) {
+    using namespace KokkosNN;
+    if (op == "silu") return elementwise([&](const auto& o, const auto&) { silu(exec, x, o); });
+    if (op == "gelu") return elementwise([&](const auto& o, const auto&) { gelu(exec, x, o); });
+    if (op == "add") return elementwise([&](const auto& o, const auto&) { add(exec, x, y, o); });
+    if (op == "mul") return elementwise([&](const auto& o, const auto&) { mul(exec, x, y, o); });
+    if (op == "cast") return elementwise([&](const auto& o, const auto&) { cast(exec, x, o); });
+    if (op == "swiglu") return elementwise([&](const auto& o, const auto&) { swiglu(exec, x, y, o); });
+    if (op == "geglu") return elementwise([&](const auto& o, const auto&) { geglu(exec, x, y, o); });
+    if (op == "silu_backward") return elementwise([&](const auto& o, const auto&) { silu_backward(exec, x, dy, o); });
+    if (op == "gelu_backward") return elementwise([&](const auto& o, const auto&) { gelu_backward(exec, x, dy, o); });
+    if (op == "swiglu_backward")
+      return elementwise([&](const auto& o, const auto& p) { swiglu_backward(exec, x, y, dy, o, p); }, true);
+    if (op == "geglu_backward")
+      return elementwise([&](const auto& o, const auto& p) { geglu_backward(exec, x, y, dy, o, p); }, true);
+    return false;
+  }
   bool segmented_softmax() {
     return KokkosNN::segmented_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
   }
@@ -220,7 +244,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "segmented_logsumexp") return c.segmented_logsumexp();
     if (op == "segmented_softmax_backward") return c.segmented_softmax_backward();
     if (op == "segmented_log_softmax_backward") return c.segmented_log_softmax_backward();
-    return false;
+    return c.elementwise(op);
   });
 }
 

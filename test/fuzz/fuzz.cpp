@@ -8,6 +8,7 @@
 
 #include "../support/check.hpp"
 #include "../support/cross_entropy.hpp"
+#include "../support/elementwise.hpp"
 #include "../support/gradient.hpp"
 #include "../support/masked.hpp"
 #include "../support/norm.hpp"
@@ -373,6 +374,25 @@ void loss(Draw& draw) {
                false, [&] { return trial.run_correct(); });
 }
 
+/// Any elementwise operator; inputs have some axes of extent 1 or stride 0.
+template <class T, int Rank>
+void elementwise(Draw& draw) {
+  const Element op   = Reference::all_elements[draw.below(Reference::all_elements.size())];
+  const auto extents = draw.extents(Rank);
+  std::vector<Placement> in, out;
+  for (int i = 0; i < Reference::inputs_of(op); ++i) {
+    auto narrow = extents;
+    for (auto& extent : narrow) extent = draw.below(6) == 0 ? 1 : extent;
+    in.push_back(draw.placement(narrow));
+    if (draw.below(6) == 0) in.back() = {extents, std::vector<std::int64_t>(Rank, 0), 0};
+  }
+  for (int o = 0; o < Reference::outputs_of(op); ++o) out.push_back(draw.placement(extents));
+  ElementwiseTrial<T, Rank> trial(op, in, out, draw.of({1.0, 14.0, 100.0}), static_cast<int>(draw.below(4)),
+                                  static_cast<int>(draw.below(4)));
+  expect_right("elementwise operator " + std::to_string(static_cast<int>(op)) + text_of(in[0]) + text_of(out[0]), false,
+               [&] { return trial.run_correct(); });
+}
+
 /// A kind of random call, and the operators that it reaches.
 struct Kind {
   std::vector<RowOperator> operators;
@@ -405,7 +425,9 @@ const std::array kinds_of{
     Kind{{RowOperator::rms_norm}, norm<RowOperator::rms_norm, T, 2>},
     Kind{{RowOperator::layer_norm}, norm<RowOperator::layer_norm, T, 3>},
     Kind{{RowOperator::rms_norm_backward}, norm<RowOperator::rms_norm_backward, T, 3>},
-    Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>}};
+    Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>},
+    Kind{{}, elementwise<T, 1>},
+    Kind{{}, elementwise<T, 3>}};
 
 template <class T>
 void one_case(Draw& draw) {

@@ -7,6 +7,7 @@
 #endif
 
 #include <cstdint>
+#include <tuple>
 
 // A call of each family, mostly of types whose kernels are compiled here, in a file as users write them.
 
@@ -48,6 +49,17 @@ void masked(const Exec& exec) {
                           {.softcap = 30});
   masked_softmax_bias_backward(Scores<half_t>(), Scores<float>(), mask, Rows<float>());
   masked_softmax_sinks_backward(Scores<half_t>(), Scores<float>(), mask, Values<float>());
+}
+
+void elementwise(const Exec& exec) {
+  add(exec, Rows<const float>(), Values<float>(), Columns<float>());
+  cast(exec, Strided<half_t>(), Rows<double>());
+  gelu(exec, Rows<bhalf_t>(), Rows<float>(), {.form = GeluForm::tanh});
+  swiglu_backward(exec, Rows<half_t>(), Rows<float>(), Rows<bhalf_t>(), Rows<half_t>(), Rows<float>());
+  fused_elementwise(
+      exec, std::tuple(Rows<float>(), Rows<bool>()),
+      KOKKOS_LAMBDA(double a, double b) { return Kokkos::Array<double, 2>{a + b, a < b ? 1.0 : 0.0}; },
+      Rows<const bhalf_t>(), View<double, Exec>());
 }
 
 /// Those of docs/masks.md, as they stand there.

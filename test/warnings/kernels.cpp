@@ -38,3 +38,10 @@ void gradient(const Kokkos::View<const KokkosNN::bhalf_t**>& y, const Kokkos::Vi
               const Kokkos::View<float**>& dx) {
   KokkosNN::softmax_backward(y, dy, dx);
 }
+
+void gated(const Kokkos::View<const KokkosNN::bhalf_t**>& gate, const Kokkos::View<const float**>& up,
+           const Kokkos::View<float**>& y) {
+  KokkosNN::geglu(Kokkos::DefaultExecutionSpace(), gate, up, y);
+  KokkosNN::fused_elementwise(
+      Kokkos::DefaultExecutionSpace(), y, KOKKOS_LAMBDA(float a, float b) { return a < b ? a : b; }, gate, up);
+}
