@@ -140,6 +140,9 @@ set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
 kokkosnn_instantiate(
+  column_sums FILE column_sums_ TYPES ${KokkosNN_TYPES}
+  CALLS "ColumnSumsCall<{exec}, {X}>")
+kokkosnn_instantiate(
   segmented FAMILY forward RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedCall<{exec}, {op}, {X}, {X}>")
 kokkosnn_instantiate(
@@ -159,6 +162,7 @@ kokkosnn_write_instantiations(masked_gradients ${made_by} call/masked_gradient_l
 kokkosnn_write_instantiations(cross_entropy ${made_by} call/cross_entropy_launch.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
 kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
+kokkosnn_write_instantiations(column_sums ${made_by} call/column_sums_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

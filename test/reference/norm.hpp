@@ -85,6 +85,26 @@ std::vector<Normalised> norm_backward(const Row<X>& x, const Row<D>& dy, const R
   return result;
 }
 
+/// A sum of terms and of their sizes, compensated, so that it has more digits than a double's double-double results
+/// are asked for (Neumaier).
+class TermSum {
+ public:
+  void add(Real term) {
+    const Real sum = m_sum + term;
+    m_rest += std::fabs(m_sum) >= std::fabs(term) ? (m_sum - sum) + term : (term - sum) + m_sum;
+    m_sum = sum;
+    m_size += std::fabs(term);
+  }
+  /// Next to an infinite sum the rest is NaN.
+  Real sum() const { return std::isfinite(m_sum) ? m_sum + m_rest : m_sum; }
+  Real size() const { return m_size; }
+
+ private:
+  Real m_sum  = 0;
+  Real m_rest = 0;
+  Real m_size = 0;
+};
+
 }  // namespace KokkosNNTest::Reference
 
 #endif  // KOKKOSNN_TEST_REFERENCE_NORM_HPP

@@ -27,13 +27,27 @@ using KokkosNN::PlanRequest;
 template <class T>
 inline constexpr double norm_promise = is_16_bit<T> ? 1.0 : 8.0;
 
+/// Checks a sum over rows as column_sums.hpp and norm.hpp promise it. Products of doubles are rounded, so that their
+/// errors are measured against the terms' sizes; all else is as good as exact.
+template <class T>
+::testing::AssertionResult is_column_sum(const Reference::TermSum& expected, long double value, bool of_products,
+                                         bool is_double) {
+  const long double share = of_products && is_double ? 1 : 0x1p-20L;
+  const long double size  = std::isfinite(expected.size()) ? expected.size() : 0;
+  const double error      = ulp_error<T>(value, expected.sum(), size * share);
+  if (error <= (of_products && is_double ? 4 : 1)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << static_cast<double>(value) << " instead of "
+                                       << static_cast<double>(expected.sum()) << " (" << error << " ulp)";
+}
+
 /// Choices of a normalisation's test.
 struct NormCase {
   int axis                = -1;
   Recipe recipe           = Recipe::uniform;
   int misalignment        = 0;
   bool has_weights        = true;
-  std::int64_t stride     = 1;  ///< of weights and biases
+  bool has_gradients      = true;  ///< of weights and biases, in the backward
+  std::int64_t stride     = 1;     ///< of weights and biases
   double epsilon          = 1e-5;
   double weight_offset    = 0;
   double mean             = 0;  ///< added to all of x
@@ -65,6 +79,8 @@ class NormTrial {
         m_y(m_y_place.span(), given.misalignment),
         m_weight(m_cols * given.stride),
         m_bias(m_cols * given.stride),
+        m_dweight(m_cols * given.stride),
+        m_dbias(m_cols * given.stride),
         m_mean(m_value_place.span()),
         m_rstd(m_value_place.span()) {
     fill_rows();
@@ -81,6 +97,8 @@ class NormTrial {
   Buffer<T>& x() { return m_x; }
   Buffer<T>& y() { return m_y; }
   Buffer<W>& bias() { return m_bias; }
+  Buffer<W>& dweight() { return m_dweight; }
+  Buffer<W>& dbias() { return m_dbias; }
   Buffer<A>& mean() { return m_mean; }
   Buffer<A>& rstd() { return m_rstd; }
 
@@ -119,13 +137,15 @@ class NormTrial {
     call();
     Exec().fence();
     m_y.download(), m_mean.download(), m_rstd.download();
+    m_dweight.download(), m_dbias.download();
   }
 
   /// Everything that must hold after a run.
   ::testing::AssertionResult correct() const {
     if (!gaps_intact(m_y, m_y_place)) return ::testing::AssertionFailure() << "something outside the rows was written";
     if (const auto n = unwritten(m_y, m_y_place)) return ::testing::AssertionFailure() << n << " elements not written";
-    return close(m_x.host(), m_x_place, m_dy.host(), m_y.host(), m_y_place);
+    const auto rows = close(m_x.host(), m_x_place, m_dy.host(), m_y.host(), m_y_place);
+    return rows ? weight_gradients_close(m_x.host(), m_x_place, m_dy.host()) : rows;
   }
 
   ::testing::AssertionResult run_correct() {
@@ -156,9 +176,11 @@ class NormTrial {
     Exec().fence();
     Buffer<T>& written = output == NormOutput::over_x ? m_x : m_dy;
     written.download(), m_mean.download(), m_rstd.download();
+    m_dweight.download(), m_dbias.download();
     const Placement& place = output == NormOutput::over_x ? m_x_place : m_y_place;
     if (!gaps_intact(written, place)) return ::testing::AssertionFailure() << "something outside the rows was written";
-    return close(x.data(), m_x_place, dy.data(), written.host(), place);
+    const auto rows = close(x.data(), m_x_place, dy.data(), written.host(), place);
+    return rows ? weight_gradients_close(x.data(), m_x_place, dy.data()) : rows;
   }
 
  private:
@@ -166,9 +188,11 @@ class NormTrial {
     if (output == NormOutput::over_x) return strided_view<Rank>(m_x.device(), m_x_place);
     return strided_view<Rank>(output == NormOutput::over_dy ? m_dy.device() : m_y.device(), m_y_place);
   }
+  Placement column_place() const { return {{m_cols}, {m_case.stride}, 0}; }
   auto column_view(const Buffer<W>& buffer) const {
-    return strided_view<1>(static_cast<const W*>(buffer.device()), Placement{{m_cols}, {m_case.stride}, 0});
+    return strided_view<1>(static_cast<const W*>(buffer.device()), column_place());
   }
+  auto column_result(const Buffer<W>& buffer) const { return strided_view<1>(buffer.device(), column_place()); }
 
   template <class Y, class Weight, class Bias>
   void call_with(const Exec& exec, const Y& y, const Weight& weight, const Bias& bias) const {
@@ -179,11 +203,14 @@ class NormTrial {
     const auto choose = options();
     if constexpr (Op == RowOperator::rms_norm) KokkosNN::rms_norm(exec, x, weight, y, rstd, choose);
     if constexpr (Op == RowOperator::layer_norm) KokkosNN::layer_norm(exec, x, weight, bias, y, mean, rstd, choose);
+    const auto dweight = column_result(m_dweight), dbias = column_result(m_dbias);
     if constexpr (Op == RowOperator::rms_norm_backward) {
-      KokkosNN::rms_norm_backward(exec, x, weight, rstd, dy, y, choose);
+      if (!m_case.has_gradients) return KokkosNN::rms_norm_backward(exec, x, weight, rstd, dy, y, choose);
+      KokkosNN::rms_norm_backward(exec, x, weight, rstd, dy, y, dweight, choose);
     }
     if constexpr (Op == RowOperator::layer_norm_backward) {
-      KokkosNN::layer_norm_backward(exec, x, weight, mean, rstd, dy, y, choose);
+      if (!m_case.has_gradients) return KokkosNN::layer_norm_backward(exec, x, weight, mean, rstd, dy, y, choose);
+      KokkosNN::layer_norm_backward(exec, x, weight, mean, rstd, dy, y, dweight, dbias, choose);
     }
   }
 
@@ -213,6 +240,34 @@ class NormTrial {
                      f(Reference::Row<T>{x + x_offset, m_cols, x_place.strides[m_axis]}, y_offset, row,
                        y_place.strides[m_axis]);
                    });
+  }
+
+  /// Compares the gradients of weights and biases, for the values of rows that the call was given.
+  ::testing::AssertionResult weight_gradients_close(const T* x, const Placement& x_place, const T* dy) const {
+    if (!is_backward || !m_case.has_gradients) return ::testing::AssertionSuccess();
+    std::vector<Reference::TermSum> dweight(m_cols), dbias(m_cols);
+    for_each_row(x, x_place, m_y_place, [&](const Reference::Row<T>& row_x, std::int64_t offset, auto row, auto step) {
+      const Reference::Real mean = is_layer_norm ? exact(m_mean.host()[row]) : 0, rstd = exact(m_rstd.host()[row]);
+      for (std::int64_t i = 0; i < m_cols; ++i) {
+        const Reference::Real dy_i = exact(dy[offset + i * step]);
+        dweight[i].add(dy_i * ((row_x[i] - mean) * rstd));
+        dbias[i].add(dy_i);
+      }
+    });
+    const auto result = columns_close(m_dweight, dweight, true);
+    if (!result || !is_layer_norm) return result;
+    return columns_close(m_dbias, dbias, false);
+  }
+  ::testing::AssertionResult columns_close(const Buffer<W>& result, const std::vector<Reference::TermSum>& expected,
+                                           bool of_products) const {
+    const char* name = of_products ? "dweight " : "dbias ";
+    if (!gaps_intact(result, column_place())) return ::testing::AssertionFailure() << name << "has written its gaps";
+    for (std::int64_t i = 0; i < m_cols; ++i) {
+      const auto close = is_column_sum<W>(expected[i], exact(result.host()[i * m_case.stride]), of_products,
+                                          std::is_same_v<T, double>);
+      if (!close) return ::testing::AssertionFailure() << name << i << ": " << close.message();
+    }
+    return ::testing::AssertionSuccess();
   }
 
   std::vector<Reference::Real> column_values(const Buffer<W>& buffer, Reference::Real missing, double offset) const {
@@ -276,6 +331,8 @@ class NormTrial {
   Buffer<T> m_y;
   Buffer<W> m_weight;
   Buffer<W> m_bias;
+  Buffer<W> m_dweight;
+  Buffer<W> m_dbias;
   Buffer<A> m_mean;
   Buffer<A> m_rstd;
 };

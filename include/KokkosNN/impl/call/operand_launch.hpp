@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/arguments.hpp>
+#include <KokkosNN/impl/call/column_sums_launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
@@ -52,11 +53,12 @@ struct OperandCall {
 
  private:
   /// Numbers of the operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs, column
-  /// operands and values a row follow.
+  /// operands, values a row and further results follow.
   static constexpr int output = 1;
   static constexpr int input(int i) { return i == 0 ? 0 : i + 1; }
   static constexpr int column(int i) { return Operator::row_inputs + 1 + i; }
   static constexpr int value(int i) { return column(Operator::column_inputs) + i; }
+  static constexpr int result(int i) { return value(Operator::row_scalars + Operator::row_outputs) + i; }
 
   static Params params_of(const Arguments& call) {
     Params params{typename Operator::Params(call.options), {}, call.layout.cols};
@@ -75,6 +77,18 @@ struct OperandCall {
       const int number = value(i);
       values[i]        = {call.template data<A>(number), call.layout.map(number)};
     }
+  }
+
+  /// Enqueues the gradients of the weights, ahead of the rows: dx may be written where x or dy is read.
+  static void sum_weight_gradients(const ExecutionSpace& exec, const Arguments& call)
+    requires(Operator::has_weight_gradients)
+  {
+    using Terms = typename Operator::WeightTerms;
+    int values[Operator::row_scalars], results[Terms::sums];
+    for (int i = 0; i < Operator::row_scalars; ++i) values[i] = value(i);
+    for (int i = 0; i < Terms::sums; ++i) results[i] = result(i);
+    ColumnSumsOf<Terms, T, ExecutionSpace>{exec, to_string(op), call.layout, call.tensors}.run({input(0), input(1)},
+                                                                                               values, results);
   }
 
   template <RowForm form>
@@ -112,6 +126,10 @@ struct OperandCall {
 
 template <class ExecutionSpace, RowOperator op, class T>
 void OperandCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec, const Arguments& call) {
+  if constexpr (Operator::has_weight_gradients) {
+    if (call.layout.sums_rows) sum_weight_gradients(exec, call);
+    if (call.layout.rows == 0) return;
+  }
   const Params params = params_of(call);
   if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
   with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });

@@ -21,6 +21,7 @@
 //   accumulator                     A, the type of its arithmetic
 //   row_inputs, column_inputs       tensors that it reads: rows; one element a column, as a weight
 //   row_scalars, row_outputs        values of each row that it reads, and that it writes beside the row
+//   has_weight_gradients            true: the call also sums WeightTerms (column_terms.hpp) over all rows, ahead
 //   Params                          shared by all rows; missing(i) stands for column operand i where a call has none
 //   Reduction                       of reductions/: what it has to know of a whole row
 //   add(sum, params, scalars, x..., columns...)   one element's terms, where the reduction is a sum
