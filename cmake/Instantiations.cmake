@@ -139,6 +139,9 @@ kokkosnn_instantiate(
 set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
+set(add_norm FILE add_norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(norm FAMILY add_norm ${add_norm})
+kokkosnn_instantiate(norm FAMILY add_norm_gradient ${add_norm})
 kokkosnn_instantiate(
   column_sums FILE column_sums_ TYPES ${KokkosNN_TYPES}
   CALLS "ColumnSumsCall<{exec}, {X}>")

@@ -322,6 +322,7 @@ Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t coun
 Operands operands_of(RowOperator op) {
   constexpr Operand x{"x", Extents::rows}, y{"y", Extents::rows, true};
   constexpr Operand dx{"dx", Extents::rows, true}, dy{"dy", Extents::rows};
+  constexpr Operand residual{"residual", Extents::rows}, sum{"sum", Extents::rows}, dsum{"dsum", Extents::rows};
   constexpr Operand weight{"weight", Extents::columns}, bias{"bias", Extents::columns};
   constexpr Operand mean{"mean", Extents::row_values}, rstd{"rstd", Extents::row_values};
   constexpr Operand dweight{"dweight", Extents::columns, true}, dbias{"dbias", Extents::columns, true};
@@ -344,6 +345,14 @@ Operands operands_of(RowOperator op) {
     case OperatorFamily::norm_gradient:
       return op == RowOperator::rms_norm_backward ? Operands{{x, dx, dy, weight, rstd, dweight}, 6}
                                                   : Operands{{x, dx, dy, weight, mean, rstd, dweight, dbias}, 8};
+    case OperatorFamily::add_norm:
+      return op == RowOperator::add_rms_norm
+                 ? Operands{{x, y, residual, weight, written(rstd), written(sum)}, 6}
+                 : Operands{{x, y, residual, weight, bias, written(mean), written(rstd), written(sum)}, 8};
+    case OperatorFamily::add_norm_gradient:
+      return op == RowOperator::add_rms_norm_backward
+                 ? Operands{{sum, dx, dy, dsum, weight, rstd, dweight}, 7}
+                 : Operands{{sum, dx, dy, dsum, weight, mean, rstd, dweight, dbias}, 9};
     case OperatorFamily::cross_entropy:
       break;
   }

@@ -405,7 +405,11 @@ const std::array kinds_of{
     Kind{{RowOperator::rms_norm}, norm<RowOperator::rms_norm, T, 2>},
     Kind{{RowOperator::layer_norm}, norm<RowOperator::layer_norm, T, 3>},
     Kind{{RowOperator::rms_norm_backward}, norm<RowOperator::rms_norm_backward, T, 3>},
-    Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>}};
+    Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>},
+    Kind{{RowOperator::add_rms_norm}, norm<RowOperator::add_rms_norm, T, 3>},
+    Kind{{RowOperator::add_layer_norm}, norm<RowOperator::add_layer_norm, T, 2>},
+    Kind{{RowOperator::add_rms_norm_backward}, norm<RowOperator::add_rms_norm_backward, T, 2>},
+    Kind{{RowOperator::add_layer_norm_backward}, norm<RowOperator::add_layer_norm_backward, T, 3>}};
 
 template <class T>
 void one_case(Draw& draw) {

@@ -37,7 +37,11 @@ constexpr std::array every_operator{RowOperator::softmax,
                                     RowOperator::rms_norm,
                                     RowOperator::layer_norm,
                                     RowOperator::rms_norm_backward,
-                                    RowOperator::layer_norm_backward};
+                                    RowOperator::layer_norm_backward,
+                                    RowOperator::add_rms_norm,
+                                    RowOperator::add_layer_norm,
+                                    RowOperator::add_rms_norm_backward,
+                                    RowOperator::add_layer_norm_backward};
 constexpr std::array every_strategy{RowStrategy::automatic,      RowStrategy::vector_lanes, RowStrategy::team_scratch,
                                     RowStrategy::team_registers, RowStrategy::team_online,  RowStrategy::split_row,
                                     RowStrategy::inner_lanes};

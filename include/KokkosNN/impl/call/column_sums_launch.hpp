@@ -142,9 +142,8 @@ struct ColumnSumsCall {
 template <class ExecutionSpace, class T>
 void ColumnSumsCall<ExecutionSpace, T>::run(const ExecutionSpace& exec, const RowsLayout& layout,
                                             const Tensors& tensors) {
-  using Tensor = ColumnSumsTensors;
-  ColumnSumsOf<ElementTerms, T, ExecutionSpace>{exec, "column_sums", layout, tensors}.run({Tensor::x}, nullptr,
-                                                                                          {Tensor::y});
+  using Is = ColumnSumsTensors;
+  ColumnSumsOf<ElementTerms, T, ExecutionSpace>{exec, "column_sums", layout, tensors}.run({Is::x}, nullptr, {Is::y});
 }
 
 }  // namespace KokkosNN::Impl

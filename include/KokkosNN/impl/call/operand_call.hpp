@@ -29,8 +29,8 @@ inline constexpr bool can_access_if_given = []() -> bool {
 }();
 
 /// The Views of an operator that is a struct: tuples of the row inputs, of the operands of one element a column, of the
-/// values of each row, and of further results. All but the row inputs may be NoView, and values that the operator reads
-/// may not.
+/// values of each row, and of further results: a sum of the row inputs, or gradients of columns. Those of columns and
+/// values that the operator does not read may be NoView.
 template <RowOperator row_operator, class Rows, class Output, class Columns, class Values, class Results>
 struct OperandViews {
   using T                            = typename Output::non_const_value_type;
@@ -82,10 +82,11 @@ struct OperandViews {
   template <class Exec, class... Vs>
   static constexpr void check_rows(const std::tuple<Vs...>*) {
     static_assert((... && std::is_same_v<typename Vs::non_const_value_type, T>),
-                  "KokkosNN norms: x, y, dy and dx must hold the same type");
-    static_assert((... && (Vs::rank() == Output::rank())), "KokkosNN norms: x, y, dy and dx must have the same rank");
+                  "KokkosNN norms: x, y, dy, dx, residual, sum and dsum must hold the same type");
+    static_assert((... && (Vs::rank() == Output::rank())),
+                  "KokkosNN norms: x, y, dy, dx, residual, sum and dsum must have the same rank");
     static_assert((... && can_access_if_given<Exec, Vs>),
-                  "KokkosNN norms: the execution space must be able to access the memory of x and dy");
+                  "KokkosNN norms: the execution space must be able to access the memory of x, dy, residual and dsum");
   }
 
   template <class V>
@@ -126,6 +127,13 @@ struct OperandViews {
     if constexpr (is_given<V>) return is_column_operand<V> && !std::is_const_v<typename V::value_type>;
     return true;
   }();
+  /// A sum, which has rows.
+  template <class Exec, class Sum>
+    requires(Operator::sums_inputs)
+  static constexpr void check_results(const std::tuple<Sum>* sum) {
+    check_rows<Exec>(sum);
+    static_assert(!std::is_const_v<typename Sum::value_type>, "KokkosNN norms: sum must not be const");
+  }
   template <class Exec, class... Vs>
   static constexpr void check_results(const std::tuple<Vs...>*) {
     static_assert((... && is_column_result<Vs>),

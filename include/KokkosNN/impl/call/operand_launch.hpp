@@ -11,6 +11,7 @@
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/operand_inner.hpp>
 #include <KokkosNN/impl/gpu/placement/operands.hpp>
+#include <KokkosNN/impl/operators/add_norm.hpp>
 #include <KokkosNN/impl/operators/layer_norm.hpp>
 #include <KokkosNN/impl/operators/layer_norm_backward.hpp>
 #include <KokkosNN/impl/operators/rms_norm.hpp>
@@ -28,6 +29,7 @@ namespace KokkosNN::Impl {
 
 template <RowOperator op, class Operator, class T, RowForm form, class A, int V, Backend backend>
 struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
+  static_assert(held_rows<Operator> == held_tensors(op), "the planner counts with them");
   static constexpr int looping_packs = packs_when_looping(backend, V, op, form);
   static constexpr int scratch_packs =
       is_gradient(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
@@ -97,7 +99,9 @@ struct OperandCall {
     for (int i = 0; i < Operator::row_inputs; ++i) {
       source.input[i] = call.template rows_of<const T, form>(input(i)).evicted(call.plan.eviction);
     }
-    OperandOutput<Operator, T, form> to{call.template rows_of<T, form>(output), {}};
+    OperandOutput<Operator, T, form> to;
+    to.rows = call.template rows_of<T, form>(output);
+    if constexpr (Operator::sums_inputs) to.sum = call.template rows_of<T, form>(result(0));
     set_values(source.scalars, call);
     set_values(to.values, call);
     run_on_rows<op, V>(exec, call, params, source, to);
@@ -111,6 +115,7 @@ struct OperandCall {
       operands.input[i] = call.template inner_rows_of<const T>(input(i), plan.eviction);
     }
     operands.output = call.template inner_rows_of<T>(output);
+    if constexpr (Operator::sums_inputs) operands.sum = call.template inner_rows_of<T>(result(0));
     set_values(operands.scalars, call);
     set_values(operands.values, call);
     // A host's threads have blocks by themselves, whatever the plan's width is.

@@ -34,6 +34,8 @@ struct LayerNorm {
   static constexpr int row_scalars           = 0;
   static constexpr int row_outputs           = 2;  // mean, rstd
   static constexpr bool has_weight_gradients = false;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
   using Options                              = LayerNormOptions;
   using Params                               = LayerNormParams<A>;
   using Reduction                            = Moments<A>;

@@ -24,6 +24,8 @@ struct LayerNormBackward {
   static constexpr int row_scalars           = 2;  // mean, rstd
   static constexpr int row_outputs           = 0;
   static constexpr bool has_weight_gradients = true;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
   using Options                              = LayerNormOptions;
   using Params                               = LayerNormParams<A>;
   using Scalars                              = Kokkos::Array<A, row_scalars>;

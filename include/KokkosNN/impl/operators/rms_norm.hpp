@@ -36,6 +36,8 @@ struct RmsNorm {
   static constexpr int row_scalars           = 0;
   static constexpr int row_outputs           = 1;
   static constexpr bool has_weight_gradients = false;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
   using Options                              = RmsNormOptions;
   using Params                               = RmsNormParams<A>;
   using Reduction                            = Sums<A, 1>;
