@@ -162,6 +162,12 @@ kokkosnn_instantiate(
 set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
+set(add_norm FILE add_norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(norm FAMILY add_norm ${add_norm})
+kokkosnn_instantiate(norm FAMILY add_norm_gradient ${add_norm})
+kokkosnn_instantiate(
+  column_sums FILE column_sums_ TYPES ${KokkosNN_TYPES}
+  CALLS "ColumnSumsCall<{exec}, {X}>")
 foreach(operator Add Mul Silu SiluBackward Gelu GeluBackward GeluTanh GeluTanhBackward Swiglu SwigluBackward Geglu
                  GegluBackward GegluTanh GegluTanhBackward)
   kokkosnn_instantiate(elementwise FILE elementwise_ TYPES ${KokkosNN_TYPES}
@@ -192,6 +198,7 @@ kokkosnn_write_instantiations(loss_sums ${made_by} KERNELS gpu/loss_sums.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch.hpp ${segmented_calls})
 kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
+kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

@@ -18,7 +18,8 @@ OPERATORS = (*FORWARD, *GRADIENTS, CROSS_ENTROPY, CAUSAL)
 # Operators of the library that no peer is measured on: each shares its kernels with one that is.
 UNMEASURED = ("logsumexp_backward", "masked_softmax_backward", "cross_entropy", "cross_entropy_backward")
 # Operators that run untuned, and that no peer is measured on yet.
-UNTUNED = ("rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward")
+UNTUNED = ("rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward", "add_rms_norm", "add_layer_norm",
+           "add_rms_norm_backward", "add_layer_norm_backward")
 MATRICES = ("right", "left")
 RAGGED = ("ragged", "even", "skewed")
 

@@ -145,6 +145,33 @@ std::vector<Gradient> reference_gradient(RowOperator op, const std::vector<doubl
   return result;
 }
 
+/// A norm's row, or its gradient by x with dy.
+std::vector<Gradient> reference_norm(RowOperator op, const std::vector<double>& x, const std::vector<double>& dy) {
+  const bool has_mean  = op == RowOperator::layer_norm || op == RowOperator::layer_norm_backward;
+  const double epsilon = has_mean ? LayerNormOptions{}.epsilon : RmsNormOptions{}.epsilon;
+  const double n       = static_cast<double>(x.size());
+  double mean = 0, squares = 0, sum = 0, products = 0;
+  for (const double value : x) mean += has_mean ? value / n : 0;
+  for (const double value : x) squares += (value - mean) * (value - mean) / n;
+  const double rstd = 1 / std::sqrt(squares + epsilon);
+  const auto h      = [&](std::size_t col) { return (x[col] - mean) * rstd; };
+  const auto g      = [&](std::size_t col) { return dy[col] * norm_weight(static_cast<std::int64_t>(col)); };
+  for (std::size_t col = 0; col < dy.size(); ++col) {
+    sum += has_mean ? g(col) / n : 0;
+    products += g(col) * h(col) / n;
+  }
+  std::vector<Gradient> result;
+  for (std::size_t col = 0; col < x.size(); ++col) {
+    const auto column = static_cast<std::int64_t>(col);
+    const double bias = has_mean ? norm_bias(column) : 0;
+    const double value =
+        is_gradient(op) ? rstd * (g(col) - sum - h(col) * products) : h(col) * norm_weight(column) + bias;
+    const double size = is_gradient(op) ? rstd * (std::abs(g(col)) + std::abs(h(col)) + 1) : std::abs(h(col)) + 1;
+    result.push_back({value, size});
+  }
+  return result;
+}
+
 /// The class of a row, scattered over all of them.
 KOKKOS_INLINE_FUNCTION std::int64_t label_of(std::int64_t row, std::int64_t cols) { return row * 7919 % cols; }
 
@@ -238,8 +265,11 @@ Problem::Problem(const Exec& exec, const Case& shape)
   with_type(shape.x_type, [&]<class T>(std::type_identity<T>) {
     auto* const x = reinterpret_cast<T*>(m_x.data());
     if (is_cross_entropy(shape.op)) fill_labels();
-    if (!is_gradient(shape.op)) return fill_scattered(m_exec, x, shape.x_elements());
-    fill_probabilities(m_exec, x, shape.x_elements(), shape.cols, shape.op == RowOperator::log_softmax_backward);
+    const bool is_result = is_gradient(shape.op) && !is_norm(shape.op);
+    if (!is_result) fill_scattered(m_exec, x, shape.x_elements());
+    if (!is_gradient(shape.op)) return;
+    const bool is_log = shape.op == RowOperator::log_softmax_backward;
+    if (is_result) fill_probabilities(m_exec, x, shape.x_elements(), shape.cols, is_log);
     fill_scattered(m_exec, reinterpret_cast<T*>(m_dy.data()), shape.dy_elements(), shape.x_elements());
   });
 }
@@ -318,7 +348,10 @@ std::string Problem::check(double slack) const {
                                          : gathered(m_exec, m_y, m_case.y_type, first, cols, col_stride);
     const auto differs = [&](const auto& want) { return difference(row, got, want, tolerance(m_case.y_type), slack); };
     std::string text;
-    if (is_gradient(m_case.op)) {
+    if (is_norm(m_case.op)) {
+      const auto dy = gathered(m_exec, m_dy, m_case.x_type, first, is_gradient(m_case.op) ? cols : 0, col_stride);
+      text          = differs(reference_norm(m_case.op, x, dy));
+    } else if (is_gradient(m_case.op)) {
       const auto dy = gathered(m_exec, m_dy, m_case.x_type, first, cols, col_stride);
       text          = differs(reference_gradient(m_case.op, x, dy));
     } else if (is_cross_entropy(m_case.op)) {

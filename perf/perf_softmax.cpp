@@ -156,6 +156,7 @@ Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
   if (!problem.shape().is_of_rows()) return make_elementwise(problem, strategy);
   if (is_ragged(problem.shape().layout)) return make_segmented(problem, strategy);
+  if (is_norm(problem.shape().op)) return make_norm(problem, strategy);
   const Case& shape   = problem.shape();
   const bool is_right = shape.layout == Layout::right;  // alone of most operators
   const SoftmaxOptions options{.plan = {.strategy = strategy}};

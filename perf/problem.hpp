@@ -37,6 +37,10 @@ KOKKOS_INLINE_FUNCTION std::uint64_t noise(std::uint64_t place) {
   return place ^ (place >> 27);
 }
 
+/// Weight and bias of a norm's column: numbers that 16 bits hold.
+KOKKOS_INLINE_FUNCTION double norm_weight(std::int64_t column) { return 1 + 0.125 * static_cast<double>(column % 8); }
+KOKKOS_INLINE_FUNCTION double norm_bias(std::int64_t column) { return 0.25 * static_cast<double>(column % 4); }
+
 /// Where row number `row` of ragged rows begins; of the last row plus one, where that ends. Two neighbours of `ragged`
 /// have 2 N elements together.
 KOKKOS_INLINE_FUNCTION std::int64_t row_begin(Layout layout, std::int64_t rows, std::int64_t cols, std::int64_t row) {
@@ -87,7 +91,8 @@ constexpr Tolerance tolerance(ElementType type) {
   return {0, 0};
 }
 
-/// x and y of a case in device memory; in a gradient x is the forward call's result, y is dx, and there is dy. In a
+/// x and y of a case in device memory; in a gradient x is the forward call's result, of a norm its input, y is dx, and
+/// there is dy. In a
 /// cross entropy there are labels; one with its gradient finds the logits in y and leaves the gradient there. The
 /// element types are known to the providers only: each instantiates what it needs.
 class Problem {

@@ -47,6 +47,9 @@ Contender make_segmented(const Problem& problem, RowStrategy strategy);
 /// An elementwise operator, which knows no strategies either; make_kokkosnn calls it.
 Contender make_elementwise(const Problem& problem, RowStrategy strategy);
 
+/// KokkosNN's norms; the backward sums the gradients of weight and bias, too. make_kokkosnn calls it.
+Contender make_norm(const Problem& problem, RowStrategy strategy);
+
 }  // namespace KokkosNN::Perf
 
 #endif  // KOKKOSNN_PERF_PROVIDER_HPP

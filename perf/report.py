@@ -501,7 +501,7 @@ LINEAR_SWEEPS = {"fused"}  # columns in equal steps; all other sweeps double the
 CATEGORY_SWEEPS = {"vocabulary"}  # a handful of sizes of no order worth a scale
 LISTED_SWEEPS = {"marks"}  # shapes of all kinds: one place on the axis each, as they come
 # With peers the same, all shapes of an operator in one plot.
-OPERATOR_SWEEPS = {"gradients", "masked, causal", "segmented", "cross_entropy"}
+OPERATOR_SWEEPS = {"gradients", "masked, causal", "segmented", "cross_entropy", "norms"}
 MANY_PLACES = 14  # more of them need the width of the page
 
 
@@ -558,7 +558,7 @@ def variant_of(sweep: str) -> Callable[[Shape], str]:
     """What distinguishes the lines of a sweep that compares shapes rather than providers."""
     if sweep == CLIFF_SWEEP:
         return cliff_variant
-    if sweep in ("gradients", "cross_entropy"):
+    if sweep in ("gradients", "cross_entropy", "norms"):
         return lambda shape: f"{shape.op} {shape.type}"
     return lambda shape: shape.op if sweep == "operators" else shape.type
 

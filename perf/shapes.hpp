@@ -184,6 +184,10 @@ constexpr Array<1> vocabulary_32000{32000};
 constexpr Array<1> vocabulary_50257{50257};
 constexpr Array<1> vocabulary_128256{128256};
 
+/// The norms': widths of heads, models and of a feed-forward layer.
+constexpr Array<5> norms{128, 1024, 4096, 8192, 16384};
+constexpr Array<2> norms_quick{1024, 4096};
+
 constexpr Array<7> types{64, 256, 1024, 4096, 8192, 16384, 32768};
 constexpr Array<3> types_quick{256, 1024, 8192};
 
@@ -250,6 +254,16 @@ constexpr Sweep cross_entropies(RowOperator op, ElementType type, std::int64_t r
           .op     = op,
           .x_type = type,
           .y_type = op == RowOperator::cross_entropy ? ElementType::f32 : type};
+}
+/// A norm; its backward with the gradients of weight and bias.
+constexpr Sweep norms(RowOperator op, ElementType type) {
+  return {.name   = "norms",
+          .rows   = {.elements = 1 << 26},
+          .quick  = Columns::norms_quick,
+          .full   = Columns::norms,
+          .op     = op,
+          .x_type = type,
+          .y_type = type};
 }
 /// The last axis of a LayoutLeft View, which is Kokkos' default on GPUs.
 constexpr Sweep layouts() {
@@ -426,6 +440,14 @@ constexpr std::array sweeps{
     elementwise(Elementwise::swiglu, ElementType::bf16, ElementType::bf16),
     elementwise(Elementwise::swiglu_backward, ElementType::f32, ElementType::f32),
     elementwise(Elementwise::swiglu_backward, ElementType::bf16, ElementType::bf16),
+    norms(RowOperator::rms_norm, ElementType::f32),
+    norms(RowOperator::rms_norm, ElementType::bf16),
+    norms(RowOperator::layer_norm, ElementType::f32),
+    norms(RowOperator::layer_norm, ElementType::bf16),
+    norms(RowOperator::rms_norm_backward, ElementType::f32),
+    norms(RowOperator::rms_norm_backward, ElementType::bf16),
+    norms(RowOperator::layer_norm_backward, ElementType::f32),
+    norms(RowOperator::layer_norm_backward, ElementType::bf16),
 };
 
 /// One shape as it will run on this machine.

@@ -194,6 +194,7 @@ RowsLayout layout_of(const GivenTensors& given, const std::vector<RowAxis>& axes
   given.for_each([&](const Operand& operand, const Tensor& t, int number) {
     if (operand.extents == Extents::rows) layout.col_stride[number] = layout.cols == 1 ? 1 : t.stride[given.axis];
     if (operand.extents == Extents::columns) layout.col_stride[number] = t.stride[0];
+    layout.sums_rows |= operand.extents == Extents::columns && operand.is_output;
   });
   return layout;
 }
@@ -278,8 +279,10 @@ Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t coun
 Operands operands_of(RowOperator op) {
   constexpr Operand x{"x", Extents::rows}, y{"y", Extents::rows, true};
   constexpr Operand dx{"dx", Extents::rows, true}, dy{"dy", Extents::rows};
+  constexpr Operand residual{"residual", Extents::rows}, sum{"sum", Extents::rows}, dsum{"dsum", Extents::rows};
   constexpr Operand weight{"weight", Extents::columns}, bias{"bias", Extents::columns};
   constexpr Operand mean{"mean", Extents::row_values}, rstd{"rstd", Extents::row_values};
+  constexpr Operand dweight{"dweight", Extents::columns, true}, dbias{"dbias", Extents::columns, true};
   const auto written = [](Operand operand) {
     operand.is_output = true;
     return operand;
@@ -297,8 +300,16 @@ Operands operands_of(RowOperator op) {
       return op == RowOperator::rms_norm ? Operands{{x, y, weight, written(rstd)}, 4}
                                          : Operands{{x, y, weight, bias, written(mean), written(rstd)}, 6};
     case OperatorFamily::norm_gradient:
-      return op == RowOperator::rms_norm_backward ? Operands{{x, dx, dy, weight, rstd}, 5}
-                                                  : Operands{{x, dx, dy, weight, mean, rstd}, 6};
+      return op == RowOperator::rms_norm_backward ? Operands{{x, dx, dy, weight, rstd, dweight}, 6}
+                                                  : Operands{{x, dx, dy, weight, mean, rstd, dweight, dbias}, 8};
+    case OperatorFamily::add_norm:
+      return op == RowOperator::add_rms_norm
+                 ? Operands{{x, y, residual, weight, written(rstd), written(sum)}, 6}
+                 : Operands{{x, y, residual, weight, bias, written(mean), written(rstd), written(sum)}, 8};
+    case OperatorFamily::add_norm_gradient:
+      return op == RowOperator::add_rms_norm_backward
+                 ? Operands{{sum, dx, dy, dsum, weight, rstd, dweight}, 7}
+                 : Operands{{sum, dx, dy, dsum, weight, mean, rstd, dweight, dbias}, 9};
     case OperatorFamily::cross_entropy:
       break;
   }
@@ -407,7 +418,7 @@ void require_same_layout(const char* function, const RowsLayout& planned, const 
 
 bool writes(RowOperator op, const RowsLayout& layout) {
   if (is_cross_entropy(op)) return true;
-  return layout.rows > 0 && (layout.cols > 0 || is_reduction(op));
+  return (layout.rows > 0 || layout.sums_rows) && (layout.cols > 0 || is_reduction(op));
 }
 
 namespace {
@@ -450,6 +461,14 @@ RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensor
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const LayerNormOptions& options) {
   validate_epsilon(function, options.epsilon);
   return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise_column_sums(const char* function, const Tensors& tensors, int axis) {
+  const Operands operands{{{"x", Extents::rows}, {"y", Extents::columns, true}}, 2};
+  const GivenTensors given{function, operands, tensors, resolve_axis(function, axis, tensors[0].rank)};
+  validate_columns(given, given.cols(), "columns");
+  validate_memory(given);
+  return layout_of(given, merged(sorted(axes_of(given))));
 }
 
 RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& tensors) {

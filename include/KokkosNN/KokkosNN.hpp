@@ -3,6 +3,8 @@
 #ifndef KOKKOSNN_KOKKOSNN_HPP
 #define KOKKOSNN_KOKKOSNN_HPP
 
+#include <KokkosNN/add_norm.hpp>
+#include <KokkosNN/column_sums.hpp>
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/elementwise.hpp>

@@ -12,8 +12,8 @@
 
 #include <tuple>
 
-// Normalisation of rows along one axis of a View, and its gradients by the rows. With n the length of the axis, w the
-// weight and b the bias of a column,
+// Normalisation of rows along one axis of a View, and its gradients by the rows, by weights and by biases. With n the
+// length of the axis, w the weight and b the bias of a column,
 //
 //     rms_norm     y_i = x_i rstd (w_i + weight_offset)       rstd = 1 / sqrt(sum_j x_j^2 / n + epsilon)
 //     layer_norm   y_i = (x_i - mean) rstd w_i + b_i          mean = sum_j x_j / n
@@ -26,11 +26,16 @@
 //            the rows' type, or float where that has 16 bits; no_view in place of a weight is 1 (whatever weight_offset
 //            is) and in place of a bias 0. mean and rstd have the other axes and are double if x is, else float.
 //            Compiled in the library. 64-bit offsets.
+//            dweight and dbias are as weight and bias, or no_view where they are not wanted.
 // In place   y may be x, dx may be x or dy (the same View twice); any other overlap of what is written is an error.
-// Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and, after the first call of its kind
-//            on `exec`, allocates nothing.
+// Ordering   asynchronous on `exec`: the call enqueues one kernel, with gradients of weights two more (one up to 256
+//            rows), fences nothing and, after the first call of its kind on `exec`, allocates nothing.
 // Arithmetic in double for double, else in float; sums of many elements in double, those of double in two words. The
 //            same call gives the same bits each time.
+// Weights    dweight and dbias are sums over all rows, in the order of column_sums: no atomics, at most 1024 chunks of
+//            rows, whose number depends on that of rows alone. With either Determinism the bits of a column's sum do
+//            not depend on the other columns, on alignment, strategy or number of threads; batch_invariant adds
+//            nothing, as the rows of a batch are what is summed.
 // Variance   without cancellation: each thread sums distances from its own mean, and the parts are joined by the
 //            formula of Chan, Golub and LeVeque. A row of equal elements has exactly that mean and a variance of 0, so
 //            layer_norm makes it the bias. A mean that is large beside the distances does no harm: it is kept in two
@@ -39,7 +44,8 @@
 //            rstd 0, other elements 0 and itself NaN; one among dy makes its row infinite or NaN. Squares of more than
 //            the accumulator's range count as infinity, and squares below it as 0. With epsilon = 0 a row of equal
 //            elements (rms_norm: of zeros) is NaN. Not for -ffast-math.
-// Empty      without rows or columns nothing is written, mean and rstd neither.
+// Empty      without rows or columns nothing is written, mean and rstd neither; but dweight and dbias become 0 where
+//            there are columns and no rows.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents
 //            that differ, axis out of range, epsilon negative or not finite, weight_offset not finite, overlap, a
 //            forced plan that cannot serve.
@@ -130,7 +136,10 @@ void layer_norm(const XView& x, const WeightView& weight, const BiasView& bias, 
   layer_norm(typename XView::execution_space{}, x, weight, bias, y, no_view, no_view, options);
 }
 
-/// Gradient of RMSNorm by x: dx_i = rstd (g_i - x_i rstd^2 sum_j g_j x_j / n), g_i = dy_i (w_i + weight_offset).
+/// Gradients of RMSNorm by x and by the weight. With g_i = dy_i (w_i + weight_offset):
+///
+///     dx_i      = rstd (g_i - x_i rstd^2 sum_j g_j x_j / n)
+///     dweight_i = sum over rows of dy_i x_i rstd
 ///
 /// \param exec     execution-space instance; the call is asynchronous on it
 /// \param x        rms_norm's input, any shape of rank 1 to 8
@@ -138,28 +147,49 @@ void layer_norm(const XView& x, const WeightView& weight, const BiasView& bias, 
 /// \param rstd     what the forward call left
 /// \param dy       gradient with respect to y, the extents of x
 /// \param dx       output, the extents of x; may be x or dy
+/// \param dweight  output: one element a column, of weight's types; no_view if it is not wanted
 /// \param options  as in the forward call; epsilon is in rstd already
 ///
-/// For the rstd that is given each result is within 8 ulp (16-bit types: 1 ulp) of the largest of |rstd g_i| and
-/// |x_i| rstd^3 times the mean of the |g_j x_j|. Reads 2 MN + M + N, writes MN elements.
+/// For the rstd that is given each dx is within 8 ulp (16-bit types: 1 ulp) of the largest of |rstd g_i| and |x_i|
+/// rstd^3 times the mean of the |g_j x_j|; each dweight within 1 ulp of the larger of itself and 2^-20 times the sum
+/// of its terms' sizes |dy_i x_i rstd|, of doubles within 4 ulp of that sum. Reads 2 MN + M + N, writes MN elements;
+/// with dweight it reads another 2 MN + M.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
+          Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView, Concepts::OptionalView DweightView>
+void rms_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const RstdView& rstd,
+                       const DyView& dy, const DxView& dx, const DweightView& dweight,
+                       const RmsNormOptions& options = {}) {
+  Impl::operand_call<RowOperator::rms_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight),
+                                                     std::tuple(rstd), std::tuple(dweight));
+}
+
+/// Gradient of RMSNorm by x.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
           Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView>
 void rms_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const RstdView& rstd,
                        const DyView& dy, const DxView& dx, const RmsNormOptions& options = {}) {
-  Impl::operand_call<RowOperator::rms_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight),
-                                                     std::tuple(rstd));
+  rms_norm_backward(exec, x, weight, rstd, dy, dx, no_view, options);
 }
 
-/// Gradient of RMSNorm on the default instance of x's execution space.
+/// Gradients of RMSNorm on the default instance of x's execution space.
+template <Concepts::View XView, Concepts::OptionalView WeightView, Concepts::View RstdView, Concepts::View DyView,
+          Concepts::View DxView, Concepts::OptionalView DweightView>
+void rms_norm_backward(const XView& x, const WeightView& weight, const RstdView& rstd, const DyView& dy,
+                       const DxView& dx, const DweightView& dweight, const RmsNormOptions& options = {}) {
+  rms_norm_backward(typename XView::execution_space{}, x, weight, rstd, dy, dx, dweight, options);
+}
 template <Concepts::View XView, Concepts::OptionalView WeightView, Concepts::View RstdView, Concepts::View DyView,
           Concepts::View DxView>
 void rms_norm_backward(const XView& x, const WeightView& weight, const RstdView& rstd, const DyView& dy,
                        const DxView& dx, const RmsNormOptions& options = {}) {
-  rms_norm_backward(typename XView::execution_space{}, x, weight, rstd, dy, dx, options);
+  rms_norm_backward(typename XView::execution_space{}, x, weight, rstd, dy, dx, no_view, options);
 }
 
-/// Gradient of LayerNorm by x: dx_i = rstd (g_i - sum_j g_j / n - h_i sum_j g_j h_j / n), g_i = dy_i w_i, h_i = (x_i -
-/// mean) rstd.
+/// Gradients of LayerNorm by x, by the weight and by the bias. With g_i = dy_i w_i and h_i = (x_i - mean) rstd:
+///
+///     dx_i      = rstd (g_i - sum_j g_j / n - h_i sum_j g_j h_j / n)
+///     dweight_i = sum over rows of dy_i h_i
+///     dbias_i   = sum over rows of dy_i
 ///
 /// \param exec     execution-space instance; the call is asynchronous on it
 /// \param x        layer_norm's input, any shape of rank 1 to 8
@@ -168,26 +198,47 @@ void rms_norm_backward(const XView& x, const WeightView& weight, const RstdView&
 /// \param rstd     what the forward call left
 /// \param dy       gradient with respect to y, the extents of x
 /// \param dx       output, the extents of x; may be x or dy
+/// \param dweight  output: one element a column, of weight's types; no_view if it is not wanted
+/// \param dbias    output: the same
 /// \param options  as in the forward call; epsilon is in rstd already
 ///
-/// For the mean and the rstd that are given each result is within 8 ulp (16-bit types: 1 ulp) of rstd times the largest
-/// of |g_i|, the mean of the |g_j|, and |h_i| times the mean of the |g_j h_j|. Reads 2 MN + 2 M + N, writes MN
-/// elements.
+/// For the mean and the rstd that are given each dx is within 8 ulp (16-bit types: 1 ulp) of rstd times the largest of
+/// |g_i|, the mean of the |g_j|, and |h_i| times the mean of the |g_j h_j|; each dweight and dbias within 1 ulp of the
+/// larger of itself and 2^-20 times the sum of its terms' sizes, |dy_i h_i| and |dy_i|, dweight of doubles within 4 ulp
+/// of that sum. Reads 2 MN + 2 M + N, writes MN elements; with dweight or dbias it reads another 2 MN + 2 M.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
+          Concepts::View MeanView, Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView,
+          Concepts::OptionalView DweightView, Concepts::OptionalView DbiasView>
+void layer_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const MeanView& mean,
+                         const RstdView& rstd, const DyView& dy, const DxView& dx, const DweightView& dweight,
+                         const DbiasView& dbias, const LayerNormOptions& options = {}) {
+  Impl::operand_call<RowOperator::layer_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight),
+                                                       std::tuple(mean, rstd), std::tuple(dweight, dbias));
+}
+
+/// Gradient of LayerNorm by x.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
           Concepts::View MeanView, Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView>
 void layer_norm_backward(const Exec& exec, const XView& x, const WeightView& weight, const MeanView& mean,
                          const RstdView& rstd, const DyView& dy, const DxView& dx,
                          const LayerNormOptions& options = {}) {
-  Impl::operand_call<RowOperator::layer_norm_backward>(exec, options, std::tuple(x, dy), dx, std::tuple(weight),
-                                                       std::tuple(mean, rstd));
+  layer_norm_backward(exec, x, weight, mean, rstd, dy, dx, no_view, no_view, options);
 }
 
-/// Gradient of LayerNorm on the default instance of x's execution space.
+/// Gradients of LayerNorm on the default instance of x's execution space.
+template <Concepts::View XView, Concepts::OptionalView WeightView, Concepts::View MeanView, Concepts::View RstdView,
+          Concepts::View DyView, Concepts::View DxView, Concepts::OptionalView DweightView,
+          Concepts::OptionalView DbiasView>
+void layer_norm_backward(const XView& x, const WeightView& weight, const MeanView& mean, const RstdView& rstd,
+                         const DyView& dy, const DxView& dx, const DweightView& dweight, const DbiasView& dbias,
+                         const LayerNormOptions& options = {}) {
+  layer_norm_backward(typename XView::execution_space{}, x, weight, mean, rstd, dy, dx, dweight, dbias, options);
+}
 template <Concepts::View XView, Concepts::OptionalView WeightView, Concepts::View MeanView, Concepts::View RstdView,
           Concepts::View DyView, Concepts::View DxView>
 void layer_norm_backward(const XView& x, const WeightView& weight, const MeanView& mean, const RstdView& rstd,
                          const DyView& dy, const DxView& dx, const LayerNormOptions& options = {}) {
-  layer_norm_backward(typename XView::execution_space{}, x, weight, mean, rstd, dy, dx, options);
+  layer_norm_backward(typename XView::execution_space{}, x, weight, mean, rstd, dy, dx, no_view, no_view, options);
 }
 
 }  // namespace KokkosNN

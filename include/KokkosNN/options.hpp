@@ -72,6 +72,11 @@ struct CrossEntropyOptions {
   PlanRequest plan          = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
+/// Options of sums over rows; an aggregate for designated initialisers: `{.axis = 0}`.
+struct ColumnSumsOptions {
+  int axis = -1;  ///< the axis that stays; negative counts from the end
+};
+
 /// Options of RMSNorm and its gradient; an aggregate for designated initialisers: `{.epsilon = 1e-5}`.
 struct RmsNormOptions {
   int axis                = -1;    ///< the normalised axis; negative counts from the end

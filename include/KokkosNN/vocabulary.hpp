@@ -18,14 +18,16 @@ enum class RowOperator {
 
 /// Operators of a family have one kind of call: the same tensors.
 enum class OperatorFamily {
-  forward,          ///< x and y: of a row by itself
-  gradient,         ///< y, dy and dx
-  value_gradient,   ///< x, two values a row, dx
-  masked,           ///< as forward, with a mask
-  masked_gradient,  ///< as gradient, with a mask
-  cross_entropy,    ///< logits with a label a row; loss, gradient, or both
-  norm,             ///< x, operands of one element a column, y, values a row
-  norm_gradient     ///< x and dy, operands of one element a column, values a row, dx
+  forward,           ///< x and y: of a row by itself
+  gradient,          ///< y, dy and dx
+  value_gradient,    ///< x, two values a row, dx
+  masked,            ///< as forward, with a mask
+  masked_gradient,   ///< as gradient, with a mask
+  cross_entropy,     ///< logits with a label a row; loss, gradient, or both
+  norm,              ///< x, operands of one element a column, y, values a row
+  norm_gradient,     ///< x and dy, operands of one element a column, values a row, dx
+  add_norm,          ///< as norm, of the sum of two inputs, which is written, too
+  add_norm_gradient  ///< as norm_gradient, with a gradient of that sum
 };
 
 /// The properties of an operator that plans and kernels depend on: a line of impl/operators.def.
@@ -69,8 +71,17 @@ constexpr bool is_forward(RowOperator op) { return traits_of(op).family == Opera
 /// The operators of rows of logits that have a label each.
 constexpr bool is_cross_entropy(RowOperator op) { return traits_of(op).family == OperatorFamily::cross_entropy; }
 
-/// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, one in all others.
+/// Tensors whose rows an operator reads: y and dy in the gradients that sum over a row, two or three with a residual,
+/// one in all others.
 constexpr int row_tensors(RowOperator op) { return traits_of(op).inputs; }
+
+/// Tensors of these whose rows are held from the reduction to the epilogue: of a sum of two that sum, and not what only
+/// the epilogue reads.
+constexpr int held_tensors(RowOperator op) {
+  const OperatorFamily family = traits_of(op).family;
+  const bool holds_less       = family == OperatorFamily::add_norm || family == OperatorFamily::add_norm_gradient;
+  return row_tensors(op) - (holds_less ? 1 : 0);
+}
 
 /// Each result depends on one element and on values a row, so that nothing of a row is kept.
 constexpr bool is_elementwise(RowOperator op) { return traits_of(op).reduction == OperatorTraits::Reduction::none; }
@@ -78,18 +89,26 @@ constexpr bool is_elementwise(RowOperator op) { return traits_of(op).reduction =
 /// The operators that are one struct each (impl/inputs/operands.hpp), whose kernels know no more of them.
 constexpr bool is_norm(RowOperator op) {
   const OperatorFamily family = traits_of(op).family;
-  return family == OperatorFamily::norm || family == OperatorFamily::norm_gradient;
+  return family == OperatorFamily::norm || family == OperatorFamily::norm_gradient ||
+         family == OperatorFamily::add_norm || family == OperatorFamily::add_norm_gradient;
 }
 
 /// The gradients of softmax, log-softmax, log-sum-exp and of normalisations.
 constexpr bool is_gradient(RowOperator op) {
   const OperatorFamily family = traits_of(op).family;
   return family == OperatorFamily::gradient || family == OperatorFamily::value_gradient ||
-         family == OperatorFamily::masked_gradient || family == OperatorFamily::norm_gradient;
+         family == OperatorFamily::masked_gradient || family == OperatorFamily::norm_gradient ||
+         family == OperatorFamily::add_norm_gradient;
 }
 
 /// All that an operator writes of a row is a few values of the whole row.
 constexpr bool is_reduction(RowOperator op) { return traits_of(op).output == OperatorTraits::Output::values; }
+
+/// Tensors whose rows an operator writes.
+constexpr int written_tensors(RowOperator op) {
+  if (is_reduction(op)) return 0;
+  return traits_of(op).family == OperatorFamily::add_norm ? 2 : 1;
+}
 
 /// Each row says which of its columns take part.
 constexpr bool is_masked(RowOperator op) {

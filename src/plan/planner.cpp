@@ -105,7 +105,7 @@ int Planner::threads_for_edges() const { return static_cast<int>(std::bit_ceil(u
 
 double Planner::moved_bytes() const {
   const int read    = row_tensors(m_problem.op) * m_problem.x_bytes;
-  const int written = is_reduction(m_problem.op) ? 0 : m_problem.y_bytes;
+  const int written = written_tensors(m_problem.op) * m_problem.y_bytes;
   return elements() * (read + written);
 }
 

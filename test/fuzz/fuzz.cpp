@@ -426,6 +426,10 @@ const std::array kinds_of{
     Kind{{RowOperator::layer_norm}, norm<RowOperator::layer_norm, T, 3>},
     Kind{{RowOperator::rms_norm_backward}, norm<RowOperator::rms_norm_backward, T, 3>},
     Kind{{RowOperator::layer_norm_backward}, norm<RowOperator::layer_norm_backward, T, 2>},
+    Kind{{RowOperator::add_rms_norm}, norm<RowOperator::add_rms_norm, T, 3>},
+    Kind{{RowOperator::add_layer_norm}, norm<RowOperator::add_layer_norm, T, 2>},
+    Kind{{RowOperator::add_rms_norm_backward}, norm<RowOperator::add_rms_norm_backward, T, 2>},
+    Kind{{RowOperator::add_layer_norm_backward}, norm<RowOperator::add_layer_norm_backward, T, 3>},
     Kind{{}, elementwise<T, 1>},
     Kind{{}, elementwise<T, 3>}};
 

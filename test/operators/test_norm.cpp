@@ -229,7 +229,7 @@ TYPED_TEST(Norms, AreBatchInvariantIfAskedTo) {
 TEST(NormCalls, WriteNothingWithoutRowsOrColumns) {
   for_each_norm([&](auto op) {
     for (const Placement& place : {right({0, 5}), right({5, 0}), right({0, 0})}) {
-      NormTrial<op(), float> trial(place, {});
+      NormTrial<op(), float> trial(place, {.has_gradients = false});
       EXPECT_TRUE(kernels_of([&] { trial.call(); }).empty());
       trial.rstd().download();
       if (!KokkosNN::is_gradient(op())) EXPECT_TRUE(trial.rstd().untouched());
@@ -262,15 +262,87 @@ TEST(NormCalls, RunOnTheDefaultInstanceAndWithoutValuesOfRows) {
   EXPECT_EQ(first(z), 0);
 }
 
+/// Kernels of a call that is made for the second time, which fences and allocates nothing.
+template <RowOperator op>
+std::size_t kernels_of_second_call(std::int64_t rows, bool has_gradients) {
+  NormTrial<op, float> trial(rows, 300, {.has_gradients = has_gradients});
+  trial.call();
+  Exec().fence();
+  Recorder recorder;
+  trial.call();
+  EXPECT_TRUE(recorder.neither_fenced_nor_allocated()) << to_string(op);
+  return recorder.kernels.size();
+}
+
 TEST(NormCalls, EnqueueOneKernelAndAllocateNothing) {
+  for_each_norm([&](auto op) { EXPECT_EQ(kernels_of_second_call<op()>(7, false), 1U) << to_string(op()); });
+}
+
+// --- gradients of weights and biases ---
+
+template <class F>
+void for_each_norm_backward(const F& f) {
   for_each_norm([&](auto op) {
-    NormTrial<op(), float> trial(7, 300);
-    trial.call();
-    Exec().fence();
-    Recorder recorder;
-    trial.call();
-    EXPECT_EQ(recorder.kernels.size(), 1U);
-    EXPECT_TRUE(recorder.neither_fenced_nor_allocated()) << to_string(op());
+    if constexpr (KokkosNN::is_gradient(op())) f(op);
+  });
+}
+
+TEST(NormWeightGradients, TakeAKernelMoreForAChunkOfRowsAndTwoForSeveral) {
+  for_each_norm_backward([&](auto op) {
+    EXPECT_EQ(kernels_of_second_call<op()>(256, true), 2U) << to_string(op());
+    EXPECT_EQ(kernels_of_second_call<op()>(257, true), 3U) << to_string(op());
+  });
+}
+
+TYPED_TEST(Norms, SumTheGradientsOfWeightsOverManyRows) {
+  for_each_norm_backward([&](auto op) {
+    for (const std::int64_t rows : {255, 256, 257, 1000, 3000}) {
+      EXPECT_TRUE((NormTrial<op(), TypeParam>(rows, 19).run_correct())) << to_string(op()) << ", " << rows;
+      EXPECT_TRUE((NormTrial<op(), TypeParam>(left({rows, 19}), {}).run_correct())) << to_string(op()) << ", " << rows;
+    }
+    EXPECT_TRUE((NormTrial<op(), TypeParam>(270000, 3).run_correct())) << to_string(op());
+  });
+}
+
+TYPED_TEST(Norms, SumTheGradientsOfWeightsWhereTheMeanIsLarge) {
+  NormTrial<RowOperator::layer_norm_backward, float> trial(700, 40, {.mean = 1e6});
+  EXPECT_TRUE(trial.run_correct());
+}
+
+TEST(NormWeightGradients, AreZeroWithoutRows) {
+  for_each_norm_backward([&](auto op) {
+    NormTrial<op(), float> trial(0, 5);
+    trial.run();
+    EXPECT_TRUE(trial.correct()) << to_string(op());
+    EXPECT_EQ(trial.dweight().host()[4], 0);
+    NormTrial<op(), float> empty(5, 0);
+    EXPECT_TRUE(kernels_of([&] { empty.call(); }).empty());
+  });
+}
+
+TEST(NormWeightGradients, MayBeOneOfTheTwo) {
+  const Kokkos::View<float**, Memory> x("x", 3, 4), dx("dx", 3, 4);
+  const Kokkos::View<float*, Memory> mean("mean", 3), rstd("rstd", 3), dweight("dweight", 4), dbias("dbias", 4);
+  Kokkos::deep_copy(x, 2), Kokkos::deep_copy(rstd, 0.5f);
+  KokkosNN::layer_norm_backward(x, no_view, mean, rstd, x, dx, dweight, no_view);
+  KokkosNN::layer_norm_backward(x, no_view, mean, rstd, x, dx, no_view, dbias);
+  Kokkos::fence();
+  EXPECT_EQ(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), dweight)(3), 6);
+  EXPECT_EQ(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), dbias)(3), 6);
+  KokkosNN::rms_norm_backward(x, no_view, rstd, x, dx, dbias);
+  Kokkos::fence();
+  EXPECT_EQ(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), dbias)(3), 6);
+}
+
+TYPED_TEST(Norms, GiveAColumnOneGradientOfItsWeightWhateverIsBesideIt) {
+  for_each_norm_backward([&](auto op) {
+    constexpr std::int64_t rows = 600, cols = 300;
+    NormTrial<op(), TypeParam> one(rows, cols), misaligned(right({rows, cols}), {.misalignment = 1});
+    NormTrial<op(), TypeParam> planned(rows, cols, {.plan = {RowStrategy::team_online}});
+    one.run(), misaligned.run(), planned.run();
+    const std::size_t bytes = cols * sizeof(TypeParam);
+    EXPECT_EQ(std::memcmp(one.dweight().host(), misaligned.dweight().host(), bytes), 0) << to_string(op());
+    EXPECT_EQ(std::memcmp(one.dweight().host(), planned.dweight().host(), bytes), 0) << to_string(op());
   });
 }
 
@@ -301,6 +373,12 @@ TEST(NormErrors, NameWhatDoesNotAgree) {
   refuses(
       "layer_norm_backward", [&] { KokkosNN::layer_norm_backward(x, four, three, three, y, flat); },
       "x and dx must.*4, 3");
+  refuses(
+      "rms_norm_backward", [&] { KokkosNN::rms_norm_backward(x, four, three, y, y, three); },
+      "dweight must have.*4 columns, but has 3");
+  refuses(
+      "layer_norm_backward", [&] { KokkosNN::layer_norm_backward(x, four, three, three, y, y, no_view, three); },
+      "dbias must have.*4 columns, but has 3");
 }
 
 TEST(NormErrors, NameOptionsOutOfRange) {
@@ -338,6 +416,19 @@ TEST(NormErrors, RefuseWhatSharesMemoryWithAnOutput) {
       "rms_norm_backward",
       [&] { KokkosNN::rms_norm_backward(rows(0), no_view, values(4000, 10), rows(1000), rows(1999)); },
       "dy at.*overlap");
+  refuses(
+      "rms_norm_backward",
+      [&] {
+        KokkosNN::rms_norm_backward(rows(0), no_view, values(4000, 10), rows(1000), rows(1000), values(4005, 100));
+      },
+      "rstd at.*overlap");
+  refuses(
+      "layer_norm_backward",
+      [&] {
+        KokkosNN::layer_norm_backward(rows(0), no_view, values(4000, 10), values(4010, 10), rows(1000), rows(1000),
+                                      values(5000, 100), values(5099, 100));
+      },
+      "dbias at.*overlap");
   refuses(
       "rms_norm",
       [&] { KokkosNN::rms_norm(rows(0), no_view, strided_view<2>(buffer.device() + 2000, {{10, 100}, {0, 1}})); },

@@ -64,9 +64,9 @@ std::vector<Normalised> norm(const Row<X>& x, const RowMoments& row, const std::
   return result;
 }
 
-/// dx of either; `has_mean` where g is centred, as in LayerNorm.
+/// dx of either, plus dsum where there is one; `has_mean` where g is centred, as in LayerNorm.
 template <class X, class D>
-std::vector<Normalised> norm_backward(const Row<X>& x, const Row<D>& dy, const RowMoments& row,
+std::vector<Normalised> norm_backward(const Row<X>& x, const Row<D>& dy, const Row<D>* dsum, const RowMoments& row,
                                       const std::vector<Real>& weight, bool has_mean) {
   Real sum = 0, size = 0, products = 0, product_size = 0;
   const auto g = [&](std::int64_t i) { return dy[i] * weight[i]; };
@@ -80,10 +80,32 @@ std::vector<Normalised> norm_backward(const Row<X>& x, const Row<D>& dy, const R
   std::vector<Normalised> result(x.cols);
   for (std::int64_t i = 0; i < x.cols; ++i) {
     const Real largest = std::max({std::fabs(g(i)), has_mean ? size : 0, std::fabs(h(i)) * product_size});
-    result[i]          = {row.rstd * (g(i) - (has_mean ? sum : 0) - h(i) * products), std::fabs(row.rstd) * largest};
+    const Real added   = dsum != nullptr ? (*dsum)[i] : 0;
+    result[i]          = {row.rstd * (g(i) - (has_mean ? sum : 0) - h(i) * products) + added,
+                          std::max(std::fabs(row.rstd) * largest, std::fabs(added))};
   }
   return result;
 }
+
+/// A sum of terms and of their sizes, compensated, so that it has more digits than a double's double-double results
+/// are asked for (Neumaier).
+class TermSum {
+ public:
+  void add(Real term) {
+    const Real sum = m_sum + term;
+    m_rest += std::fabs(m_sum) >= std::fabs(term) ? (m_sum - sum) + term : (term - sum) + m_sum;
+    m_sum = sum;
+    m_size += std::fabs(term);
+  }
+  /// Next to an infinite sum the rest is NaN.
+  Real sum() const { return std::isfinite(m_sum) ? m_sum + m_rest : m_sum; }
+  Real size() const { return m_size; }
+
+ private:
+  Real m_sum  = 0;
+  Real m_rest = 0;
+  Real m_size = 0;
+};
 
 }  // namespace KokkosNNTest::Reference
 

@@ -81,6 +81,19 @@ void norms(const Exec& exec) {
   rms_norm_backward(Rows<float>(), Values<float>(), Values<float>(), Rows<float>(), Rows<float>());
   layer_norm_backward(exec, Rows<half_t>(), Values<half_t>(), Values<float>(), Values<float>(), Rows<half_t>(),
                       Rows<half_t>());
+  rms_norm_backward(Rows<half_t>(), no_view, Values<float>(), Rows<half_t>(), Rows<half_t>(), Values<float>());
+  layer_norm_backward(exec, Rows<double>(), no_view, Values<double>(), Values<double>(), Rows<double>(), Rows<double>(),
+                      no_view, Values<double>());
+  column_sums(Columns<bhalf_t>(), Values<float>(), {.axis = 0});
+}
+
+void norms_with_residual(const Exec& exec) {
+  add_rms_norm(Rows<half_t>(), Rows<half_t>(), Values<float>(), Rows<half_t>(), Rows<half_t>());
+  add_layer_norm(exec, Rows<double>(), Columns<double>(), no_view, no_view, Rows<double>(), Rows<double>(),
+                 Values<double>(), Values<double>(), {.axis = 0});
+  add_rms_norm_backward(Rows<float>(), no_view, Values<float>(), Rows<float>(), Rows<float>(), Rows<float>(), no_view);
+  add_layer_norm_backward(exec, Rows<bhalf_t>(), no_view, Values<float>(), Values<float>(), Rows<bhalf_t>(), no_view,
+                          Rows<bhalf_t>(), Values<bhalf_t>(), Values<float>());
 }
 
 void cross_entropies(const Exec& exec) {

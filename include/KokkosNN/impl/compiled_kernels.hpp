@@ -90,7 +90,7 @@ struct BusyTeams {
 };
 constexpr BusyTeams busy_teams(const KernelTypes& types, RowForm form, int k) {
   const bool is_strided = form == RowForm::strided;
-  const int packs       = k * row_tensors(types.op);
+  const int packs       = k * held_tensors(types.op);
   if (types.backend != Backend::cuda) return {};
   if (is_masked(types.op)) {
     const bool is_busy    = is_strided || types.element_mask;

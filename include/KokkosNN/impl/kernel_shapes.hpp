@@ -55,10 +55,13 @@ constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form)
 /// Operators whose rows side by side are read twice, whatever a team could hold.
 constexpr bool rereads_inner_rows(RowOperator op) { return is_gradient(op) || is_norm(op); }
 
-/// A gradient holds packs of two tensors, as they were loaded. On HIP a norm holds half as many too, because its
-/// operands of columns take registers: layer_norm of 16-bit types would spill 9 at four packs.
+/// A thread has packs of two tensors at a time: a gradient, which holds them as they were loaded, and a sum of two.
+constexpr bool loads_two(RowOperator op) { return is_gradient(op) || row_tensors(op) > 1; }
+
+/// Who loads two tensors holds half of the packs of each. On HIP a norm holds half as many too, because its operands of
+/// columns take registers: layer_norm of 16-bit types would spill 9 at four packs.
 constexpr int most_packs(Backend backend, RowOperator op) {
-  const bool holds_half = is_gradient(op) || (backend == Backend::hip && is_norm(op));
+  const bool holds_half = loads_two(op) || (backend == Backend::hip && is_norm(op));
   return max_packs_per_thread(backend) / (holds_half ? 2 : 1);
 }
 
@@ -76,7 +79,7 @@ constexpr int packs_at_a_time(Backend backend, int pack) {
 constexpr int packs_when_looping(Backend backend, int pack, RowOperator op, RowForm form) {
   const int packs = packs_at_a_time(backend, pack);
   if (backend == Backend::hip && form == RowForm::strided) return 1;
-  if (is_gradient(op)) return backend == Backend::hip ? std::max(1, 8 / pack) : most_packs(backend, op);
+  if (loads_two(op)) return backend == Backend::hip ? std::max(1, 8 / pack) : most_packs(backend, op);
   if (backend == Backend::hip && is_masked(op)) return std::max(1, packs / 4);
   if (backend == Backend::hip && is_cross_entropy(op)) return std::max(1, packs / 2);
   return is_masked(op) && backend != Backend::host ? std::max(1, packs / 2) : packs;

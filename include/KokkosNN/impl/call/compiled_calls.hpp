@@ -89,6 +89,12 @@ struct OperandCall {
   static void run(const ExecutionSpace& exec, const Arguments& call);
 };
 
+/// Sums over the rows of T.
+template <class ExecutionSpace, class T>
+struct ColumnSumsCall {
+  static void run(const ExecutionSpace& exec, const RowsLayout& layout, const Tensors& tensors);
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_CALL_COMPILED_CALLS_HPP

@@ -64,7 +64,7 @@ Tensor tensor_of_type() {
   return t;
 }
 
-inline constexpr int max_tensors = 6;
+inline constexpr int max_tensors = 9;
 
 /// The tensors of a call, by the numbers of its operator: 0 has the rows that are read, 1 those that are written.
 struct Tensors {
@@ -86,6 +86,11 @@ struct GradientTensors {
 /// Tensors of a cross entropy. The loss is its gradient in the backward.
 struct CrossEntropyTensors {
   enum Number { logits, dlogits, labels, loss, lse, weights };
+};
+
+/// Tensors of sums over rows.
+struct ColumnSumsTensors {
+  enum Number { x, y };
 };
 
 /// Extents that a tensor of a call has.
@@ -126,6 +131,7 @@ struct RowsLayout {
   std::int64_t stride[max_tensors][max_row_dims] = {};
   RowForm form                                   = RowForm::strided;  ///< of all tensors with the rows' extents
   bool one_piece                                 = false;             ///< as RowProblem has it
+  bool sums_rows                                 = false;  ///< an output of one element a column is a sum over rows
 
   /// The axis that inner_lanes runs its lanes over: the last one.
   std::int64_t inner() const { return n > 0 ? extent[n - 1] : 1; }
@@ -156,6 +162,9 @@ KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const
 KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                      const LayerNormOptions& options);
 
+/// Checks sums over all axes but one.
+KOKKOSNN_EXPORT RowsLayout normalise_column_sums(const char* function, const Tensors& tensors, int axis);
+
 /// Checks a cross entropy. A loss that is reduced, or the gradient of one, is a scalar; the rows' own are one
 /// after the other then. Where ranks share rows, `shared` says of which classes the columns are; its number of columns
 /// does not matter.
@@ -166,7 +175,8 @@ KOKKOSNN_EXPORT LabelledLayout normalise(const char* function, RowOperator op, c
 /// row has the same number on every rank. Nothing is checked.
 KOKKOSNN_EXPORT RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors);
 
-/// A call on such rows writes something; a log-sum-exp of no elements is -inf and must be written, and so must a loss.
+/// A call on such rows writes something; a log-sum-exp of no elements is -inf and must be written, and so must a loss,
+/// and a sum over no rows, which is 0.
 KOKKOSNN_EXPORT bool writes(RowOperator op, const RowsLayout& layout);
 
 /// The problem as the planner sees it.

@@ -28,9 +28,10 @@ inline constexpr bool can_access_if_given = []() -> bool {
   return true;
 }();
 
-/// The Views of an operator that is a struct: tuples of the row inputs, of the operands of one element a column, and of
-/// the values of each row. Those of the last two may be NoView, but for values that the operator reads.
-template <RowOperator row_operator, class Rows, class Output, class Columns, class Values>
+/// The Views of an operator that is a struct: tuples of the row inputs, of the operands of one element a column, of the
+/// values of each row, and of further results: a sum of the row inputs, or gradients of columns. Those of columns and
+/// values that the operator does not read may be NoView.
+template <RowOperator row_operator, class Rows, class Output, class Columns, class Values, class Results>
 struct OperandViews {
   using T                            = typename Output::non_const_value_type;
   using A                            = accumulator_t<T>;
@@ -51,10 +52,12 @@ struct OperandViews {
     check_rows<Exec>(static_cast<const Rows*>(nullptr));
     check_columns<Exec>(static_cast<const Columns*>(nullptr));
     check_values<Exec>(static_cast<const Values*>(nullptr));
+    check_results<Exec>(static_cast<const Results*>(nullptr));
   }
 
   /// Tensors in the order of `operands_of`: the output is number 1.
-  static Tensors tensors(const Rows& rows, const Output& output, const Columns& columns, const Values& values) {
+  static Tensors tensors(const Rows& rows, const Output& output, const Columns& columns, const Values& values,
+                         const Results& results) {
     Tensors all;
     int next       = 0;
     const auto add = [&](const auto& view) {
@@ -65,6 +68,7 @@ struct OperandViews {
     all[1] = tensor_of(output);
     for_each(columns, add);
     for_each(values, add);
+    for_each(results, add);
     return all;
   }
 
@@ -77,10 +81,11 @@ struct OperandViews {
   template <class Exec, class... Vs>
   static constexpr void check_rows(const std::tuple<Vs...>*) {
     static_assert((... && std::is_same_v<typename Vs::non_const_value_type, T>),
-                  "KokkosNN norms: x, y, dy and dx must hold the same type");
-    static_assert((... && (Vs::rank() == Output::rank())), "KokkosNN norms: x, y, dy and dx must have the same rank");
+                  "KokkosNN norms: x, y, dy, dx, residual, sum and dsum must hold the same type");
+    static_assert((... && (Vs::rank() == Output::rank())),
+                  "KokkosNN norms: x, y, dy, dx, residual, sum and dsum must have the same rank");
     static_assert((... && can_access_if_given<Exec, Vs>),
-                  "KokkosNN norms: the execution space must be able to access the memory of x and dy");
+                  "KokkosNN norms: the execution space must be able to access the memory of x, dy, residual and dsum");
   }
 
   template <class V>
@@ -115,13 +120,35 @@ struct OperandViews {
     static_assert((... && can_access_if_given<Exec, Vs>),
                   "KokkosNN norms: the execution space must be able to access the memory of mean and rstd");
   }
+
+  template <class V>
+  static constexpr bool is_column_result = []() -> bool {
+    if constexpr (is_given<V>) return is_column_operand<V> && !std::is_const_v<typename V::value_type>;
+    return true;
+  }();
+  /// A sum, which has rows.
+  template <class Exec, class Sum>
+    requires(written_tensors(row_operator) == 2)
+  static constexpr void check_results(const std::tuple<Sum>* sum) {
+    check_rows<Exec>(sum);
+    static_assert(!std::is_const_v<typename Sum::value_type>, "KokkosNN norms: sum must not be const");
+  }
+  template <class Exec, class... Vs>
+  static constexpr void check_results(const std::tuple<Vs...>*) {
+    static_assert((... && is_column_result<Vs>),
+                  "KokkosNN norms: dweight and dbias must have rank 1, not be const, and hold the rows' type, or float "
+                  "if that has 16 bits");
+    static_assert((... && can_access_if_given<Exec, Vs>),
+                  "KokkosNN norms: the execution space must be able to access the memory of dweight and dbias");
+  }
 };
 
 /// The body of a public function; Views by their kind, each kind a tuple.
-template <RowOperator op, class Exec, class Options, class Rows, class Output, class Columns, class Values>
+template <RowOperator op, class Exec, class Options, class Rows, class Output, class Columns, class Values,
+          class Results = std::tuple<>>
 void operand_call(const Exec& exec, const Options& options, const Rows& rows, const Output& output,
-                  const Columns& columns, const Values& values) {
-  call<OperandViews<op, Rows, Output, Columns, Values>>(exec, options, rows, output, columns, values);
+                  const Columns& columns, const Values& values, const Results& results = {}) {
+  call<OperandViews<op, Rows, Output, Columns, Values, Results>>(exec, options, rows, output, columns, values, results);
 }
 
 }  // namespace KokkosNN::Impl

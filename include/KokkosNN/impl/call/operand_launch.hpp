@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_CALL_OPERAND_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/column_sums_launch.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
@@ -11,6 +12,7 @@
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/operand_inner.hpp>
 #include <KokkosNN/impl/gpu/placement/operands.hpp>
+#include <KokkosNN/impl/operators/add_norm.hpp>
 #include <KokkosNN/impl/operators/layer_norm.hpp>
 #include <KokkosNN/impl/operators/layer_norm_backward.hpp>
 #include <KokkosNN/impl/operators/rms_norm.hpp>
@@ -28,6 +30,7 @@ namespace KokkosNN::Impl {
 
 template <RowOperator op, class Operator, class T, RowForm form, class A, int V, Backend backend>
 struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
+  static_assert(held_rows<Operator> == held_tensors(op), "the planner counts with them");
   static constexpr int looping_packs = packs_when_looping(backend, V, op, form);
   static constexpr int scratch_packs =
       is_gradient(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
@@ -47,6 +50,10 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
   static constexpr int V           = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
 
   static void run(const ExecutionSpace& exec, const Arguments& call) {
+    if constexpr (Operator::has_weight_gradients) {
+      if (call.layout.sums_rows) sum_weight_gradients(exec, call);
+      if (call.layout.rows == 0) return;
+    }
     const Params params = params_of(call);
     if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
     with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
@@ -54,11 +61,12 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
 
  private:
   /// Numbers of the operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs, column
-  /// operands and values a row follow.
+  /// operands, values a row and further results follow.
   static constexpr int output = 1;
   static constexpr int input(int i) { return i == 0 ? 0 : i + 1; }
   static constexpr int column(int i) { return Operator::row_inputs + 1 + i; }
   static constexpr int value(int i) { return column(Operator::column_inputs) + i; }
+  static constexpr int result(int i) { return value(Operator::row_scalars + Operator::row_outputs) + i; }
 
   static Params params_of(const Arguments& call) {
     Params params{typename Operator::Params(call.options), {}, call.layout.cols};
@@ -79,13 +87,27 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
     }
   }
 
+  /// Enqueues the gradients of the weights, ahead of the rows: dx may be written where x or dy is read.
+  static void sum_weight_gradients(const ExecutionSpace& exec, const Arguments& call)
+    requires(Operator::has_weight_gradients)
+  {
+    using Terms = typename Operator::WeightTerms;
+    int values[Operator::row_scalars], results[Terms::sums];
+    for (int i = 0; i < Operator::row_scalars; ++i) values[i] = value(i);
+    for (int i = 0; i < Terms::sums; ++i) results[i] = result(i);
+    ColumnSumsOf<Terms, T, ExecutionSpace>{exec, to_string(op), call.layout, call.tensors}.run({input(0), input(1)},
+                                                                                               values, results);
+  }
+
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
     OperandRows<Operator, T, form> source;
     for (int i = 0; i < Operator::row_inputs; ++i) {
       source.input[i] = rows_of<const T, form>(call, input(i)).evicted(call.plan.eviction);
     }
-    OperandOutput<Operator, T, form> to{rows_of<T, form>(call, output), {}};
+    OperandOutput<Operator, T, form> to;
+    to.rows = rows_of<T, form>(call, output);
+    if constexpr (Operator::sums_inputs) to.sum = rows_of<T, form>(call, result(0));
     set_values(source.scalars, call);
     set_values(to.values, call);
     run_on_rows<op, V>(exec, call, params, source, to);
@@ -99,6 +121,7 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
       operands.input[i] = inner_rows_of<const T>(call, input(i), plan.eviction);
     }
     operands.output = inner_rows_of<T>(call, output);
+    if constexpr (Operator::sums_inputs) operands.sum = inner_rows_of<T>(call, result(0));
     set_values(operands.scalars, call);
     set_values(operands.values, call);
     // A host's threads have blocks by themselves, whatever the plan's width is.

@@ -17,7 +17,7 @@ namespace KokkosNN::Impl {
 
 /// Rows side by side of one type: inputs, values that are read, output, values that are written.
 template <class Operator, class T>
-struct InnerOperands {
+struct InnerOperands : SumOutput<Operator, InnerRows<T>> {
   using A = typename Operator::accumulator;
 
   InnerRows<const T> input[Operator::row_inputs];
@@ -32,6 +32,13 @@ struct OperandInner {
   using A        = typename Params::accumulator;
   using State    = typename Params::State;
   using Epilogue = typename Operator::Epilogue;
+  using HeldRows = HeldColumn<T, V, K>[held_rows<Operator>];
+  /// Rows that only the epilogue reads.
+  struct NoRows {};
+  struct LateRows {
+    HeldColumn<T, V, K> input[Operator::late_inputs > 0 ? Operator::late_inputs : 1];
+  };
+  using Late = std::conditional_t<(Operator::late_inputs > 0), LateRows, NoRows>;
 
   InnerOperands<Operator, T> operands;
   Params params;
@@ -87,7 +94,7 @@ struct OperandInner {
 
   template <class Join>
   KOKKOS_INLINE_FUNCTION void do_block(const Place& at, bool writes_values, const Join& join) const {
-    HeldColumn<T, V, K> held[Operator::row_inputs];
+    HeldRows held;
     ScalarsOf<Operator> scalars[V];
     for (int v = 0; v < V; ++v) {
       for (int s = 0; s < Operator::row_scalars; ++s) {
@@ -115,14 +122,17 @@ struct OperandInner {
     const std::int64_t last = end - step;
     for (std::int64_t c = last; c >= 0; c -= step) {
       if (c < last) load(held, at, c + at.first);
+      Late late;
+      load_late(late, at, c + at.first);
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         const std::int64_t column = anew(c + at.first + k * std::int64_t(at.depth));
         if (column >= params.cols) continue;
         Pack<T, V> result;
-        show(held, k, column, [&](const auto& x, const auto& columns, auto) {
+        show(held, late, k, column, [&](const auto& x, const auto& columns, auto) {
           for (int v = 0; v < V; ++v) result[v] = static_cast<T>(columns.apply(v, x, epilogue[v]));
         });
+        store_sum(held, at, k, column);
         out.at(column).template store_pack<V>(result, 0, at.window);
       }
     }
@@ -135,16 +145,39 @@ struct OperandInner {
     }
   }
 
-  KOKKOS_INLINE_FUNCTION void load(HeldColumn<T, V, K> (&held)[Operator::row_inputs], const Place& at,
-                                   std::int64_t first) const {
+  KOKKOS_INLINE_FUNCTION void load_input(HeldColumn<T, V, K>& column, int i, const Place& at,
+                                         std::int64_t first) const {
+    column.load(operands.input[i].template column<V>(at.o, at.i), at.window, first, at.depth, params.cols);
+  }
+
+  KOKKOS_INLINE_FUNCTION void load(HeldRows& held, const Place& at, std::int64_t first) const {
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < Operator::row_inputs; ++i) {
-      held[i].load(operands.input[i].template column<V>(at.o, at.i), at.window, first, at.depth, params.cols);
+    for (int i = 0; i < held_rows<Operator>; ++i) load_input(held[i], i, at, first);
+    if constexpr (Operator::sums_inputs) {
+      HeldColumn<T, V, K> other;
+      load_input(other, 1, at, first);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) held[0].pack[k].template add<A>(other.pack[k]);
+    }
+  }
+  KOKKOS_INLINE_FUNCTION void load_late([[maybe_unused]] Late& late, [[maybe_unused]] const Place& at,
+                                        [[maybe_unused]] std::int64_t first) const {
+    if constexpr (Operator::late_inputs > 0) {
+      for (int i = 0; i < Operator::late_inputs; ++i) load_input(late.input[i], held_rows<Operator> + i, at, first);
     }
   }
 
-  KOKKOS_INLINE_FUNCTION void add_to(Pack<State, V>& own, const HeldColumn<T, V, K> (&held)[Operator::row_inputs],
-                                     const Place& at, std::int64_t first,
+  /// Stores the k-th pack of the sum, if the operator writes that.
+  KOKKOS_INLINE_FUNCTION void store_sum([[maybe_unused]] const HeldRows& held, [[maybe_unused]] const Place& at,
+                                        [[maybe_unused]] int k, [[maybe_unused]] std::int64_t column) const {
+    if constexpr (Operator::sums_inputs) {
+      held[0].pack[k].show([&](const Pack<T, V>& sum) {
+        operands.sum.template column<V>(at.o, at.i).at(column).template store_pack<V>(sum, 0, at.window);
+      });
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION void add_to(Pack<State, V>& own, const HeldRows& held, const Place& at, std::int64_t first,
                                      const ScalarsOf<Operator> (&scalars)[V]) const {
     const auto has = [&](int k) { return first + k * std::int64_t(at.depth) < params.cols; };
     int count      = 0;
@@ -153,19 +186,27 @@ struct OperandInner {
     Operator::Reduction::template add<Operator, V>(own.value, params.own, scalars, count, [&](const auto& f) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
-        if (has(k)) show(held, k, first + k * std::int64_t(at.depth), f);
+        if (has(k)) show(held, nullptr, k, first + k * std::int64_t(at.depth), f);
       }
     });
   }
 
-  /// f(packs of the row inputs, of the column operands, V) for the k-th pack, at a column: all of its rows have one.
-  template <class F>
-  KOKKOS_INLINE_FUNCTION void show(const HeldColumn<T, V, K> (&held)[Operator::row_inputs], int k, std::int64_t column,
-                                   const F& f) const {
-    Pack<A, V> x[Operator::row_inputs];
+  /// f(packs of the rows, of the column operands, V) for the k-th pack, at a column: all of its rows have one. `late`
+  /// is null or has the rows that come last.
+  template <class LatePacks, class F>
+  KOKKOS_INLINE_FUNCTION void show(const HeldRows& held, [[maybe_unused]] const LatePacks& late, int k,
+                                   std::int64_t column, const F& f) const {
+    constexpr int own       = held_rows<Operator>;
+    constexpr bool has_late = !std::is_null_pointer_v<LatePacks> && Operator::late_inputs > 0;
+    Pack<A, V> x[own + (has_late ? Operator::late_inputs : 0)];
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < Operator::row_inputs; ++i) {
+    for (int i = 0; i < own; ++i) {
       held[i].pack[k].show_again(params.zero, [&](const Pack<T, V>& raw) { widen(x[i], raw); });
+    }
+    if constexpr (has_late) {
+      for (int i = 0; i < Operator::late_inputs; ++i) {
+        late.input[i].pack[k].show([&](const Pack<T, V>& raw) { widen(x[own + i], raw); });
+      }
     }
     ColumnPacks<Operator, V> columns;
     KOKKOSNN_IMPL_UNROLL

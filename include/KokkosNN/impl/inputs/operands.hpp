@@ -20,7 +20,11 @@
 //
 //   accumulator                     A, the type of its arithmetic
 //   row_inputs, column_inputs       tensors that it reads: rows; one element a column, as a weight
+//   sums_inputs                     true: the row is the sum of the row inputs, rounded to their type, which is
+//                                   written, too; all else sees one x
+//   late_inputs                     row inputs, the last ones, that only the epilogue reads
 //   row_scalars, row_outputs        values of each row that it reads, and that it writes beside the row
+//   has_weight_gradients            true: the call also sums WeightTerms (column_terms.hpp) over all rows, ahead
 //   Params                          shared by all rows; missing(i) stands for column operand i where a call has none
 //   Reduction                       of reductions/: what it has to know of a whole row
 //   add(sum, params, scalars, x..., columns...)   one element's terms, where the reduction is a sum
@@ -34,6 +38,10 @@ namespace KokkosNN::Impl {
 /// The struct of an operator: specialised by the header of each.
 template <RowOperator op, class A>
 struct OperatorFor;
+
+/// Rows that a thread has from the reduction to the epilogue.
+template <class Operator>
+inline constexpr int held_rows = Operator::sums_inputs ? 1 : Operator::row_inputs - Operator::late_inputs;
 
 /// Elements of a pack that lie in the row: all V, as the compiler knows, or so many.
 template <int V>
@@ -86,7 +94,7 @@ struct ColumnPacks {
   /// f(x..., columns...) of the elements in lane v.
   template <class Rows, class F>
   KOKKOS_FORCEINLINE_FUNCTION auto apply(int v, const Rows& x, const F& f) const {
-    return apply(v, x, f, std::make_index_sequence<Operator::row_inputs>{},
+    return apply(v, x, f, std::make_index_sequence<std::extent_v<Rows>>{},
                  std::make_index_sequence<Operator::column_inputs>{});
   }
 
@@ -157,9 +165,18 @@ struct OperandRows {
   }
 };
 
+/// Rows of the sum that an operator writes, too: a base, which takes no room among the arguments of others' kernels.
+template <class Operator, class Rows>
+struct SumOutput {};
+template <class Operator, class Rows>
+  requires(Operator::sums_inputs)
+struct SumOutput<Operator, Rows> {
+  Rows sum;
+};
+
 /// Where an operator writes rows, and what it has beside each.
 template <class Operator, class T, RowForm row_form>
-struct OperandOutput {
+struct OperandOutput : SumOutput<Operator, MemoryRows<T, row_form>> {
   using value_type                   = T;
   using A                            = typename Operator::accumulator;
   static constexpr RowForm form      = row_form;
@@ -177,6 +194,8 @@ struct OperandOutput {
         if (to.data != nullptr) to.data[to.map(opaque(number))] = epilogue.row_output(i);
       }
     }
+    /// The row of the sum, if the operator writes that.
+    KOKKOS_INLINE_FUNCTION auto sum() const { return output.sum.row(number); }
   };
 
   MemoryRows<T, form> rows;

@@ -28,13 +28,16 @@ struct LayerNormParams {
 /// y = (x - mean) rstd weight + bias, rstd = 1 / sqrt(variance + epsilon)
 template <class A>
 struct LayerNorm {
-  using accumulator                  = A;
-  static constexpr int row_inputs    = 1;
-  static constexpr int column_inputs = 2;  // weight, bias
-  static constexpr int row_scalars   = 0;
-  static constexpr int row_outputs   = 2;  // mean, rstd
-  using Params                       = LayerNormParams<A>;
-  using Reduction                    = Moments<A>;
+  using accumulator                          = A;
+  static constexpr int row_inputs            = 1;
+  static constexpr int column_inputs         = 2;  // weight, bias
+  static constexpr int row_scalars           = 0;
+  static constexpr int row_outputs           = 2;  // mean, rstd
+  static constexpr bool has_weight_gradients = false;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
+  using Params                               = LayerNormParams<A>;
+  using Reduction                            = Moments<A>;
 
   struct Epilogue {
     DoubleDouble<A> mean;

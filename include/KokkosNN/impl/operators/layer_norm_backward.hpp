@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_OPERATORS_LAYER_NORM_BACKWARD_HPP
 #define KOKKOSNN_IMPL_OPERATORS_LAYER_NORM_BACKWARD_HPP
 
+#include <KokkosNN/impl/inputs/column_terms.hpp>
 #include <KokkosNN/impl/inputs/operands.hpp>
 #include <KokkosNN/impl/operators/layer_norm.hpp>
 #include <KokkosNN/impl/reductions/sums.hpp>
@@ -17,14 +18,18 @@ namespace KokkosNN::Impl {
 /// dx = rstd (g - mean of g - h mean of g h), g = dy weight, h = (x - mean) rstd
 template <class A>
 struct LayerNormBackward {
-  using accumulator                  = A;
-  static constexpr int row_inputs    = 2;  // x, dy
-  static constexpr int column_inputs = 1;  // weight
-  static constexpr int row_scalars   = 2;  // mean, rstd
-  static constexpr int row_outputs   = 0;
-  using Params                       = LayerNormParams<A>;
-  using Scalars                      = Kokkos::Array<A, row_scalars>;
-  using Reduction                    = Sums<A, 2>;
+  using accumulator                          = A;
+  static constexpr int row_inputs            = 2;  // x, dy
+  static constexpr int column_inputs         = 1;  // weight
+  static constexpr int row_scalars           = 2;  // mean, rstd
+  static constexpr int row_outputs           = 0;
+  static constexpr bool has_weight_gradients = true;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
+  using Params                               = LayerNormParams<A>;
+  using Scalars                              = Kokkos::Array<A, row_scalars>;
+  using Reduction                            = Sums<A, 2>;
+  using WeightTerms                          = LayerNormWeightTerms;
 
   KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[2], const Params&, const Scalars& scalars, A x, A dy, A weight) {
     sum[0] = fused_multiply_add(dy, weight, sum[0]);

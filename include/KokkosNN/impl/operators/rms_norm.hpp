@@ -30,13 +30,16 @@ struct RmsNormParams {
 /// y = x rstd (weight + weight_offset), rstd = 1 / sqrt(mean of x^2 + epsilon)
 template <class A>
 struct RmsNorm {
-  using accumulator                  = A;
-  static constexpr int row_inputs    = 1;
-  static constexpr int column_inputs = 1;
-  static constexpr int row_scalars   = 0;
-  static constexpr int row_outputs   = 1;
-  using Params                       = RmsNormParams<A>;
-  using Reduction                    = Sums<A, 1>;
+  using accumulator                          = A;
+  static constexpr int row_inputs            = 1;
+  static constexpr int column_inputs         = 1;
+  static constexpr int row_scalars           = 0;
+  static constexpr int row_outputs           = 1;
+  static constexpr bool has_weight_gradients = false;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
+  using Params                               = RmsNormParams<A>;
+  using Reduction                            = Sums<A, 1>;
 
   KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[1], const Params&, const ScalarsOf<RmsNorm>&, A x, A) {
     sum[0] = fused_multiply_add(x, x, sum[0]);

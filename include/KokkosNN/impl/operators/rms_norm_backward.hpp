@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_OPERATORS_RMS_NORM_BACKWARD_HPP
 #define KOKKOSNN_IMPL_OPERATORS_RMS_NORM_BACKWARD_HPP
 
+#include <KokkosNN/impl/inputs/column_terms.hpp>
 #include <KokkosNN/impl/inputs/operands.hpp>
 #include <KokkosNN/impl/operators/rms_norm.hpp>
 #include <KokkosNN/impl/reductions/sums.hpp>
@@ -17,14 +18,18 @@ namespace KokkosNN::Impl {
 /// dx = rstd (g - x rstd^2 mean of g x), g = dy (weight + weight_offset)
 template <class A>
 struct RmsNormBackward {
-  using accumulator                  = A;
-  static constexpr int row_inputs    = 2;  // x, dy
-  static constexpr int column_inputs = 1;
-  static constexpr int row_scalars   = 1;  // rstd
-  static constexpr int row_outputs   = 0;
-  using Params                       = RmsNormParams<A>;
-  using Scalars                      = Kokkos::Array<A, row_scalars>;
-  using Reduction                    = Sums<A, 1>;
+  using accumulator                          = A;
+  static constexpr int row_inputs            = 2;  // x, dy
+  static constexpr int column_inputs         = 1;
+  static constexpr int row_scalars           = 1;  // rstd
+  static constexpr int row_outputs           = 0;
+  static constexpr bool has_weight_gradients = true;
+  static constexpr bool sums_inputs          = false;
+  static constexpr int late_inputs           = 0;
+  using Params                               = RmsNormParams<A>;
+  using Scalars                              = Kokkos::Array<A, row_scalars>;
+  using Reduction                            = Sums<A, 1>;
+  using WeightTerms                          = RmsNormWeightTerms;
 
   KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[1], const Params& params, const Scalars&, A x, A dy, A weight) {
     sum[0] = fused_multiply_add(dy * (weight + params.weight_offset), x, sum[0]);

@@ -51,6 +51,17 @@ class HeldPack {
     }
   }
   KOKKOS_INLINE_FUNCTION void hold(const Pack<T, V>& pack) { m_held = Kokkos::bit_cast<Held>(pack); }
+  /// Adds another pack in A; the sum is rounded to the elements' type.
+  template <class A>
+  KOKKOS_INLINE_FUNCTION void add(const HeldPack& other) {
+    Pack<T, V> sum;
+    show([&](const Pack<T, V>& a) {
+      other.show([&](const Pack<T, V>& b) {
+        for (int v = 0; v < V; ++v) sum[v] = static_cast<T>(static_cast<A>(a[v]) + static_cast<A>(b[v]));
+      });
+    });
+    hold(sum);
+  }
 
   /// Calls f(the pack) once more, with values that compilers do not know to be those of `show`.
   template <class F>

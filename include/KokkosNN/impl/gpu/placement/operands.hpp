@@ -13,24 +13,52 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 // The placements of any operator that is a struct (inputs/operands.hpp); see row_in_team.hpp for what a placement does.
 
 namespace KokkosNN::Impl {
 
-/// K packs of each row input as they were loaded, from column `start` of a row on.
-template <class Operator, class T, int V, int K>
-struct OperandTile {
-  using A = typename Operator::accumulator;
-
-  HeldTile<T, V, K> input[Operator::row_inputs];
+/// K packs of the row inputs that only the epilogue reads.
+template <class Operator, class T, int V, int K, int n = Operator::late_inputs>
+struct LateTile {
+  HeldTile<T, V, K> input[n];
 
   template <class Row>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions,
                                    const TileBounds& window) {
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < Operator::row_inputs; ++i) {
-      input[i].load(row.input[i].template from<V>(start), positions, window);
+    for (int i = 0; i < n; ++i) {
+      input[i].load(row.input[held_rows<Operator> + i].template from<V>(start), positions, window);
+    }
+  }
+};
+template <class Operator, class T, int V, int K>
+struct LateTile<Operator, T, V, K, 0> {
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row&, std::int64_t, const PackPositions&, const TileBounds&) {}
+};
+
+/// K packs of each row that is held, as they were loaded, from column `start` of a row on.
+template <class Operator, class T, int V, int K>
+struct OperandTile {
+  using A                   = typename Operator::accumulator;
+  using Late                = LateTile<Operator, T, V, K>;
+  static constexpr int held = held_rows<Operator>;
+
+  HeldTile<T, V, K> input[held];
+
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions,
+                                   const TileBounds& window) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < held; ++i) input[i].load(row.input[i].template from<V>(start), positions, window);
+    if constexpr (Operator::sums_inputs) {
+      static_assert(Operator::row_inputs == 2);
+      HeldTile<T, V, K> other;
+      other.load(row.input[1].template from<V>(start), positions, window);
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) input[0].pack[k].template add<A>(other.pack[k]);
     }
   }
 
@@ -48,18 +76,30 @@ struct OperandTile {
     Operator::Reduction::template add<Operator, V>(states, params.own, scalars, count, [&](const auto& f) {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
-        if (positions.place(k) < window.end) show<Row::has_whole_packs>(k, start, positions, window, params, f);
+        if (positions.place(k) < window.end) {
+          show<Row::has_whole_packs>(k, start, positions, window, params, nullptr, f);
+        }
       }
     });
     state = states[0];
   }
 
-  template <class OutputRow, class Params, class RowEpilogue>
-  KOKKOS_INLINE_FUNCTION void store(const OutputRow& output, std::int64_t start, const PackPositions& positions,
-                                    const TileBounds& window, const Params& params, const RowEpilogue& epilogue) const {
+  template <class Row, class OutputRow, class Params, class RowEpilogue>
+  KOKKOS_INLINE_FUNCTION void store([[maybe_unused]] const Row& row, const OutputRow& output, std::int64_t start,
+                                    const PackPositions& positions, const TileBounds& window, const Params& params,
+                                    const RowEpilogue& epilogue) const {
+    Late late;
+    late.load(row, start, positions, window);
+    if constexpr (Operator::sums_inputs) {
+      store_tile<V, K>(output.sum().template from<V>(start), positions, window, [&](int k) {
+        Pack<T, V> sum;
+        input[0].pack[k].show([&](const Pack<T, V>& raw) { sum = raw; });
+        return sum;
+      });
+    }
     store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
       Pack<T, V> result;
-      show<OutputRow::is_unit_stride>(k, start, positions, window, params,
+      show<OutputRow::is_unit_stride>(k, start, positions, window, params, &late,
                                       [&](const auto& x, const auto& columns, auto) {
                                         for (int v = 0; v < V; ++v)
                                           result[v] = static_cast<T>(columns.apply(v, x, epilogue));
@@ -69,24 +109,32 @@ struct OperandTile {
   }
 
  private:
-  /// f(packs of the row inputs, of the column operands, elements in the row) for the k-th pack.
-  template <bool is_whole, class Params, class F>
+  /// f(packs of the rows, of the column operands, elements in the row) for the k-th pack; `late`: null, or of the rows
+  /// that only the epilogue reads, which come last.
+  template <bool is_whole, class Params, class LatePacks, class F>
   KOKKOS_INLINE_FUNCTION void show(int k, std::int64_t start, const PackPositions& positions, const TileBounds& window,
-                                   const Params& params, const F& f) const {
+                                   const Params& params, const LatePacks& late, const F& f) const {
     if constexpr (is_whole) {
-      show_at(k, start + positions.place(k), WholePack<V>{}, params, f);
+      show_at(k, start + positions.place(k), WholePack<V>{}, params, late, f);
     } else {
       const int left = window.end - positions.place(k);
-      show_at(k, start + positions.place(k), left < V ? left : V, params, f);
+      show_at(k, start + positions.place(k), left < V ? left : V, params, late, f);
     }
   }
 
-  template <class Valid, class Params, class F>
-  KOKKOS_INLINE_FUNCTION void show_at(int k, std::int64_t column, Valid valid, const Params& params, const F& f) const {
-    Pack<A, V> x[Operator::row_inputs];
+  template <class Valid, class Params, class LatePacks, class F>
+  KOKKOS_INLINE_FUNCTION void show_at(int k, std::int64_t column, Valid valid, const Params& params,
+                                      [[maybe_unused]] const LatePacks& late, const F& f) const {
+    constexpr bool has_late = !std::is_null_pointer_v<LatePacks> && Operator::late_inputs > 0;
+    Pack<A, V> x[held + (has_late ? Operator::late_inputs : 0)];
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < Operator::row_inputs; ++i) {
+    for (int i = 0; i < held; ++i) {
       input[i].pack[k].show_again(params.zero, [&](const Pack<T, V>& raw) { widen(x[i], raw); });
+    }
+    if constexpr (has_late) {
+      for (int i = 0; i < Operator::late_inputs; ++i) {
+        late->input[i].pack[k].show([&](const Pack<T, V>& raw) { widen(x[held + i], raw); });
+      }
     }
     ColumnPacks<Operator, V> columns;
     KOKKOSNN_IMPL_UNROLL
@@ -126,7 +174,7 @@ struct OperandRegisterPlacement : PlacementDefaults {
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                     const RowEpilogue& total) const {
     const auto epilogue = epilogue_of(row, output, part, positions, params, total);
-    tile.store(output, part.packs.begin, positions, part.packs.window(), params, epilogue);
+    tile.store(row, output, part.packs.begin, positions, part.packs.window(), params, epilogue);
   }
 
   /// Asks for what `reduce` of that row will load.
@@ -139,7 +187,7 @@ struct OperandRegisterPlacement : PlacementDefaults {
   }
 };
 
-/// Rows in team scratch, one input behind the other; a thread touches only its own packs, so no barrier is needed
+/// Rows in team scratch, one that is held behind another; a thread touches only its own packs, so no barrier is needed
 /// between the passes.
 template <class Operator, class T, int V, int K>
 struct OperandScratchPlacement : PlacementDefaults {
@@ -170,7 +218,7 @@ struct OperandScratchPlacement : PlacementDefaults {
     for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
       OperandTile<Operator, T, V, K> tile;
       for_own_packs(t, span, [&](int i, int k, const HeldPack<T, V>& kept) { tile.input[i].pack[k] = kept; });
-      tile.store(output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params, epilogue);
+      tile.store(row, output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params, epilogue);
     }
   }
 
@@ -189,7 +237,7 @@ struct OperandScratchPlacement : PlacementDefaults {
     for (int k = 0; k < K; ++k) {
       const int place = first + k * positions.step;
       if (place >= elements) continue;
-      for (int i = 0; i < Operator::row_inputs; ++i) {
+      for (int i = 0; i < held_rows<Operator>; ++i) {
         f(i, k, reinterpret_cast<HeldPack<T, V>*>(scratch + i * input_bytes)[place / V]);
       }
     }
@@ -225,7 +273,7 @@ struct OperandOnlinePlacement : PlacementDefaults {
     for_tiles_again(part.packs, K * positions.step, [&](std::int64_t start, const TileBounds& window) {
       OperandTile<Operator, T, V, K> tile;
       tile.load(row, start, positions, window);
-      tile.store(output, start, positions, window, params, epilogue);
+      tile.store(row, output, start, positions, window, params, epilogue);
     });
   }
 
