@@ -148,6 +148,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   segmented FILE segmented_ TYPES f32:float
   CALLS "OffsetsCheck<{exec}>")
+kokkosnn_instantiate(
+  rope FILE rope_ TYPES ${KokkosNN_TYPES}
+  CALLS "RopeCall<{exec}, {X}>")
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
@@ -159,6 +162,7 @@ kokkosnn_write_instantiations(masked_gradients ${made_by} call/masked_gradient_l
 kokkosnn_write_instantiations(cross_entropy ${made_by} call/cross_entropy_launch.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} call/segmented_launch.hpp)
 kokkosnn_write_instantiations(norm ${made_by} call/operand_launch.hpp)
+kokkosnn_write_instantiations(rope ${made_by} call/rope_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

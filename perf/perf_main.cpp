@@ -53,6 +53,7 @@ std::vector<Provider> providers(const Case& shape, bool full) {
   std::vector<Provider> result{{yardstick_name, make_copy}, {kokkosnn_name, [](const Problem& problem) {
                                                                return make_kokkosnn(problem, RowStrategy::automatic);
                                                              }}};
+  if (shape.rope != RopeKind::none) return result;
   if (five_pass_serves(shape)) result.push_back({five_pass_name, make_five_pass});
 #if defined(KOKKOSNN_HAVE_CUDNN)
   if (cudnn_serves(shape)) result.push_back({"cudnn", make_cudnn});
@@ -203,8 +204,8 @@ class Progress : public benchmark::BenchmarkReporter {
     const std::string rows = shape.rows == shape.nominal_rows
                                  ? std::to_string(shape.rows)
                                  : std::to_string(shape.rows) + " (of " + std::to_string(shape.nominal_rows) + ")";
-    std::printf("%-15s %-11s %-8s %-5s %18s x %-7lld", shape.sweep.c_str(), KokkosNN::to_string(shape.op),
-                shape.type().c_str(), to_string(shape.layout), rows.c_str(), static_cast<long long>(shape.cols));
+    std::printf("%-15s %-11s %-8s %-5s %18s x %-7lld", shape.sweep.c_str(), shape.op_name(), shape.type().c_str(),
+                to_string(shape.layout), rows.c_str(), static_cast<long long>(shape.cols));
   }
 
   void print_rate(const Record& record) const {

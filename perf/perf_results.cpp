@@ -14,7 +14,7 @@ namespace {
 
 /// The fields that name a shape, for shapes, records and failures alike.
 void write_shape(std::ostream& out, const Case& shape) {
-  out << "{\"sweep\": " << json(shape.sweep) << ", \"op\": " << json(KokkosNN::to_string(shape.op))
+  out << "{\"sweep\": " << json(shape.sweep) << ", \"op\": " << json(shape.op_name())
       << ", \"type\": " << json(shape.type()) << ", \"layout\": " << json(to_string(shape.layout))
       << ", \"rows\": " << shape.rows << ", \"nominal_rows\": " << shape.nominal_rows << ", \"cols\": " << shape.cols;
 }

@@ -155,6 +155,7 @@ Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
   if (is_ragged(problem.shape().layout)) return make_segmented(problem, strategy);
+  if (problem.shape().rope != RopeKind::none) return make_rope(problem);
   const Case& shape   = problem.shape();
   const bool is_right = shape.layout == Layout::right;  // alone of most operators
   const SoftmaxOptions options{.plan = {.strategy = strategy}};

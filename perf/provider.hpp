@@ -44,6 +44,9 @@ Contender make_kokkosnn(const Problem& problem, RowStrategy strategy);
 /// KokkosNN on ragged rows, where there are no strategies to force; make_kokkosnn calls it.
 Contender make_segmented(const Problem& problem, RowStrategy strategy);
 
+/// KokkosNN's rotary embedding, which has no strategies either; make_kokkosnn calls it.
+Contender make_rope(const Problem& problem);
+
 }  // namespace KokkosNN::Perf
 
 #endif  // KOKKOSNN_PERF_PROVIDER_HPP

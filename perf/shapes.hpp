@@ -83,6 +83,25 @@ struct RowRule {
 enum class MaskKind { none, causal, lengths, bias };
 constexpr double mask_scale = 0.125;  ///< of the logits under a mask
 
+/// The calls of the rotary embedding that are measured, which is no RowOperator: rows of the table are positions, each
+/// with so many heads; all of a head's elements are rotated.
+enum class RopeKind { none, half_rotated, interleaved, angles };
+constexpr std::int64_t rope_heads = 32;
+
+inline const char* to_string(RopeKind kind) {
+  switch (kind) {
+    case RopeKind::half_rotated:
+      return "rope";
+    case RopeKind::interleaved:
+      return "rope_interleaved";
+    case RopeKind::angles:
+      return "rope_angles";  // half-rotated, without tables
+    case RopeKind::none:
+      break;
+  }
+  return "none";
+}
+
 /// One line of the table. Sweeps of the same name share a plot and a table of the report.
 struct Sweep {
   std::string_view name;
@@ -94,6 +113,7 @@ struct Sweep {
   ElementType y_type = ElementType::f32;
   Layout layout      = Layout::right;
   MaskKind mask      = MaskKind::none;
+  RopeKind rope      = RopeKind::none;
 };
 
 /// The arrays of columns that the table refers to.
@@ -176,6 +196,10 @@ constexpr Array<2> even_quick{32, 512};
 constexpr Array<1> left_short{64};
 constexpr Array<1> left_long{1024};
 constexpr Array<1> left_longer{8192};
+
+/// Heads of 64, 80 and 128 elements, rope_heads of them.
+constexpr Array<3> positions{2048, 2560, 4096};
+constexpr Array<2> positions_quick{2560, 4096};
 
 constexpr Array<1> keys_1024{1024};
 constexpr Array<1> keys_2048{2048};
@@ -261,6 +285,17 @@ constexpr Sweep segmented(RowOperator op, ElementType type, Layout layout, std::
           .x_type = type,
           .y_type = type,
           .layout = layout};
+}
+
+/// The rotary embedding of 32 heads.
+constexpr Sweep ropes(RopeKind kind, ElementType type) {
+  return {.name   = "rope",
+          .rows   = {.fixed = 32768},
+          .quick  = Columns::positions_quick,
+          .full   = Columns::positions,
+          .x_type = type,
+          .y_type = type,
+          .rope   = kind};
 }
 
 /// Some of the marks; they are in the full set only.
@@ -369,6 +404,12 @@ constexpr std::array sweeps{
     cross_entropies(RowOperator::cross_entropy, ElementType::f32, 4096, Columns::vocabulary_50257),
     cross_entropies(RowOperator::cross_entropy, ElementType::bf16, 8192, Columns::vocabulary_32000),
     cross_entropies(RowOperator::cross_entropy, ElementType::bf16, 4096, Columns::vocabulary_128256),
+    ropes(RopeKind::half_rotated, ElementType::f32),
+    ropes(RopeKind::half_rotated, ElementType::bf16),
+    ropes(RopeKind::interleaved, ElementType::f32),
+    ropes(RopeKind::interleaved, ElementType::bf16),
+    ropes(RopeKind::angles, ElementType::f32),
+    ropes(RopeKind::angles, ElementType::bf16),
 };
 
 /// One shape as it will run on this machine.
@@ -382,6 +423,7 @@ struct Case {
   std::int64_t nominal_rows = 0;  ///< as the table has it
   std::int64_t rows         = 0;  ///< as it runs here
   std::int64_t cols         = 0;
+  RopeKind rope             = RopeKind::none;
 
   bool operator==(const Case&) const = default;
 
@@ -403,9 +445,11 @@ struct Case {
     const std::string x = KokkosNN::to_string(x_type);
     return x_type == y_type ? x : x + ">" + KokkosNN::to_string(y_type);
   }
+  /// The operator, or the call of the rotary embedding.
+  const char* op_name() const { return rope == RopeKind::none ? KokkosNN::to_string(op) : to_string(rope); }
   std::string name() const {
-    return sweep + '/' + KokkosNN::to_string(op) + '/' + type() + '/' + to_string(layout) + '/' + std::to_string(rows) +
-           'x' + std::to_string(cols);
+    return sweep + '/' + op_name() + '/' + type() + '/' + to_string(layout) + '/' + std::to_string(rows) + 'x' +
+           std::to_string(cols);
   }
 };
 
@@ -424,9 +468,9 @@ inline Case scaled(Case shape, std::int64_t traffic) {
 /// One shape of the sweep, scaled so that it moves at most `traffic` bytes.
 inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic) {
   const std::int64_t rows = sweep.rows.rows(cols);
-  return scaled(
-      Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, sweep.mask, rows, rows, cols},
-      traffic);
+  return scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, sweep.mask, rows,
+                     rows, cols, sweep.rope},
+                traffic);
 }
 
 /// The table, expanded and scaled so that a shape moves at most `traffic` bytes.

@@ -15,6 +15,7 @@
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/rope.hpp>
 #include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>
 #include <KokkosNN/team.hpp>

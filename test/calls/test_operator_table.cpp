@@ -162,6 +162,20 @@ struct Calls {
     KokkosNN::layer_norm_backward(exec, logits, values<T>(keys, 2), mean, rstd, logits, dlogits);
     return is_written(dlogits);
   }
+  bool rope() {
+    const Kokkos::View<Loss**, Memory> cos("cos", heads, 2), sin("sin", heads, 2);
+    Kokkos::deep_copy(cos, 0.5);
+    Kokkos::deep_copy(sin, 0.5);
+    const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};  // by which a row's last element is copied
+    KokkosNN::rope(exec, x, cos, sin, out, options);
+    if (!is_written(out)) return false;
+    Kokkos::deep_copy(out, T(unwritten));
+    return KokkosNN::rope(exec, x, out, options), is_written(out);
+  }
+  bool rope_backward() {
+    const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};
+    return KokkosNN::rope_backward(exec, dy, out, options), is_written(out);
+  }
   bool segmented_softmax() {
     return KokkosNN::segmented_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
   }
@@ -215,6 +229,8 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "layer_norm") return c.layer_norm();
     if (op == "rms_norm_backward") return c.rms_norm_backward();
     if (op == "layer_norm_backward") return c.layer_norm_backward();
+    if (op == "rope") return c.rope();
+    if (op == "rope_backward") return c.rope_backward();
     if (op == "segmented_softmax") return c.segmented_softmax();
     if (op == "segmented_log_softmax") return c.segmented_log_softmax();
     if (op == "segmented_logsumexp") return c.segmented_logsumexp();
