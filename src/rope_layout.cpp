@@ -174,16 +174,15 @@ void set_axes(const GivenRope& given, RopeLayout& layout) {
   }
 }
 
-/// True if all that a kernel moves at a time begins at a boundary of so many bytes in a tensor, and has whole ones.
-bool has_boundaries(const GivenRope& given, const Tensor& t, std::int64_t bytes) {
-  const auto divides        = [&](std::int64_t elements) { return elements * t.element_bytes % bytes == 0; };
-  const std::int64_t rotary = given.rotary_dims();
+/// True if all rows of a tensor begin at a boundary of so many bytes, and `part` elements have a whole number of them.
+bool has_boundaries(const Tensor& t, std::int64_t part, std::int64_t bytes) {
+  const auto divides = [&](std::int64_t elements) { return elements * t.element_bytes % bytes == 0; };
   if (t.extent[t.rank - 1] > 1 && t.stride[t.rank - 1] != 1) return false;
   if (reinterpret_cast<std::uintptr_t>(t.data) % static_cast<std::uintptr_t>(bytes) != 0) return false;
   for (int k = 0; k < t.rank - 1; ++k) {
     if (t.extent[k] > 1 && !divides(t.stride[k])) return false;
   }
-  return divides(rotary / 2);
+  return divides(part);
 }
 
 }  // namespace
@@ -212,8 +211,9 @@ RopeLayout normalise_rope(const char* function, const char* x_name, const char* 
   validate_memory(given);
   layout.is_in_place                  = is_same_view(tensors.x, tensors.y);
   constexpr std::int64_t access_bytes = 16;
-  layout.has_packs = has_boundaries(given, tensors.x, access_bytes) && has_boundaries(given, tensors.y, access_bytes);
-  layout.has_lines = has_boundaries(given, tensors.y, static_cast<std::int64_t>(host_line));
+  const auto has_packs                = [&](const Tensor& t) { return has_boundaries(t, layout.pairs, access_bytes); };
+  layout.has_packs                    = has_packs(tensors.x) && has_packs(tensors.y);
+  layout.has_lines                    = has_boundaries(tensors.y, layout.dim, static_cast<std::int64_t>(host_line));
   return layout;
 }
 

@@ -62,9 +62,9 @@ void plan_on_host(const RopeLayout& layout, const DeviceTraits& traits, int elem
   plan.positions_per_team = std::min(share(positions, layout.heads.extent * row), parts_of(positions, turns));
   plan.heads_per_team     = layout.heads.extent;
   if (positions < turns) plan.heads_per_team = share(layout.heads.extent, row);
-  const double bytes = 2.0 * static_cast<double>(layout.elements()) * element_bytes;
-  plan.nontemporal_stores =
-      layout.has_lines && !layout.is_in_place && traits.cache > 0 && bytes >= static_cast<double>(traits.cache);
+  const double bytes      = 2.0 * static_cast<double>(layout.elements()) * element_bytes;
+  plan.nontemporal_stores = plan.moves_packs && layout.has_lines && !layout.is_in_place && traits.cache > 0 &&
+                            bytes >= static_cast<double>(traits.cache);
 }
 
 }  // namespace

@@ -175,10 +175,10 @@ inline constexpr int rope_team_size      = 256;
 inline constexpr int rope_teams_resident = 2;
 inline constexpr int rope_heads_at_once  = 2;
 
-/// Pairs whose angles a host's team has in buffers, cosines and sines together 16 KiB of double; and positions of these
-/// where positions lie side by side in memory.
-inline constexpr int rope_host_pairs     = 512;
-inline constexpr int rope_host_positions = 16;
+/// Pairs whose angles a host's thread has in buffers at a time, and positions that these are of at most, in a second-
+/// level cache: neighbouring positions of a head are processed together where heads are farther apart.
+inline constexpr int rope_host_pairs     = 2048;
+inline constexpr int rope_host_positions = 32;
 
 }  // namespace KokkosNN::Impl
 

@@ -40,7 +40,7 @@ struct RopeLayout {
   bool sequence_is_outer    = false;
   bool is_in_place          = false;
   bool has_packs = false;  ///< all halves of rows of x and y begin at a 16-byte boundary and have whole packs
-  bool has_lines = false;  ///< and those of y at a host's cache lines, of which they have whole ones
+  bool has_lines = false;  ///< rows of y begin at a host's cache lines, and have whole ones
 
   std::int64_t positions() const { return outer.extent * inner.extent; }
   std::int64_t elements() const { return positions() * heads.extent * dim; }

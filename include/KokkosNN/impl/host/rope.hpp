@@ -179,6 +179,19 @@ struct HostRope {
     alignas(vector_bytes) A sin[size];
   };
 
+  /// Elements of the longest row that is stored through a buffer.
+  static constexpr int row_buffer = 4096;
+
+  /// How a row is stored: directly, or through a buffer of a row, which then is written in order.
+  enum class Stores { ordinary, nontemporal, by_row };
+
+  Stores stores() const {
+    const bool has_room = rows.pairs <= rope_host_pairs && rows.dim <= row_buffer;
+    if (!packed || !nontemporal_stores || !has_room) return Stores::ordinary;
+    const bool has_lines = rows.pairs * std::int64_t(sizeof(X)) % std::int64_t(host_line) == 0 && rows.rest == 0;
+    return has_lines ? Stores::nontemporal : Stores::by_row;
+  }
+
   void run(std::int64_t team) const {
     const std::int64_t first = team / head_parts * positions_per_team;
     const std::int64_t end   = std::min(first + positions_per_team, rows.outer.extent * rows.inner.extent);
@@ -191,14 +204,15 @@ struct HostRope {
       block.pairs             = static_cast<int>(std::min(most, rows.pairs - pair));
       const auto frequencies  = first_frequencies(pair);
       for (std::int64_t position = first; position < end; position += block.positions) {
-        const std::int64_t room = std::min(rope_host_pairs / block.pairs, rope_host_positions);
-        block.positions         = static_cast<int>(std::min(room, end - position));
+        const std::int64_t room =
+            packed && !has_heads_outside() ? 1 : std::min(rope_host_pairs / block.pairs, rope_host_positions);
+        block.positions = static_cast<int>(std::min(room, end - position));
         set_angles(position, frequencies, block);
         rotate(block, head, heads);
       }
     }
-    if (rows.rest > 0) copy_rest(first, end, head, heads);
-    if (nontemporal_stores) fence_nontemporal_stores();
+    if (rows.rest > 0 && !(packed && block.pairs == rows.pairs)) copy_rest(first, end, head, heads);
+    if (stores() != Stores::ordinary) fence_nontemporal_stores();
   }
 
   /// First column of a block, or its frequencies.
@@ -254,35 +268,70 @@ struct HostRope {
   void rotate(const Block& block, std::int64_t head, std::int64_t end) const {
     if constexpr (!packed) {
       for (; head < end; ++head) rotate_strided(block, head);
-    } else if (std::llabs(rows.heads.x_stride) > std::llabs(rows.inner.x_stride)) {
+    } else {
+      switch (stores()) {
+        case Stores::ordinary:
+          return rotate_rows<Stores::ordinary>(block, head, end);
+        case Stores::nontemporal:
+          return rotate_rows<Stores::nontemporal>(block, head, end);
+        case Stores::by_row:
+          return rotate_rows<Stores::by_row>(block, head, end);
+      }
+    }
+  }
+
+  template <Stores stores>
+  void rotate_rows(const Block& block, std::int64_t head, std::int64_t end) const {
+    alignas(host_line) X row[stores == Stores::by_row ? row_buffer : 1];
+    const auto rotate_row = [&](int p, std::int64_t h) KOKKOSNN_IMPL_INLINED {
+      const X* const x = rows.x + block.place[p].x + h * rows.heads.x_stride;
+      X* const y       = rows.y + block.place[p].y + h * rows.heads.y_stride;
+      if constexpr (stores == Stores::by_row) {
+        rotate_into<false>(row, x, block, p);
+        store_row(y, row);
+      } else {
+        rotate_into<stores == Stores::nontemporal>(y, x, block, p);
+      }
+    };
+    if (has_heads_outside()) {
       for (; head < end; ++head) {
-        for (int p = 0; p < block.positions; ++p) rotate_row(block, p, head);
+        for (int p = 0; p < block.positions; ++p) rotate_row(p, head);
       }
     } else {
       for (int p = 0; p < block.positions; ++p) {
-        for (std::int64_t h = head; h < end; ++h) rotate_row(block, p, h);
+        for (std::int64_t h = head; h < end; ++h) rotate_row(p, h);
       }
     }
   }
+  bool has_heads_outside() const { return std::llabs(rows.heads.x_stride) > std::llabs(rows.inner.x_stride); }
 
-  void rotate_row(const Block& block, int p, std::int64_t head) const {
+  /// A row's pairs of a block; if these are all, what is behind them, too.
+  template <bool nontemporal>
+  KOKKOS_FORCEINLINE_FUNCTION void rotate_into(X* y, const X* x, const Block& block, int p) const {
     constexpr bool is_halved = form == RopeForm::half_rotated;
     const std::int64_t begin = (is_halved ? 1 : 2) * block.first_pair;
-    const X* const x         = rows.x + block.place[p].x + head * rows.heads.x_stride + begin;
-    X* const y               = rows.y + block.place[p].y + head * rows.heads.y_stride + begin;
-    const A *const cos = block.cos_of[p], *const sin = block.sin_of[p];
     if constexpr (is_halved) {
-      nontemporal_stores ? rotate_halves<true>(x, y, cos, sin, block.pairs)
-                         : rotate_halves<false>(x, y, cos, sin, block.pairs);
+      rotate_halves<nontemporal>(x + begin, y + begin, block.cos_of[p], block.sin_of[p], block.pairs);
     } else {
-      nontemporal_stores ? rotate_neighbours<true>(x, y, cos, sin, 2 * block.pairs)
-                         : rotate_neighbours<false>(x, y, cos, sin, 2 * block.pairs);
+      rotate_neighbours<nontemporal>(x + begin, y + begin, block.cos_of[p], block.sin_of[p], 2 * block.pairs);
     }
+    if (rows.rest > 0 && block.pairs == rows.pairs) copy_neighbours(x, y);
+  }
+  void copy_neighbours(const X* x, X* y) const {
+    const std::int64_t first = 2 * rows.pairs;
+    std::memcpy(static_cast<void*>(y + first), x + first, static_cast<std::size_t>(rows.rest) * sizeof(X));
   }
 
-  /// Non-temporal stores are for rows whose halves are whole vectors.
+  /// Stores a row of whole lines past the caches; as floats, which a move does not change.
+  void store_row(X* y, const X* row) const {
+    const auto* const from = reinterpret_cast<const float*>(row);
+    auto* const to         = reinterpret_cast<float*>(y);
+    const int floats       = static_cast<int>(rows.dim * sizeof(X) / sizeof(float));
+    for (int i = 0; i < floats; i += simd_width<float>) store_vector_nontemporal(to + i, load_vector(from + i));
+  }
+
   template <bool nontemporal>
-  static void store(X* to, const V& v) {
+  KOKKOS_FORCEINLINE_FUNCTION static void store(X* to, const V& v) {
     if constexpr (nontemporal) {
       store_vector_nontemporal(to, v);
     } else {
@@ -291,25 +340,26 @@ struct HostRope {
   }
 
   template <bool nontemporal>
-  void rotate_halves(const X* x, X* y, const A* cos, const A* sin, int n) const {
-    const V sign = splat<V>(direction);
-    int j        = 0;
+  KOKKOS_FORCEINLINE_FUNCTION void rotate_halves(const X* x, X* y, const A* cos, const A* sin, int n) const {
+    const V sign             = splat<V>(direction);
+    const std::int64_t apart = rows.pairs;  // stores might change what `this` points to
+    int j                    = 0;
     for (; j + lanes <= n; j += lanes) {
-      V a = load_vector(x + j), b = load_vector(x + rows.pairs + j);
+      V a = load_vector(x + j), b = load_vector(x + apart + j);
       rotate_pair(a, b, load_vector(cos + j), sign * load_vector(sin + j));
       store<nontemporal>(y + j, a);
-      store<nontemporal>(y + rows.pairs + j, b);
+      store<nontemporal>(y + apart + j, b);
     }
     if (j < n) {
-      V a = load_lanes(x + j, n - j, A(0)), b = load_lanes(x + rows.pairs + j, n - j, A(0));
+      V a = load_lanes(x + j, n - j, A(0)), b = load_lanes(x + apart + j, n - j, A(0));
       rotate_pair(a, b, load_lanes(cos + j, n - j, A(0)), sign * load_lanes(sin + j, n - j, A(0)));
       store_lanes(y + j, a, n - j);
-      store_lanes(y + rows.pairs + j, b, n - j);
+      store_lanes(y + apart + j, b, n - j);
     }
   }
 
   template <bool nontemporal>
-  void rotate_neighbours(const X* x, X* y, const A* cos, const A* sin, int n) const {
+  KOKKOS_FORCEINLINE_FUNCTION void rotate_neighbours(const X* x, X* y, const A* cos, const A* sin, int n) const {
     const V sign       = splat<V>(direction);
     const auto rotated = [&](const V& v, int j) KOKKOSNN_IMPL_INLINED {
       return fused_multiply_add(v, load_vector(cos + j), pairs_exchanged<A>(v) * (sign * load_vector(sin + j)));
@@ -344,26 +394,8 @@ struct HostRope {
       for (std::int64_t h = head; h < last_head; ++h) {
         const X* const x = rows.x + at.x + h * rows.heads.x_stride + 2 * rows.pairs * rows.x_dim_stride;
         X* const y       = rows.y + at.y + h * rows.heads.y_stride + 2 * rows.pairs * rows.y_dim_stride;
-        if constexpr (packed) {
-          copy_neighbours(x, y);
-        } else {
-          for (std::int64_t i = 0; i < rows.rest; ++i) y[i * rows.y_dim_stride] = x[i * rows.x_dim_stride];
-        }
+        for (std::int64_t i = 0; i < rows.rest; ++i) y[i * rows.y_dim_stride] = x[i * rows.x_dim_stride];
       }
-    }
-  }
-
-  /// Copies bits; those of 16-bit elements as floats, which a move does not change.
-  void copy_neighbours(const X* x, X* y) const {
-    const std::int64_t bytes = rows.rest * static_cast<std::int64_t>(sizeof(X));
-    if (!nontemporal_stores || bytes % vector_bytes != 0) {
-      std::memcpy(static_cast<void*>(y), x, static_cast<std::size_t>(bytes));
-      return;
-    }
-    const auto* const from = reinterpret_cast<const float*>(x);
-    auto* const to         = reinterpret_cast<float*>(y);
-    for (std::int64_t i = 0; i < bytes / std::int64_t(sizeof(float)); i += simd_width<float>) {
-      store_vector_nontemporal(to + i, load_vector(from + i));
     }
   }
 };
