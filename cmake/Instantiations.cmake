@@ -182,6 +182,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   segmented FILE segmented_ TYPES f32:float
   CALLS "OffsetsCheck<{exec}>")
+kokkosnn_instantiate(
+  rope FILE rope_ TYPES ${KokkosNN_TYPES}
+  CALLS "RopeCall<{exec}, {X}>")
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
@@ -199,6 +202,7 @@ kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch
 kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})
+kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

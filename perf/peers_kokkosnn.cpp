@@ -140,6 +140,7 @@ Prepared ragged(const Exec& exec, const Case& shape, const Tensors& at) {
 bool is_served(const Case& shape) {
   const bool is_right         = shape.layout == Layout::right;
   const OperatorFamily family = traits_of(shape.op).family;
+  if (!shape.is_of_rows()) return false;
   if (shape.op == RowOperator::softmax) return true;
   if (family == OperatorFamily::forward) return !is_ragged(shape.layout);
   if (family == OperatorFamily::masked) return is_right && shape.mask == MaskKind::causal;

@@ -60,7 +60,7 @@ std::vector<Provider> providers(const Case& shape, bool full) {
 #if defined(KOKKOSNN_HAVE_ONEDNN)
   if (onednn_serves(shape)) result.push_back({"onednn", make_onednn});
 #endif
-  if (!full) return result;
+  if (!full || !shape.is_of_rows()) return result;
   for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
                                      RowStrategy::team_online, RowStrategy::split_row, RowStrategy::inner_lanes})
     result.push_back({KokkosNN::to_string(strategy),

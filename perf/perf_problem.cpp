@@ -217,6 +217,23 @@ Gradient reference_elementwise(Elementwise op, int o, const std::vector<double>&
   return {};
 }
 
+/// A position's heads, rotated.
+std::vector<Gradient> reference_rope(RopeKind kind, const std::vector<double>& x, std::int64_t position) {
+  const std::size_t dim = x.size() / rope_heads, pairs = dim / 2;
+  std::vector<Gradient> result(x.size());
+  for (std::size_t i = 0; i < x.size() / 2; ++i) {
+    const std::size_t pair = i % pairs, head = i / pairs * dim;
+    const bool is_halved = kind != RopeKind::interleaved;
+    const std::size_t a = head + (is_halved ? pair : 2 * pair), b = a + (is_halved ? pairs : 1);
+    const double angle = static_cast<double>(position) *
+                         std::pow(RopeOptions().theta, -static_cast<double>(pair) / static_cast<double>(pairs));
+    const double cos = std::cos(angle), sin = std::sin(angle), size = std::abs(x[a]) + std::abs(x[b]);
+    result[a] = {x[a] * cos - x[b] * sin, size};
+    result[b] = {x[b] * cos + x[a] * sin, size};
+  }
+  return result;
+}
+
 bool agrees(double got, const Gradient& want, const Tolerance& tolerance, double slack) {
   return std::abs(got - want.dx) <= slack * (tolerance.relative * want.size + tolerance.absolute);
 }
@@ -330,7 +347,7 @@ std::string Problem::check_elementwise(double slack) const {
 }
 
 std::string Problem::check(double slack) const {
-  if (!m_case.is_of_rows()) return check_elementwise(slack);
+  if (m_case.elementwise != Elementwise::none) return check_elementwise(slack);
   const bool one_value_a_row    = is_reduction(m_case.op);
   const bool right              = m_case.layout != Layout::left;
   const std::int64_t col_stride = right ? 1 : m_case.rows;
@@ -348,7 +365,9 @@ std::string Problem::check(double slack) const {
                                          : gathered(m_exec, m_y, m_case.y_type, first, cols, col_stride);
     const auto differs = [&](const auto& want) { return difference(row, got, want, tolerance(m_case.y_type), slack); };
     std::string text;
-    if (is_norm(m_case.op)) {
+    if (m_case.rope != RopeKind::none) {
+      text = differs(reference_rope(m_case.rope, x, row));
+    } else if (is_norm(m_case.op)) {
       const auto dy = gathered(m_exec, m_dy, m_case.x_type, first, is_gradient(m_case.op) ? cols : 0, col_stride);
       text          = differs(reference_norm(m_case.op, x, dy));
     } else if (is_gradient(m_case.op)) {

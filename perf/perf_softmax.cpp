@@ -154,6 +154,7 @@ Contender cross_entropy_call(const Problem& problem, RowStrategy strategy) {
 }  // namespace
 
 Contender make_kokkosnn(const Problem& problem, RowStrategy strategy) {
+  if (problem.shape().rope != RopeKind::none) return make_rope(problem);
   if (!problem.shape().is_of_rows()) return make_elementwise(problem, strategy);
   if (is_ragged(problem.shape().layout)) return make_segmented(problem, strategy);
   if (is_norm(problem.shape().op)) return make_norm(problem, strategy);

@@ -8,6 +8,7 @@
 #include "timing.hpp"
 
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/options.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -50,6 +50,9 @@ Contender make_elementwise(const Problem& problem, RowStrategy strategy);
 /// KokkosNN's norms; the backward sums the gradients of weight and bias, too. make_kokkosnn calls it.
 Contender make_norm(const Problem& problem, RowStrategy strategy);
 
+/// KokkosNN's rotary embedding, which has no strategies either; make_kokkosnn calls it.
+Contender make_rope(const Problem& problem);
+
 }  // namespace KokkosNN::Perf
 
 #endif  // KOKKOSNN_PERF_PROVIDER_HPP

@@ -114,6 +114,25 @@ constexpr ElementwiseTraits traits_of(Elementwise op) {
   return {"", 1, 1};
 }
 
+/// The calls of the rotary embedding that are measured, which is no RowOperator: rows of the table are positions, each
+/// with so many heads; all of a head's elements are rotated.
+enum class RopeKind { none, half_rotated, interleaved, angles };
+constexpr std::int64_t rope_heads = 32;
+
+inline const char* to_string(RopeKind kind) {
+  switch (kind) {
+    case RopeKind::half_rotated:
+      return "rope";
+    case RopeKind::interleaved:
+      return "rope_interleaved";
+    case RopeKind::angles:
+      return "rope_angles";  // half-rotated, without tables
+    case RopeKind::none:
+      break;
+  }
+  return "none";
+}
+
 /// One line of the table. Sweeps of the same name share a plot and a table of the report.
 struct Sweep {
   std::string_view name;
@@ -126,6 +145,7 @@ struct Sweep {
   Layout layout           = Layout::right;
   MaskKind mask           = MaskKind::none;
   Elementwise elementwise = Elementwise::none;  ///< goes before `op`
+  RopeKind rope           = RopeKind::none;     ///< likewise
 };
 
 /// The arrays of columns that the table refers to.
@@ -214,6 +234,10 @@ constexpr Array<1> left_long{1024};
 constexpr Array<1> left_longer{8192};
 
 constexpr Array<1> elementwise{4096};
+
+/// Heads of 64, 80 and 128 elements, rope_heads of them.
+constexpr Array<3> positions{2048, 2560, 4096};
+constexpr Array<2> positions_quick{2560, 4096};
 
 constexpr Array<1> keys_1024{1024};
 constexpr Array<1> keys_2048{2048};
@@ -320,6 +344,17 @@ constexpr Sweep elementwise(Elementwise op, ElementType x, ElementType y) {
           .x_type      = x,
           .y_type      = y,
           .elementwise = op};
+}
+
+/// The rotary embedding of 32 heads.
+constexpr Sweep ropes(RopeKind kind, ElementType type) {
+  return {.name   = "rope",
+          .rows   = {.fixed = 32768},
+          .quick  = Columns::positions_quick,
+          .full   = Columns::positions,
+          .x_type = type,
+          .y_type = type,
+          .rope   = kind};
 }
 
 /// Some of the marks; they are in the full set only.
@@ -448,6 +483,12 @@ constexpr std::array sweeps{
     norms(RowOperator::rms_norm_backward, ElementType::bf16),
     norms(RowOperator::layer_norm_backward, ElementType::f32),
     norms(RowOperator::layer_norm_backward, ElementType::bf16),
+    ropes(RopeKind::half_rotated, ElementType::f32),
+    ropes(RopeKind::half_rotated, ElementType::bf16),
+    ropes(RopeKind::interleaved, ElementType::f32),
+    ropes(RopeKind::interleaved, ElementType::bf16),
+    ropes(RopeKind::angles, ElementType::f32),
+    ropes(RopeKind::angles, ElementType::bf16),
 };
 
 /// One shape as it will run on this machine.
@@ -462,11 +503,16 @@ struct Case {
   std::int64_t rows         = 0;  ///< as it runs here
   std::int64_t cols         = 0;
   Elementwise elementwise   = Elementwise::none;  ///< goes before `op`
+  RopeKind rope             = RopeKind::none;     ///< likewise
 
   bool operator==(const Case&) const = default;
 
-  bool is_of_rows() const { return elementwise == Elementwise::none; }
-  const char* operator_name() const { return is_of_rows() ? KokkosNN::to_string(op) : traits_of(elementwise).name; }
+  /// The operator is one of RowOperator.
+  bool is_of_rows() const { return elementwise == Elementwise::none && rope == RopeKind::none; }
+  const char* operator_name() const {
+    if (rope != RopeKind::none) return to_string(rope);
+    return is_of_rows() ? KokkosNN::to_string(op) : traits_of(elementwise).name;
+  }
   /// Elements of the inputs of an elementwise operator, one behind another.
   std::int64_t x_elements() const {
     return rows * cols * traits_of(elementwise).inputs + (layout == Layout::skewed ? rows : 0);
@@ -513,7 +559,7 @@ inline Case scaled(Case shape, std::int64_t traffic) {
 inline Case case_of(const Sweep& sweep, std::int64_t cols, std::int64_t traffic) {
   const std::int64_t rows = sweep.rows.rows(cols);
   return scaled(Case{std::string(sweep.name), sweep.op, sweep.x_type, sweep.y_type, sweep.layout, sweep.mask, rows,
-                     rows, cols, sweep.elementwise},
+                     rows, cols, sweep.elementwise, sweep.rope},
                 traffic);
 }
 

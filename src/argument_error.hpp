@@ -45,6 +45,16 @@ inline std::string strides_of(const Tensor& t) {
 /// Throws std::invalid_argument if x, by its name, and an output y overlap.
 void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y);
 
+/// Complains of an input that shares memory with an output, unless it may be the same View and is.
+inline void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
+                          const Tensor& output, bool may_be_same) {
+  if ((may_be_same && is_same_view(input, output)) || !overlaps(input, output)) return;
+  (ArgumentError(function) << name << " at " << input.data << ", extents " << shape_of(input) << ", and " << output_name
+                           << " at " << output.data << ", extents " << shape_of(output) << ", overlap"
+                           << (may_be_same ? "; only in place (the same View twice) may" : ""))
+      .raise();
+}
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_SRC_COMPLAINT_HPP

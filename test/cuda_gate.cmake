@@ -8,10 +8,10 @@ function(kokkosnn_gate)
   kokkosnn_join_files()
   kokkosnn_join(
     KokkosNN
-    "f64 gradients_f64 masked_f64 masked_gradients_f64 norm_f64 segmented_f64"
-    "f32 gradients_f32 masked_f32 masked_gradients_f32 norm_f32 segmented_f32"
-    "f16 gradients_f16 masked_f16 masked_gradients_f16 norm_f16 segmented_f16"
-    "bf16 gradients_bf16 masked_bf16 masked_gradients_bf16 norm_bf16 segmented_bf16"
+    "f64 gradients_f64 masked_f64 masked_gradients_f64 norm_f64 rope_f64 segmented_f64"
+    "f32 gradients_f32 masked_f32 masked_gradients_f32 norm_f32 rope_f32 segmented_f32"
+    "f16 gradients_f16 masked_f16 masked_gradients_f16 norm_f16 rope_f16 segmented_f16"
+    "bf16 gradients_bf16 masked_bf16 masked_gradients_bf16 norm_bf16 rope_bf16 segmented_bf16"
     "f32_to_f16 f16_to_f32 f32_to_bf16 bf16_to_f32")
 endfunction()
 

@@ -19,6 +19,7 @@
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/rope.hpp>
 #include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>
 #include <KokkosNN/team.hpp>

@@ -94,6 +94,24 @@ struct LayerNormOptions {
   PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
+/// Which elements of a row a rotary embedding rotates as pairs.
+enum class RopeForm {
+  half_rotated,  ///< i and i + rotary_dims / 2, as GPT-NeoX and Llama do
+  interleaved    ///< 2 i and 2 i + 1, as GPT-J and the paper do
+};
+
+/// Options of the rotary position embedding and its gradient; an aggregate for designated initialisers:
+/// `{.form = RopeForm::interleaved, .rotary_dims = 64}`.
+struct RopeOptions {
+  RopeForm form                = RopeForm::half_rotated;
+  std::int64_t rotary_dims     = 0;   ///< elements of a row that are rotated, the first ones; even. 0: all
+  int sequence_axis            = -3;  ///< the axis of positions; negative counts from the end. Of rank 2 -3 is axis 0
+  std::int64_t position_offset = 0;   ///< added to each position: the length of a cache that a sequence continues
+  double theta                 = 10000;  ///< without tables: base of the frequencies; 2^-100 to 2^100
+  double position_scale        = 1;      ///< without tables: factor of positions; 2^-100 to 2^100, or negative
+  bool check_positions         = false;  ///< throw where a View's position is outside of the tables; waits for `exec`
+};
+
 }  // namespace KokkosNN
 
 #endif  // KOKKOSNN_OPTIONS_HPP

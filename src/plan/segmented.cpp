@@ -76,15 +76,6 @@ void require_extents(const char* function, const char* name, const Tensor& tenso
   }
 }
 
-void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
-                   const Tensor& output, bool may_be_same) {
-  if ((may_be_same && is_same_view(input, output)) || !overlaps(input, output)) return;
-  (ArgumentError(function) << name << " at " << input.data << ", extents " << shape_of(input) << ", and " << output_name
-                           << " at " << output.data << ", extents " << shape_of(output) << ", overlap"
-                           << (may_be_same ? "; only in place (the same View twice) may" : ""))
-      .raise();
-}
-
 }  // namespace
 
 void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors, double scale) {

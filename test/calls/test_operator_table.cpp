@@ -218,6 +218,20 @@ struct Calls {
       return elementwise([&](const auto& o, const auto& p) { geglu_backward(exec, x, y, dy, o, p); }, true);
     return false;
   }
+  bool rope() {
+    const Kokkos::View<Loss**, Memory> cos("cos", heads, 2), sin("sin", heads, 2);
+    Kokkos::deep_copy(cos, 0.5);
+    Kokkos::deep_copy(sin, 0.5);
+    const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};  // by which a row's last element is copied
+    KokkosNN::rope(exec, x, cos, sin, out, options);
+    if (!is_written(out)) return false;
+    Kokkos::deep_copy(out, T(unwritten));
+    return KokkosNN::rope(exec, x, out, options), is_written(out);
+  }
+  bool rope_backward() {
+    const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};
+    return KokkosNN::rope_backward(exec, dy, out, options), is_written(out);
+  }
   bool segmented_softmax() {
     return KokkosNN::segmented_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
   }
@@ -276,6 +290,8 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "add_rms_norm_backward") return c.add_rms_norm_backward();
     if (op == "add_layer_norm_backward") return c.add_layer_norm_backward();
     if (op == "column_sums") return c.column_sums();
+    if (op == "rope") return c.rope();
+    if (op == "rope_backward") return c.rope_backward();
     if (op == "segmented_softmax") return c.segmented_softmax();
     if (op == "segmented_log_softmax") return c.segmented_log_softmax();
     if (op == "segmented_logsumexp") return c.segmented_logsumexp();

@@ -13,6 +13,7 @@
 #include "../support/masked.hpp"
 #include "../support/norm.hpp"
 #include "../support/heads.hpp"
+#include "../support/rope.hpp"
 #include "../support/segmented.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -210,6 +211,39 @@ void norm(Draw& draw) {
   NormTrial<Op, T, Rank> trial(x, y, given);
   expect_right(std::string(to_string(Op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis),
                !(given.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(); });
+}
+
+template <class T, int Rank>
+void rope(Draw& draw) {
+  auto extents      = draw.extents(Rank);
+  const Placement x = draw.placement(extents), y = draw.placement(extents);
+  const std::int64_t dim = extents[Rank - 1];
+  RopeCase given;
+  given.options.form            = all_rope_forms[draw.below(2)];
+  given.options.rotary_dims     = dim % 2 != 0 || draw.yes() ? 2 * draw.below(dim / 2 + 1) : 0;
+  given.options.sequence_axis   = static_cast<int>(draw.below(Rank - 1));
+  given.options.position_offset = draw.of({0, 0, 1, 300});
+  given.options.theta           = draw.of({10000.0, 500000.0, 3.0});
+  given.has_tables              = draw.yes();
+  given.is_backward             = draw.yes();
+  given.is_in_place             = draw.yes();
+  given.positions =
+      draw.of({PositionsOf::index, PositionsOf::sequence, Rank > 2 ? PositionsOf::batch : PositionsOf::index});
+  given.has_32_bits  = draw.yes();
+  given.table_stride = draw.of({1, 1, 2});
+  given.misalignment = draw.of({0, 0, 1, 4});
+  if (!given.has_tables) given.options.position_scale = draw.of({1.0, 0.25, -1.0});
+  if (dim % 2 != 0 && given.options.rotary_dims == 0) return;  // 0 is for all, which are odd
+  RopeTrial<T, Rank> trial(x, y, given, draw.recipe());
+  if (given.has_tables && given.positions != PositionsOf::index && x.count() > 0 && draw.yes()) {
+    trial.position(0) = draw.of({std::int64_t(-400), trial.table_rows(), std::numeric_limits<std::int64_t>::min(),
+                                 std::numeric_limits<std::int64_t>::max()});
+    if (given.has_32_bits) trial.position(0) = -400;
+    trial.upload_positions();
+  }
+  add_specials(draw, trial.x().host(), x, Rank - 1, 2);
+  trial.x().upload();
+  expect_right("rope" + text_of(x) + text_of(y), false, [&] { return trial.run_correct(); });
 }
 
 /// A mask of the kinds that the bytes choose, all of them data of one type, so that little is compiled.
@@ -431,7 +465,9 @@ const std::array kinds_of{
     Kind{{RowOperator::add_rms_norm_backward}, norm<RowOperator::add_rms_norm_backward, T, 2>},
     Kind{{RowOperator::add_layer_norm_backward}, norm<RowOperator::add_layer_norm_backward, T, 3>},
     Kind{{}, elementwise<T, 1>},
-    Kind{{}, elementwise<T, 3>}};
+    Kind{{}, elementwise<T, 3>},
+    Kind{{}, rope<T, 2>},
+    Kind{{}, rope<T, 4>}};
 
 template <class T>
 void one_case(Draw& draw) {

@@ -122,6 +122,13 @@ struct Load {
   }
 };
 
+void ropes(const Exec& exec) {
+  rope(exec, Rows<half_t>(), Rows<float>(), Columns<float>(), Rows<half_t>(), {.position_offset = 3});
+  rope(Columns<double>(), Strided<double>(), {.form = RopeForm::interleaved, .theta = 500000}, Values<std::int32_t>());
+  rope_backward(exec, Rows<bhalf_t>(), Rows<bhalf_t>(), {.rotary_dims = 2}, Values<std::int64_t>());
+  rope_backward(Rows<float>(), Rows<float>(), Rows<float>(), Rows<float>());
+}
+
 struct Store {
   using value_type = float;
   Rows<float> y;

@@ -167,6 +167,19 @@ inline constexpr int most_parts_of_row = 1024;
 /// heads is read once a head.
 inline constexpr int heads_side_by_side = 4;
 
+// --- rotary embeddings ---
+
+/// Threads of a GPU's team at most, teams that a multiprocessor is to have, and heads whose packs a thread loads before
+/// it rotates the first. Not measured; three teams leave a thread 80 registers, of which 16-bit packs spill some.
+inline constexpr int rope_team_size      = 256;
+inline constexpr int rope_teams_resident = 2;
+inline constexpr int rope_heads_at_once  = 2;
+
+/// Pairs whose angles a host's thread has in buffers at a time, and positions that these are of at most, in a second-
+/// level cache: neighbouring positions of a head are processed together where heads are farther apart.
+inline constexpr int rope_host_pairs     = 2048;
+inline constexpr int rope_host_positions = 32;
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_TUNED_SHAPES_HPP

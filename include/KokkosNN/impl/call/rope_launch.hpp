@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_ROPE_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_ROPE_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/rope_plan.hpp>
+#include <KokkosNN/impl/gpu/first_index.hpp>
+#include <KokkosNN/impl/gpu/rope.hpp>
+#include <KokkosNN/impl/host/rope.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+// A rotary embedding's way from a plan to a launch.
+
+namespace KokkosNN::Impl {
+
+/// A checked call. `direction`: 1, or -1 for the gradient, which rotates back.
+struct RopeArguments {
+  const char* function;
+  const RopeTensors& tensors;
+  const RopeLayout& layout;
+  const RopeOptions& options;
+  int direction;
+};
+
+/// Holds for a row whose position is outside of the tables.
+template <class X>
+struct IsOutsideOfTables {
+  RopeRows<X> rows;
+  std::int64_t table_rows;
+
+  KOKKOS_FUNCTION bool operator()(std::int64_t i) const {
+    const std::int64_t position = rows.place(i).position;
+    return position < 0 || position >= table_rows;
+  }
+};
+
+template <class X>
+struct StorePosition {
+  RopeRows<X> rows;
+  std::int64_t index;
+  std::int64_t* to;
+
+  KOKKOS_FUNCTION void operator()(int) const { *to = rows.place(index).position; }
+};
+
+/// One call on Views, erased so that a kernel is compiled once for its element type.
+template <class ExecutionSpace, class X>
+struct RopeCall {
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  using A                          = accumulator_t<X>;
+
+  /// Not inline, as ViewCall's. Looks at the positions first if the options ask for that.
+  static void run(const ExecutionSpace& exec, const RopeArguments& call);
+
+ private:
+  static RopeRows<X> rows_of(const RopeArguments& call) {
+    const RopeLayout& layout = call.layout;
+    const Tensor& positions  = call.tensors.positions;
+    RopeRows<X> rows;
+    rows.x               = static_cast<const X*>(call.tensors.x.data);
+    rows.y               = static_cast<X*>(const_cast<void*>(call.tensors.y.data));
+    rows.outer           = layout.outer;
+    rows.inner           = layout.inner;
+    rows.heads           = layout.heads;
+    rows.dim             = layout.dim;
+    rows.pairs           = layout.pairs;
+    rows.rest            = layout.is_in_place ? 0 : layout.dim - 2 * layout.pairs;
+    rows.x_dim_stride    = layout.x_dim_stride;
+    rows.y_dim_stride    = layout.y_dim_stride;
+    rows.positions       = positions.exists() ? positions.data : nullptr;
+    rows.position_bytes  = positions.element_bytes;
+    rows.position_offset = call.options.position_offset;
+    return rows;
+  }
+
+  static TableAngles<A> tables_of(const RopeTensors& tensors) {
+    return {static_cast<const A*>(tensors.cos.data),
+            static_cast<const A*>(tensors.sin.data),
+            tensors.cos.extent[0],
+            tensors.cos.stride[0],
+            tensors.cos.stride[1],
+            tensors.sin.stride[0],
+            tensors.sin.stride[1]};
+  }
+
+  static void check_positions(const ExecutionSpace& exec, const RopeArguments& call);
+
+  template <RopeForm form, class Angles>
+  static void run_with(const ExecutionSpace& exec, const RopeArguments& call, const RopePlan& plan,
+                       const Angles& angles) {
+    plan.moves_packs ? launch_kernel<form, true>(exec, call, plan, angles)
+                     : launch_kernel<form, false>(exec, call, plan, angles);
+  }
+
+  template <RopeForm form, bool packed, class Angles>
+  static void launch_kernel(const ExecutionSpace& exec, const RopeArguments& call, const RopePlan& plan,
+                            const Angles& angles) {
+    const std::string label = to_string(call.function, plan);
+    const Teams teams{plan.league_size, plan.team_size, 0, 0};
+    const A direction = static_cast<A>(call.direction);
+    if constexpr (backend == Backend::host) {
+      constexpr bool by_vectors = packed && (form == RopeForm::half_rotated || simd_width<A> > 1);
+      launch<Kokkos::LaunchBounds<max_threads_per_team>>(
+          exec, label, teams,
+          HostRope<X, form, by_vectors, Angles>{rows_of(call), angles, direction, plan.positions_per_team,
+                                                plan.heads_per_team, plan.head_parts, plan.nontemporal_stores});
+    } else {
+      constexpr int V = packed ? 16 / int(sizeof(X)) : 1;
+      launch<Kokkos::LaunchBounds<rope_team_size, rope_teams_resident>>(
+          exec, label, teams,
+          RopeInTeam<X, form, V, Angles>{rows_of(call),
+                                         angles,
+                                         direction,
+                                         {plan.positions_per_team, plan.heads_per_team, plan.head_parts,
+                                          plan.heads_side_by_side, plan.positions_first}});
+    }
+  }
+};
+
+template <class ExecutionSpace, class X>
+void RopeCall<ExecutionSpace, X>::check_positions(const ExecutionSpace& exec, const RopeArguments& call) {
+  using Range              = Kokkos::RangePolicy<ExecutionSpace>;
+  const std::string check  = std::string("KokkosNN::") + call.function + "[check_positions]";
+  const RopeRows<X> rows   = rows_of(call);
+  const std::int64_t n     = call.layout.positions();
+  const std::int64_t index = first_index(exec, check, n, IsOutsideOfTables<X>{rows, call.layout.table_rows});
+  if (index == n) return;
+  const Kokkos::View<std::int64_t, ExecutionSpace> found("KokkosNN::position");
+  Kokkos::parallel_for(check, Range(exec, 0, 1), StorePosition<X>{rows, index, found.data()});
+  exec.fence(check);
+  std::int64_t position = 0;
+  Kokkos::deep_copy(position, found);
+  raise_bad_position(call.function, call.layout, index, position);
+}
+
+template <class ExecutionSpace, class X>
+void RopeCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const RopeArguments& call) {
+  const bool has_tables = call.tensors.cos.exists();
+  if (has_tables && call.tensors.positions.exists() && call.options.check_positions) check_positions(exec, call);
+  const RopePlan plan = make_rope_plan({element_type<X>(), int(sizeof(X)), call.options.form, has_tables}, call.layout,
+                                       device_traits(exec));
+  const auto run_form = [&](const auto& angles) {
+    call.options.form == RopeForm::interleaved ? run_with<RopeForm::interleaved>(exec, call, plan, angles)
+                                               : run_with<RopeForm::half_rotated>(exec, call, plan, angles);
+  };
+  if (has_tables) {
+    run_form(tables_of(call.tensors));
+  } else {
+    run_form(ComputedAngles<A>{rotary_frequencies(call.options.theta, call.options.position_scale, call.layout.pairs)});
+  }
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_ROPE_LAUNCH_HPP
