@@ -146,9 +146,9 @@ if(KokkosNN_HAS_MPI)
   set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)
 endif()
 
-# --- KokkosNN::c, a shared library with KokkosNN and Kokkos inside ---
+# --- KokkosNN::c, a shared library with KokkosNN and Kokkos inside, and what it shares with the Python package ---
 set(KokkosNN_HAS_C OFF)
-if(KokkosNN_ENABLE_C)
+if(KokkosNN_ENABLE_C OR KokkosNN_ENABLE_PYTHON)
   kokkosnn_is_position_independent(KokkosNN library_can_be_shared)
   kokkosnn_is_position_independent(Kokkos::kokkoscore kokkos_can_be_shared)
   if(library_can_be_shared AND kokkos_can_be_shared)
@@ -156,7 +156,7 @@ if(KokkosNN_ENABLE_C)
   else()
     set(reason "KokkosNN: no C interface, because Kokkos' archives are not position independent; build Kokkos with \
 -DCMAKE_POSITION_INDEPENDENT_CODE=ON (a Kokkos that is fetched is)")
-    if("ON" IN_LIST KokkosNN_ENABLE_C)
+    if("ON" IN_LIST KokkosNN_ENABLE_C OR "ON" IN_LIST KokkosNN_ENABLE_PYTHON)
       message(FATAL_ERROR "${reason}")
     endif()
     message(STATUS "${reason}")

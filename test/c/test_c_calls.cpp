@@ -103,11 +103,7 @@ void expect_same(const char* name, const Output& output, const Cpp& cpp, const C
 }
 
 template <class T>
-class CFunctions : public ::testing::Test {
- public:
-  using A = KokkosNN::accumulator_t<T>;
-  Exec exec;
-};
+class CFunctions : public ::testing::Test {};
 TYPED_TEST_SUITE(CFunctions, ElementTypes, ElementNames);
 
 TYPED_TEST(CFunctions, OfTheSoftmaxFamilyEqualTheCppOnes) {
@@ -198,7 +194,7 @@ TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
 
 TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
   using T           = TypeParam;
-  using A           = typename TestFixture::A;
+  using A           = KokkosNN::accumulator_t<T>;
   const auto logits = filled<T>(1, queries, keys), dlogits = empty<T>(queries, keys);
   const auto labels = listed<std::uint32_t>({1, 6, 0, 3, 3});
   const auto lse = filled<A>(2, queries), to_lse = empty<A>(queries), losses = empty<A>(queries);
@@ -254,7 +250,7 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
 
 TYPED_TEST(CFunctions, OfNormsEqualTheCppOnes) {
   using T      = TypeParam;
-  using A      = typename TestFixture::A;
+  using A      = KokkosNN::accumulator_t<T>;
   const auto x = filled<T>(1, queries, keys), dy = filled<T>(2, queries, keys), out = empty<T>(queries, keys);
   const auto weight = filled<A>(3, keys), bias = filled<A>(4, keys);
   const auto mean = filled<A>(5, queries), rstd = filled<A>(6, queries), to_rstd = empty<A>(queries);
