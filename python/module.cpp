@@ -65,6 +65,23 @@ kokkosnn_dtype dtype_of(nb::dlpack::dtype dtype) {
                            .c_str());
 }
 
+/// NumPy computes a type's name anew each time, so it is asked for only where kind and size do not tell, of types that
+/// are not its own.
+kokkosnn_dtype dtype_of_numpy(nb::handle dtype, std::int64_t itemsize) {
+  const std::string bits = std::to_string(8 * itemsize);
+  const bool is_own      = nb::cast<int>(dtype.attr("isbuiltin")) == 1;
+  switch (is_own ? nb::cast<std::string>(dtype.attr("kind"))[0] : ' ') {
+    case 'f':
+      return dtype_named("float" + bits);
+    case 'i':
+      return dtype_named("int" + bits);
+    case 'u':
+      return dtype_named("uint" + bits);
+    default:
+      return dtype_named(nb::cast<std::string>(dtype.attr("name")));
+  }
+}
+
 void require_rank(std::size_t rank) {
   if (rank <= KOKKOSNN_MAX_RANK) return;
   throw nb::value_error(("kokkosnn: arrays have rank 0 to 8, but this one has rank " + std::to_string(rank)).c_str());
@@ -82,7 +99,7 @@ class FromPython<const kokkosnn_tensor*> {
   explicit FromPython(nb::handle array) {
     if (array.is_none()) return;
     m_exists = true;
-    nb::hasattr(array, "ctypes") ? take_buffer(array) : take_dlpack(array);
+    nb::hasattr(array, "ctypes") ? take_buffer(array) : take_dlpack(array);  // only NumPy's arrays have that
   }
 
   const kokkosnn_tensor* get() const { return m_exists ? &m_tensor : nullptr; }
@@ -93,11 +110,12 @@ class FromPython<const kokkosnn_tensor*> {
     if (!nb::cast<bool>(dtype.attr("isnative"))) {
       throw nb::type_error("kokkosnn: arrays of the other byte order are not supported");
     }
-    m_tensor.dtype      = dtype_named(nb::cast<std::string>(dtype.attr("name")));
-    m_tensor.data       = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(array.attr("ctypes").attr("data")));
-    const auto itemsize = nb::cast<std::int64_t>(dtype.attr("itemsize"));
-    const auto shape    = nb::cast<nb::tuple>(array.attr("shape"));
-    const auto strides  = nb::cast<nb::tuple>(array.attr("strides"));
+    const nb::object place = array.attr("__array_interface__")["data"][0];
+    m_tensor.data          = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(place));
+    const auto itemsize    = nb::cast<std::int64_t>(dtype.attr("itemsize"));
+    m_tensor.dtype         = dtype_of_numpy(dtype, itemsize);
+    const auto shape       = nb::cast<nb::tuple>(array.attr("shape"));
+    const auto strides     = nb::cast<nb::tuple>(array.attr("strides"));
     require_rank(shape.size());
     m_tensor.rank = static_cast<std::int32_t>(shape.size());
     for (std::size_t k = 0; k < shape.size(); ++k) {
