@@ -48,6 +48,27 @@ function(kokkosnn_leaves_kokkos target result)
   endif()
 endfunction()
 
+# kokkosnn_is_position_independent(<target> <result>)
+function(kokkosnn_is_position_independent target result)
+  get_target_property(type ${target} TYPE)
+  get_target_property(imported ${target} IMPORTED)
+  if(type STREQUAL SHARED_LIBRARY)
+    set(answer ON)
+  elseif(NOT imported)
+    get_target_property(answer ${target} POSITION_INDEPENDENT_CODE)
+  else() # an archive does not say: try
+    include(CheckCXXSourceCompiles)
+    get_target_property(CMAKE_REQUIRED_LIBRARIES ${target} LOCATION)
+    set(CMAKE_REQUIRED_FLAGS -fPIC)
+    set(CMAKE_REQUIRED_LINK_OPTIONS -shared)
+    set(source "namespace Kokkos { bool is_initialized() noexcept; }\n\
+bool started() { return Kokkos::is_initialized(); }")
+    check_cxx_source_compiles("${source}" KokkosNN_${target}_IS_POSITION_INDEPENDENT)
+    set(answer ${KokkosNN_${target}_IS_POSITION_INDEPENDENT})
+  endif()
+  set(${result} ${answer} PARENT_SCOPE)
+endfunction()
+
 # kokkosnn_link_mpi(<target> <library>): the library of KokkosNN::mpi with that of KokkosNN::KokkosNN
 function(kokkosnn_link_mpi target library)
   kokkosnn_leaves_kokkos(${target} leaves)
@@ -123,4 +144,48 @@ if(KokkosNN_HAS_MPI)
   kokkosnn_link_mpi(KokkosNN_mpi KokkosNN)
   kokkosnn_set_up(KokkosNN_mpi KOKKOSNN_MPI KokkosNN/mpi_export.hpp)
   set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)
+endif()
+
+# --- KokkosNN::c, a shared library with KokkosNN and Kokkos inside, and what it shares with the Python package ---
+set(KokkosNN_HAS_C OFF)
+if(KokkosNN_ENABLE_C OR KokkosNN_ENABLE_PYTHON)
+  kokkosnn_is_position_independent(KokkosNN library_can_be_shared)
+  kokkosnn_is_position_independent(Kokkos::kokkoscore kokkos_can_be_shared)
+  if(library_can_be_shared AND kokkos_can_be_shared)
+    set(KokkosNN_HAS_C ON)
+  else()
+    set(reason "KokkosNN: no C interface, because Kokkos' archives are not position independent; build Kokkos with \
+-DCMAKE_POSITION_INDEPENDENT_CODE=ON (a Kokkos that is fetched is)")
+    if("ON" IN_LIST KokkosNN_ENABLE_C OR "ON" IN_LIST KokkosNN_ENABLE_PYTHON)
+      message(FATAL_ERROR "${reason}")
+    endif()
+    message(STATUS "${reason}")
+  endif()
+endif()
+
+if(KokkosNN_HAS_C)
+  add_library(KokkosNN_c_objects OBJECT src/c/arguments.cpp src/c/operators.cpp src/c/runtime.cpp)
+  target_include_directories(KokkosNN_c_objects PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_include_directories(KokkosNN_c_objects PRIVATE $<TARGET_PROPERTY:KokkosNN,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_link_libraries(KokkosNN_c_objects PRIVATE Kokkos::kokkos)
+  target_compile_features(KokkosNN_c_objects PRIVATE cxx_std_20)
+  target_compile_options(KokkosNN_c_objects PRIVATE ${KokkosNN_KERNEL_FLAGS})
+  set_target_properties(KokkosNN_c_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                      VISIBILITY_INLINES_HIDDEN ON)
+
+  # kokkosnn_put_inside(<target> <version script>): all that the C functions need, and nothing of it to be seen
+  function(kokkosnn_put_inside target script)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:KokkosNN_c_objects> $<TARGET_OBJECTS:KokkosNN>)
+    target_link_libraries(${target} PRIVATE Kokkos::kokkos)
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
+    target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Linux>:LINKER:--version-script=${script}>)
+  endfunction()
+
+  add_library(KokkosNN_c SHARED)
+  add_library(KokkosNN::c ALIAS KokkosNN_c)
+  target_sources(KokkosNN_c PUBLIC FILE_SET HEADERS BASE_DIRS include FILES include/KokkosNN/kokkosnn.h)
+  kokkosnn_put_inside(KokkosNN_c ${PROJECT_SOURCE_DIR}/src/c/exports.map)
+  set_target_properties(
+    KokkosNN_c PROPERTIES OUTPUT_NAME kokkosnn_c EXPORT_NAME c LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
+                          SOVERSION ${KokkosNN_SOVERSION})
 endif()

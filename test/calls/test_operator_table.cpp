@@ -412,6 +412,15 @@ TEST(OperatorTable, HasNoOperatorThatIsNotPublic) {
   }
 }
 
+TEST(OperatorTable, HasAllOperatorsInTheHeaderForC) {
+  std::ifstream header(KOKKOSNN_HEADERS "/kokkosnn.h");
+  std::ostringstream text;
+  text << header.rdbuf();
+  for (const std::string& op : declared_operators()) {
+    EXPECT_NE(text.str().find("kokkosnn_status kokkosnn_" + op + "("), std::string::npos) << op;
+  }
+}
+
 TEST(OperatorTable, OfReadmeSaysWhatRuns) {
   const Table table = table_of_readme("operator");
   ASSERT_FALSE(table.rows.empty()) << "in " KOKKOSNN_README;

@@ -98,21 +98,26 @@ MaskedOptions erased_with_logits(const M& mask, const MaskedSoftmaxOptions& opti
   return all;
 }
 
-/// The gradient with respect to a bias, or, `to_heads`, to sinks.
+/// The gradient with respect to a bias, or, `to_heads`, to sinks, on erased Views of Y and D; the result has Y or
+/// float.
+template <class Exec, class Y, class D>
+void run_mask_sums_erased(const char* function, const Exec& exec, const Tensor& y, const Tensor& dy,
+                          const MaskTensors& mask, const Tensor& result, bool to_heads) {
+  require_kernels<MaskSumsCall<Exec, Y, D>>();
+  MaskSums whole;
+  const MaskSums sums = normalise_mask_sums(function, y, dy, mask, result, to_heads, whole);
+  if (is_verbose()) report_call(function, y, "sums over axes, in one order");
+  MaskSumsCall<Exec, Y, D>::run(
+      exec, {sums, whole, mask, static_cast<const Y*>(y.data), static_cast<const D*>(dy.data),
+             const_cast<void*>(result.data), result.type == ElementType::f32, to_heads ? -1.0 : 1.0});
+}
+
+/// The body of a gradient with respect to a bias or to sinks.
 template <class Exec, class YView, class DyView, Concepts::Mask M, class ResultView>
 void mask_sums_call(const char* function, const Exec& exec, const YView& y, const DyView& dy, const M& mask,
                     const ResultView& result, bool to_heads) {
-  using Y                  = typename YView::non_const_value_type;
-  using D                  = typename DyView::non_const_value_type;
-  const MaskTensors erased = Impl::erased(mask, {}).mask;
-  MaskSums whole;
-  const MaskSums sums =
-      normalise_mask_sums(function, tensor_of(y), tensor_of(dy), erased, tensor_of(result), to_heads, whole);
-  if (is_verbose()) report_call(function, tensor_of(y), "sums over axes, in one order");
-  const bool is_float = std::is_same_v<typename ResultView::value_type, float>;
-  require_kernels<MaskSumsCall<Exec, Y, D>>();
-  MaskSumsCall<Exec, Y, D>::run(
-      exec, {sums, whole, erased, y.data(), dy.data(), result.data(), is_float, to_heads ? -1.0 : 1.0});
+  run_mask_sums_erased<Exec, typename YView::non_const_value_type, typename DyView::non_const_value_type>(
+      function, exec, tensor_of(y), tensor_of(dy), erased(mask, {}).mask, tensor_of(result), to_heads);
 }
 
 }  // namespace KokkosNN::Impl

@@ -20,11 +20,10 @@
 
 namespace KokkosNN::Impl {
 
-template <class OffsetsView>
-RowOffsets offsets_of(const OffsetsView& row_offsets) {
-  using T = typename OffsetsView::non_const_value_type;
-  return {row_offsets.data(), row_offsets.extent(0) <= 1 ? 1 : static_cast<std::int64_t>(row_offsets.stride(0)),
-          static_cast<int>(sizeof(T)), std::is_signed_v<T>};
+/// Row offsets of a View, erased.
+inline RowOffsets offsets_of(const Tensor& row_offsets) {
+  return {row_offsets.data, row_offsets.extent[0] <= 1 ? 1 : row_offsets.stride[0], row_offsets.element_bytes,
+          row_offsets.is_signed};
 }
 
 /// Checks the arguments of a call. False where there is nothing to write.
@@ -49,7 +48,8 @@ void segmented_call(const Exec& exec, const char* function, const XView& values,
   using X = typename XView::non_const_value_type;
   using Y = typename YView::non_const_value_type;
   require_kernels<SegmentedCall<Exec, op, X, Y>>();
-  SegmentedArguments arguments{{tensor_of(values), tensor_of(y), {}, tensor_of(row_offsets)}, offsets_of(row_offsets)};
+  SegmentedArguments arguments{{tensor_of(values), tensor_of(y), {}, tensor_of(row_offsets)},
+                               offsets_of(tensor_of(row_offsets))};
   if (!check_arguments(exec, function, op, arguments, options)) return;
   SegmentedCall<Exec, op, X, Y>::run(exec, arguments);
 }
@@ -60,7 +60,7 @@ void segmented_gradient_call(const Exec& exec, const char* function, const YView
   using T = typename DxView::non_const_value_type;
   require_kernels<SegmentedGradientCall<Exec, op, T>>();
   SegmentedArguments arguments{{tensor_of(y), tensor_of(dx), tensor_of(dy), tensor_of(row_offsets)},
-                               offsets_of(row_offsets)};
+                               offsets_of(tensor_of(row_offsets))};
   if (!check_arguments(exec, function, op, arguments, options)) return;
   SegmentedGradientCall<Exec, op, T>::run(exec, arguments);
 }

@@ -1,0 +1,395 @@
+/* SPDX-FileCopyrightText: 2026 The KokkosNN authors */
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KOKKOSNN_KOKKOSNN_H
+#define KOKKOSNN_KOKKOSNN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* KokkosNN for C, and for all that calls C: the operators on memory that the caller owns. The library is libkokkosnn_c
+ * (CMake: KokkosNN::c), with Kokkos inside. This header is valid C11 and C++.
+ *
+ *     float x[2][3] = {{1, 2, 3}, {4, 5, 6}}, y[2][3];
+ *     const int64_t extents[] = {2, 3};
+ *     const kokkosnn_tensor from = kokkosnn_row_major(x, KOKKOSNN_F32, 2, extents);
+ *     const kokkosnn_tensor to   = kokkosnn_row_major(y, KOKKOSNN_F32, 2, extents);
+ *     if (kokkosnn_softmax(NULL, &from, &to, NULL) != KOKKOSNN_SUCCESS) fprintf(stderr, "%s\n", kokkosnn_last_error());
+ *
+ * What holds for all operators:
+ *
+ * Contract   a function does what the C++ function of its name does: formula, accuracy, NaN and infinities, what may be
+ *            in place, reads and writes stand in the C++ header that is named beside it. Arguments are the C++
+ *            function's, with options last. A tensor that may be NULL is marked as optional.
+ * Types      those that the C++ library holds compiled: all rows of a call hold one type, F64, F32, F16 or BF16; but
+ *            softmax, log_softmax and logsumexp also go from F16 or BF16 to F32 and from F32 to F16 or BF16. "The
+ *            accumulator's type" is F64 where the rows are F64, else F32.
+ * Ordering   on a GPU a call enqueues on exec's stream and returns; the host waits for nothing. On a host the results
+ *            are there when the function returns.
+ * Threads    functions may be called by several threads at once. On a host the threads of a call are OpenMP's; a
+ *            library for Kokkos' backend Threads takes calls of the thread alone that made the first one.
+ * Start      the first call starts Kokkos, on its device, and ends it when the process exits. Where the process runs
+ *            the same Kokkos already (a shared one), that is used and left running.
+ * Device     one of a process: a GPU other than that of the first call is an error.
+ * Errors     no exception leaves a function. On another status than KOKKOSNN_SUCCESS nothing was written (of
+ *            KOKKOSNN_FAILURE: outputs may be incomplete), and kokkosnn_last_error has the library's message.
+ * Versions   a struct of options begins with its size, and gets further members at its end alone: programs that were
+ *            compiled with this header run with any later library of the same soname. */
+
+#if defined(_WIN32)
+#define KOKKOSNN_C_API
+#else
+#define KOKKOSNN_C_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- what went wrong ------------------------------------------------------------------------------------------- */
+
+typedef enum kokkosnn_status {
+  KOKKOSNN_SUCCESS          = 0,
+  KOKKOSNN_INVALID_ARGUMENT = 1, /* an argument is wrong; nothing was written */
+  KOKKOSNN_OUT_OF_MEMORY    = 2,
+  KOKKOSNN_FAILURE          = 3 /* of the device or of Kokkos */
+} kokkosnn_status;
+
+/* The message of this thread's last failure, "" if there was none; valid until the next failure of this thread. */
+KOKKOSNN_C_API const char* kokkosnn_last_error(void);
+
+/* --- the library ----------------------------------------------------------------------------------------------- */
+
+/* "major.minor.patch" */
+KOKKOSNN_C_API const char* kokkosnn_version(void);
+
+/* JSON: version, kokkos (its version), backend (Kokkos' name: OpenMP, Cuda, ...), compiler. May be called at any time
+ * and starts nothing. */
+KOKKOSNN_C_API const char* kokkosnn_configuration(void);
+
+/* --- where a call runs ------------------------------------------------------------------------------------------ */
+
+/* The numbers are DLPack's. A library serves the one kind that it was built for. */
+typedef enum kokkosnn_device_kind {
+  KOKKOSNN_DEVICE_DEFAULT = 0, /* whatever the library was built for */
+  KOKKOSNN_DEVICE_HOST    = 1,
+  KOKKOSNN_DEVICE_CUDA    = 2,
+  KOKKOSNN_DEVICE_HIP     = 10
+} kokkosnn_device_kind;
+
+/* NULL in place of it, or all zeros but for an index of -1: the default stream of the current device. */
+typedef struct kokkosnn_exec {
+  void* stream;         /* cudaStream_t or hipStream_t; NULL: the backend's default stream; of a host always NULL */
+  int32_t device_kind;  /* kokkosnn_device_kind */
+  int32_t device_index; /* -1: the current device where the call is the first, else the one that Kokkos runs on */
+} kokkosnn_exec;
+
+/* Forgets what the library keeps for exec's stream (an execution-space instance). Before a stream is destroyed, after
+ * its calls; not needed for streams that live as long as the process. Nothing on a host. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_release_stream(const kokkosnn_exec* exec);
+
+/* --- tensors ---------------------------------------------------------------------------------------------------- */
+
+typedef enum kokkosnn_dtype {
+  KOKKOSNN_F64  = 1,
+  KOKKOSNN_F32  = 2,
+  KOKKOSNN_F16  = 3, /* IEEE 754 binary16 */
+  KOKKOSNN_BF16 = 4, /* bfloat16 */
+  KOKKOSNN_BOOL = 5, /* one byte, 0 or 1 */
+  KOKKOSNN_I8   = 6,
+  KOKKOSNN_I16  = 7,
+  KOKKOSNN_I32  = 8,
+  KOKKOSNN_I64  = 9,
+  KOKKOSNN_U8   = 10,
+  KOKKOSNN_U16  = 11,
+  KOKKOSNN_U32  = 12,
+  KOKKOSNN_U64  = 13
+} kokkosnn_dtype;
+
+#define KOKKOSNN_MAX_RANK 8
+
+/* Memory of the device that the call runs on. */
+typedef struct kokkosnn_tensor {
+  void* data;                         /* element (0, 0, ...), aligned to an element; not written through by inputs */
+  int32_t dtype;                      /* kokkosnn_dtype */
+  int32_t rank;                       /* 0 to 8 */
+  int64_t extents[KOKKOSNN_MAX_RANK]; /* those beyond the rank are not read */
+  int64_t strides[KOKKOSNN_MAX_RANK]; /* in elements; of inputs also 0 (broadcast), of all also negative */
+} kokkosnn_tensor;
+
+/* A tensor without gaps, the last axis fastest, as C has its arrays. */
+static inline kokkosnn_tensor kokkosnn_row_major(void* data, kokkosnn_dtype dtype, int32_t rank,
+                                                 const int64_t* extents) {
+  kokkosnn_tensor tensor = {NULL, 0, 0, {0}, {0}};
+  int64_t stride         = 1;
+  int32_t k;
+  tensor.data  = data;
+  tensor.dtype = (int32_t)dtype;
+  tensor.rank  = rank;
+  for (k = (rank < KOKKOSNN_MAX_RANK ? rank : KOKKOSNN_MAX_RANK) - 1; k >= 0; --k) {
+    tensor.extents[k] = extents[k];
+    tensor.strides[k] = stride;
+    stride *= extents[k];
+  }
+  return tensor;
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------- */
+
+/* Make one by its initialiser, which has the defaults and the size, and then set what differs:
+ *     kokkosnn_softmax_options options = KOKKOSNN_SOFTMAX_OPTIONS_INIT;
+ *     options.axis = 0;
+ * NULL in place of options stands for the defaults. options.hpp, mask.hpp and segmented.hpp say what each member
+ * means. */
+
+typedef enum kokkosnn_masked_row { KOKKOSNN_MASKED_ROW_NAN = 0, KOKKOSNN_MASKED_ROW_ZERO = 1 } kokkosnn_masked_row;
+typedef enum kokkosnn_determinism { KOKKOSNN_RUN_TO_RUN = 0, KOKKOSNN_BATCH_INVARIANT = 1 } kokkosnn_determinism;
+typedef enum kokkosnn_reduction {
+  KOKKOSNN_REDUCTION_NONE = 0,
+  KOKKOSNN_REDUCTION_MEAN = 1,
+  KOKKOSNN_REDUCTION_SUM  = 2
+} kokkosnn_reduction;
+
+typedef struct kokkosnn_softmax_options {
+  size_t size;
+  double scale;        /* factor of the logits */
+  int32_t axis;        /* the reduced axis; negative counts from the end */
+  int32_t masked_row;  /* kokkosnn_masked_row */
+  int32_t determinism; /* kokkosnn_determinism */
+  int32_t reserved;    /* 0 */
+} kokkosnn_softmax_options;
+#define KOKKOSNN_SOFTMAX_OPTIONS_INIT \
+  {sizeof(kokkosnn_softmax_options), 1.0, -1, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_RUN_TO_RUN, 0}
+
+typedef struct kokkosnn_masked_softmax_options {
+  size_t size;
+  double scale;
+  double softcap;               /* 0: none */
+  const kokkosnn_tensor* sinks; /* optional: one logit a head; of the rows' type or F32 */
+  int32_t masked_row;           /* kokkosnn_masked_row */
+  int32_t determinism;          /* kokkosnn_determinism */
+} kokkosnn_masked_softmax_options;
+#define KOKKOSNN_MASKED_SOFTMAX_OPTIONS_INIT \
+  {sizeof(kokkosnn_masked_softmax_options), 1.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_RUN_TO_RUN}
+
+typedef struct kokkosnn_cross_entropy_options {
+  size_t size;
+  int64_t ignore_index;
+  double label_smoothing;
+  double z_loss;
+  double softcap;        /* 0: none */
+  double gradient_scale; /* cross_entropy_with_gradient: the gradient of what follows the loss */
+  int32_t reduction;     /* kokkosnn_reduction */
+  int32_t check_labels;  /* not 0: labels out of range are an error, for which the host waits */
+  int32_t determinism;   /* kokkosnn_determinism */
+  int32_t reserved;      /* 0 */
+} kokkosnn_cross_entropy_options;
+#define KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT \
+  {sizeof(kokkosnn_cross_entropy_options), -100, 0.0, 0.0, 0.0, 1.0, KOKKOSNN_REDUCTION_MEAN, 0, KOKKOSNN_RUN_TO_RUN, 0}
+
+typedef struct kokkosnn_rms_norm_options {
+  size_t size;
+  double epsilon;
+  double weight_offset; /* added to each weight */
+  int32_t axis;
+  int32_t determinism; /* kokkosnn_determinism */
+} kokkosnn_rms_norm_options;
+#define KOKKOSNN_RMS_NORM_OPTIONS_INIT {sizeof(kokkosnn_rms_norm_options), 1e-6, 0.0, -1, KOKKOSNN_RUN_TO_RUN}
+
+typedef struct kokkosnn_layer_norm_options {
+  size_t size;
+  double epsilon;
+  int32_t axis;
+  int32_t determinism; /* kokkosnn_determinism */
+} kokkosnn_layer_norm_options;
+#define KOKKOSNN_LAYER_NORM_OPTIONS_INIT {sizeof(kokkosnn_layer_norm_options), 1e-5, -1, KOKKOSNN_RUN_TO_RUN}
+
+typedef struct kokkosnn_segmented_options {
+  size_t size;
+  double scale;
+  int32_t masked_row; /* kokkosnn_masked_row */
+  int32_t
+      check_offsets; /* not 0: offsets that do not ascend or leave the values are an error, for which the host waits */
+} kokkosnn_segmented_options;
+#define KOKKOSNN_SEGMENTED_OPTIONS_INIT {sizeof(kokkosnn_segmented_options), 1.0, KOKKOSNN_MASKED_ROW_NAN, 0}
+
+/* Which columns of a row take part, and what is added to their logits: all parts that are given, as in mask.hpp. NULL
+ * in place of a mask masks nothing. */
+typedef struct kokkosnn_mask {
+  size_t size;
+  const kokkosnn_tensor* boolean;      /* optional: BooleanMask, of BOOL, I8 or U8 */
+  const kokkosnn_tensor* bias;         /* optional: AdditiveBias, of the rows' type or F32 */
+  const kokkosnn_tensor* lengths;      /* optional: RowLengths, of I32 or I64 */
+  const kokkosnn_tensor* alibi_slopes; /* optional: Alibi, rank 1, of the rows' type or F32 */
+  int64_t causal_offset;
+  int64_t window_left;  /* INT64_MAX: unbounded */
+  int64_t window_right; /* INT64_MAX: unbounded */
+  int64_t window_offset;
+  int64_t alibi_offset;
+  int32_t is_causal;  /* not 0: CausalMask{causal_offset} */
+  int32_t has_window; /* not 0: SlidingWindow{window_left, window_right, window_offset} */
+} kokkosnn_mask;
+#define KOKKOSNN_MASK_INIT {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0}
+
+/* --- softmax.hpp ------------------------------------------------------------------------------------------------ */
+
+/* y = torch.softmax(scale * x, axis); y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                const kokkosnn_tensor* y, const kokkosnn_softmax_options* options);
+/* y = torch.log_softmax(scale * x, axis); y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_log_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                    const kokkosnn_tensor* y, const kokkosnn_softmax_options* options);
+/* lse = torch.logsumexp(scale * x, axis), x's extents without the axis. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_logsumexp(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                  const kokkosnn_tensor* lse, const kokkosnn_softmax_options* options);
+
+/* --- gradients.hpp ---------------------------------------------------------------------------------------------- */
+
+/* dx = scale y (dy - sum(y dy)); y: softmax's result; dx may be y or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* y,
+                                                         const kokkosnn_tensor* dy, const kokkosnn_tensor* dx,
+                                                         const kokkosnn_softmax_options* options);
+/* dx = scale (dy - exp(y) sum(dy)); y: log_softmax's result; dx may be y or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_log_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* y,
+                                                             const kokkosnn_tensor* dy, const kokkosnn_tensor* dx,
+                                                             const kokkosnn_softmax_options* options);
+/* dx = scale dlse exp(scale x - lse); lse and dlse of one type, the rows' or the accumulator's; dx may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_logsumexp_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                           const kokkosnn_tensor* lse, const kokkosnn_tensor* dlse,
+                                                           const kokkosnn_tensor* dx,
+                                                           const kokkosnn_softmax_options* options);
+
+/* --- masked_softmax.hpp ----------------------------------------------------------------------------------------- */
+
+/* Softmax of the last axis over the columns that the mask (optional) allows; y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                       const kokkosnn_mask* mask, const kokkosnn_tensor* y,
+                                                       const kokkosnn_masked_softmax_options* options);
+/* Its gradient by x; y: masked_softmax's result. x is read with a softcap only, and otherwise optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                                const kokkosnn_tensor* y, const kokkosnn_tensor* dy,
+                                                                const kokkosnn_mask* mask, const kokkosnn_tensor* dx,
+                                                                const kokkosnn_masked_softmax_options* options);
+/* Its gradient by an additive bias; dbias has the rows' type or F32, and extents that broadcast to y's. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_bias_backward(const kokkosnn_exec* exec,
+                                                                     const kokkosnn_tensor* y,
+                                                                     const kokkosnn_tensor* dy,
+                                                                     const kokkosnn_mask* mask,
+                                                                     const kokkosnn_tensor* dbias);
+/* Its gradient by the sinks; dsinks has the rows' type or F32, and rank 1. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_sinks_backward(const kokkosnn_exec* exec,
+                                                                      const kokkosnn_tensor* y,
+                                                                      const kokkosnn_tensor* dy,
+                                                                      const kokkosnn_mask* mask,
+                                                                      const kokkosnn_tensor* dsinks);
+
+/* --- cross_entropy.hpp ------------------------------------------------------------------------------------------ */
+
+/* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along the last axis.
+ * labels: any integers; lse: optional output, a value a row; weights: optional, one a class. loss, lse and weights have
+ * the accumulator's type; loss has rank 0, or without a reduction a value a row. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
+                                                      const kokkosnn_tensor* labels, const kokkosnn_tensor* loss,
+                                                      const kokkosnn_tensor* lse, const kokkosnn_tensor* weights,
+                                                      const kokkosnn_cross_entropy_options* options);
+/* Its gradient by the logits, for the lse of the forward call; dlogits may be the logits; weights: optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
+                                                               const kokkosnn_tensor* labels,
+                                                               const kokkosnn_tensor* lse, const kokkosnn_tensor* dloss,
+                                                               const kokkosnn_tensor* dlogits,
+                                                               const kokkosnn_tensor* weights,
+                                                               const kokkosnn_cross_entropy_options* options);
+/* Both in one pass; dlogits may be the logits; lse and weights: optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_with_gradient(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* logits, const kokkosnn_tensor* labels,
+    const kokkosnn_tensor* loss, const kokkosnn_tensor* dlogits, const kokkosnn_tensor* lse,
+    const kokkosnn_tensor* weights, const kokkosnn_cross_entropy_options* options);
+
+/* --- norm.hpp --------------------------------------------------------------------------------------------------- */
+
+/* y = torch.nn.functional.rms_norm(x, [N], weight, epsilon), along any axis; y may be x.
+ * weight: optional, one a column, of the rows' type or F32; rstd: optional output of the accumulator's type, a value a
+ * row. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rms_norm(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                 const kokkosnn_tensor* weight, const kokkosnn_tensor* y,
+                                                 const kokkosnn_tensor* rstd, const kokkosnn_rms_norm_options* options);
+/* y = torch.nn.functional.layer_norm(x, [N], weight, bias, epsilon), along any axis; y may be x.
+ * weight, bias: optional, one a column; mean, rstd: optional outputs of the accumulator's type, a value a row. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_layer_norm(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                   const kokkosnn_tensor* weight, const kokkosnn_tensor* bias,
+                                                   const kokkosnn_tensor* y, const kokkosnn_tensor* mean,
+                                                   const kokkosnn_tensor* rstd,
+                                                   const kokkosnn_layer_norm_options* options);
+/* rms_norm's gradients by x and, optionally, by the weight; weight: optional; dx may be x or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rms_norm_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                          const kokkosnn_tensor* weight, const kokkosnn_tensor* rstd,
+                                                          const kokkosnn_tensor* dy, const kokkosnn_tensor* dx,
+                                                          const kokkosnn_tensor* dweight,
+                                                          const kokkosnn_rms_norm_options* options);
+/* layer_norm's gradients by x and, optionally, by weight and bias; weight: optional; dx may be x or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_layer_norm_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                            const kokkosnn_tensor* weight, const kokkosnn_tensor* mean,
+                                                            const kokkosnn_tensor* rstd, const kokkosnn_tensor* dy,
+                                                            const kokkosnn_tensor* dx, const kokkosnn_tensor* dweight,
+                                                            const kokkosnn_tensor* dbias,
+                                                            const kokkosnn_layer_norm_options* options);
+
+/* --- add_norm.hpp: norms with a residual ------------------------------------------------------------------------- */
+
+/* sum = x + residual and y = rms_norm(sum), in one pass; sum may be x or residual. weight, rstd: optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_add_rms_norm(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                     const kokkosnn_tensor* residual, const kokkosnn_tensor* weight,
+                                                     const kokkosnn_tensor* y, const kokkosnn_tensor* sum,
+                                                     const kokkosnn_tensor* rstd,
+                                                     const kokkosnn_rms_norm_options* options);
+/* sum = x + residual and y = layer_norm(sum), in one pass; sum may be x or residual. weight, bias, mean, rstd:
+ * optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_add_layer_norm(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                       const kokkosnn_tensor* residual, const kokkosnn_tensor* weight,
+                                                       const kokkosnn_tensor* bias, const kokkosnn_tensor* y,
+                                                       const kokkosnn_tensor* sum, const kokkosnn_tensor* mean,
+                                                       const kokkosnn_tensor* rstd,
+                                                       const kokkosnn_layer_norm_options* options);
+/* The gradient by x and by the residual: rms_norm's at sum, and dsum, which reaches sum by other ways. weight, dweight:
+ * optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_add_rms_norm_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* sum,
+                                                              const kokkosnn_tensor* weight,
+                                                              const kokkosnn_tensor* rstd, const kokkosnn_tensor* dy,
+                                                              const kokkosnn_tensor* dsum, const kokkosnn_tensor* dx,
+                                                              const kokkosnn_tensor* dweight,
+                                                              const kokkosnn_rms_norm_options* options);
+/* The same of layer_norm. weight, dweight, dbias: optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_add_layer_norm_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* sum, const kokkosnn_tensor* weight, const kokkosnn_tensor* mean,
+    const kokkosnn_tensor* rstd, const kokkosnn_tensor* dy, const kokkosnn_tensor* dsum, const kokkosnn_tensor* dx,
+    const kokkosnn_tensor* dweight, const kokkosnn_tensor* dbias, const kokkosnn_layer_norm_options* options);
+
+/* --- segmented.hpp: row r is values[row_offsets[r]] to values[row_offsets[r + 1] - 1] ---------------------------- */
+
+/* Values of rank 1, or (elements, heads); all values of one type; row_offsets: rows + 1 integers; y may be values. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* values,
+                                                          const kokkosnn_tensor* row_offsets, const kokkosnn_tensor* y,
+                                                          const kokkosnn_segmented_options* options);
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_log_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* values,
+                                                              const kokkosnn_tensor* row_offsets,
+                                                              const kokkosnn_tensor* y,
+                                                              const kokkosnn_segmented_options* options);
+/* lse: (rows), or (rows, heads) */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_logsumexp(const kokkosnn_exec* exec, const kokkosnn_tensor* values,
+                                                            const kokkosnn_tensor* row_offsets,
+                                                            const kokkosnn_tensor* lse,
+                                                            const kokkosnn_segmented_options* options);
+/* dx may be y or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* y,
+                                                                   const kokkosnn_tensor* dy,
+                                                                   const kokkosnn_tensor* row_offsets,
+                                                                   const kokkosnn_tensor* dx,
+                                                                   const kokkosnn_segmented_options* options);
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_log_softmax_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* y, const kokkosnn_tensor* dy, const kokkosnn_tensor* row_offsets,
+    const kokkosnn_tensor* dx, const kokkosnn_segmented_options* options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KOKKOSNN_KOKKOSNN_H */

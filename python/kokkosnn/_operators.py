@@ -1,0 +1,647 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+"""The operators on arrays. Each is a few lines around the C function of its name, which says what holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core
+from ._arrays import accumulator_name, as_kind, empty, place_of, plain, require_writable
+
+Array = Any
+"""An array of NumPy, or any with __dlpack__."""
+
+_MASKED_ROWS = {"nan": 0, "zero": 1}
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_UNBOUNDED = 2**63 - 1
+
+
+def _named(kind: str, values: dict[str, int], name: str) -> int:
+    if name not in values:
+        raise ValueError(f"kokkosnn: {kind} must be one of {', '.join(values)}, but is {name!r}")
+    return values[name]
+
+
+def _row_options(masked_row: str, batch_invariant: bool) -> dict[str, int]:
+    return {"masked_row": _named("masked_row", _MASKED_ROWS, masked_row), "determinism": int(batch_invariant)}
+
+
+def _run(function: Any, stream: Any, *arguments: Any) -> None:
+    """Calls a C function; arrays among the arguments, and in their dictionaries, determine the device."""
+    inner = [value for given in arguments if isinstance(given, dict) for value in given.values()]
+    arrays = [x for x in [*arguments, *inner] if hasattr(x, "dtype")]
+    arguments = tuple(
+        {name: plain(value) for name, value in given.items()} if isinstance(given, dict) else plain(given)
+        for given in arguments
+    )
+    function(place_of(arrays, stream), *arguments)
+
+
+def _output(out: Array | None, like: Array, shape: Sequence[int], dtype: str | None = None) -> Array:
+    if out is None:
+        return empty(like, tuple(shape), dtype)
+    require_writable(out)
+    return out
+
+
+def _without(x: Array, axis: int) -> tuple[int, ...]:
+    """x's extents without an axis; the library complains of one that is out of range."""
+    axis = axis + len(x.shape) if axis < 0 else axis
+    return tuple(extent for k, extent in enumerate(x.shape) if k != axis)
+
+
+# --- softmax.hpp ---
+
+
+def softmax(
+    x: Array,
+    axis: int = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.softmax(scale * x, axis)
+
+    out may be x, or an array of float32 for one of float16 or bfloat16, and the other way round. A row of nothing but
+    -inf gives NaN, or with masked_row="zero" 0. With batch_invariant a row's bits do not depend on the other rows.
+    stream: of a GPU, a number or an object of a library; by default PyTorch's current one, else the default stream.
+    """
+    y = _output(out, x, x.shape)
+    options = {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+    _run(_core.softmax, stream, x, y, options)
+    return as_kind(x, y)
+
+
+def log_softmax(
+    x: Array,
+    axis: int = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.log_softmax(scale * x, axis); as softmax otherwise"""
+    y = _output(out, x, x.shape)
+    options = {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+    _run(_core.log_softmax, stream, x, y, options)
+    return as_kind(x, y)
+
+
+def logsumexp(
+    x: Array,
+    axis: int = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.logsumexp(scale * x, axis)"""
+    lse = _output(out, x, _without(x, axis))
+    _run(_core.logsumexp, stream, x, lse, {"axis": axis, "scale": scale, "determinism": int(batch_invariant)})
+    return as_kind(x, lse)
+
+
+# --- gradients.hpp ---
+
+
+def softmax_backward(
+    y: Array, dy: Array, axis: int = -1, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+) -> Array:
+    """scale * y * (dy - (y * dy).sum(axis, keepdim=True)), the gradient of y = softmax(x, axis, scale=scale) by x
+
+    out may be y or dy.
+    """
+    dx = _output(out, y, y.shape)
+    _run(_core.softmax_backward, stream, y, dy, dx, {"axis": axis, "scale": scale})
+    return as_kind(y, dx)
+
+
+def log_softmax_backward(
+    y: Array, dy: Array, axis: int = -1, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+) -> Array:
+    """scale * (dy - y.exp() * dy.sum(axis, keepdim=True)), the gradient of y = log_softmax(x, axis, scale=scale) by x
+
+    out may be y or dy.
+    """
+    dx = _output(out, y, y.shape)
+    _run(_core.log_softmax_backward, stream, y, dy, dx, {"axis": axis, "scale": scale})
+    return as_kind(y, dx)
+
+
+def logsumexp_backward(
+    x: Array,
+    lse: Array,
+    dlse: Array,
+    axis: int = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    stream: Any = None,
+) -> Array:
+    """scale * dlse.unsqueeze(axis) * (scale * x - lse.unsqueeze(axis)).exp(), the gradient of logsumexp by x
+
+    lse and dlse have x's type, or float32 where x has 16 bits; out may be x.
+    """
+    dx = _output(out, x, x.shape)
+    options = {"axis": axis, "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
+    _run(_core.logsumexp_backward, stream, x, lse, dlse, dx, options)
+    return as_kind(x, dx)
+
+
+# --- masked_softmax.hpp ---
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which columns k of query q take part in a masked softmax, and what is added to their logits; all that is given.
+
+    boolean         take part where true; broadcasts to x
+    bias            is added to the logits, behind scale and softcap; broadcasts to x
+    causal          k <= q + causal_offset
+    window          (left, right): q + window_offset - left <= k <= q + window_offset + right; None is unbounded
+    lengths         k < length: a length a row, or of rank 1 one for each index of x's first axis; int32 or int64
+    alibi_slopes    -slope * abs(k - (q + alibi_offset)) is added; a slope a head
+    """
+
+    boolean: Array | None = None
+    bias: Array | None = None
+    causal: bool = False
+    causal_offset: int = 0
+    window: tuple[int | None, int | None] | None = None
+    window_offset: int = 0
+    lengths: Array | None = None
+    alibi_slopes: Array | None = None
+    alibi_offset: int = 0
+
+    def members(self) -> dict[str, Any]:
+        """The C struct's members."""
+        left, right = self.window or (None, None)
+        parts = {
+            "boolean": self.boolean,
+            "bias": self.bias,
+            "lengths": self.lengths,
+            "alibi_slopes": self.alibi_slopes,
+        }
+        return {
+            **{name: part for name, part in parts.items() if part is not None},
+            "is_causal": int(self.causal),
+            "causal_offset": self.causal_offset,
+            "has_window": int(self.window is not None),
+            "window_left": _UNBOUNDED if left is None else left,
+            "window_right": _UNBOUNDED if right is None else right,
+            "window_offset": self.window_offset,
+            "alibi_offset": self.alibi_offset,
+        }
+
+
+def _members(mask: Mask | Array | None) -> dict[str, Any]:
+    """A mask's members; an array is a boolean mask."""
+    if mask is None:
+        return {}
+    return (mask if isinstance(mask, Mask) else Mask(boolean=mask)).members()
+
+
+def _masked_options(scale: float, softcap: float, sinks: Array | None) -> dict[str, Any]:
+    options = {"scale": scale, "softcap": softcap}
+    return options if sinks is None else {**options, "sinks": sinks}
+
+
+def masked_softmax(
+    x: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.softmax((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
+
+    mask: a Mask, or an array of bool. softcap c > 0 replaces scale * x by c * tanh(scale * x / c). sinks: one logit a
+    head that joins the sum of each row. A row of which nothing takes part is NaN, or with masked_row="zero" 0.
+    """
+    y = _output(out, x, x.shape)
+    options = {**_masked_options(scale, softcap, sinks), **_row_options(masked_row, batch_invariant)}
+    _run(_core.masked_softmax, stream, x, _members(mask), y, options)
+    return as_kind(x, y)
+
+
+def masked_softmax_backward(
+    y: Array,
+    dy: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    x: Array | None = None,
+    softcap: float = 0.0,
+    stream: Any = None,
+) -> Array:
+    """scale * y * (dy - (y * dy).sum(-1, keepdim=True)) where the mask allows, else 0: masked_softmax's gradient by x
+
+    x, the forward call's, is needed with a softcap alone. out may be y or dy.
+    """
+    dx = _output(out, y, y.shape)
+    _run(_core.masked_softmax_backward, stream, x, y, dy, _members(mask), dx, _masked_options(scale, softcap, None))
+    return as_kind(y, dx)
+
+
+def masked_softmax_bias_backward(
+    y: Array,
+    dy: Array,
+    shape: Sequence[int],
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    *,
+    stream: Any = None,
+) -> Array:
+    """(y * (dy - (y * dy).sum(-1, keepdim=True))).sum_to_size(shape): masked_softmax's gradient by a bias
+
+    shape: the bias', which broadcasts to y.
+    """
+    dbias = _output(out, y, shape)
+    _run(_core.masked_softmax_bias_backward, stream, y, dy, _members(mask), dbias)
+    return as_kind(y, dbias)
+
+
+def masked_softmax_sinks_backward(
+    y: Array,
+    dy: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    *,
+    stream: Any = None,
+) -> Array:
+    """-((1 - y.sum(-1)) * (y * dy).sum(-1)), summed over all axes but that of the heads: the gradient by the sinks"""
+    dsinks = _output(out, y, (y.shape[-3] if len(y.shape) > 2 else 1,))
+    _run(_core.masked_softmax_sinks_backward, stream, y, dy, _members(mask), dsinks)
+    return as_kind(y, dsinks)
+
+
+# --- cross_entropy.hpp ---
+
+
+def _loss_options(
+    reduction: str, ignore_index: int, label_smoothing: float, z_loss: float, softcap: float, **others: Any
+) -> dict[str, Any]:
+    return {
+        "reduction": _named("reduction", _REDUCTIONS, reduction),
+        "ignore_index": ignore_index,
+        "label_smoothing": label_smoothing,
+        "z_loss": z_loss,
+        "softcap": softcap,
+        **others,
+    }
+
+
+def _empty_loss(logits: Array, reduction: str) -> Array:
+    return empty(logits, tuple(logits.shape)[:-1] if reduction == "none" else (), accumulator_name(logits))
+
+
+def cross_entropy(
+    logits: Array,
+    labels: Array,
+    weights: Array | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    softcap: float = 0.0,
+    check_labels: bool = False,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, -1)
+
+    Classes lie along the last axis. loss, lse and weights are float64 if the logits are, else float32. z_loss * lse^2
+    is added to a row's loss. A label out of range gives NaN, or with check_labels a ValueError.
+    """
+    loss = _empty_loss(logits, reduction)
+    lse = empty(logits, tuple(logits.shape)[:-1], accumulator_name(logits))
+    options = _loss_options(
+        reduction, ignore_index, label_smoothing, z_loss, softcap, check_labels=int(check_labels)
+    )
+    _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, options)
+    return as_kind(logits, loss), as_kind(logits, lse)
+
+
+def cross_entropy_backward(
+    logits: Array,
+    labels: Array,
+    lse: Array,
+    dloss: Array,
+    weights: Array | None = None,
+    out: Array | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    softcap: float = 0.0,
+    stream: Any = None,
+) -> Array:
+    """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits"""
+    dlogits = _output(out, logits, logits.shape)
+    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap)
+    _run(_core.cross_entropy_backward, stream, logits, labels, lse, dloss, dlogits, weights, options)
+    return as_kind(logits, dlogits)
+
+
+def cross_entropy_with_gradient(
+    logits: Array,
+    labels: Array,
+    weights: Array | None = None,
+    out: Array | None = None,
+    *,
+    gradient_scale: float = 1.0,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    softcap: float = 0.0,
+    check_labels: bool = False,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(loss, dlogits) in one pass: loss as cross_entropy, dlogits as torch.autograd.grad(gradient_scale * loss, logits)
+
+    out, where dlogits goes, may be the logits.
+    """
+    loss = _empty_loss(logits, reduction)
+    dlogits = _output(out, logits, logits.shape)
+    options = _loss_options(
+        reduction,
+        ignore_index,
+        label_smoothing,
+        z_loss,
+        softcap,
+        gradient_scale=gradient_scale,
+        check_labels=int(check_labels),
+    )
+    _run(_core.cross_entropy_with_gradient, stream, logits, labels, loss, dlogits, None, weights, options)
+    return as_kind(logits, loss), as_kind(logits, dlogits)
+
+
+# --- norm.hpp ---
+
+
+def rms_norm(
+    x: Array,
+    weight: Array | None = None,
+    epsilon: float = 1e-6,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    weight_offset: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(y, rstd): torch.nn.functional.rms_norm(x, x.shape[-1:], weight, epsilon), and 1 / sqrt(mean(x^2) + epsilon)
+
+    weight: one value a column, of x's type or float32, to which weight_offset is added. rstd, for the gradient, is
+    float64 if x is, else float32. out may be x.
+    """
+    y = _output(out, x, x.shape)
+    rstd = empty(x, _without(x, axis), accumulator_name(x))
+    options = {"epsilon": epsilon, "axis": axis, "weight_offset": weight_offset}
+    _run(_core.rms_norm, stream, x, weight, y, rstd, options)
+    return as_kind(x, y), as_kind(x, rstd)
+
+
+def layer_norm(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    epsilon: float = 1e-5,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    stream: Any = None,
+) -> tuple[Array, Array, Array]:
+    """(y, mean, rstd): torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, epsilon), and two values a row
+
+    weight, bias: one value a column, of x's type or float32. mean and rstd, for the gradient, are float64 if x is, else
+    float32. out may be x.
+    """
+    y = _output(out, x, x.shape)
+    mean, rstd = (empty(x, _without(x, axis), accumulator_name(x)) for _ in range(2))
+    _run(_core.layer_norm, stream, x, weight, bias, y, mean, rstd, {"epsilon": epsilon, "axis": axis})
+    return as_kind(x, y), as_kind(x, mean), as_kind(x, rstd)
+
+
+def rms_norm_backward(
+    x: Array,
+    rstd: Array,
+    dy: Array,
+    weight: Array | None = None,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    dweight: Array | None = None,
+    weight_offset: float = 0.0,
+    stream: Any = None,
+) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of rms_norm, from its rstd; out may be x or dy
+
+    dweight: where the gradient by the weight goes, of x's type or float32.
+    """
+    dx = _output(out, x, x.shape)
+    options = {"axis": axis, "weight_offset": weight_offset}
+    _run(_core.rms_norm_backward, stream, x, weight, rstd, dy, dx, dweight, options)
+    return as_kind(x, dx)
+
+
+def layer_norm_backward(
+    x: Array,
+    mean: Array,
+    rstd: Array,
+    dy: Array,
+    weight: Array | None = None,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    dweight: Array | None = None,
+    dbias: Array | None = None,
+    stream: Any = None,
+) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of layer_norm, from its mean and rstd; out may be x or dy
+
+    dweight, dbias: where the gradients by weight and bias go, of x's type or float32.
+    """
+    dx = _output(out, x, x.shape)
+    _run(_core.layer_norm_backward, stream, x, weight, mean, rstd, dy, dx, dweight, dbias, {"axis": axis})
+    return as_kind(x, dx)
+
+
+# --- add_norm.hpp ---
+
+
+def add_rms_norm(
+    x: Array,
+    residual: Array,
+    weight: Array | None = None,
+    epsilon: float = 1e-6,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    out_sum: Array | None = None,
+    weight_offset: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array, Array]:
+    """(y, sum, rstd): sum = x + residual and rms_norm(sum), in one pass; out_sum, where sum goes, may be x or residual"""
+    y, total = _output(out, x, x.shape), _output(out_sum, x, x.shape)
+    rstd = empty(x, _without(x, axis), accumulator_name(x))
+    options = {"epsilon": epsilon, "axis": axis, "weight_offset": weight_offset}
+    _run(_core.add_rms_norm, stream, x, residual, weight, y, total, rstd, options)
+    return as_kind(x, y), as_kind(x, total), as_kind(x, rstd)
+
+
+def add_layer_norm(
+    x: Array,
+    residual: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    epsilon: float = 1e-5,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    out_sum: Array | None = None,
+    stream: Any = None,
+) -> tuple[Array, Array, Array, Array]:
+    """(y, sum, mean, rstd): sum = x + residual and layer_norm(sum), in one pass; out_sum, where sum goes, may be an input"""
+    y, total = _output(out, x, x.shape), _output(out_sum, x, x.shape)
+    mean, rstd = (empty(x, _without(x, axis), accumulator_name(x)) for _ in range(2))
+    options = {"epsilon": epsilon, "axis": axis}
+    _run(_core.add_layer_norm, stream, x, residual, weight, bias, y, total, mean, rstd, options)
+    return as_kind(x, y), as_kind(x, total), as_kind(x, mean), as_kind(x, rstd)
+
+
+def add_rms_norm_backward(
+    sum: Array,
+    rstd: Array,
+    dy: Array,
+    dsum: Array,
+    weight: Array | None = None,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    dweight: Array | None = None,
+    weight_offset: float = 0.0,
+    stream: Any = None,
+) -> Array:
+    """The gradient by x, and by the residual: rms_norm_backward(sum, rstd, dy, weight) + dsum; out may be any of them"""
+    dx = _output(out, sum, sum.shape)
+    options = {"axis": axis, "weight_offset": weight_offset}
+    _run(_core.add_rms_norm_backward, stream, sum, weight, rstd, dy, dsum, dx, dweight, options)
+    return as_kind(sum, dx)
+
+
+def add_layer_norm_backward(
+    sum: Array,
+    mean: Array,
+    rstd: Array,
+    dy: Array,
+    dsum: Array,
+    weight: Array | None = None,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    dweight: Array | None = None,
+    dbias: Array | None = None,
+    stream: Any = None,
+) -> Array:
+    """The gradient by x, and by the residual: layer_norm_backward(sum, mean, rstd, dy, weight) + dsum"""
+    dx = _output(out, sum, sum.shape)
+    _run(_core.add_layer_norm_backward, stream, sum, weight, mean, rstd, dy, dsum, dx, dweight, dbias, {"axis": axis})
+    return as_kind(sum, dx)
+
+
+# --- segmented.hpp ---
+
+
+def _segmented_options(scale: float, masked_row: str, check_offsets: bool) -> dict[str, Any]:
+    masked_row_number = _named("masked_row", _MASKED_ROWS, masked_row)
+    return {"scale": scale, "masked_row": masked_row_number, "check_offsets": int(check_offsets)}
+
+
+def segmented_softmax(
+    values: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    check_offsets: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.cat([torch.softmax(scale * row, 0) for row in rows]), row r being values[row_offsets[r]:row_offsets[r + 1]]
+
+    values: (elements,) or (elements, heads). Elements in no row are not written. With check_offsets, offsets that do
+    not ascend are a ValueError, for which the host waits; otherwise they give undefined values.
+    """
+    y = _output(out, values, values.shape)
+    options = _segmented_options(scale, masked_row, check_offsets)
+    _run(_core.segmented_softmax, stream, values, row_offsets, y, options)
+    return as_kind(values, y)
+
+
+def segmented_log_softmax(
+    values: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    check_offsets: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.cat([torch.log_softmax(scale * row, 0) for row in rows]); as segmented_softmax otherwise"""
+    y = _output(out, values, values.shape)
+    options = _segmented_options(scale, masked_row, check_offsets)
+    _run(_core.segmented_log_softmax, stream, values, row_offsets, y, options)
+    return as_kind(values, y)
+
+
+def segmented_logsumexp(
+    values: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    check_offsets: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.stack([torch.logsumexp(scale * row, 0) for row in rows]); an empty row's is not written"""
+    lse = _output(out, values, (max(row_offsets.shape[0] - 1, 0), *tuple(values.shape)[1:]))
+    options = _segmented_options(scale, "nan", check_offsets)
+    _run(_core.segmented_logsumexp, stream, values, row_offsets, lse, options)
+    return as_kind(values, lse)
+
+
+def segmented_softmax_backward(
+    y: Array, dy: Array, row_offsets: Array, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+) -> Array:
+    """torch.cat([scale * y * (dy - (y * dy).sum(0)) for y, dy in rows]); out may be y or dy"""
+    dx = _output(out, y, y.shape)
+    _run(_core.segmented_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
+    return as_kind(y, dx)
+
+
+def segmented_log_softmax_backward(
+    y: Array, dy: Array, row_offsets: Array, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+) -> Array:
+    """torch.cat([scale * (dy - y.exp() * dy.sum(0)) for y, dy in rows]); out may be y or dy"""
+    dx = _output(out, y, y.shape)
+    _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
+    return as_kind(y, dx)

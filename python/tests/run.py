@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a file of the Python package's tests, or says in one line why it is skipped: run.py FILE MODULE...
+
+The modules are what the file needs besides kokkosnn and pytest. With KOKKOSNN_PYTHON=1 in the environment the package
+is built and installed, as by `pip install .`, with these modules in a virtual environment (KOKKOSNN_PYTHON_VENV, by
+default build/python-venv), and the tests are run there.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def installed(modules):
+    """The interpreter of a virtual environment with the package and the modules."""
+    venv = Path(os.environ.get("KOKKOSNN_PYTHON_VENV", ROOT / "build" / "python-venv"))
+    python = venv / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    definitions = [f"-Ccmake.define.{d}" for d in os.environ.get("KOKKOSNN_PYTHON_DEFINES", "").split(";") if d]
+    subprocess.run([python, "-m", "pip", "install", "-q", *definitions, str(ROOT), "pytest", *modules], check=True)
+    return str(python)
+
+
+def main(file, *modules):
+    environment = dict(os.environ)
+    if environment.get("KOKKOSNN_PYTHON") == "1":
+        python = installed(modules)
+        environment.pop("PYTHONPATH", None)
+    else:
+        python = sys.executable
+        missing = [name for name in ("kokkosnn", "pytest", *modules) if importlib.util.find_spec(name) is None]
+        if missing:
+            reason = os.environ.get("KOKKOSNN_PYTHON_LACKS") or f"{' '.join(missing)}, for {sys.executable}"
+            print(f"SKIPPED: python/tests/{file} needs {reason}; KOKKOSNN_PYTHON=1 installs all in build/python-venv")
+            return 0
+    command = [python, "-B", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(HERE / file)]
+    return subprocess.run(command, cwd=HERE, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,334 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+"""The operators on arrays of NumPy, beside their formulas in float64; the promises on arrays, errors and threads."""
+
+import inspect
+import re
+import threading
+import time
+from pathlib import Path
+
+import kokkosnn
+import ml_dtypes
+import numpy as np
+import pytest
+from kokkosnn import Mask, _core
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+if kokkosnn.configuration()["backend"] in ("Cuda", "HIP"):
+    pytest.skip("NumPy's arrays are a host's", allow_module_level=True)
+
+TYPES = {np.float64: 1e-13, np.float32: 2e-6, np.float16: 2e-3, ml_dtypes.bfloat16: 2e-2}
+each_type = pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: np.dtype(dtype).name)
+
+
+def numbers(*shape, dtype=np.float64, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def wide(x):
+    return np.asarray(x, np.float64)
+
+
+def close(y, expected, dtype=np.float32):
+    assert y.shape == expected.shape
+    assert np.allclose(wide(y), expected, rtol=TYPES[dtype], atol=TYPES[dtype])
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def logsumexp(x, axis=-1):
+    return np.log(np.exp(x).sum(axis))
+
+
+# --- values ---
+
+
+@each_type
+def test_the_softmax_family(dtype):
+    x = numbers(2, 3, 4, dtype=dtype)
+    exact = 0.5 * wide(x)
+    y = kokkosnn.softmax(x, 1, scale=0.5)
+    assert y.dtype == dtype
+    close(y, softmax(exact, 1), dtype)
+    log_y = kokkosnn.log_softmax(x, 1, scale=0.5)
+    close(log_y, np.log(softmax(exact, 1)), dtype)
+    lse = kokkosnn.logsumexp(x, 1, scale=0.5)
+    close(lse, logsumexp(exact, 1), dtype)
+
+    dy, dlse = numbers(2, 3, 4, dtype=dtype, seed=1), numbers(2, 4, dtype=dtype, seed=2)
+    y64, dy64 = wide(y), wide(dy)
+    close(
+        kokkosnn.softmax_backward(y, dy, 1, scale=0.5), 0.5 * y64 * (dy64 - (y64 * dy64).sum(1, keepdims=True)), dtype
+    )
+    expected = 0.5 * (dy64 - np.exp(wide(log_y)) * dy64.sum(1, keepdims=True))
+    close(kokkosnn.log_softmax_backward(log_y, dy, 1, scale=0.5), expected, dtype)
+    expected = 0.5 * wide(dlse)[:, None] * np.exp(exact - wide(lse)[:, None])
+    close(kokkosnn.logsumexp_backward(x, lse, dlse, 1, scale=0.5), expected, dtype)
+
+
+@each_type
+def test_masks(dtype):
+    x, dy = numbers(2, 3, 5, 5, dtype=dtype), numbers(2, 3, 5, 5, dtype=dtype, seed=1)
+    bias, sinks = numbers(3, 1, 5, dtype=dtype, seed=2), numbers(3, dtype=np.float32, seed=3)
+    if dtype == np.float64:
+        sinks = sinks.astype(dtype)
+    query, key = np.arange(5)[:, None], np.arange(5)
+    lengths = np.array([5, 4])
+    mask = Mask(bias=bias, causal=True, causal_offset=2, window=(3, None), lengths=lengths)
+    allowed = (key <= query + 2) & (key >= query - 3) & (key < lengths[:, None, None, None])
+    z = np.where(allowed, 0.5 * wide(x) + wide(bias), -np.inf)
+    z = np.concatenate([z, np.broadcast_to(wide(sinks)[:, None, None], (2, 3, 5, 1))], -1)
+    y = kokkosnn.masked_softmax(x, mask, scale=0.5, sinks=sinks)
+    close(y, softmax(z)[..., :-1], dtype)
+
+    y64, dy64 = wide(y), np.where(allowed, wide(dy), 0)
+    dot = (y64 * dy64).sum(-1, keepdims=True)
+    close(kokkosnn.masked_softmax_backward(y, dy, mask, scale=0.5), 0.5 * y64 * (dy64 - dot), dtype)
+    dz = (y64 * (dy64 - dot)).sum((0, 2), keepdims=True)[0]
+    close(kokkosnn.masked_softmax_bias_backward(y, dy, (3, 1, 5), mask), dz, dtype)
+    dsinks = -((1 - y64.sum(-1)) * dot[..., 0]).sum((0, 2))
+    assert np.allclose(kokkosnn.masked_softmax_sinks_backward(y, dy, mask).astype(np.float64), dsinks, atol=0.1)
+
+    boolean = np.tri(5, dtype=bool)
+    close(kokkosnn.masked_softmax(x, boolean), softmax(np.where(boolean, wide(x), -np.inf)), dtype)
+
+
+@each_type
+def test_cross_entropy(dtype):
+    logits, labels = numbers(4, 5, dtype=dtype), np.array([1, 4, -100, 0])
+    exact, kept = wide(logits), labels >= 0
+    losses = logsumexp(exact) - exact[np.arange(4), labels.clip(0)]
+    loss, lse = kokkosnn.cross_entropy(logits, labels)
+    assert loss.shape == () and loss.dtype == (np.float64 if dtype == np.float64 else np.float32)
+    close(loss, losses[kept].mean(), dtype)
+    close(lse, logsumexp(exact), dtype)
+    close(kokkosnn.cross_entropy(logits, labels, reduction="none")[0], np.where(kept, losses, 0), dtype)
+
+    gradient = (softmax(exact) - np.eye(5)[labels.clip(0)]) * kept[:, None] / kept.sum()
+    dloss = np.array(2, loss.dtype)
+    close(kokkosnn.cross_entropy_backward(logits, labels, lse, dloss), 2 * gradient, dtype)
+    both = kokkosnn.cross_entropy_with_gradient(logits, labels, gradient_scale=2)
+    close(both[0], losses[kept].mean(), dtype)
+    close(both[1], 2 * gradient, dtype)
+
+
+@each_type
+def test_norms(dtype):
+    x, dy = numbers(3, 4, dtype=dtype), numbers(3, 4, dtype=dtype, seed=1)
+    weight, bias = numbers(4, dtype=dtype, seed=2), numbers(4, dtype=dtype, seed=3)
+    exact, w, g = wide(x), wide(weight), wide(dy) * wide(weight)
+
+    rstd = 1 / np.sqrt((exact**2).mean(-1, keepdims=True) + 0.1)
+    y, left = kokkosnn.rms_norm(x, weight, 0.1)
+    close(y, exact * rstd * w, dtype)
+    close(left, rstd[:, 0], dtype)
+    dx = rstd * (g - exact * rstd**2 * (g * exact).mean(-1, keepdims=True))
+    close(kokkosnn.rms_norm_backward(x, left, dy, weight), dx, dtype)
+
+    mean = exact.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(exact.var(-1, keepdims=True) + 0.1)
+    h = (exact - mean) * rstd
+    y, left_mean, left = kokkosnn.layer_norm(x, weight, bias, 0.1)
+    close(y, h * w + wide(bias), dtype)
+    close(left_mean, mean[:, 0], dtype)
+    dx = rstd * (g - g.mean(-1, keepdims=True) - h * (g * h).mean(-1, keepdims=True))
+    dweight, dbias = np.empty_like(weight), np.empty_like(bias)
+    got = kokkosnn.layer_norm_backward(x, left_mean, left, dy, weight, dweight=dweight, dbias=dbias)
+    close(got, dx, dtype)
+    close(dweight, (wide(dy) * h).sum(0), dtype)
+    close(dbias, wide(dy).sum(0), dtype)
+
+
+@each_type
+def test_norms_with_a_residual(dtype):
+    x, residual, dy = (numbers(3, 4, dtype=dtype, seed=seed) for seed in range(3))
+    weight, bias = numbers(4, dtype=dtype, seed=3), numbers(4, dtype=dtype, seed=4)
+
+    y, total, rstd = kokkosnn.add_rms_norm(x, residual, weight, 0.1)
+    close(total, wide(x) + wide(residual), dtype)
+    close(y, wide(kokkosnn.rms_norm(total, weight, 0.1)[0]), dtype)
+    dx = wide(kokkosnn.rms_norm_backward(total, rstd, dy, weight))
+    close(kokkosnn.add_rms_norm_backward(total, rstd, dy, residual, weight), dx + wide(residual), dtype)
+
+    y, total, mean, rstd = kokkosnn.add_layer_norm(x, residual, weight, bias, 0.1)
+    close(y, wide(kokkosnn.layer_norm(total, weight, bias, 0.1)[0]), dtype)
+    dx = wide(kokkosnn.layer_norm_backward(total, mean, rstd, dy, weight))
+    close(kokkosnn.add_layer_norm_backward(total, mean, rstd, dy, residual, weight), dx + wide(residual), dtype)
+
+
+@each_type
+@pytest.mark.parametrize("heads", [(), (3,)])
+def test_ragged_rows(dtype, heads):
+    x, dy = numbers(9, *heads, dtype=dtype), numbers(9, *heads, dtype=dtype, seed=1)
+    offsets = np.array([0, 4, 9], np.int32)
+
+    def by_row(function, *arrays):
+        rows = [slice(0, 4), slice(4, 9)]
+        return np.concatenate([function(*(wide(a)[row] for a in arrays)) for row in rows])
+
+    y, log_y = kokkosnn.segmented_softmax(x, offsets), kokkosnn.segmented_log_softmax(x, offsets)
+    close(y, by_row(lambda x: softmax(x, 0), x), dtype)
+    close(log_y, by_row(lambda x: np.log(softmax(x, 0)), x), dtype)
+    close(kokkosnn.segmented_logsumexp(x, offsets), by_row(lambda x: logsumexp(x, 0)[None], x), dtype)
+    close(
+        kokkosnn.segmented_softmax_backward(y, dy, offsets),
+        by_row(lambda y, dy: y * (dy - (y * dy).sum(0)), y, dy),
+        dtype,
+    )
+    close(
+        kokkosnn.segmented_log_softmax_backward(log_y, dy, offsets),
+        by_row(lambda y, dy: dy - np.exp(y) * dy.sum(0), log_y, dy),
+        dtype,
+    )
+
+
+# --- arrays ---
+
+
+def test_arrays_of_any_strides_are_taken_where_they_are():
+    x = numbers(6, 8)
+    for view in (x.T, x[::2, ::3], x[::-1, ::-1], np.broadcast_to(x[0], (3, 8)), np.asfortranarray(x)):
+        close(kokkosnn.softmax(view), softmax(view), np.float64)
+    out = np.zeros((6, 16))
+    assert kokkosnn.softmax(x, out=out[:, ::2]).base is out
+    close(out[:, ::2], softmax(x), np.float64)
+    assert not out[:, 1::2].any()
+
+
+def test_results_may_go_over_the_input_or_to_another_type():
+    x = numbers(3, 4)
+    expected = softmax(x)
+    assert kokkosnn.softmax(x, out=x) is x
+    close(x, expected, np.float64)
+    half = numbers(3, 4, dtype=np.float16)
+    close(kokkosnn.softmax(half, out=np.empty((3, 4), np.float32)), softmax(wide(half)), np.float32)
+
+
+def test_arrays_that_must_not_be_written_are_read():
+    x = numbers(3, 4)
+    x.flags.writeable = False
+    close(kokkosnn.softmax(x), softmax(x), np.float64)
+    with pytest.raises(ValueError, match="out must not be an array that cannot be written"):
+        kokkosnn.softmax(x, out=x)
+
+
+def test_empty_arrays_are_taken():
+    assert kokkosnn.softmax(np.empty((0, 4))).shape == (0, 4)
+    assert np.isneginf(kokkosnn.logsumexp(np.empty((2, 0)))).all()
+
+
+# --- errors ---
+
+
+def test_wrong_arguments_have_the_librarys_message_and_write_nothing():
+    x, out = numbers(2, 3), np.full((2, 3), -1.0)
+    for message, wrong in [
+        (r"KokkosNN::softmax: axis 2 is out of range for rank 2", {"axis": 2}),
+        (r"KokkosNN::softmax: \|scale\| must be within 2\^-100 to 2\^100, but scale is 0", {"scale": 0.0}),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            kokkosnn.softmax(x, out=out, **wrong)
+    assert (out == -1).all()
+    with pytest.raises(ValueError, match=r"x and y must have the same extents, but x is \(2, 3\) and y is \(3, 2\)"):
+        kokkosnn.softmax(x, out=np.empty((3, 2)))
+    with pytest.raises(ValueError, match="y must hold f64, but holds f32"):
+        kokkosnn.softmax(x, out=np.empty((2, 3), np.float32))
+    with pytest.raises(ValueError, match="the label of row 1 is 7"):
+        kokkosnn.cross_entropy(x, np.array([0, 7]), check_labels=True)
+    with pytest.raises(ValueError, match="masked_row must be one of nan, zero, but is 'one'"):
+        kokkosnn.softmax(x, masked_row="one")
+    with pytest.raises(ValueError, match="a host has no streams"):
+        kokkosnn.softmax(x, stream=1)
+
+
+def test_what_is_no_array_of_numbers_is_a_type_error():
+    with pytest.raises((TypeError, AttributeError)):
+        kokkosnn.softmax([1.0, 2.0])
+    with pytest.raises(TypeError, match="other byte order"):
+        kokkosnn.softmax(numbers(2, 3).astype(">f8"), out=np.empty((2, 3)))
+    with pytest.raises(TypeError, match="arrays of complex128 are not supported"):
+        kokkosnn.softmax(numbers(2, 3).astype(complex))
+    with pytest.raises(TypeError, match="axis must be a number"):
+        kokkosnn.softmax(numbers(2, 3), axis="rows")
+    with pytest.raises(TypeError, match="there is no option spin"):
+        _core.softmax(None, numbers(2, 3), numbers(2, 3), {"spin": 1})
+    record = np.zeros((3, 2), dtype=[("flag", "i1"), ("value", "f4")])["value"]
+    with pytest.raises(ValueError, match="multiples of its elements' size"):
+        kokkosnn.softmax(record)
+
+
+# --- threads ---
+
+
+def test_other_threads_run_during_a_call():
+    x = numbers(1 << 12, 1 << 12, dtype=np.float32)
+    y = np.empty_like(x)
+    for _ in range(50):
+        times, done = [], threading.Event()
+
+        def call(times=times, done=done):
+            times.append(time.perf_counter())
+            kokkosnn.log_softmax(x, out=y)
+            times.append(time.perf_counter())
+            done.set()
+
+        seen = []
+        thread = threading.Thread(target=call)
+        thread.start()
+        while not done.is_set():
+            seen.append(time.perf_counter())
+        thread.join()
+        begin, end = times
+        if any(begin + (end - begin) / 4 < t < end - (end - begin) / 4 for t in seen):
+            return
+    pytest.fail("no other thread ran in the middle of a call")
+
+
+def test_threads_may_call_at_once():
+    x = numbers(64, 64)
+    results = [None] * 4
+
+    def call(k):
+        for _ in range(20):
+            results[k] = kokkosnn.softmax(x)
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(result, results[0]) for result in results)
+
+
+# --- the package ---
+
+
+def functions_of_c():
+    header = (ROOT / "include/KokkosNN/kokkosnn.h").read_text()
+    names = set(re.findall(r"kokkosnn_status\s+kokkosnn_(\w+)\(\s*const kokkosnn_exec", header))
+    return names - {"release_stream"}
+
+
+def test_every_c_function_is_there_and_documented():
+    names = functions_of_c()
+    assert len(names) >= 22
+    assert names <= set(kokkosnn.__all__)
+    for name in names:
+        function = getattr(kokkosnn, name)
+        assert function.__doc__ and re.match(r"\(?\w*[.(]|-|scale", function.__doc__), name
+        assert "stream" in inspect.signature(function).parameters, name
+
+
+def test_stubs_name_what_the_extension_has():
+    stubs = set(re.findall(r"^def (\w+)", (ROOT / "python/kokkosnn/_core.pyi").read_text(), re.M))
+    assert stubs == {name for name in dir(_core) if not name.startswith("_")}
+
+
+def test_configuration():
+    configuration = kokkosnn.configuration()
+    assert set(configuration) == {"version", "kokkos", "backend", "compiler"}
+    assert configuration["version"] == kokkosnn.__version__

@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+"""kokkosnn.torch: against PyTorch's own operators, by opcheck, gradcheck and gradgradcheck, and under torch.compile."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch's operators need PyTorch: pip install torch")
+
+import kokkosnn  # noqa: E402
+import kokkosnn.torch as knn  # noqa: E402
+from kokkosnn import Mask  # noqa: E402
+
+DEVICE = {"Cuda": "cuda", "HIP": "cuda"}.get(kokkosnn.configuration()["backend"], "cpu")
+F = torch.nn.functional
+
+
+def numbers(*shape, dtype=torch.float64, seed=0, requires_grad=True):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=dtype).to(DEVICE).requires_grad_(requires_grad)
+
+
+LABELS = torch.tensor([1, 4, -100, 0], device=DEVICE)
+BOOLEAN = (torch.arange(25, device=DEVICE).reshape(5, 5) % 7 != 3).unsqueeze(0)
+WEIGHTS = torch.tensor([1, 2, 0.5, 1, 3], dtype=torch.float64, device=DEVICE)
+
+
+def parts(**changes):
+    """What a masked softmax can have, as Mask has it."""
+    given = {"boolean": BOOLEAN, "causal": True, "causal_offset": 2, "window": (3, None), "alibi_offset": 1}
+    given["lengths"] = torch.tensor([5, 4], device=DEVICE)
+    given["alibi_slopes"] = torch.tensor([0.5, 0.25, 0.125], dtype=torch.float64, device=DEVICE)
+    return Mask(**{**given, **changes})
+
+
+def masked(x, bias, sinks):
+    return knn.masked_softmax(x, parts(bias=bias), 0.5, softcap=5.0, sinks=sinks)
+
+
+def loss(logits, reduction="mean", weights=WEIGHTS):
+    options = {"reduction": reduction, "label_smoothing": 0.125, "z_loss": 0.25, "softcap": 5.0}
+    return knn.cross_entropy(logits, LABELS, weights, **options)
+
+
+# What is checked: a function of tensors, and these.
+CALLS = {
+    "softmax": (lambda x: knn.softmax(x, 1, 0.5), (numbers(2, 3, 4),)),
+    "log_softmax": (lambda x: knn.log_softmax(x, 0, 2.0), (numbers(2, 3, 4),)),
+    "cross_entropy": (loss, (numbers(4, 5),)),
+    "cross_entropy of each row": (lambda x: loss(x, "none", None), (numbers(4, 5),)),
+    "rms_norm": (lambda x, w: knn.rms_norm(x, w, 0.1, 1, 1.0), (numbers(2, 3, 4), numbers(3, seed=1))),
+    "rms_norm without a weight": (lambda x: knn.rms_norm(x, None, 0.1), (numbers(3, 4),)),
+    "layer_norm": (
+        lambda x, w, b: knn.layer_norm(x, w, b, 0.1),
+        (numbers(2, 3, 4), numbers(4, seed=1), numbers(4, seed=2)),
+    ),
+    "layer_norm without a weight": (lambda x: knn.layer_norm(x, None, None, 0.1), (numbers(3, 4),)),
+    "masked_softmax": (masked, (numbers(2, 3, 5, 5), numbers(3, 1, 5, seed=1), numbers(3, seed=2))),
+    "causal masked_softmax": (lambda x: knn.masked_softmax(x, Mask(causal=True)), (numbers(2, 4, 4),)),
+}
+both = pytest.mark.parametrize("name", CALLS)
+
+
+@both
+def test_gradients_are_right(name):
+    function, inputs = CALLS[name]
+    assert torch.autograd.gradcheck(function, inputs)
+
+
+@both
+def test_second_derivatives_are_right(name):
+    function, inputs = CALLS[name]
+    assert torch.autograd.gradgradcheck(function, inputs)
+
+
+@both
+def test_torch_compile_takes_it_whole(name):
+    function, inputs = CALLS[name]
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    results = []
+    for call in (function, compiled):
+        given = [x.detach().clone().requires_grad_() for x in inputs]
+        y = call(*given)
+        y.backward(torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=DEVICE).reshape(y.shape))
+        results.append([y, *(x.grad for x in given)])
+    for eager, whole in zip(*results):
+        assert torch.equal(eager, whole)
+
+
+NUMBERS = [1, 2, 1, 3, 2**63 - 1, 0, 0]
+ROWS = numbers(4, dtype=torch.float64, seed=3, requires_grad=False)
+OPERATORS = {
+    "softmax": (numbers(2, 3, 4), 1, 0.5),
+    "softmax_backward": (numbers(2, 3, 4), numbers(2, 3, 4, seed=1), 1, 0.5),
+    "log_softmax": (numbers(2, 3, 4).detach().transpose(0, 2), 0, 0.5),
+    "log_softmax_backward": (numbers(2, 3, 4), numbers(2, 3, 4, seed=1), 1, 0.5),
+    "cross_entropy": (numbers(4, 5), LABELS, WEIGHTS, "mean", -100, 0.125, 0.0, 0.0),
+    "cross_entropy_backward": (
+        numbers(4, 5).detach(),
+        torch.ones((), dtype=torch.float64, device=DEVICE),
+        ROWS,
+        LABELS,
+        None,
+        "sum",
+        -100,
+        0.0,
+        0.0,
+        0.0,
+    ),
+    "rms_norm": (numbers(4, 5), numbers(5), 0.1, -1, 0.0),
+    "rms_norm_backward": (numbers(4, 5).detach(), WEIGHTS, numbers(4, 5).detach(), ROWS, 0.1, -1, 0.0, True),
+    "layer_norm": (numbers(4, 5), numbers(5), None, 0.1, 1),
+    "layer_norm_backward": (numbers(4, 5).detach(), WEIGHTS, numbers(4, 5).detach(), ROWS, ROWS, 0.1, -1, True),
+    "masked_softmax": (numbers(2, 3, 5, 5), numbers(5, 5), None, None, None, None, NUMBERS, 0.5, 0.0),
+    "masked_softmax_backward": (
+        *(numbers(2, 3, 5, 5).detach(), numbers(5, 5).detach(), numbers(3).detach()),
+        *(numbers(2, 3, 5, 5).detach(), numbers(2, 3, 5, 5).detach(), None, None, None),
+        *(NUMBERS, 0.5, 0.0, True, True),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_keep_pytorchs_contract(name):
+    torch.library.opcheck(getattr(torch.ops.kokkosnn, name).default, OPERATORS[name])
+
+
+def test_every_operator_is_checked():
+    registered = {
+        name.removeprefix("kokkosnn::")
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("kokkosnn::")
+    }
+    assert {name.split(".")[0] for name in registered} == set(OPERATORS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_values_are_pytorchs(dtype):
+    def close(ours, theirs):
+        torch.testing.assert_close(ours.double(), theirs.double(), rtol=tolerance, atol=tolerance)
+
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
+    x = numbers(4, 5, dtype=dtype)
+    exact = x.detach().double()
+    weight, bias = numbers(5, dtype=dtype, seed=1), numbers(5, dtype=dtype, seed=2)
+    close(knn.softmax(x, 0), torch.softmax(exact, 0))
+    close(knn.log_softmax(x), torch.log_softmax(exact, -1))
+    close(knn.cross_entropy(x, LABELS), F.cross_entropy(exact, LABELS))
+    smoothed = F.cross_entropy(exact, LABELS, WEIGHTS, reduction="sum", label_smoothing=0.25)
+    weights = WEIGHTS.to(torch.float64 if dtype == torch.float64 else torch.float32)
+    close(knn.cross_entropy(x, LABELS, weights, reduction="sum", label_smoothing=0.25), smoothed)
+    close(knn.rms_norm(x, weight, 1e-6), F.rms_norm(exact, (5,), weight.double(), 1e-6))
+    close(knn.layer_norm(x, weight, bias), F.layer_norm(exact, (5,), weight.double(), bias.double()))
+    tril = torch.ones(4, 5, dtype=torch.bool, device=DEVICE).tril()
+    close(knn.masked_softmax(x, Mask(causal=True)), torch.softmax(exact.masked_fill(~tril, -torch.inf), -1))
+    close(knn.masked_softmax(x, tril), torch.softmax(exact.masked_fill(~tril, -torch.inf), -1))
+
+
+def test_gradients_may_be_broadcast():
+    x = numbers(4, 5)
+    knn.softmax(x).sum().backward()  # its gradient has strides 0
+    torch.testing.assert_close(x.grad, torch.zeros_like(x), rtol=0, atol=1e-15)
+
+
+def test_modules_are_pytorchs():
+    x = numbers(4, 5, dtype=torch.float32, requires_grad=False)
+    pairs = [
+        (knn.Softmax(0), torch.nn.Softmax(0)),
+        (knn.LogSoftmax(), torch.nn.LogSoftmax(-1)),
+        (knn.RMSNorm(5, device=DEVICE), torch.nn.RMSNorm(5, 1e-6, device=DEVICE)),
+        (knn.LayerNorm(5, device=DEVICE), torch.nn.LayerNorm(5, device=DEVICE)),
+        (knn.LayerNorm(5, has_bias=False, device=DEVICE), torch.nn.LayerNorm(5, bias=False, device=DEVICE)),
+    ]
+    for ours, theirs in pairs:
+        assert set(ours.state_dict()) == set(theirs.state_dict())
+        torch.testing.assert_close(ours(x), theirs(x))
+    criterion = knn.CrossEntropyLoss(WEIGHTS.float(), label_smoothing=0.25)
+    theirs = torch.nn.CrossEntropyLoss(WEIGHTS.float(), label_smoothing=0.25)
+    torch.testing.assert_close(criterion(x, LABELS), theirs(x, LABELS))
+    causal = knn.MaskedSoftmax(causal=True)
+    assert torch.equal(causal(x)[0], torch.tensor([1.0, 0, 0, 0, 0], device=DEVICE))
+
+
+def test_wrong_arguments_have_the_librarys_message():
+    with pytest.raises(ValueError, match=r"KokkosNN::softmax: axis 7 is out of range for rank 2"):
+        knn.softmax(numbers(4, 5), 7)
+    slopes = numbers(3)
+    with pytest.raises(NotImplementedError, match="slopes"):
+        knn.masked_softmax(numbers(2, 3, 5, 5), Mask(alibi_slopes=slopes))

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_SRC_C_ARGUMENTS_HPP
+#define KOKKOSNN_SRC_C_ARGUMENTS_HPP
+
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/mask_layout.hpp>
+#include <KokkosNN/kokkosnn.h>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/segmented.hpp>
+
+#include <initializer_list>
+
+// A C call's arguments as the library's erased Tensors and options. What the compiler checks of Views is checked here:
+// element types, ranks, presence. All errors are std::invalid_argument with the function's name.
+
+namespace KokkosNN::C {
+
+using Impl::MaskedOptions;
+using Impl::MaskTensors;
+using Impl::Tensor;
+using Impl::Tensors;
+
+/// The types that a tensor may hold.
+enum class Holds {
+  elements,  ///< double, float and the 16-bit types
+  integers,  ///< of any width, but no bool
+  flags      ///< bool, or integers of one byte
+};
+
+/// A tensor as the caller gives it.
+struct Argument {
+  const kokkosnn_tensor* tensor;
+  Holds holds      = Holds::elements;
+  bool is_optional = false;
+
+  Argument(const kokkosnn_tensor* given) : tensor(given) {}  // NOLINT: most arguments are just that
+  Argument(const kokkosnn_tensor* given, Holds types, bool may_be_null)
+      : tensor(given), holds(types), is_optional(may_be_null) {}
+};
+inline Argument optional(const kokkosnn_tensor* tensor) { return {tensor, Holds::elements, true}; }
+inline Argument integers(const kokkosnn_tensor* tensor) { return {tensor, Holds::integers, false}; }
+/// An operand of the family that this operator does without.
+inline const Argument absent{nullptr, Holds::elements, true};
+
+/// An argument, erased; without memory where an optional one is null.
+Tensor tensor_of(const char* function, const char* name, const Argument& argument);
+
+/// The arguments of an operator, in the order of its operands (`operands_of`); ranks and types are checked.
+Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments);
+
+/// The arguments of a function on ragged rows.
+Impl::SegmentedTensors segmented_tensors(const char* function, RowOperator op, const kokkosnn_tensor* x,
+                                         const kokkosnn_tensor* dy, const kokkosnn_tensor* row_offsets,
+                                         const kokkosnn_tensor* y);
+
+/// A mask for rows of x, or of y in a gradient.
+MaskTensors mask_of(const char* function, const kokkosnn_mask* mask, const Tensor& x);
+
+/// Checks y, dy and the result of a gradient with respect to a part of the mask.
+void require_mask_sums(const char* function, const Tensor& y, const Tensor& dy, const char* name, const Tensor& result,
+                       bool to_heads);
+
+SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* options);
+CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options);
+RmsNormOptions options_of(const char* function, const kokkosnn_rms_norm_options* options);
+LayerNormOptions options_of(const char* function, const kokkosnn_layer_norm_options* options);
+SegmentedOptions options_of(const char* function, const kokkosnn_segmented_options* options);
+
+/// Options of a masked softmax, or of its gradient, with all parts of the mask. `x` has the rows of the mask; `logits`
+/// are the forward call's x, which a gradient reads under a softcap.
+MaskedOptions masked_options(const char* function, const kokkosnn_mask* mask,
+                             const kokkosnn_masked_softmax_options* options, const Tensor& x, const Tensor* logits);
+
+}  // namespace KokkosNN::C
+
+#endif  // KOKKOSNN_SRC_C_ARGUMENTS_HPP
