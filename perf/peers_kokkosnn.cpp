@@ -191,7 +191,7 @@ Case case_named(std::string_view op, std::string_view type, std::string_view lay
 
 std::vector<Case> served_cases(const Exec& exec) {
   std::vector<Case> result = cases(true, traffic_limit(exec, true));
-  std::erase_if(result, [](const Case& shape) { return !is_served(shape); });
+  std::erase_if(result, [](const Case& shape) { return !shape.is_of_rows() || !is_served(shape); });
   return result;
 }
 

@@ -22,6 +22,23 @@
 
 namespace KokkosNNTest {
 
+/// Functors, as a test's body may hold no device lambda.
+struct Sum {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A a, A b) const {
+    return a + b;
+  }
+};
+struct Twice {
+  KOKKOS_FUNCTION float operator()(float value) const { return 2 * value; }
+};
+struct SumProductAndSign {
+  KOKKOS_FUNCTION Kokkos::Array<float, 3> operator()(float a, float b, float c, float d, float e, float f) const {
+    const float all = a + b + c + d + e + f;
+    return {all, a * f, all > 0 ? 1.0f : 0.0f};
+  }
+};
+
 std::string name_of(Element op) { return "operator " + std::to_string(static_cast<int>(op)); }
 
 // --- values ---
@@ -217,8 +234,7 @@ TEST(ElementwiseShapes, LargeResultsAreWrittenToTheirEnds) {
   a.fill(4, 1);
 
   KokkosNN::add(Exec(), a.view<2>(), a.view<2>(), y.view<2>());
-  KokkosNN::fused_elementwise(
-      Exec(), std::tuple(z.view<2>()), KOKKOS_LAMBDA(float value) { return 2 * value; }, a.view<2>());
+  KokkosNN::fused_elementwise(Exec(), std::tuple(z.view<2>()), Twice{}, a.view<2>());
   Exec().fence();
 
   y.buffer.download();
@@ -311,13 +327,9 @@ TEST(FusedElementwise, TakesSixInputsAndGivesThreeOutputsOfOtherTypes) {
   ElementTensor<BHalf> product(left({3, 129}));
   const Kokkos::View<bool**, Kokkos::LayoutRight, Memory> positive("positive", 3, 129);
 
-  KokkosNN::fused_elementwise(
-      Exec(), std::tuple(sum.view<2>(), product.view<2>(), positive),
-      KOKKOS_LAMBDA(float a, float b, float c, float d, float e, float f) {
-        const float all = a + b + c + d + e + f;
-        return Kokkos::Array<float, 3>{all, a * f, all > 0 ? 1.0f : 0.0f};
-      },
-      in[0].view<2>(), in[1].view<2>(), in[2].view<2>(), in[3].view<2>(), in[4].view<2>(), in[5].view<2>());
+  KokkosNN::fused_elementwise(Exec(), std::tuple(sum.view<2>(), product.view<2>(), positive), SumProductAndSign{},
+                              in[0].view<2>(), in[1].view<2>(), in[2].view<2>(), in[3].view<2>(), in[4].view<2>(),
+                              in[5].view<2>());
   Exec().fence();
 
   sum.buffer.download();
@@ -372,7 +384,7 @@ TEST(ElementwiseErrors, NameTheFunctionAndTheExtentsThatDoNotFit) {
   const std::string outputs  = refusal_of(
       [&] { KokkosNN::swiglu_backward(Exec(), a.view<2>(), a.view<2>(), a.view<2>(), y.view<2>(), z.view<2>()); });
   const std::string fused =
-      refusal_of([&] { KokkosNN::fused_elementwise(Exec(), y.view<2>(), std::plus<>(), a.view<2>(), b.view<2>()); });
+      refusal_of([&] { KokkosNN::fused_elementwise(Exec(), y.view<2>(), Sum{}, a.view<2>(), b.view<2>()); });
 
   EXPECT_EQ(mismatch, "KokkosNN::swiglu: up of extents (4, 5) does not broadcast to y, (4, 6)");
   EXPECT_EQ(outputs, "KokkosNN::swiglu_backward: dgate and dup must have the same extents, but are (4, 6) and (6, 4)");
@@ -487,7 +499,7 @@ void check_gpu_kernel(const Placement& a_place, const Placement& b_place, const 
   const auto plan     = Impl::make_elementwise_plan(operands, layout, V, of_a_gpu());
   ASSERT_EQ(plan.form, form) << plan.label;
   using Inputs = Impl::ElementTypes<T, T>;
-  Impl::ElementwiseKernel<std::plus<>, A, form, V, K, Impl::ElementTypes<T>, Inputs> kernel{
+  Impl::ElementwiseKernel<Sum, A, form, V, K, Impl::ElementTypes<T>, Inputs> kernel{
       {}, {}, layout.rows, layout.cols, plan.threads_per_row, plan.tiles_per_row};
   for (int t = 0; t < 3; ++t) {
     kernel.tensors.data[t]   = const_cast<void*>(operands.tensor[t].data);
