@@ -41,7 +41,7 @@ struct NormOperands {
 
  private:
   static Kokkos::View<T*, Exec> of_columns(const Problem& problem) {
-    return {Kokkos::view_alloc(problem.exec(), "KokkosNN::Perf::columns"), std::size_t(problem.shape().cols)};
+    return Kokkos::View<T*, Exec>(Kokkos::view_alloc(problem.exec(), "KokkosNN::Perf::columns"), problem.shape().cols);
   }
 };
 
