@@ -499,7 +499,7 @@ def add_rms_norm(
     weight_offset: float = 0.0,
     stream: Any = None,
 ) -> tuple[Array, Array, Array]:
-    """(y, sum, rstd): sum = x + residual and rms_norm(sum), in one pass; out_sum, where sum goes, may be x or residual"""
+    """(y, sum, rstd): sum = x + residual and rms_norm(sum) in one pass; out_sum, where sum goes, may be an input"""
     y, total = _output(out, x, x.shape), _output(out_sum, x, x.shape)
     rstd = empty(x, _without(x, axis), accumulator_name(x))
     options = {"epsilon": epsilon, "axis": axis, "weight_offset": weight_offset}
@@ -519,7 +519,7 @@ def add_layer_norm(
     out_sum: Array | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """(y, sum, mean, rstd): sum = x + residual and layer_norm(sum), in one pass; out_sum, where sum goes, may be an input"""
+    """(y, sum, mean, rstd): sum = x + residual and layer_norm(sum) in one pass; out_sum may be an input"""
     y, total = _output(out, x, x.shape), _output(out_sum, x, x.shape)
     mean, rstd = (empty(x, _without(x, axis), accumulator_name(x)) for _ in range(2))
     options = {"epsilon": epsilon, "axis": axis}
@@ -540,7 +540,7 @@ def add_rms_norm_backward(
     weight_offset: float = 0.0,
     stream: Any = None,
 ) -> Array:
-    """The gradient by x, and by the residual: rms_norm_backward(sum, rstd, dy, weight) + dsum; out may be any of them"""
+    """The gradient by x, and by the residual: rms_norm_backward(sum, rstd, dy, weight) + dsum; out may be an input"""
     dx = _output(out, sum, sum.shape)
     options = {"axis": axis, "weight_offset": weight_offset}
     _run(_core.add_rms_norm_backward, stream, sum, weight, rstd, dy, dsum, dx, dweight, options)

@@ -26,7 +26,8 @@ struct named {
 };
 #define ragged(name) {"segmented_" #name, (function)kokkosnn_segmented_##name},
 #define dense(name)
-#define KOKKOSNN_OPERATOR(name, family, form, inputs, reduction, output) {#name, (function)kokkosnn_##name}, form(name)
+#define KOKKOSNN_OPERATOR(name, family, form, inputs, reduction, output, options) \
+  {#name, (function)kokkosnn_##name}, form(name)
 static const struct named operators[] = {
 #include <KokkosNN/impl/operators.def>
 };
