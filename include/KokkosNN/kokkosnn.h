@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* KokkosNN for C, and for all that calls C: the operators of rows on memory that the caller owns. The library is libkokkosnn_c
- * (CMake: KokkosNN::c), with Kokkos inside. This header is valid C11 and C++.
+/* KokkosNN for C, and for all that calls C: the operators of rows on memory that the caller owns. The library is
+ * libkokkosnn_c (CMake: KokkosNN::c), with Kokkos inside. This header is valid C11 and C++.
  *
  *     float x[2][3] = {{1, 2, 3}, {4, 5, 6}}, y[2][3];
  *     const int64_t extents[] = {2, 3};
