@@ -202,7 +202,7 @@ kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch
 kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})
-kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp)
+kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp CALLS call/compiled_rope_calls.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

@@ -9,6 +9,7 @@
 #include <KokkosNN/impl/call/masked_gradient_launch.hpp>
 #include <KokkosNN/impl/call/masked_launch.hpp>
 #include <KokkosNN/impl/call/operand_launch.hpp>
+#include <KokkosNN/impl/call/rope_launch.hpp>
 #include <KokkosNN/impl/call/segmented_launch.hpp>
 #include <KokkosNN/impl/call/view_launch.hpp>
 

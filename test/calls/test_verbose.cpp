@@ -67,6 +67,10 @@ TEST(Verbose, EveryFamilyPrintsALine) {
               {"KokkosNN::masked_softmax_bias_backward of f32 (3, 40): sums"});
   expect_line([&] { KokkosNN::cross_entropy(x, labels, loss); }, {"KokkosNN::cross_entropy of f32 (3, 40)"});
   expect_line([&] { KokkosNN::rms_norm(x, weight, y); }, {"KokkosNN::rms_norm of f32 (3, 40)"});
+  expect_line([&] { KokkosNN::column_sums(x, weight); }, {"KokkosNN::column_sums of f32 (3, 40): sums"});
+  expect_line([&] { KokkosNN::rope(x, y); }, {"KokkosNN::rope of f32 (3, 40): KokkosNN::rope["});
+  expect_line([&] { KokkosNN::add(Kokkos::DefaultExecutionSpace(), x, y, dx); },
+              {"KokkosNN::add of f32 (3, 40): KokkosNN::add["});
   expect_line([&] { KokkosNN::segmented_softmax(weight, offsets, weight); },
               {"KokkosNN::segmented_softmax of f32 (40): 3 rows in 40 elements, KokkosNN::segmented_softmax["});
 }

@@ -6,6 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/checks.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
+#include <KokkosNN/impl/call/compiled_rope_calls.hpp>
 #include <KokkosNN/impl/call/rope_plan.hpp>
 #include <KokkosNN/instantiations/rope.hpp>
 #include <KokkosNN/options.hpp>
@@ -69,12 +70,14 @@ void rope_call(const Exec& exec, const XView& x, const CosView& cos, const SinVi
   check_rope_positions<Exec, XView, PositionsView>();
   const bool is_forward = direction > 0;
   const char* function  = is_forward ? "rope" : "rope_backward";
+  using Call            = RopeCall<Exec, typename XView::non_const_value_type>;
+  require_kernels<Call>();
   const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + function);
   const RopeTensors tensors{tensor_of(x), tensor_of(y), tensor_of(cos), tensor_of(sin), tensor_of(positions)};
   const RopeLayout layout =
       normalise_rope(function, is_forward ? "x" : "dy", is_forward ? "y" : "dx", tensors, options);
   if (layout.elements() == 0) return;
-  RopeCall<Exec, typename XView::non_const_value_type>::run(exec, {function, tensors, layout, options, direction});
+  Call::run(exec, {function, tensors, layout, options, direction});
 }
 
 }  // namespace KokkosNN::Impl

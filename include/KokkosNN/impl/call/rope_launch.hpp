@@ -4,8 +4,10 @@
 #define KOKKOSNN_IMPL_CALL_ROPE_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/compiled_rope_calls.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/rope_plan.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/gpu/first_index.hpp>
 #include <KokkosNN/impl/gpu/rope.hpp>
 #include <KokkosNN/impl/host/rope.hpp>
@@ -20,15 +22,6 @@
 // A rotary embedding's way from a plan to a launch.
 
 namespace KokkosNN::Impl {
-
-/// A checked call. `direction`: 1, or -1 for the gradient, which rotates back.
-struct RopeArguments {
-  const char* function;
-  const RopeTensors& tensors;
-  const RopeLayout& layout;
-  const RopeOptions& options;
-  int direction;
-};
 
 /// Holds for a row whose position is outside of the tables.
 template <class X>
@@ -51,13 +44,11 @@ struct StorePosition {
   KOKKOS_FUNCTION void operator()(int) const { *to = rows.place(index).position; }
 };
 
-/// One call on Views, erased so that a kernel is compiled once for its element type.
 template <class ExecutionSpace, class X>
-struct RopeCall {
+struct Launcher<RopeCall<ExecutionSpace, X>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = accumulator_t<X>;
 
-  /// Not inline, as ViewCall's. Looks at the positions first if the options ask for that.
   static void run(const ExecutionSpace& exec, const RopeArguments& call);
 
  private:
@@ -126,7 +117,7 @@ struct RopeCall {
 };
 
 template <class ExecutionSpace, class X>
-void RopeCall<ExecutionSpace, X>::check_positions(const ExecutionSpace& exec, const RopeArguments& call) {
+void Launcher<RopeCall<ExecutionSpace, X>>::check_positions(const ExecutionSpace& exec, const RopeArguments& call) {
   using Range              = Kokkos::RangePolicy<ExecutionSpace>;
   const std::string check  = std::string("KokkosNN::") + call.function + "[check_positions]";
   const RopeRows<X> rows   = rows_of(call);
@@ -142,11 +133,12 @@ void RopeCall<ExecutionSpace, X>::check_positions(const ExecutionSpace& exec, co
 }
 
 template <class ExecutionSpace, class X>
-void RopeCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const RopeArguments& call) {
+void Launcher<RopeCall<ExecutionSpace, X>>::run(const ExecutionSpace& exec, const RopeArguments& call) {
   const bool has_tables = call.tensors.cos.exists();
   if (has_tables && call.tensors.positions.exists() && call.options.check_positions) check_positions(exec, call);
   const RopePlan plan = make_rope_plan({element_type<X>(), int(sizeof(X)), call.options.form, has_tables}, call.layout,
                                        device_traits(exec));
+  if (is_verbose()) report_call(call.function, call.tensors.x, to_string(call.function, plan));
   const auto run_form = [&](const auto& angles) {
     call.options.form == RopeForm::interleaved ? run_with<RopeForm::interleaved>(exec, call, plan, angles)
                                                : run_with<RopeForm::half_rotated>(exec, call, plan, angles);
@@ -156,6 +148,11 @@ void RopeCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const RopeArgu
   } else {
     run_form(ComputedAngles<A>{rotary_frequencies(call.options.theta, call.options.position_scale, call.layout.pairs)});
   }
+}
+
+template <class ExecutionSpace, class X>
+void RopeCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const RopeArguments& call) {
+  Launcher<RopeCall>::run(exec, call);
 }
 
 }  // namespace KokkosNN::Impl
