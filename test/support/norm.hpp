@@ -260,13 +260,14 @@ class NormTrial {
 
   void fill_rows() {
     fill(m_dy.host(), m_y_place, m_axis, Recipe::uniform);
-    if (has_residual) fill(m_residual.host(), m_x_place, m_axis, Recipe::ascending);
     if (has_dsum) fill(m_dsum.host(), m_y_place, m_axis, Recipe::ascending);
     for_each_index(m_x_place.without(m_axis), m_x_place.without(m_axis),
                    [&](std::int64_t offset, auto, std::int64_t row) {
-                     InputRow values(m_case.recipe, row, m_cols);
+                     InputRow values(m_case.recipe, row, m_cols), others(Recipe::uniform, row + 1000, m_cols);
                      for (std::int64_t i = 0; i < m_cols; ++i) {
-                       m_x.host()[offset + i * m_x_place.strides[m_axis]] = static_cast<T>(values.next() + m_case.mean);
+                       const std::int64_t at = offset + i * m_x_place.strides[m_axis];
+                       m_x.host()[at]        = static_cast<T>(values.next() + m_case.mean);
+                       if (has_residual) m_residual.host()[at] = static_cast<T>(others.next());
                      }
                    });
   }

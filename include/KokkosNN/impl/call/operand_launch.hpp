@@ -32,7 +32,7 @@ struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
   static_assert(held_rows<Operator> == held_tensors(op), "the planner counts with them");
   static constexpr int looping_packs = packs_when_looping(backend, V, op, form);
   static constexpr int scratch_packs =
-      is_gradient(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
+      loads_two(op) ? most_packs(backend, op) / 2 : packs_from_scratch(backend, V, op, form);
   template <int K>
   using Registers = std::type_identity<OperandRegisterPlacement<Operator, T, V, K>>;
   using Scratch   = OperandScratchPlacement<Operator, T, V, scratch_packs>;

@@ -19,10 +19,11 @@
 
 namespace KokkosNN::Impl {
 
-/// K packs of the row inputs that only the epilogue reads.
-template <class Operator, class T, int V, int K, int n = Operator::late_inputs>
-struct LateTile {
-  HeldTile<T, V, K> input[n];
+/// One pack of each row input that only the epilogue reads. As many as a thread holds of the others would take 16
+/// registers more than there are.
+template <class Operator, class T, int V, int n = Operator::late_inputs>
+struct LatePacks {
+  HeldTile<T, V, 1> input[n];
 
   template <class Row>
   KOKKOS_INLINE_FUNCTION void load(const Row& row, std::int64_t start, const PackPositions& positions,
@@ -33,8 +34,8 @@ struct LateTile {
     }
   }
 };
-template <class Operator, class T, int V, int K>
-struct LateTile<Operator, T, V, K, 0> {
+template <class Operator, class T, int V>
+struct LatePacks<Operator, T, V, 0> {
   template <class Row>
   KOKKOS_INLINE_FUNCTION void load(const Row&, std::int64_t, const PackPositions&, const TileBounds&) {}
 };
@@ -43,7 +44,7 @@ struct LateTile<Operator, T, V, K, 0> {
 template <class Operator, class T, int V, int K>
 struct OperandTile {
   using A                   = typename Operator::accumulator;
-  using Late                = LateTile<Operator, T, V, K>;
+  using Late                = LatePacks<Operator, T, V>;
   static constexpr int held = held_rows<Operator>;
 
   HeldTile<T, V, K> input[held];
@@ -88,8 +89,6 @@ struct OperandTile {
   KOKKOS_INLINE_FUNCTION void store([[maybe_unused]] const Row& row, const OutputRow& output, std::int64_t start,
                                     const PackPositions& positions, const TileBounds& window, const Params& params,
                                     const RowEpilogue& epilogue) const {
-    Late late;
-    late.load(row, start, positions, window);
     if constexpr (Operator::sums_inputs) {
       store_tile<V, K>(output.sum().template from<V>(start), positions, window, [&](int k) {
         Pack<T, V> sum;
@@ -99,6 +98,8 @@ struct OperandTile {
     }
     store_tile<V, K>(output.template from<V>(start), positions, window, [&](int k) {
       Pack<T, V> result;
+      Late late;
+      late.load(row, start, PackPositions{positions.place(k), positions.step, positions.ahead}, window);
       show<OutputRow::is_unit_stride>(k, start, positions, window, params, &late,
                                       [&](const auto& x, const auto& columns, auto) {
                                         for (int v = 0; v < V; ++v)
@@ -111,9 +112,9 @@ struct OperandTile {
  private:
   /// f(packs of the rows, of the column operands, elements in the row) for the k-th pack; `late`: null, or of the rows
   /// that only the epilogue reads, which come last.
-  template <bool is_whole, class Params, class LatePacks, class F>
+  template <bool is_whole, class Params, class LateRows, class F>
   KOKKOS_INLINE_FUNCTION void show(int k, std::int64_t start, const PackPositions& positions, const TileBounds& window,
-                                   const Params& params, const LatePacks& late, const F& f) const {
+                                   const Params& params, const LateRows& late, const F& f) const {
     if constexpr (is_whole) {
       show_at(k, start + positions.place(k), WholePack<V>{}, params, late, f);
     } else {
@@ -122,10 +123,10 @@ struct OperandTile {
     }
   }
 
-  template <class Valid, class Params, class LatePacks, class F>
+  template <class Valid, class Params, class LateRows, class F>
   KOKKOS_INLINE_FUNCTION void show_at(int k, std::int64_t column, Valid valid, const Params& params,
-                                      [[maybe_unused]] const LatePacks& late, const F& f) const {
-    constexpr bool has_late = !std::is_null_pointer_v<LatePacks> && Operator::late_inputs > 0;
+                                      [[maybe_unused]] const LateRows& late, const F& f) const {
+    constexpr bool has_late = !std::is_null_pointer_v<LateRows> && Operator::late_inputs > 0;
     Pack<A, V> x[held + (has_late ? Operator::late_inputs : 0)];
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < held; ++i) {
@@ -133,7 +134,7 @@ struct OperandTile {
     }
     if constexpr (has_late) {
       for (int i = 0; i < Operator::late_inputs; ++i) {
-        late->input[i].pack[k].show([&](const Pack<T, V>& raw) { widen(x[held + i], raw); });
+        late->input[i].pack[0].show([&](const Pack<T, V>& raw) { widen(x[held + i], raw); });
       }
     }
     ColumnPacks<Operator, V> columns;
