@@ -171,7 +171,7 @@ RowPlan make_cross_entropy_plan(RowOperator op, const Exec& exec, const LogitsVi
                                 const CrossEntropyOptions& options = {}) {
   const bool has_gradient = !std::is_same_v<DlogitsView, NoView>;
   Impl::require_operator("make_cross_entropy_plan", op,
-                         is_cross_entropy(op) && has_gradient == (op != RowOperator::cross_entropy));
+                         is_operator(op) && is_cross_entropy(op) && has_gradient == (op != RowOperator::cross_entropy));
   using Views = Impl::CrossEntropyViews<RowOperator::cross_entropy, LogitsView, LabelsView, LossView, NoView,
                                         DlogitsView, NoView>;
   return Impl::plan_of(op, exec, Views::tensors(logits, labels, loss, no_view, dlogits, no_view), options);

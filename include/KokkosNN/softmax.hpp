@@ -95,7 +95,7 @@ void logsumexp(const XView& x, const LseView& lse, const SoftmaxOptions& options
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView>
 RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y,
                   const SoftmaxOptions& options = {}) {
-  Impl::require_operator("make_plan", op, is_forward(op));
+  Impl::require_operator("make_plan", op, is_operator(op) && is_forward(op));
   return Impl::plan_of(op, exec, {Impl::tensor_of(x), Impl::tensor_of(y)}, options);
 }
 

@@ -63,6 +63,11 @@ inline constexpr OperatorTraits operator_table[] = {
 /// All operators, in the order of the enumeration.
 inline constexpr int operator_count = static_cast<int>(sizeof(Impl::operator_table) / sizeof(OperatorTraits));
 
+constexpr bool is_operator(RowOperator op) {
+  return static_cast<int>(op) >= 0 && static_cast<int>(op) < operator_count;
+}
+
+/// Of an operator of the table.
 constexpr const OperatorTraits& traits_of(RowOperator op) { return Impl::operator_table[static_cast<int>(op)]; }
 
 /// The operators of rows of a family.
@@ -137,10 +142,7 @@ enum class Eviction {
   last           ///< after all else
 };
 
-constexpr const char* to_string(RowOperator op) {
-  const bool is_operator = static_cast<int>(op) >= 0 && static_cast<int>(op) < operator_count;
-  return is_operator ? traits_of(op).name : "unknown operator";
-}
+constexpr const char* to_string(RowOperator op) { return is_operator(op) ? traits_of(op).name : "unknown operator"; }
 KOKKOSNN_EXPORT const char* to_string(ElementType type);
 KOKKOSNN_EXPORT const char* to_string(Backend backend);
 
