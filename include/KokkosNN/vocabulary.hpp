@@ -67,7 +67,7 @@ constexpr bool is_operator(RowOperator op) {
   return static_cast<int>(op) >= 0 && static_cast<int>(op) < operator_count;
 }
 
-/// Of an operator of the table.
+/// Traits of an operator of the table.
 constexpr const OperatorTraits& traits_of(RowOperator op) { return Impl::operator_table[static_cast<int>(op)]; }
 
 /// The operators of rows of a family.
