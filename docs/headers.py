@@ -112,7 +112,7 @@ def public_part(text: list[str]) -> str:
 
 def entries_of(header: str) -> list[Entry]:
     lines = header.splitlines()
-    i = next(number for number, line in enumerate(lines) if line.startswith("namespace "))
+    i = next((number for number, line in enumerate(lines) if line.startswith("namespace ")), len(lines))
     entries: list[Entry] = []
     comment: list[str] = []
     in_impl = False
@@ -139,8 +139,8 @@ def entries_of(header: str) -> list[Entry]:
 
 
 def head_of(header: str) -> list[str]:
-    """The comment between a header's includes and its first namespace, which says what holds for all of it."""
-    body = header[: header.index("\nnamespace ")].splitlines()
+    """The comment between a header's includes and its first namespace, or its end: what holds for all of it."""
+    body = re.split(r"\n(?:namespace |#endif)", header)[0].splitlines()
     first = max(i for i, line in enumerate(body) if line.startswith("#")) + 1
     return [line[2:].removeprefix(" ") for line in body[first:] if line.startswith("//") or not line]
 

@@ -15,7 +15,7 @@
 // Normalisation of the sum with a residual, which goes on beside the norm, and its gradients:
 //
 //     sum = x + residual          y = norm(sum)
-//     dx  = dresidual             = the norm's gradient by its input + dsum
+//     dx  = dresidual             = (gradient of norm by its input) + dsum
 //
 // As norm.hpp has it, but for this:
 //
