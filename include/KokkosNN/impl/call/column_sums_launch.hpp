@@ -74,8 +74,9 @@ struct ColumnSumsOf {
   using Results = ColumnResults<T, A, Formula::sums>;
   using W       = typename Source::W;
 
-  /// Elements of 16 bytes, and of the chunks' sums.
-  static constexpr int V       = 16 / static_cast<int>(sizeof(T));
+  /// Elements of 16 bytes, and of the chunks' sums. On HIP at most 4: the sums of 8 columns would be spilled.
+  static constexpr int most    = backend_of<ExecutionSpace>() == Backend::hip ? 4 : 8;
+  static constexpr int V       = std::min(most, 16 / static_cast<int>(sizeof(T)));
   static constexpr int parts_V = 16 / static_cast<int>(sizeof(W));
 
   const ExecutionSpace& exec;

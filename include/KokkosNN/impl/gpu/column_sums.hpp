@@ -23,11 +23,12 @@ namespace KokkosNN::Impl {
 /// Shape of the kernel: a team has `row_lanes` threads a column, and this many beside each other with a pack of columns
 /// each. Where columns are fewer, their place is other chunks'.
 struct ColumnSumShape {
-  static constexpr int row_lanes    = 32;
-  static constexpr int column_lanes = 8;
-  static constexpr int threads      = row_lanes * column_lanes;
-  static constexpr int rows_at_once = 4;              ///< that a thread loads before it adds them
-  static constexpr int pitch        = row_lanes + 1;  ///< of a column's lanes in scratch, so that banks differ
+  static constexpr int row_lanes     = 32;
+  static constexpr int column_lanes  = 8;
+  static constexpr int threads       = row_lanes * column_lanes;
+  static constexpr int rows_at_once  = 4;              ///< that a thread loads before it adds them
+  static constexpr int lanes_at_once = 4;              ///< likewise, of the lanes of a column
+  static constexpr int pitch         = row_lanes + 1;  ///< of a column's lanes in scratch, so that banks differ
 };
 
 /// Rows [begin, end) of one of several chunks, which differ by one row at most.
@@ -121,7 +122,11 @@ struct SumColumns {
       const int own = team.team_rank();
       if (own >= team_columns) continue;
       W total{};
-      for (int lane = 0; lane < Shape::row_lanes; ++lane) total = total + slots[own * Shape::pitch + lane];
+      KOKKOSNN_IMPL_NO_UNROLL  // LLVM would load all lanes ahead, and spill
+      for (int lane = 0; lane < Shape::row_lanes; lane += Shape::lanes_at_once) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int i = 0; i < Shape::lanes_at_once; ++i) total = total + slots[own * Shape::pitch + lane + i];
+      }
       const std::int64_t chunk  = first_chunk + own / (lanes * V);
       const std::int64_t column = start + own % (lanes * V);
       if (chunk < chunks && column < cols) output.store(chunk, s, column, total);
