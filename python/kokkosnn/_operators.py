@@ -540,7 +540,7 @@ def add_rms_norm_backward(
     weight_offset: float = 0.0,
     stream: Any = None,
 ) -> Array:
-    """The gradient by x, and by the residual: rms_norm_backward(sum, rstd, dy, weight) + dsum; out may be an input"""
+    """rms_norm_backward(sum, rstd, dy, weight) + dsum, the gradient by x and by the residual; out may be an input"""
     dx = _output(out, sum, sum.shape)
     options = {"axis": axis, "weight_offset": weight_offset}
     _run(_core.add_rms_norm_backward, stream, sum, weight, rstd, dy, dsum, dx, dweight, options)
@@ -561,7 +561,7 @@ def add_layer_norm_backward(
     dbias: Array | None = None,
     stream: Any = None,
 ) -> Array:
-    """The gradient by x, and by the residual: layer_norm_backward(sum, mean, rstd, dy, weight) + dsum"""
+    """layer_norm_backward(sum, mean, rstd, dy, weight) + dsum, the gradient by x and by the residual"""
     dx = _output(out, sum, sum.shape)
     _run(_core.add_layer_norm_backward, stream, sum, weight, mean, rstd, dy, dsum, dx, dweight, dbias, {"axis": axis})
     return as_kind(sum, dx)
