@@ -217,7 +217,10 @@ TEST(ElementwiseShapes, InputsOfFewerAxesLineUpFromTheLastOne) {
   KokkosNN::add(Exec(), a.view<2>(), bias.view<1>(), y.view<2>());
   Exec().fence();
   y.buffer.download();
-  for_each_element({5, 6}, [&](const auto& at) { EXPECT_EQ(y.at(at), float(a.at(at) + bias.at({at[1]}))); });
+  for_each_element({5, 6}, [&](const auto& at) {
+    const std::vector<std::int64_t> column{at[1]};
+    EXPECT_EQ(y.at(at), float(a.at(at) + bias.at(column)));
+  });
 
   KokkosNN::mul(Exec(), one.view<0>(), a.view<2>(), y.view<2>());
   Exec().fence();
