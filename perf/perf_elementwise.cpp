@@ -17,7 +17,7 @@ struct MultiplyAndAdd {
 };
 
 template <class T>
-Contender call(const Problem& problem) {
+Contender elementwise_call(const Problem& problem) {
   const Exec exec  = problem.exec();
   const auto x     = problem.input<T>(0);
   const auto y     = problem.output<T>(0);
@@ -50,8 +50,8 @@ Contender call(const Problem& problem) {
 
 Contender make_elementwise(const Problem& problem, RowStrategy strategy) {
   if (strategy != RowStrategy::automatic) throw std::invalid_argument("elementwise operators know no strategies");
-  if (problem.shape().x_type == ElementType::f32) return call<float>(problem);
-  if (problem.shape().x_type == ElementType::bf16) return call<bhalf_t>(problem);
+  if (problem.shape().x_type == ElementType::f32) return elementwise_call<float>(problem);
+  if (problem.shape().x_type == ElementType::bf16) return elementwise_call<bhalf_t>(problem);
   throw std::logic_error("KokkosNN::Perf: perf_elementwise.cpp instantiates no " + problem.shape().name());
 }
 

@@ -31,7 +31,7 @@ void fill_tables(const Exec& exec, const Table& cos, const Table& sin) {
 }
 
 template <class T>
-Contender call(const Problem& problem) {
+Contender rope_call(const Problem& problem) {
   using Heads       = Kokkos::View<T***, Kokkos::LayoutRight, Exec, Kokkos::MemoryUnmanaged>;
   const Exec exec   = problem.exec();
   const Case& shape = problem.shape();
@@ -49,8 +49,8 @@ Contender call(const Problem& problem) {
 }  // namespace
 
 Contender make_rope(const Problem& problem) {
-  if (problem.shape().x_type == ElementType::f32) return call<float>(problem);
-  if (problem.shape().x_type == ElementType::bf16) return call<bhalf_t>(problem);
+  if (problem.shape().x_type == ElementType::f32) return rope_call<float>(problem);
+  if (problem.shape().x_type == ElementType::bf16) return rope_call<bhalf_t>(problem);
   throw std::logic_error("KokkosNN::Perf: perf_rope.cpp instantiates no " + problem.shape().name());
 }
 
