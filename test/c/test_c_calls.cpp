@@ -107,10 +107,14 @@ class CFunctions : public ::testing::Test {};
 TYPED_TEST_SUITE(CFunctions, ElementTypes, ElementNames);
 
 TYPED_TEST(CFunctions, OfTheSoftmaxFamilyEqualTheCppOnes) {
-  using T      = TypeParam;
-  const auto x = filled<T>(1, heads, queries, keys), y = filled<T>(2, heads, queries, keys);
-  const auto dy = filled<T>(3, heads, queries, keys), out = empty<T>(heads, queries, keys);
-  const auto lse = filled<T>(4, heads, keys), dlse = filled<T>(5, heads, keys), to_lse = empty<T>(heads, keys);
+  using T           = TypeParam;
+  const auto x      = filled<T>(1, heads, queries, keys);
+  const auto y      = filled<T>(2, heads, queries, keys);
+  const auto dy     = filled<T>(3, heads, queries, keys);
+  const auto out    = empty<T>(heads, queries, keys);
+  const auto lse    = filled<T>(4, heads, keys);
+  const auto dlse   = filled<T>(5, heads, keys);
+  const auto to_lse = empty<T>(heads, keys);
   const KokkosNN::SoftmaxOptions options{.axis = 1, .scale = 0.75};
   kokkosnn_softmax_options given = KOKKOSNN_SOFTMAX_OPTIONS_INIT;
   given.axis                     = 1;
@@ -140,12 +144,17 @@ TYPED_TEST(CFunctions, OfTheSoftmaxFamilyEqualTheCppOnes) {
 }
 
 TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
-  using T      = TypeParam;
-  const auto x = filled<T>(1, heads, queries, keys), y = filled<T>(2, heads, queries, keys);
-  const auto dy = filled<T>(3, heads, queries, keys), out = empty<T>(heads, queries, keys);
-  const auto bias = filled<T>(4, queries, keys), dbias = empty<T>(queries, keys), dsinks = empty<T>(heads);
-  const auto kept  = empty<bool>(queries, keys);
-  const auto sinks = filled<float>(6, heads), slopes = filled<float>(7, heads);
+  using T           = TypeParam;
+  const auto x      = filled<T>(1, heads, queries, keys);
+  const auto y      = filled<T>(2, heads, queries, keys);
+  const auto dy     = filled<T>(3, heads, queries, keys);
+  const auto out    = empty<T>(heads, queries, keys);
+  const auto bias   = filled<T>(4, queries, keys);
+  const auto dbias  = empty<T>(queries, keys);
+  const auto dsinks = empty<T>(heads);
+  const auto kept   = empty<bool>(queries, keys);
+  const auto sinks  = filled<float>(6, heads);
+  const auto slopes = filled<float>(7, heads);
   const auto length = listed<std::int64_t>({6, 5});
   Kokkos::deep_copy(kept, true);
   Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
@@ -193,13 +202,17 @@ TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
 }
 
 TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
-  using T           = TypeParam;
-  using A           = KokkosNN::accumulator_t<T>;
-  const auto logits = filled<T>(1, queries, keys), dlogits = empty<T>(queries, keys);
-  const auto labels = listed<std::uint32_t>({1, 6, 0, 3, 3});
-  const auto lse = filled<A>(2, queries), to_lse = empty<A>(queries), losses = empty<A>(queries);
+  using T            = TypeParam;
+  using A            = KokkosNN::accumulator_t<T>;
+  const auto logits  = filled<T>(1, queries, keys);
+  const auto dlogits = empty<T>(queries, keys);
+  const auto labels  = listed<std::uint32_t>({1, 6, 0, 3, 3});
+  const auto lse     = filled<A>(2, queries);
+  const auto to_lse  = empty<A>(queries);
+  const auto losses  = empty<A>(queries);
   const auto weights = listed<A>({A(1), A(2), A(0.5), A(1), A(1), A(3), A(1)});
-  const auto loss = empty<A>(), dloss = filled<A>(3);
+  const auto loss    = empty<A>();
+  const auto dloss   = filled<A>(3);
   const KokkosNN::CrossEntropyOptions options{.ignore_index    = 3,
                                               .reduction       = KokkosNN::Reduction::sum,
                                               .label_smoothing = 0.125,
@@ -249,11 +262,16 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
 }
 
 TYPED_TEST(CFunctions, OfNormsEqualTheCppOnes) {
-  using T      = TypeParam;
-  using A      = KokkosNN::accumulator_t<T>;
-  const auto x = filled<T>(1, queries, keys), dy = filled<T>(2, queries, keys), out = empty<T>(queries, keys);
-  const auto weight = filled<A>(3, keys), bias = filled<A>(4, keys);
-  const auto mean = filled<A>(5, queries), rstd = filled<A>(6, queries), to_rstd = empty<A>(queries);
+  using T            = TypeParam;
+  using A            = KokkosNN::accumulator_t<T>;
+  const auto x       = filled<T>(1, queries, keys);
+  const auto dy      = filled<T>(2, queries, keys);
+  const auto out     = empty<T>(queries, keys);
+  const auto weight  = filled<A>(3, keys);
+  const auto bias    = filled<A>(4, keys);
+  const auto mean    = filled<A>(5, queries);
+  const auto rstd    = filled<A>(6, queries);
+  const auto to_rstd = empty<A>(queries);
   const auto to_mean = empty<A>(queries);
   const KokkosNN::RmsNormOptions rms{.epsilon = 0.5, .weight_offset = 1};
   const KokkosNN::LayerNormOptions layer{.epsilon = 0.5};
@@ -290,7 +308,8 @@ TYPED_TEST(CFunctions, OfNormsEqualTheCppOnes) {
                                             &given_layer);
       });
 
-  const auto dweight = empty<A>(keys), dbias = empty<A>(keys);
+  const auto dweight             = empty<A>(keys);
+  const auto dbias               = empty<A>(keys);
   const kokkosnn_tensor cdweight = tensor(dweight), cdbias = tensor(dbias);
   const auto cpp_layer_backward = [&] {
     KokkosNN::layer_norm_backward(exec, x, weight, mean, rstd, dy, out, dweight, dbias, layer);
@@ -308,13 +327,21 @@ TYPED_TEST(CFunctions, OfNormsEqualTheCppOnes) {
 }
 
 TYPED_TEST(CFunctions, OfNormsWithResidualsEqualTheCppOnes) {
-  using T      = TypeParam;
-  using A      = KokkosNN::accumulator_t<T>;
-  const auto x = filled<T>(1, queries, keys), residual = filled<T>(2, queries, keys), dy = filled<T>(3, queries, keys);
-  const auto out = empty<T>(queries, keys), sum = empty<T>(queries, keys);
-  const auto weight = filled<A>(4, keys), bias = filled<A>(5, keys), dweight = empty<A>(keys), dbias = empty<A>(keys);
-  const auto mean = filled<A>(6, queries), rstd = filled<A>(7, queries);
-  const auto to_mean = empty<A>(queries), to_rstd = empty<A>(queries);
+  using T                  = TypeParam;
+  using A                  = KokkosNN::accumulator_t<T>;
+  const auto x             = filled<T>(1, queries, keys);
+  const auto residual      = filled<T>(2, queries, keys);
+  const auto dy            = filled<T>(3, queries, keys);
+  const auto out           = empty<T>(queries, keys);
+  const auto sum           = empty<T>(queries, keys);
+  const auto weight        = filled<A>(4, keys);
+  const auto bias          = filled<A>(5, keys);
+  const auto dweight       = empty<A>(keys);
+  const auto dbias         = empty<A>(keys);
+  const auto mean          = filled<A>(6, queries);
+  const auto rstd          = filled<A>(7, queries);
+  const auto to_mean       = empty<A>(queries);
+  const auto to_rstd       = empty<A>(queries);
   const kokkosnn_tensor cx = tensor(x), cresidual = tensor(residual), cdy = tensor(dy), cout = tensor(out),
                         csum = tensor(sum), cweight = tensor(weight), cbias = tensor(bias), cdweight = tensor(dweight),
                         cdbias = tensor(dbias), cmean = tensor(mean), crstd = tensor(rstd), cto_mean = tensor(to_mean),
@@ -359,9 +386,13 @@ TYPED_TEST(CFunctions, OfNormsWithResidualsEqualTheCppOnes) {
 }
 
 TYPED_TEST(CFunctions, OfRaggedRowsEqualTheCppOnes) {
-  using T         = TypeParam;
-  constexpr int n = 9;
-  const auto x = filled<T>(1, n), y = filled<T>(2, n), dy = filled<T>(3, n), out = empty<T>(n), lse = empty<T>(3);
+  using T           = TypeParam;
+  constexpr int n   = 9;
+  const auto x      = filled<T>(1, n);
+  const auto y      = filled<T>(2, n);
+  const auto dy     = filled<T>(3, n);
+  const auto out    = empty<T>(n);
+  const auto lse    = empty<T>(3);
   const auto starts = listed<int>({0, 4, 4, 9});
   const KokkosNN::SegmentedOptions options{.scale = 0.5, .check_offsets = true};
   kokkosnn_segmented_options given = KOKKOSNN_SEGMENTED_OPTIONS_INIT;
@@ -408,8 +439,9 @@ TEST(CInterface, HasThePairsOfTypesThatTheLibraryHasCompiled) {
 }
 
 TEST(CInterface, TakesStridesOfAnySign) {
-  const auto x = filled<float>(1, queries, keys), y = empty<float>(queries, keys),
-             reversed = empty<float>(queries, keys);
+  const auto x        = filled<float>(1, queries, keys);
+  const auto y        = empty<float>(queries, keys);
+  const auto reversed = empty<float>(queries, keys);
   kokkosnn_tensor cx = tensor(x), cy = tensor(y), creversed = tensor(reversed);
   ASSERT_EQ(kokkosnn_softmax(&here, &cx, &cy, nullptr), KOKKOSNN_SUCCESS) << kokkosnn_last_error();
   for (kokkosnn_tensor* t : {&cx, &creversed}) {  // row 0 is the last one
@@ -432,7 +464,8 @@ void expect_error(kokkosnn_status status, const std::string& message) {
 }
 
 TEST(CInterface, RefusesWhatTheCompilerRefusesOfViews) {
-  const auto x = filled<float>(1, queries, keys), y = empty<float>(queries, keys);
+  const auto x             = filled<float>(1, queries, keys);
+  const auto y             = empty<float>(queries, keys);
   const auto a_row         = empty<float>(queries);
   const auto doubles       = empty<double>(queries);
   const auto wide_y        = empty<double>(queries, keys);
@@ -485,7 +518,8 @@ TEST(CInterface, RefusesTensorsThatAreNone) {
 
 /// A program that was compiled with an older header passes fewer members; a newer one more than this library knows.
 TEST(CInterface, TakesOptionsOfOlderPrograms) {
-  const auto x = filled<float>(1, queries, keys), y = empty<float>(queries, keys);
+  const auto x             = filled<float>(1, queries, keys);
+  const auto y             = empty<float>(queries, keys);
   const kokkosnn_tensor cx = tensor(x), cy = tensor(y);
   kokkosnn_softmax_options options = KOKKOSNN_SOFTMAX_OPTIONS_INIT;
   options.size                     = offsetof(kokkosnn_softmax_options, axis);
@@ -541,7 +575,8 @@ TEST(CInterface, MayBeCalledByThreadsAtOnce) {
 #if defined(KOKKOS_ENABLE_THREADS)
   if (std::is_same_v<Exec, Kokkos::Threads>) GTEST_SKIP() << "Kokkos::Threads serves one host thread";
 #endif
-  const auto x = filled<float>(1, queries, keys), expected = empty<float>(queries, keys);
+  const auto x        = filled<float>(1, queries, keys);
+  const auto expected = empty<float>(queries, keys);
   KokkosNN::softmax(x, expected);
   std::vector<std::remove_const_t<decltype(x)>> outputs;
   for (int t = 0; t < 4; ++t) outputs.push_back(empty<float>(queries, keys));

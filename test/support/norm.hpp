@@ -284,7 +284,8 @@ class NormTrial {
   void for_each_row(const T* x, const Placement& x_place, const Placement& y_place, const F& f) const {
     for_each_index(x_place.without(m_axis), y_place.without(m_axis),
                    [&](std::int64_t x_offset, std::int64_t y_offset, std::int64_t row) {
-                     f(Reference::Row<T>{x + x_offset, m_cols, x_place.strides[m_axis]}, y_offset, row,
+                     const T* const first = m_cols > 0 ? x + x_offset : x;  // which is null without elements
+                     f(Reference::Row<T>{first, m_cols, x_place.strides[m_axis]}, y_offset, row,
                        y_place.strides[m_axis]);
                    });
   }
