@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# What KokkosNN::configuration() says: a header that is written at each build, for src/configuration.cpp alone.
+# The header behind KokkosNN::configuration(): each build writes it, for src/configuration.cpp alone.
 set(KokkosNN_KOKKOS_ARCHITECTURES ${Kokkos_ARCH})
 kokkosnn_kokkos_is(KokkosNN_KOKKOS_ARCHITECTURES KokkosConfigCommon.cmake "set\\(Kokkos_ARCH ([A-Z0-9_;]+)\\)")
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# Whether the Python package is built: where it is wished for, there is a C interface, and Python has nanobind.
+# The Python package is built where it is wished for, there is a C interface, and Python has nanobind.
 set(KokkosNN_HAS_PYTHON OFF)
 set(KokkosNN_PYTHON_LACKS "")
 if(KokkosNN_ENABLE_PYTHON)

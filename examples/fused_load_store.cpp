@@ -4,7 +4,7 @@
 
 #include <KokkosNN/fused.hpp>
 
-// What stands around a softmax, fused into it: a bias a column before it, and a quantisation to 8 bits behind it.
+// A softmax adds a bias a column as it reads, and quantises to 8 bits as it writes, in one pass.
 //
 //   y = torch.round(127 * torch.softmax(x + bias, -1)).to(torch.int8)
 //

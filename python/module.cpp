@@ -135,7 +135,7 @@ class FromPython<const kokkosnn_tensor*> {
       throw nb::type_error(("kokkosnn: an array of NumPy, or one with __dlpack__, is expected, not " + type).c_str());
     }
     const auto device = nb::cast<nb::tuple>(array.attr("__dlpack_device__")());
-    // Of a GPU's memory -1: the producer shall not wait, as the call runs on a stream that the caller chooses.
+    // Stream -1 tells a GPU's producer not to wait: the call runs on a stream that the caller chooses.
     nb::object capsule;
     constexpr int host = 1;
     if (nb::cast<int>(device[0]) != host) capsule = array.attr("__dlpack__")("stream"_a = -1);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-#ifndef KOKKOSNN_SRC_COMPLAINT_HPP
-#define KOKKOSNN_SRC_COMPLAINT_HPP
+#ifndef KOKKOSNN_SRC_ARGUMENT_ERROR_HPP
+#define KOKKOSNN_SRC_ARGUMENT_ERROR_HPP
 
 #include <KokkosNN/impl/call/layout.hpp>
 
@@ -42,19 +42,22 @@ inline std::string strides_of(const Tensor& t) {
   return shape_of(strides);
 }
 
-/// Throws std::invalid_argument if x, by its name, and an output y overlap.
-void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y);
-
-/// Complains of an input that shares memory with an output, unless it may be the same View and is.
-inline void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
-                          const Tensor& output, bool may_be_same) {
-  if ((may_be_same && is_same_view(input, output)) || !overlaps(input, output)) return;
+/// Raises the error of two operands that overlap; it says whether the two may be the same View.
+[[noreturn]] inline void raise_overlap(const char* function, const char* name, const Tensor& input,
+                                       const char* output_name, const Tensor& output, bool may_be_same) {
   (ArgumentError(function) << name << " at " << input.data << ", extents " << shape_of(input) << ", and " << output_name
                            << " at " << output.data << ", extents " << shape_of(output) << ", overlap"
                            << (may_be_same ? "; only in place (the same View twice) may" : ""))
       .raise();
 }
 
+/// Refuses an input that shares memory with an output, unless it may be the same View and is.
+inline void require_apart(const char* function, const char* name, const Tensor& input, const char* output_name,
+                          const Tensor& output, bool may_be_same) {
+  if (!input.exists() || (may_be_same && is_same_view(input, output))) return;
+  if (overlaps(input, output)) raise_overlap(function, name, input, output_name, output, may_be_same);
+}
+
 }  // namespace KokkosNN::Impl
 
-#endif  // KOKKOSNN_SRC_COMPLAINT_HPP
+#endif  // KOKKOSNN_SRC_ARGUMENT_ERROR_HPP

@@ -58,7 +58,8 @@ bool validate_memory(const ElementwiseOperands& operands) {
       if (t == o) continue;
       const bool is_output = t >= operands.outputs && is_same_view(operands.tensor[t], output);
       in_place             = in_place || is_output;
-      if (!is_output) validate_apart(operands.function, operands.name[t], operands.tensor[t], output);
+      if (is_output || !overlaps(operands.tensor[t], output)) continue;
+      raise_overlap(operands.function, operands.name[t], operands.tensor[t], "the output", output, true);
     }
   }
   return in_place;

@@ -246,7 +246,7 @@ void validate_memory(const GivenTensors& given) {
     given.for_each([&](const Operand& from, const Tensor& t, int number) {
       const bool have_rows = to.extents == Extents::rows && from.extents == Extents::rows && !from.is_output;
       if (number == written || (have_rows && is_same_view(t, output))) return;
-      validate_apart(given.function, from.name, t, output);
+      if (overlaps(t, output)) raise_overlap(given.function, from.name, t, "the output", output, true);
     });
   });
 }
@@ -344,14 +344,6 @@ void validate_output(const char* function, const Tensor& y) {
   if (element_count(y) == 0 || !overlaps_itself(y)) return;
   (ArgumentError(function) << "elements of the output share memory: extents " << shape_of(y) << ", strides "
                            << strides_of(y))
-      .raise();
-}
-
-void validate_apart(const char* function, const char* name, const Tensor& x, const Tensor& y) {
-  if (!overlaps(x, y)) return;
-  (ArgumentError(function) << name << " at " << x.data << ", extents " << shape_of(x) << ", and the output at "
-                           << y.data << ", extents " << shape_of(y)
-                           << ", overlap; only in place (the same View twice) may")
       .raise();
 }
 

@@ -115,13 +115,6 @@ void validate_numbers(const char* function, const MaskTensors& mask) {
   }
 }
 
-void validate_apart_from_output(const char* function, const char* name, const Tensor& t, const Tensor& y) {
-  if (!t.exists() || !overlaps(t, y)) return;
-  (ArgumentError(function) << name << " at " << t.data << ", extents " << shape_of(t) << ", and the output at "
-                           << y.data << ", extents " << shape_of(y) << ", overlap")
-      .raise();
-}
-
 /// Causal masks and windows as a band of diagonals.
 void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   layout.has_diagonals = mask.is_causal || mask.has_window;
@@ -170,11 +163,11 @@ struct BroadcastMask {
 };
 
 void validate_memory(const char* function, const MaskTensors& mask, const Tensor& y) {
-  validate_apart_from_output(function, "BooleanMask", mask.keep, y);
-  validate_apart_from_output(function, "AdditiveBias", mask.bias, y);
-  validate_apart_from_output(function, "RowLengths", mask.lengths, y);
-  validate_apart_from_output(function, "Alibi", mask.slopes, y);
-  validate_apart_from_output(function, "options.sinks", mask.sinks, y);
+  require_apart(function, "BooleanMask", mask.keep, "the output", y, false);
+  require_apart(function, "AdditiveBias", mask.bias, "the output", y, false);
+  require_apart(function, "RowLengths", mask.lengths, "the output", y, false);
+  require_apart(function, "Alibi", mask.slopes, "the output", y, false);
+  require_apart(function, "options.sinks", mask.sinks, "the output", y, false);
 }
 
 void set_maps(const MaskTensors& mask, const BroadcastMask& views, const Tensor& x, const std::vector<int>& order,
@@ -210,7 +203,7 @@ MaskedLayout normalise(const char* function, RowOperator op, const Tensors& tens
   }
   if (!writes(op, layout)) return layout;
   validate_memory(function, mask, output);
-  if (logits.exists() && mask.softcap != 0) validate_apart_from_output(function, "x", logits, output);
+  if (logits.exists() && mask.softcap != 0) require_apart(function, "x", logits, "the output", output, false);
   const std::vector<int> order = row_axes(op, tensors);
   set_maps(mask, views, x, order, layout.mask);
   if (logits.exists()) {
@@ -241,7 +234,7 @@ MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor
   Tensor out             = to_heads ? per_head(function, name, result, y) : broadcast(function, name, result, y, y);
   validate_output(function, result);
   for (const auto& [input, input_name] : {std::pair{&y, "y"}, {&dy, "dy"}}) {
-    validate_apart_from_output(function, input_name, *input, result);
+    require_apart(function, input_name, *input, "the output", result, false);
   }
   validate_memory(function, mask, result);
 

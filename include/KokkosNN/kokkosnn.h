@@ -15,7 +15,7 @@
  *     const kokkosnn_tensor to   = kokkosnn_row_major(y, KOKKOSNN_F32, 2, extents);
  *     if (kokkosnn_softmax(NULL, &from, &to, NULL) != KOKKOSNN_SUCCESS) fprintf(stderr, "%s\n", kokkosnn_last_error());
  *
- * What holds for all operators:
+ * All operators share these rules:
  *
  * Contract   a function does what the C++ function of its name does: formula, accuracy, NaN and infinities, what may be
  *            in place, reads and writes stand in the C++ header that is named beside it. Arguments are the C++
@@ -357,7 +357,7 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_add_rms_norm_backward(const kokkosnn_exe
                                                               const kokkosnn_tensor* dsum, const kokkosnn_tensor* dx,
                                                               const kokkosnn_tensor* dweight,
                                                               const kokkosnn_rms_norm_options* options);
-/* The same of layer_norm. weight, dweight, dbias: optional. */
+/* The gradient by x and by the residual: layer_norm's at sum, and dsum. weight, dweight, dbias: optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_add_layer_norm_backward(
     const kokkosnn_exec* exec, const kokkosnn_tensor* sum, const kokkosnn_tensor* weight, const kokkosnn_tensor* mean,
     const kokkosnn_tensor* rstd, const kokkosnn_tensor* dy, const kokkosnn_tensor* dsum, const kokkosnn_tensor* dx,

@@ -41,7 +41,7 @@ def loss(logits, reduction="mean", weights=WEIGHTS):
     return knn.cross_entropy(logits, LABELS, weights, **options)
 
 
-# What is checked: a function of tensors, and these.
+# The calls under test: each holds a function of tensors, and the tensors.
 CALLS = {
     "softmax": (lambda x: knn.softmax(x, 1, 0.5), (numbers(2, 3, 4),)),
     "log_softmax": (lambda x: knn.log_softmax(x, 0, 2.0), (numbers(2, 3, 4),)),

@@ -3,6 +3,7 @@
 #include <KokkosNN/impl/call/elementwise_plan.hpp>
 
 #include "policy/elementwise.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -100,15 +101,15 @@ void plan_on_host(ElementwisePlan& plan, const ElementwiseOperands& operands, co
 }
 
 void plan_on_gpu(ElementwisePlan& plan, const ElementwiseLayout& layout, int pack, int packs) {
-  const std::int64_t packs_of_row = (layout.cols + pack - 1) / pack;
-  const auto threads              = static_cast<std::uint64_t>((packs_of_row + packs - 1) / packs);
+  const std::int64_t packs_of_row = ceil_div(layout.cols, pack);
+  const auto threads              = static_cast<std::uint64_t>(ceil_div(packs_of_row, packs));
   plan.team_size                  = elementwise_team_size;
   plan.threads_per_row =
       static_cast<int>(std::bit_ceil(std::min<std::uint64_t>(threads, static_cast<std::uint64_t>(plan.team_size))));
   const std::int64_t tile          = std::int64_t(plan.threads_per_row) * packs;
   const std::int64_t rows_per_team = plan.team_size / plan.threads_per_row;
-  plan.tiles_per_row               = (packs_of_row + tile - 1) / tile;
-  plan.league_size                 = (layout.rows + rows_per_team - 1) / rows_per_team * plan.tiles_per_row;
+  plan.tiles_per_row               = ceil_div(packs_of_row, tile);
+  plan.league_size                 = ceil_div(layout.rows, rows_per_team) * plan.tiles_per_row;
 }
 
 }  // namespace

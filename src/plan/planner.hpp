@@ -9,6 +9,7 @@
 #include <KokkosNN/plan.hpp>
 
 #include "policy/policy.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -18,11 +19,6 @@
 #include <string>
 
 namespace KokkosNN::Impl {
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// The smallest multiple of b that is at least a, and at least b.
-inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return std::max<std::int64_t>(1, ceil_div(a, b)) * b; }
 
 /// A league has as many teams as an int counts.
 inline std::int64_t capped_league(std::int64_t teams) { return std::clamp<std::int64_t>(teams, 1, INT_MAX); }

@@ -4,6 +4,7 @@
 #include <KokkosNN/impl/tuned_shapes.hpp>
 
 #include "policy/rope.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,8 +17,6 @@
 namespace KokkosNN::Impl {
 namespace {
 
-constexpr std::int64_t parts_of(std::int64_t all, std::int64_t part) { return (all + part - 1) / part; }
-
 /// Neighbouring positions are nearer to each other in memory than the elements of a row.
 bool has_positions_side_by_side(const RopeLayout& layout) {
   const auto nearer = [](std::int64_t a, std::int64_t b) { return a != 0 && std::llabs(a) < std::llabs(b); };
@@ -28,7 +27,7 @@ bool has_positions_side_by_side(const RopeLayout& layout) {
 /// Threads that a row takes on a GPU: of its pairs, and of what is copied behind them.
 std::int64_t threads_of_row(const RopeLayout& layout, int pack) {
   const std::int64_t rest = layout.is_in_place ? 0 : layout.dim - 2 * layout.pairs;
-  return layout.pairs / pack + parts_of(rest, 2 * pack);
+  return layout.pairs / pack + ceil_div(rest, 2 * pack);
 }
 
 void plan_on_gpu(const RopeLayout& layout, const DeviceTraits& traits, int element_bytes, RopePlan& plan) {
@@ -37,10 +36,10 @@ void plan_on_gpu(const RopeLayout& layout, const DeviceTraits& traits, int eleme
   const std::int64_t heads = layout.heads.extent, positions = layout.positions();
   const std::int64_t row = std::max<std::int64_t>(1, threads_of_row(layout, plan.pack));
   std::int64_t each      = plan.has_tables ? policy.heads_a_thread : policy.heads_a_thread_computed;
-  const auto teams       = [&] { return positions * parts_of(heads, each) * row / rope_team_size; };
+  const auto teams       = [&] { return positions * ceil_div(heads, each) * row / rope_team_size; };
   while (each > 1 && teams() < std::int64_t(policy.least_teams) * traits.multiprocessors) each /= 2;
 
-  const std::int64_t beside  = std::clamp<std::int64_t>(rope_team_size / row, 1, parts_of(heads, each));
+  const std::int64_t beside  = std::clamp<std::int64_t>(rope_team_size / row, 1, ceil_div(heads, each));
   plan.heads_side_by_side    = static_cast<int>(beside);
   plan.heads_per_team        = std::min(heads, beside * each);
   const std::int64_t threads = row * beside;
@@ -48,7 +47,7 @@ void plan_on_gpu(const RopeLayout& layout, const DeviceTraits& traits, int eleme
       plan.positions_first ? policy.side_by_side : std::max<std::int64_t>(1, rope_team_size / threads);
   plan.positions_per_team   = std::min(plan.positions_per_team, positions);
   const std::int64_t wanted = std::min<std::int64_t>(rope_team_size, plan.positions_per_team * threads);
-  plan.team_size            = static_cast<int>(parts_of(wanted, traits.warp_size)) * traits.warp_size;
+  plan.team_size            = static_cast<int>(ceil_div(wanted, traits.warp_size)) * traits.warp_size;
 }
 
 void plan_on_host(const RopeLayout& layout, const DeviceTraits& traits, int element_bytes, RopePlan& plan) {
@@ -59,7 +58,7 @@ void plan_on_host(const RopeLayout& layout, const DeviceTraits& traits, int elem
   const auto share             = [&](std::int64_t all, std::int64_t each) {
     return std::clamp<std::int64_t>(policy.host_elements / std::max<std::int64_t>(1, each), 1, all);
   };
-  plan.positions_per_team = std::min(share(positions, layout.heads.extent * row), parts_of(positions, turns));
+  plan.positions_per_team = std::min(share(positions, layout.heads.extent * row), ceil_div(positions, turns));
   plan.heads_per_team     = layout.heads.extent;
   if (positions < turns) plan.heads_per_team = share(layout.heads.extent, row);
   const double bytes      = 2.0 * static_cast<double>(layout.elements()) * element_bytes;
@@ -82,8 +81,8 @@ RopePlan make_rope_plan(const RopeProblem& problem, const RopeLayout& layout, co
   } else {
     plan_on_gpu(layout, traits, problem.element_bytes, plan);
   }
-  plan.head_parts  = parts_of(layout.heads.extent, plan.heads_per_team);
-  plan.league_size = parts_of(layout.positions(), plan.positions_per_team) * plan.head_parts;
+  plan.head_parts  = ceil_div(layout.heads.extent, plan.heads_per_team);
+  plan.league_size = ceil_div(layout.positions(), plan.positions_per_team) * plan.head_parts;
   return plan;
 }
 

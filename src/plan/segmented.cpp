@@ -4,6 +4,7 @@
 
 #include "../argument_error.hpp"
 #include "policy/segmented.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -145,7 +146,7 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   Chunks& chunks       = plan.chunks;
   const auto cut       = [&](std::int64_t size) {
     chunks.log2_size = std::countr_zero(static_cast<std::uint64_t>(size));
-    chunks.count     = std::max<std::int64_t>(1, (problem.elements + size - 1) / size);
+    chunks.count     = std::max<std::int64_t>(1, ceil_div(problem.elements, size));
   };
   if (traits.backend == Backend::host) {
     cut(host_chunk_size_of(problem.heads, policy));
@@ -165,9 +166,9 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   plan.has_flat_mean        = plan.mean >= policy.flat_low_mean && plan.mean <= policy.flat_high_mean;
   const std::int64_t rows   = problem.rows * problem.heads;
   plan.rows_of_warp         = rows_of_flat_warp(rows, plan.mean, policy, traits);
-  const std::int64_t shares = (problem.rows + plan.rows_of_warp - 1) / plan.rows_of_warp * problem.heads;
+  const std::int64_t shares = ceil_div(problem.rows, plan.rows_of_warp) * problem.heads;
   const int warps           = flat_team_size / traits.warp_size;
-  plan.flat_teams           = (shares + warps - 1) / warps;
+  plan.flat_teams           = ceil_div(shares, warps);
   if (policy.teams_stay) {
     plan.flat_teams = std::min<std::int64_t>(plan.flat_teams, flat_places(traits));
   }

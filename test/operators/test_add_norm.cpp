@@ -25,28 +25,10 @@ template <class T>
 class AddNorms : public ::testing::Test {};
 TYPED_TEST_SUITE(AddNorms, ElementTypes, ElementNames);
 
-const std::vector<std::int64_t> widths{1, 2, 7, 16, 33, 64, 200, 257, 1000, 2048, 5003};
-
 // --- strategies and layouts ---
 
 TYPED_TEST(AddNorms, OnEveryStrategyTakeThePathAndMatch) {
-  for_each_add_norm([&](auto op) {
-    for (const RowStrategy strategy : all_strategies) {
-      int served = 0;
-      for (const std::int64_t cols : widths) {
-        NormTrial<op(), TypeParam, 3> trial(strategy_place(strategy, 37, cols), {.axis = strategy_axis});
-        trial.choice().plan.strategy = strategy;
-        try {
-          trial.call();
-        } catch (const std::invalid_argument&) {
-          continue;
-        }
-        ++served;
-        EXPECT_TRUE(trial.takes_the_path(strategy)) << to_string(op()) << ", " << cols << " columns";
-      }
-      EXPECT_GE(served, 4) << to_string(op()) << " by " << to_string(strategy);
-    }
-  });
+  for_each_add_norm([](auto op) { expect_path_of_every_strategy<op(), TypeParam>(); });
 }
 
 TYPED_TEST(AddNorms, MatchInAnyLayoutAlongAnyAxis) {

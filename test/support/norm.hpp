@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "recorder.hpp"
+#include "strategies.hpp"
 
 #include "../reference/norm.hpp"
 
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -417,6 +419,26 @@ class NormTrial {
   Buffer<A> m_mean;
   Buffer<A> m_rstd;
 };
+
+/// Expects that every strategy serves some widths, takes its path there and matches the reference.
+template <RowOperator Op, class T>
+void expect_path_of_every_strategy() {
+  for (const RowStrategy strategy : all_strategies) {
+    int served = 0;
+    for (const std::int64_t cols : {1, 2, 7, 16, 33, 64, 200, 257, 1000, 2048, 5003}) {
+      NormTrial<Op, T, 3> trial(strategy_place(strategy, 37, cols), {.axis = strategy_axis});
+      trial.choice().plan.strategy = strategy;
+      try {
+        trial.call();
+      } catch (const std::invalid_argument&) {
+        continue;
+      }
+      ++served;
+      EXPECT_TRUE(trial.takes_the_path(strategy)) << to_string(Op) << ", " << cols << " columns";
+    }
+    EXPECT_GE(served, 4) << to_string(Op) << " by " << to_string(strategy);
+  }
+}
 
 /// Calls f with each of the operators, as a std::integral_constant.
 template <class F>
