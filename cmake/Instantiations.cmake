@@ -219,8 +219,13 @@ kokkosnn_instantiate(
   CALLS "ShardedFinish<{exec}, {op}, {X}, accumulator_t<{X}>>")
 kokkosnn_instantiate(sharded FAMILY gradient ${sharded} CALLS "ShardedGradient<{exec}, {op}, {X}, {X}, {X}>")
 kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedCrossEntropy<{exec}, {X}>")
+set(sharded_norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "ShardedNorm<{exec}, {op}, {X}>")
+kokkosnn_instantiate(sharded_norm FAMILY norm ${sharded_norm})
+kokkosnn_instantiate(sharded_norm FAMILY norm_gradient ${sharded_norm})
 
 set(KokkosNN_MPI_INSTANTIATIONS)
 set(KokkosNN_MPI_INSTANTIATIONS_HEADERS)
 kokkosnn_write_instantiations(sharded KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT mpi_export.hpp
                               KERNELS mpi/launch.hpp)
+kokkosnn_write_instantiations(sharded_norm KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT
+                              mpi_export.hpp KERNELS mpi/norm_launch.hpp)
