@@ -185,6 +185,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   rope FILE rope_ TYPES ${KokkosNN_TYPES}
   CALLS "RopeCall<{exec}, {X}>")
+kokkosnn_instantiate(
+  attention FILE attention_ TYPES ${KokkosNN_TYPES}
+  CALLS "AttentionCall<{exec}, {X}>")
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
@@ -203,6 +206,8 @@ kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})
 kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp CALLS call/compiled_rope_calls.hpp)
+kokkosnn_write_instantiations(attention ${made_by} KERNELS call/attention_launch.hpp
+                              CALLS call/compiled_attention_calls.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})
