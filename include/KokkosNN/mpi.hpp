@@ -59,11 +59,11 @@
 // Cost       as many reads and writes an element as each function says.
 // Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
 // Plans      each rank makes its own; that all go by one tuning file, which one of them reads, see tuning.hpp.
-// Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; a
-// vocabulary
-//            over ranks: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model
-//            parallelism", 2019; recursive doubling: Thakur, Rabenseifner and Gropp, "Optimization of collective
-//            communication operations in MPICH", 2005.
+// Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; merging
+//            (count, mean, squares): Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
+//            sample variances", 1979; a vocabulary over ranks: Shoeybi et al., "Megatron-LM: training multi-billion
+//            parameter language models using model parallelism", 2019; recursive doubling: Thakur, Rabenseifner and
+//            Gropp, "Optimization of collective communication operations in MPICH", 2005.
 
 namespace KokkosNN::mpi {
 
