@@ -15,6 +15,24 @@ namespace KokkosNN::Impl {
 inline constexpr int attention_tile      = 128;  ///< keys
 inline constexpr int attention_team_size = 128;
 
+/// Shapes of a host's kernel: keys of a tile; most rows of scores that a thread takes at a time; elements that its rows
+/// in scratch are padded to, a multiple of all vectors.
+inline constexpr int host_attention_tile    = 64;
+inline constexpr int host_attention_rows    = 64;
+inline constexpr int host_attention_padding = 16;
+
+KOKKOS_INLINE_FUNCTION constexpr std::int64_t host_attention_padded(std::int64_t dim) {
+  return (dim + host_attention_padding - 1) / host_attention_padding * host_attention_padding;
+}
+
+/// Scratch of a host's thread: queries, results, a tile of weights, of keys and of values.
+template <class A>
+KOKKOS_INLINE_FUNCTION constexpr std::size_t host_attention_scratch(std::int64_t dim, std::int64_t value_dim,
+                                                                    int rows) {
+  const std::int64_t dims = host_attention_padded(dim) + host_attention_padded(value_dim);
+  return static_cast<std::size_t>((dims + host_attention_tile) * rows + dims * host_attention_tile) * sizeof(A);
+}
+
 /// Scratch of a team: the query, the results, a tile of logits.
 template <class A>
 KOKKOS_INLINE_FUNCTION constexpr std::size_t attention_scratch(std::int64_t dim, std::int64_t value_dim) {

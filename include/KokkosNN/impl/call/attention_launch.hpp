@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
+#include <KokkosNN/impl/host/attention.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -26,8 +27,14 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
     const AttentionPlan plan = make_attention_plan(element_type<X>(), call.layout, device_traits(exec));
     const std::string label  = to_string(call.function, plan);
     if (is_verbose()) report_call(call.function, call.tensors.q, label);
-    launch<Kokkos::LaunchBounds<attention_team_size, 1>>(
-        exec, label, {plan.league_size, plan.team_size, 0, plan.scratch}, AttentionInTeam<X>{data_of(call)});
+    const Teams teams{plan.league_size, plan.team_size, plan.scratch_level, plan.scratch};
+    if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
+      using Kernel = HostAttention<X>;
+      launch<Kokkos::LaunchBounds<max_threads_per_team>>(
+          exec, label, teams, Kernel{data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
+    } else {
+      launch<Kokkos::LaunchBounds<attention_team_size, 1>>(exec, label, teams, AttentionInTeam<X>{data_of(call)});
+    }
   }
 
  private:

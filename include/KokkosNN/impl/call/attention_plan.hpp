@@ -54,19 +54,21 @@ struct AttentionLayout {
 KOKKOSNN_EXPORT AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                                     const AttentionCallOptions& options);
 
-/// Plan of a call. A team takes a row of scores at a time, and of that a tile of keys.
+/// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
 struct AttentionPlan {
   ElementType type         = ElementType::f32;
   int tile                 = 1;
+  int rows_per_team        = 1;
   int team_size            = 1;
   std::int64_t league_size = 1;
+  int scratch_level        = 0;
   std::size_t scratch      = 0;  ///< bytes a team
 };
 
 KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout,
                                                   const DeviceTraits& traits);
 
-/// Label of the kernel: `KokkosNN::attention[f32,k128,ts1]`.
+/// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);
 
 }  // namespace KokkosNN::Impl

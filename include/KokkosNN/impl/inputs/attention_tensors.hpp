@@ -66,6 +66,10 @@ struct ScoreElements {
   AttentionStrides slope_strides;
   std::int64_t alibi_offset = 0;
 
+  KOKKOS_INLINE_FUNCTION bool exist() const {
+    return softcap != A(0) || bias.exists() || keep != nullptr || slopes.exists();
+  }
+
   /// A row's part of the mask.
   struct Row {
     std::int64_t bias;
