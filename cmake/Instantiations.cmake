@@ -187,7 +187,7 @@ kokkosnn_instantiate(
   CALLS "RopeCall<{exec}, {X}>")
 kokkosnn_instantiate(
   attention FILE attention_ TYPES ${KokkosNN_TYPES}
-  CALLS "AttentionCall<{exec}, {X}>")
+  CALLS "AttentionCall<{exec}, {X}>" "AttentionGradientCall<{exec}, {X}>")
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)

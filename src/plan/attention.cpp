@@ -14,6 +14,9 @@ namespace KokkosNN::Impl {
 
 namespace {
 
+/// A league's size is 32 bits; teams take rows in turn.
+constexpr std::int64_t most_teams = std::int64_t(1) << 30;
+
 /// A host's threads have blocks of rows in turn, which share the packed keys and values: as many rows as leave each
 /// thread some blocks. A row's bits do not depend on it.
 void plan_on_host(const AttentionShape& shape, const DeviceTraits& traits, AttentionPlan& plan) {
@@ -35,9 +38,17 @@ void plan_on_host(const AttentionShape& shape, const DeviceTraits& traits, Atten
 
 }  // namespace
 
+AttentionPlan make_attention_gradient_plan(ElementType type, std::int64_t rows, const DeviceTraits& traits) {
+  AttentionPlan plan;
+  plan.type        = type;
+  plan.tile        = attention_tile;
+  plan.team_size   = traits.backend == Backend::host ? 1 : attention_team_size;
+  plan.league_size = std::min(most_teams, rows);
+  return plan;
+}
+
 AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout, const DeviceTraits& traits) {
-  constexpr std::int64_t most_teams = std::int64_t(1) << 30;  // a league's size is 32 bits; teams take rows in turn
-  const AttentionShape& shape       = layout.shape;
+  const AttentionShape& shape = layout.shape;
   AttentionPlan plan;
   plan.type = type;
   if (traits.backend == Backend::host) {

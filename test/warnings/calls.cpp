@@ -133,6 +133,8 @@ void attentions(const Exec& exec) {
   using Heads = View<half_t****, Exec>;
   attention(exec, Heads(), Heads(), Heads(), Heads(), CausalMask{}, {.scale = 0.5}, View<float***, Exec>());
   attention(Heads(), Heads(), Heads(), Heads(), masks());
+  attention_backward(exec, Heads(), Heads(), Heads(), Heads(), Heads(), View<float***, Exec>(), CausalMask{}, Heads(),
+                     Heads(), Heads(), {.softcap = 30});
 }
 
 struct Store {

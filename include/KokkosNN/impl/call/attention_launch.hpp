@@ -7,37 +7,27 @@
 #include <KokkosNN/impl/call/compiled_attention_calls.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
+#include <KokkosNN/impl/gpu/attention_gradients.hpp>
 #include <KokkosNN/impl/host/attention.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 // An attention call's way from a plan to a launch.
 
 namespace KokkosNN::Impl {
 
-template <class ExecutionSpace, class X>
-struct Launcher<AttentionCall<ExecutionSpace, X>> {
+/// Makes what kernels read and write of a call's tensors, layout and options.
+template <class X>
+struct AttentionDataOf {
   using A = accumulator_t<X>;
 
-  static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
-    const AttentionPlan plan = make_attention_plan(element_type<X>(), call.layout, device_traits(exec));
-    const std::string label  = to_string(call.function, plan);
-    if (is_verbose()) report_call(call.function, call.tensors.q, label);
-    const Teams teams{plan.league_size, plan.team_size, plan.scratch_level, plan.scratch};
-    if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
-      using Kernel = HostAttention<X>;
-      launch<Kokkos::LaunchBounds<max_threads_per_team>>(
-          exec, label, teams, Kernel{data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
-    } else {
-      launch<Kokkos::LaunchBounds<attention_team_size, 1>>(exec, label, teams, AttentionInTeam<X>{data_of(call)});
-    }
-  }
-
- private:
   static TypedPointer<X> pointer_to(const Tensor& t) {
     return t.exists() ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
   }
@@ -99,8 +89,80 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
 };
 
 template <class ExecutionSpace, class X>
+struct Launcher<AttentionCall<ExecutionSpace, X>> {
+  using A = accumulator_t<X>;
+
+  static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
+    const AttentionPlan plan = make_attention_plan(element_type<X>(), call.layout, device_traits(exec));
+    const std::string label  = to_string(call.function, plan);
+    if (is_verbose()) report_call(call.function, call.tensors.q, label);
+    const Teams teams{plan.league_size, plan.team_size, plan.scratch_level, plan.scratch};
+    if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
+      using Kernel = HostAttention<X>;
+      launch<Kokkos::LaunchBounds<max_threads_per_team>>(
+          exec, label, teams, Kernel{AttentionDataOf<X>::data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
+    } else {
+      launch<Kokkos::LaunchBounds<attention_team_size, 1>>(exec, label, teams,
+                                                           AttentionInTeam<X>{AttentionDataOf<X>::data_of(call)});
+    }
+  }
+};
+
+template <class ExecutionSpace, class X>
+struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
+  using A = accumulator_t<X>;
+
+  static void run(const ExecutionSpace& exec, const AttentionGradientArguments& call) {
+    const AttentionShape& shape = call.layout.forward.shape;
+    const std::int64_t rows     = shape.batch * shape.heads * shape.queries;
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(exec,
+                                                                       static_cast<std::size_t>(rows) * sizeof(A));
+    AttentionGradientData<X> data = data_of(call);
+    data.delta                    = reinterpret_cast<A*>(workspace.data());
+    launch_kernel(exec, call, "queries", rows, AttentionQueryGradients<X>{{data}});
+    const AttentionKeyGradients<X> keys{{data}};
+    launch_kernel(exec, call, "keys", keys.keys(), keys);
+  }
+
+ private:
+  template <class Kernel>
+  static void launch_kernel(const ExecutionSpace& exec, const AttentionGradientArguments& call, const char* part,
+                            std::int64_t rows, const Kernel& kernel) {
+    if (rows == 0) return;
+    const AttentionShape& shape = call.layout.forward.shape;
+    AttentionPlan plan          = make_attention_gradient_plan(element_type<X>(), rows, device_traits(exec));
+    plan.scratch                = Kernel::scratch(shape.dim, shape.value_dim);
+    const std::string label     = to_string(call.function, plan) + '[' + part + ']';
+    if (is_verbose()) report_call(call.function, call.tensors.forward.q, label);
+    launch<Kokkos::LaunchBounds<attention_team_size, 1>>(
+        exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
+  }
+
+  static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {
+    const AttentionGradientTensors& tensors = call.tensors;
+    const AttentionGradientLayout& layout   = call.layout;
+    const auto output = [](const Tensor& t) { return static_cast<X*>(const_cast<void*>(t.data)); };
+    return {AttentionDataOf<X>::data_of({call.function, tensors.forward, layout.forward, call.options}),
+            static_cast<const X*>(tensors.dout.data),
+            nullptr,
+            output(tensors.dq),
+            output(tensors.dk),
+            output(tensors.dv),
+            layout.dout,
+            layout.dq,
+            layout.dk,
+            layout.dv};
+  }
+};
+
+template <class ExecutionSpace, class X>
 void AttentionCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const AttentionArguments& call) {
   Launcher<AttentionCall>::run(exec, call);
+}
+
+template <class ExecutionSpace, class X>
+void AttentionGradientCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const AttentionGradientArguments& call) {
+  Launcher<AttentionGradientCall>::run(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

@@ -87,6 +87,13 @@ struct ScoreElements {
     return keep == nullptr || keep[row.keep + key * keep_strides.dim] != 0;
   }
 
+  /// Derivative of the softcap by the scaled score.
+  KOKKOS_INLINE_FUNCTION A slope_of_softcap(A scaled) const {
+    if (softcap == A(0)) return A(1);
+    const A t = bounded_tanh(scaled * inverse_softcap);
+    return (A(1) - t) * (A(1) + t);
+  }
+
   /// Logit of a key that is kept, from its scaled score.
   KOKKOS_INLINE_FUNCTION A logit(A scaled, const Row& row, std::int64_t key) const {
     if (softcap != A(0)) scaled = softcap * bounded_tanh(scaled * inverse_softcap);
@@ -129,6 +136,22 @@ struct AttentionData {
   KOKKOS_INLINE_FUNCTION A sink(const ScoreRow& row) const {
     return sinks.exists() ? sinks.template load<A>(row.in(sink_strides)) : -Kokkos::Experimental::infinity_v<A>;
   }
+};
+
+/// All that the kernels of the gradients read and write; o and lse are read here.
+template <class X>
+struct AttentionGradientData : AttentionData<X> {
+  using A = accumulator_t<X>;
+
+  const X* dout;
+  A* delta;  ///< of each row, the sum of o do; memory of the call
+  X* dq;
+  X* dk;
+  X* dv;
+  AttentionStrides dout_strides;
+  AttentionStrides dq_strides;
+  AttentionStrides dk_strides;
+  AttentionStrides dv_strides;
 };
 
 }  // namespace KokkosNN::Impl
