@@ -232,6 +232,11 @@ struct Calls {
     const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};
     return KokkosNN::rope_backward(exec, dy, out, options), is_written(out);
   }
+  bool matmul() {
+    const Kokkos::View<T**, Kokkos::LayoutRight, Memory> b("b", keys, keys);
+    KokkosNN::matmul(exec, x, b, out);
+    return is_written(out);
+  }
   /// Scores take the parts of q and k, which have as many queries and keys as x.
   template <class M>
   bool attention(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
@@ -311,6 +316,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "column_sums") return c.column_sums();
     if (op == "attention") return c.attention(none);
     if (op == "attention_backward") return c.attention_backward(none);
+    if (op == "matmul") return c.matmul();
     if (op == "rope") return c.rope();
     if (op == "rope_backward") return c.rope_backward();
     if (op == "segmented_softmax") return c.segmented_softmax();
@@ -450,6 +456,7 @@ const std::set<std::string> without_c{"add",
                                       "geglu_backward",
                                       "attention",
                                       "attention_backward",
+                                      "matmul",
                                       "rope",
                                       "rope_backward",
                                       "column_sums"};

@@ -9,6 +9,10 @@
 
 #include <ucontext.h>
 
+#if defined(__CUDACC__)
+#pragma nv_diag_suppress 20014  // kernels, which run on the host alone here, call the host's functions
+#endif
+
 #if defined(__SANITIZE_ADDRESS__)
 #define KOKKOSNN_TEST_ADDRESS_SANITIZER
 #elif defined(__has_feature)
@@ -267,9 +271,11 @@ struct EmulatedMember {
     }
   };
   int league;
+  int teams;
   int rank;
 
   int league_rank() const { return league; }
+  int league_size() const { return teams; }
   int team_rank() const { return rank; }
   void team_barrier() const { EmulatedTeam::running().barrier(); }
   Scratch team_scratch(int) const { return {}; }

@@ -137,6 +137,19 @@ void attentions(const Exec& exec) {
                      Heads(), Heads(), {.softcap = 30});
 }
 
+struct AddBias {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A sum, A bias) const {
+    return sum + bias;
+  }
+};
+
+void products(const Exec& exec) {
+  matmul(exec, Rows<half_t>(), Columns<half_t>(), Strided<half_t>());
+  matmul(exec, Rows<float>(), Rows<float>(), Rows<double>(), {.beta = 1, .precision = Precision::tensor_float32});
+  matmul(exec, Rows<bhalf_t>(), Rows<bhalf_t>(), View<float***, Exec>(), {}, AddBias{}, Values<bhalf_t>());
+}
+
 struct Store {
   using value_type = float;
   Rows<float> y;

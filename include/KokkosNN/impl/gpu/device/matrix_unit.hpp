@@ -34,8 +34,9 @@
 //
 // A tile is in team scratch, its rows of row_bytes bytes one behind the other; its chunks of 16 bytes are where
 // along_place<row_bytes>(row, chunk) or across_place<row_bytes>(row, chunk) says, so that threads that read at the same
-// time find them in different banks; rows that differ by a multiple of 8 have one pattern. `row` and `col` of a load are
-// multiples of 16 and K. Tiles begin at multiples of 128 bytes; row_bytes are a multiple of 32, of float and double 64.
+// time find them in different banks; rows that differ by a multiple of 8 have one pattern. `row` and `col` of a load
+// are multiples of 16 and K. Tiles begin at multiples of 128 bytes; row_bytes are a multiple of 32, of float and double
+// 64.
 //
 // copy_async copies `bytes` of 16 bytes, and zeros behind them. They may be read once the copying thread has waited for
 // them and all threads have met at a barrier: commit() ends a group of copies, wait<n>() waits for all groups but the
@@ -47,7 +48,7 @@ namespace KokkosNN::Impl {
 inline constexpr int chunk_bytes = 16;
 
 /// Chunks of a row that change places with each other: as many as rows of tiles repeat themselves by, up to 8.
-constexpr int swapped_chunks(int row_bytes) {
+KOKKOS_INLINE_FUNCTION constexpr int swapped_chunks(int row_bytes) {
   const int chunks = row_bytes / chunk_bytes;
   const int power  = chunks & -chunks;
   return power < 8 ? power : 8;
@@ -73,11 +74,12 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr int place_for_4_rows(int row, int chunk) {
 /// Members that all units on warps with an accumulator of mma.sync have: two rows of two pairs of columns.
 template <class A_, class Instructions>
 struct MmaLayout {
-  using Accumulated          = A_;
-  using Address              = typename Instructions::Address;
-  static constexpr int lanes = 32;
-  static constexpr int rows  = 2;
-  static constexpr int cols  = 4;
+  using Accumulated                       = A_;
+  using Address                           = typename Instructions::Address;
+  static constexpr bool uses_tensor_cores = true;
+  static constexpr int lanes              = 32;
+  static constexpr int rows               = 2;
+  static constexpr int cols               = 4;
   struct C {
     Accumulated value[rows][cols];
   };
@@ -474,16 +476,17 @@ struct MmaUnitTensorFloat : Instructions_, MmaLayout<float, Instructions_> {
 /// Any elements, by multiplications and additions of `threads` threads: 1, or 32 or 64, of which four share a row.
 template <class T, int threads, class Instructions_ = PlainInstructions>
 struct FmaUnit : Instructions_ {
-  using Instructions             = Instructions_;
-  using Element                  = T;
-  using Accumulated              = accumulator_t<T>;
-  using Address                  = typename Instructions::Address;
-  static constexpr int lanes     = threads;
-  static constexpr int across    = threads == 1 ? 1 : 4;  ///< threads that share a row
-  static constexpr int per_chunk = chunk_bytes / int(sizeof(T));
-  static constexpr int K         = per_chunk < 4 ? 4 : per_chunk;
-  static constexpr int rows      = 16 * across / threads;
-  static constexpr int cols      = 16 / across;
+  using Instructions                      = Instructions_;
+  using Element                           = T;
+  using Accumulated                       = accumulator_t<T>;
+  using Address                           = typename Instructions::Address;
+  static constexpr bool uses_tensor_cores = false;
+  static constexpr int lanes              = threads;
+  static constexpr int across             = threads == 1 ? 1 : 4;  ///< threads that share a row
+  static constexpr int per_chunk          = chunk_bytes / int(sizeof(T));
+  static constexpr int K                  = chunk_bytes / int(sizeof(Accumulated));
+  static constexpr int rows               = 16 * across / threads;
+  static constexpr int cols               = 16 / across;
   static_assert(threads == 1 || threads == 32 || threads == 64);
   struct A {
     Accumulated value[rows][K];
