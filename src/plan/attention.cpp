@@ -17,33 +17,45 @@ namespace {
 /// A league's size is 32 bits; teams take rows in turn.
 constexpr std::int64_t most_teams = std::int64_t(1) << 30;
 
-/// A host's threads have blocks of rows in turn, which share the packed keys and values: as many rows as leave each
-/// thread some blocks. A row's bits do not depend on it.
-void plan_on_host(const AttentionShape& shape, const DeviceTraits& traits, AttentionPlan& plan) {
+/// A host's threads have blocks of rows in turn, which share the packed tiles: as many rows as leave each thread some
+/// blocks. A row's bits do not depend on it.
+void cut_blocks(std::int64_t heads, std::int64_t rows, const DeviceTraits& traits, AttentionPlan& plan) {
   constexpr int least_rows = 8, blocks_a_thread = 4;
-  const std::int64_t rows = shape.heads * shape.queries / shape.kv_heads;
-  const auto blocks       = [&] {
-    return shape.batch * shape.kv_heads * ((rows + plan.rows_per_team - 1) / plan.rows_per_team);
-  };
   const std::int64_t threads = traits.multiprocessors;
+  const auto blocks          = [&] { return heads * ((rows + plan.rows_per_team - 1) / plan.rows_per_team); };
   plan.tile                  = host_attention_tile;
   plan.rows_per_team         = host_attention_rows;
   while (plan.rows_per_team > least_rows && blocks() < blocks_a_thread * threads) plan.rows_per_team /= 2;
   plan.league_size   = std::min(threads, blocks());
   plan.scratch_level = 1;
-  plan.scratch       = plan.type == ElementType::f64
-                           ? host_attention_scratch<double>(shape.dim, shape.value_dim, plan.rows_per_team)
-                           : host_attention_scratch<float>(shape.dim, shape.value_dim, plan.rows_per_team);
+}
+
+void plan_on_host(const AttentionShape& shape, const DeviceTraits& traits, AttentionPlan& plan) {
+  cut_blocks(shape.batch * shape.kv_heads, shape.group() * shape.queries, traits, plan);
+  plan.scratch = plan.type == ElementType::f64
+                     ? host_attention_scratch<double>(shape.dim, shape.value_dim, plan.rows_per_team)
+                     : host_attention_scratch<float>(shape.dim, shape.value_dim, plan.rows_per_team);
 }
 
 }  // namespace
 
-AttentionPlan make_attention_gradient_plan(ElementType type, std::int64_t rows, const DeviceTraits& traits) {
+AttentionPlan make_attention_gradient_plan(ElementType type, std::int64_t rows) {
   AttentionPlan plan;
   plan.type        = type;
   plan.tile        = attention_tile;
-  plan.team_size   = traits.backend == Backend::host ? 1 : attention_team_size;
+  plan.team_size   = attention_team_size;
   plan.league_size = std::min(most_teams, rows);
+  return plan;
+}
+
+AttentionPlan plan_attention_gradients_on_host(ElementType type, const AttentionShape& shape, std::int64_t rows_a_head,
+                                               const DeviceTraits& traits) {
+  AttentionPlan plan;
+  plan.type = type;
+  cut_blocks(shape.batch * shape.kv_heads, rows_a_head, traits, plan);
+  plan.scratch = type == ElementType::f64
+                     ? host_attention_gradients_scratch<double>(shape.dim, shape.value_dim, plan.rows_per_team)
+                     : host_attention_gradients_scratch<float>(shape.dim, shape.value_dim, plan.rows_per_team);
   return plan;
 }
 

@@ -33,6 +33,14 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t host_attention_scratch(std::int64_t
   return static_cast<std::size_t>((dims + host_attention_tile) * rows + dims * host_attention_tile) * sizeof(A);
 }
 
+/// Scratch of a host's thread for gradients: a block, its sums, a tile as rows and as columns, weights, gradients.
+template <class A>
+KOKKOS_INLINE_FUNCTION constexpr std::size_t host_attention_gradients_scratch(std::int64_t dim, std::int64_t value_dim,
+                                                                              int rows) {
+  const std::int64_t dims = host_attention_padded(dim) + host_attention_padded(value_dim);
+  return static_cast<std::size_t>(2 * (dims + host_attention_tile) * rows + 2 * dims * host_attention_tile) * sizeof(A);
+}
+
 /// Scratch of a team: the query, the results, a tile of logits.
 template <class A>
 KOKKOS_INLINE_FUNCTION constexpr std::size_t attention_scratch(std::int64_t dim, std::int64_t value_dim) {

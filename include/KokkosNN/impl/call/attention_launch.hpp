@@ -11,10 +11,12 @@
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
 #include <KokkosNN/impl/host/attention.hpp>
+#include <KokkosNN/impl/host/attention_gradients.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -100,7 +102,8 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
       using Kernel = HostAttention<X>;
       launch<Kokkos::LaunchBounds<max_threads_per_team>>(
-          exec, label, teams, Kernel{AttentionDataOf<X>::data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
+          exec, label, teams,
+          Kernel{{}, AttentionDataOf<X>::data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
     } else {
       launch<Kokkos::LaunchBounds<attention_team_size, 1>>(exec, label, teams,
                                                            AttentionInTeam<X>{AttentionDataOf<X>::data_of(call)});
@@ -119,9 +122,15 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
                                                                        static_cast<std::size_t>(rows) * sizeof(A));
     AttentionGradientData<X> data = data_of(call);
     data.delta                    = reinterpret_cast<A*>(workspace.data());
-    launch_kernel(exec, call, "queries", rows, AttentionQueryGradients<X>{{data}});
-    const AttentionKeyGradients<X> keys{{data}};
-    launch_kernel(exec, call, "keys", keys.keys(), keys);
+    if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
+      launch_on_host<false>(exec, call, "queries",
+                            shape.heads / std::max<std::int64_t>(1, shape.kv_heads) * shape.queries, data);
+      launch_on_host<true>(exec, call, "keys", shape.keys, data);
+    } else {
+      launch_kernel(exec, call, "queries", rows, AttentionQueryGradients<X>{{data}});
+      const AttentionKeyGradients<X> keys{{data}};
+      launch_kernel(exec, call, "keys", keys.keys(), keys);
+    }
   }
 
  private:
@@ -130,12 +139,27 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
                             std::int64_t rows, const Kernel& kernel) {
     if (rows == 0) return;
     const AttentionShape& shape = call.layout.forward.shape;
-    AttentionPlan plan          = make_attention_gradient_plan(element_type<X>(), rows, device_traits(exec));
+    AttentionPlan plan          = make_attention_gradient_plan(element_type<X>(), rows);
     plan.scratch                = Kernel::scratch(shape.dim, shape.value_dim);
     const std::string label     = to_string(call.function, plan) + '[' + part + ']';
     if (is_verbose()) report_call(call.function, call.tensors.forward.q, label);
     launch<Kokkos::LaunchBounds<attention_team_size, 1>>(
         exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
+  }
+
+  template <bool of_keys>
+  static void launch_on_host(const ExecutionSpace& exec, const AttentionGradientArguments& call, const char* part,
+                             std::int64_t rows_a_head, const AttentionGradientData<X>& data) {
+    const AttentionShape& shape = call.layout.forward.shape;
+    if (shape.batch * shape.kv_heads * rows_a_head == 0) return;
+    using Kernel = HostAttentionGradients<X, of_keys>;
+    const AttentionPlan plan =
+        plan_attention_gradients_on_host(element_type<X>(), shape, rows_a_head, device_traits(exec));
+    const std::string label = to_string(call.function, plan) + '[' + part + ']';
+    if (is_verbose()) report_call(call.function, call.tensors.forward.q, label);
+    launch<Kokkos::LaunchBounds<max_threads_per_team>>(
+        exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch},
+        Kernel{{}, data, plan.rows_per_team, typename Kernel::Exp(1.0)});
   }
 
   static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Attention with a row of scores a team, on every backend. The row passes by in tiles of keys: their logits lie in
+// Attention with a row of scores a team, on a GPU. The row passes by in tiles of keys: their logits lie in
 // scratch, each thread computes those of its keys and the results of its columns of v, and results of earlier tiles
 // are rescaled where the largest logit grows. A row's bits depend neither on the team's size nor on other rows.
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Gradients of attention, on every backend, in two kernels: a team takes a row of scores for dq, then a key for dk and
+// Gradients of attention on a GPU, in two kernels: a team takes a row of scores for dq, then a key for dk and
 // dv. Probabilities are computed anew from lse. All sums are in the order of the keys, or of the heads and queries, so
 // the bits depend neither on the team's size nor on other rows; no atomics.
 
