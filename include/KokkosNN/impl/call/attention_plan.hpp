@@ -90,12 +90,10 @@ struct AttentionPlan {
 KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout,
                                                   const DeviceTraits& traits);
 
-/// Plan of a GPU's kernel of the gradients with so many rows, or keys; its scratch is the kernel's.
-KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, std::int64_t rows);
-
-/// As make_attention_gradient_plan on a host, whose threads take blocks of queries, or keys, of a head of k.
-KOKKOSNN_EXPORT AttentionPlan plan_attention_gradients_on_host(ElementType type, const AttentionShape& shape,
-                                                               std::int64_t rows_a_head, const DeviceTraits& traits);
+/// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
+/// empty where it has nothing to write.
+KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShape& shape, bool of_keys,
+                                                           const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);

@@ -28,6 +28,7 @@ struct HostAttention : AttentionTiles<X> {
   using V                        = typename Tiles::V;
   using Exp                      = ScaledExp<A, ExpAccuracy::full>;
   static constexpr int most_rows = host_attention_rows;
+  using Part                     = typename Tiles::Part;
   using Tiles::tile;
   using Tiles::width;
 
@@ -37,19 +38,16 @@ struct HostAttention : AttentionTiles<X> {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const AttentionShape& shape = data.shape;
-    const Scratch scratch(team, shape, block_rows);
-    const std::int64_t rows   = shape.group() * shape.queries;  // of a head of k and v
-    const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
-    // In turn: under a causal mask the later blocks take longer.
-    for (std::int64_t n = team.league_rank(); n < shape.batch * shape.kv_heads * blocks; n += team.league_size()) {
-      const std::int64_t head = n / blocks, first = n % blocks * block_rows;
-      do_block(Block(data, head, first, rows - first < block_rows ? static_cast<int>(rows - first) : block_rows),
-               scratch);
-    }
+    const Scratch scratch(team, data.shape, block_rows);
+    Tiles::for_blocks(team, data.shape, data.shape.group() * data.shape.queries, block_rows,
+                      [&](std::int64_t batch, std::int64_t kv_head, std::int64_t first, int count) {
+                        do_block(Block(data, batch, kv_head, first, count), scratch);
+                      });
   }
 
  private:
+  static constexpr A max_of_none = -Kokkos::Experimental::infinity_v<A>;
+
   /// A team's memory. Rows of queries and results, and columns of keys, are padded to whole vectors.
   struct Scratch {
     std::int64_t dims;
@@ -63,12 +61,13 @@ struct HostAttention : AttentionTiles<X> {
     template <class Member>
     KOKKOS_FUNCTION Scratch(const Member& team, const AttentionShape& shape, int rows)
         : dims(host_attention_padded(shape.dim)), value_dims(host_attention_padded(shape.value_dim)) {
-      const std::size_t bytes = host_attention_scratch<A>(shape.dim, shape.value_dim, rows);
-      queries                 = static_cast<A*>(team.team_scratch(1).get_shmem_aligned(bytes, 16));
-      results                 = queries + rows * dims;
-      weights                 = results + rows * value_dims;
-      keys                    = weights + rows * tile;
-      values                  = keys + dims * tile;
+      const std::size_t bytes =
+          static_cast<std::size_t>(host_attention_scratch(shape.dim, shape.value_dim, rows)) * sizeof(A);
+      queries = static_cast<A*>(team.team_scratch(1).get_shmem_aligned(bytes, 16));
+      results = queries + rows * dims;
+      weights = results + rows * value_dims;
+      keys    = weights + rows * tile;
+      values  = keys + dims * tile;
     }
   };
 
@@ -77,52 +76,41 @@ struct HostAttention : AttentionTiles<X> {
     const X* k;
     const X* v;
     int count;
-    std::int64_t begin = 0;  ///< keys that any row may see
-    std::int64_t end   = 0;
+    ColumnRange seen{0, 0};  ///< keys that any row may see
     ScoreRow row[most_rows];
     ColumnRange allowed[most_rows];
     A reference[most_rows];
     A sum[most_rows];
 
-    KOKKOS_FUNCTION Block(const AttentionData<X>& data, std::int64_t head, std::int64_t first, int rows) : count(rows) {
-      const AttentionShape& shape = data.shape;
-      const std::int64_t batch = head / shape.kv_heads, kv_head = head % shape.kv_heads;
-      k = data.k + batch * data.k_strides.batch + kv_head * data.k_strides.head;
-      v = data.v + batch * data.v_strides.batch + kv_head * data.v_strides.head;
+    KOKKOS_FUNCTION Block(const AttentionData<X>& data, std::int64_t batch, std::int64_t kv_head, std::int64_t first,
+                          int rows)
+        : k(data.k + ScoreRow{batch, kv_head, 0}.in(data.k_strides)),
+          v(data.v + ScoreRow{batch, kv_head, 0}.in(data.v_strides)),
+          count(rows) {
       for (int r = 0; r < count; ++r) {
-        const std::int64_t number = first + r;
-        row[r]                    = {batch, kv_head * shape.group() + number / shape.queries, number % shape.queries};
-        allowed[r]                = data.ranges(row[r]);
-        reference[r]              = -Kokkos::Experimental::infinity_v<A>;
-        sum[r]                    = 0;
-        if (allowed[r].begin == allowed[r].end) continue;
-        begin = begin == end || allowed[r].begin < begin ? allowed[r].begin : begin;
-        end   = allowed[r].end > end ? allowed[r].end : end;
+        row[r]       = data.row_of_head(batch, kv_head, first + r);
+        allowed[r]   = data.ranges(row[r]);
+        reference[r] = max_of_none;
+        sum[r]       = 0;
+        seen         = Tiles::joined(seen, allowed[r]);
       }
     }
   };
 
-  /// Keys first + begin to first + end of a tile.
-  struct Tile {
-    std::int64_t first;
-    int begin;
-    int end;
-  };
-
   KOKKOS_FUNCTION void do_block(Block&& block, const Scratch& scratch) const {
     load_queries(block, scratch);
-    for (std::int64_t i = 0; i < Tiles::padded_rows(block.count) * scratch.value_dims; ++i) scratch.results[i] = 0;
-    for (std::int64_t first = block.begin / tile * tile; first < block.end; first += tile) {
-      const Tile keys{first, block.begin > first ? static_cast<int>(block.begin - first) : 0,
-                      block.end - first < tile ? static_cast<int>(block.end - first) : tile};
+    const int padded = Tiles::padded_rows(block.count);
+    Tiles::clear(scratch.results, padded * scratch.value_dims);
+    for (std::int64_t first = block.seen.begin / tile * tile; first < block.seen.end; first += tile) {
+      const Part keys = Tiles::part_of(block.seen, first);
       pack_keys(block, keys, scratch);
       const bool are_finite = pack_values(block, keys, scratch);
       Tiles::multiply(scratch.queries, block.count, scratch.dims, data.shape.dim, scratch.keys, keys.end,
                       scratch.weights);
       for (int r = 0; r < block.count; ++r) weigh(block, r, keys, scratch);
-      for (std::int64_t i = block.count * tile; i < Tiles::padded_rows(block.count) * tile; ++i) scratch.weights[i] = 0;
-      (are_finite ? Tiles::add_products : Tiles::add_any_products)(scratch.weights, block.count, keys.begin, keys.end,
-                                                                   scratch.values, scratch.value_dims, scratch.results);
+      Tiles::clear(scratch.weights + block.count * tile, (padded - block.count) * tile);
+      Tiles::add_products(scratch.weights, block.count, keys, scratch.values, scratch.value_dims, are_finite,
+                          scratch.results);
     }
     for (int r = 0; r < block.count; ++r) write(block, r, scratch);
   }
@@ -132,13 +120,12 @@ struct HostAttention : AttentionTiles<X> {
       Tiles::load_row(data.q + block.row[r].in(data.q_strides), data.q_strides.dim, data.shape.dim, scratch.dims,
                       scratch.queries + r * scratch.dims);
     }
-    for (std::int64_t i = block.count * scratch.dims; i < Tiles::padded_rows(block.count) * scratch.dims; ++i) {
-      scratch.queries[i] = 0;
-    }
+    Tiles::clear(scratch.queries + block.count * scratch.dims,
+                 (Tiles::padded_rows(block.count) - block.count) * scratch.dims);
   }
 
   /// Packs a tile of k as columns. Keys that no row may see by their numbers are zeros, and not read.
-  KOKKOS_FUNCTION void pack_keys(const Block& block, const Tile& keys, const Scratch& scratch) const {
+  KOKKOS_FUNCTION void pack_keys(const Block& block, const Part& keys, const Scratch& scratch) const {
     const AttentionStrides& s = data.k_strides;
     const X* const k          = block.k + keys.first * s.sequence;
     for (int j = 0; j < tile; j += width) {
@@ -161,7 +148,7 @@ struct HostAttention : AttentionTiles<X> {
   }
 
   /// Packs a tile of v. Returns true if all of it is finite.
-  KOKKOS_FUNCTION bool pack_values(const Block& block, const Tile& keys, const Scratch& scratch) const {
+  KOKKOS_FUNCTION bool pack_values(const Block& block, const Part& keys, const Scratch& scratch) const {
     const AttentionStrides& s = data.v_strides;
     for (int j = keys.begin; j < keys.end; ++j) {
       Tiles::load_row(block.v + (keys.first + j) * s.sequence, s.dim, data.shape.value_dim, scratch.value_dims,
@@ -171,24 +158,18 @@ struct HostAttention : AttentionTiles<X> {
                              (keys.end - keys.begin) * scratch.value_dims);
   }
 
-  KOKKOS_FUNCTION static int within(std::int64_t key, int end) {
-    return key < 0 ? 0 : key < end ? static_cast<int>(key) : end;
-  }
-
   /// Turns a row's scores into exponentials of logits; keys that the row does not see get 0.
-  KOKKOS_FUNCTION void weigh(Block& block, int r, const Tile& keys, const Scratch& scratch) const {
+  KOKKOS_FUNCTION void weigh(Block& block, int r, const Part& keys, const Scratch& scratch) const {
     A* const row   = scratch.weights + r * tile;
     const int end  = (keys.end + width - 1) / width * width;
-    const int from = within(block.allowed[r].begin - keys.first, keys.end);
-    const int to   = within(block.allowed[r].end - keys.first, keys.end);
+    const int from = Tiles::within(block.allowed[r].begin - keys.first, keys.end);
+    const int to   = Tiles::within(block.allowed[r].end - keys.first, keys.end);
     compute_logits(block.row[r], keys.first, from, to, row);
-    V max = splat<V>(-Kokkos::Experimental::infinity_v<A>);
+    V max = splat<V>(max_of_none);
     for (int j = 0; j < from; ++j) row[j] = max_of_none;
     for (int j = to; j < end; ++j) row[j] = max_of_none;
     for (int j = 0; j < end; j += width) max = max_ignoring_nan(max, load_vector(row + j));
-    raise(block, r,
-          fold_lanes(max, [](const auto& a, const auto& b) KOKKOSNN_IMPL_INLINED { return max_ignoring_nan(a, b); }),
-          scratch);
+    raise(block, r, fold_lanes(max, JoinMaxima{}), scratch);
 
     const ExpReference<V> reference = splat_reference<V>(exp.at(finite_reference(block.reference[r])));
     V sum                           = splat<V>(A(0));
@@ -197,7 +178,7 @@ struct HostAttention : AttentionTiles<X> {
       store_vector(row + j, weights);
       sum = sum + weights;
     }
-    block.sum[r] += fold_lanes(sum, [](const auto& a, const auto& b) KOKKOSNN_IMPL_INLINED { return a + b; });
+    block.sum[r] += fold_lanes(sum, JoinSums{});
   }
 
   KOKKOS_FUNCTION void compute_logits(const ScoreRow& row, std::int64_t first, int from, int to, A* scores) const {
@@ -241,8 +222,6 @@ struct HostAttention : AttentionTiles<X> {
     }
     Tiles::store_row(results, data.o_strides.dim, data.shape.value_dim, data.o + row.in(data.o_strides));
   }
-
-  static constexpr A max_of_none = -Kokkos::Experimental::infinity_v<A>;
 };
 
 }  // namespace KokkosNN::Impl

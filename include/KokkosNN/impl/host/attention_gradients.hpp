@@ -28,7 +28,9 @@ struct HostAttentionGradients : AttentionTiles<X> {
   using A                        = typename Tiles::A;
   using V                        = typename Tiles::V;
   using Exp                      = ScaledExp<A, ExpAccuracy::full>;
-  static constexpr int most_rows = host_attention_rows;
+  static constexpr int most_rows = host_attention_tile;
+  static_assert(host_attention_rows <= most_rows);
+  using Part = typename Tiles::Part;
   using Tiles::tile;
   using Tiles::width;
 
@@ -40,13 +42,10 @@ struct HostAttentionGradients : AttentionTiles<X> {
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
     const Scratch scratch(team, shape, block_rows);
-    const std::int64_t all    = of_keys ? shape.keys : shape.group() * shape.queries;
-    const std::int64_t blocks = (all + block_rows - 1) / block_rows;
-    for (std::int64_t n = team.league_rank(); n < shape.batch * shape.kv_heads * blocks; n += team.league_size()) {
-      const std::int64_t head = n / blocks, first = n % blocks * block_rows;
-      const int count = all - first < block_rows ? static_cast<int>(all - first) : block_rows;
-      do_block({head / shape.kv_heads, head % shape.kv_heads}, first, count, scratch);
-    }
+    Tiles::for_blocks(team, shape, of_keys ? shape.keys : shape.group() * shape.queries, block_rows,
+                      [&](std::int64_t batch, std::int64_t kv_head, std::int64_t first, int count) {
+                        do_block({batch, kv_head}, first, count, scratch);
+                      });
   }
 
  private:
@@ -69,9 +68,10 @@ struct HostAttentionGradients : AttentionTiles<X> {
     template <class Member>
     KOKKOS_FUNCTION Scratch(const Member& team, const AttentionShape& shape, int count)
         : padded{host_attention_padded(shape.dim), host_attention_padded(shape.value_dim)} {
-      const std::size_t bytes = host_attention_gradients_scratch<A>(shape.dim, shape.value_dim, count);
-      A* next                 = static_cast<A*>(team.team_scratch(1).get_shmem_aligned(bytes, 16));
-      const auto take         = [&](std::int64_t n) { return (next += n) - n; };
+      const std::size_t bytes =
+          static_cast<std::size_t>(host_attention_gradients_scratch(shape.dim, shape.value_dim, count)) * sizeof(A);
+      A* next         = static_cast<A*>(team.team_scratch(1).get_shmem_aligned(bytes, 16));
+      const auto take = [&](std::int64_t n) { return (next += n) - n; };
       for (const int i : {0, 1}) {
         block[i]   = take(count * padded[i]);
         sums[i]    = take(count * padded[i]);
@@ -83,7 +83,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
     }
   };
 
-  /// Rows of scores among the block, or the tile: their states, and keys that they see.
+  /// Rows of scores, a block or a tile: their states, and keys that they see. Behind them a tile sees nothing.
   struct Rows {
     ScoreRow row[most_rows];
     ColumnRange allowed[most_rows];
@@ -91,27 +91,27 @@ struct HostAttentionGradients : AttentionTiles<X> {
     A delta[most_rows];
   };
 
-  KOKKOS_FUNCTION ScoreRow row_of(const Head& head, std::int64_t number) const {
-    const AttentionShape& shape = data.shape;
-    return {head.batch, head.kv_head * shape.group() + number / shape.queries, number % shape.queries};
-  }
-
   /// Loads queries and their do to `to`, and their states.
   KOKKOS_FUNCTION void load_queries(const Head& head, std::int64_t first, int count, const Scratch& s,
                                     A* const (&to)[2], Rows& rows) const {
     for (int r = 0; r < count; ++r) {
-      const ScoreRow row = row_of(head, first + r);
+      const ScoreRow row = data.row_of_head(head.batch, head.kv_head, first + r);
       Tiles::load_row(data.q + row.in(data.q_strides), data.q_strides.dim, data.shape.dim, s.padded[0],
                       to[0] + r * s.padded[0]);
       Tiles::load_row(data.dout + row.in(data.dout_strides), data.dout_strides.dim, data.shape.value_dim, s.padded[1],
                       to[1] + r * s.padded[1]);
-      const std::int64_t number = (row.batch * data.shape.heads + row.head) * data.shape.queries + row.query;
-      const A lse               = data.lse[row.in(data.lse_strides)];
-      const bool sees_none      = lse == -Kokkos::Experimental::infinity_v<A>;
-      rows.row[r]               = row;
-      rows.allowed[r]           = sees_none ? ColumnRange{0, 0} : data.ranges(row);
-      rows.lse[r]               = sees_none ? A(0) : lse;
-      rows.delta[r]             = of_keys ? data.delta[number] : (data.delta[number] = delta_of(row));
+      const A lse          = data.lse[row.in(data.lse_strides)];
+      const bool sees_none = lse == -Kokkos::Experimental::infinity_v<A>;
+      rows.row[r]          = row;
+      rows.allowed[r]      = sees_none ? ColumnRange{0, 0} : data.ranges(row);
+      rows.lse[r]          = sees_none ? A(0) : lse;
+      A& delta             = data.delta[data.number(row)];
+      if constexpr (!of_keys) delta = delta_of(row);
+      rows.delta[r] = delta;
+    }
+    for (int r = count; r < tile; ++r) {
+      rows.allowed[r] = {0, 0};
+      rows.lse[r] = rows.delta[r] = 0;
     }
   }
   KOKKOS_FUNCTION void load_keys(const Head& head, std::int64_t first, int count, const Scratch& s,
@@ -135,38 +135,27 @@ struct HostAttentionGradients : AttentionTiles<X> {
     return sum;
   }
 
-  KOKKOS_FUNCTION static void clear(A* from, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) from[i] = 0;
-  }
-
   KOKKOS_FUNCTION void do_block(const Head& head, std::int64_t first, int count, const Scratch& s) const {
     const int padded = Tiles::padded_rows(count);
     for (const int i : {0, 1}) {
-      clear(s.block[i] + count * s.padded[i], (padded - count) * s.padded[i]);
-      clear(s.sums[i], padded * s.padded[i]);
+      Tiles::clear(s.block[i] + count * s.padded[i], (padded - count) * s.padded[i]);
+      Tiles::clear(s.sums[i], padded * s.padded[i]);
     }
     Rows rows;
     if constexpr (of_keys) {
       load_keys(head, first, count, s, s.block);
       const std::int64_t all = data.shape.group() * data.shape.queries;
       for (std::int64_t t = 0; t < all; t += tile) {
-        const int end = all - t < tile ? static_cast<int>(all - t) : tile;
-        load_queries(head, t, end, s, s.rows, rows);
-        add_tile(rows, first, count, {t, 0, end}, s);
+        const Part part = Tiles::part_of({0, all}, t);
+        load_queries(head, t, part.end, s, s.rows, rows);
+        add_tile(rows, first, count, part, s);
       }
     } else {
       load_queries(head, first, count, s, s.block, rows);
       ColumnRange seen{0, 0};
-      for (int r = 0; r < count; ++r) {
-        const ColumnRange& own = rows.allowed[r];
-        if (own.begin == own.end) continue;
-        seen = seen.begin == seen.end ? own
-                                      : ColumnRange{own.begin < seen.begin ? own.begin : seen.begin,
-                                                    own.end > seen.end ? own.end : seen.end};
-      }
+      for (int r = 0; r < count; ++r) seen = Tiles::joined(seen, rows.allowed[r]);
       for (std::int64_t t = seen.begin / tile * tile; t < seen.end; t += tile) {
-        const Part part{t, seen.begin > t ? static_cast<int>(seen.begin - t) : 0,
-                        seen.end - t < tile ? static_cast<int>(seen.end - t) : tile};
+        const Part part          = Tiles::part_of(seen, t);
         A* const rows_of_part[2] = {s.rows[0] + part.begin * s.padded[0], s.rows[1] + part.begin * s.padded[1]};
         load_keys(head, t + part.begin, part.end - part.begin, s, rows_of_part);
         add_tile(rows, first, count, part, s);
@@ -175,31 +164,23 @@ struct HostAttentionGradients : AttentionTiles<X> {
     store(head, first, count, s);
   }
 
-  /// Numbers first + begin to first + end of a tile.
-  struct Part {
-    std::int64_t first;
-    int begin;
-    int end;
-  };
-
   KOKKOS_FUNCTION void add_tile(const Rows& rows, std::int64_t first, int count, const Part& part,
                                 const Scratch& s) const {
     bool are_finite[2];
     for (const int i : {0, 1}) {
-      clear(s.rows[i], part.begin * s.padded[i]);
-      clear(s.rows[i] + part.end * s.padded[i], (tile - part.end) * s.padded[i]);
+      Tiles::clear(s.rows[i], part.begin * s.padded[i]);
+      Tiles::clear(s.rows[i] + part.end * s.padded[i], (tile - part.end) * s.padded[i]);
       are_finite[i] = Tiles::are_finite(s.rows[i], tile * s.padded[i]);
       Tiles::transpose_tile(s.rows[i], s.padded[i], s.columns[i]);
     }
     Tiles::multiply(s.block[0], count, s.padded[0], data.shape.dim, s.columns[0], part.end, s.weights);
     Tiles::multiply(s.block[1], count, s.padded[1], data.shape.value_dim, s.columns[1], part.end, s.gradients);
     const int padded = Tiles::padded_rows(count);
-    clear(s.weights + count * tile, (padded - count) * tile);
-    clear(s.gradients + count * tile, (padded - count) * tile);
+    Tiles::clear(s.weights + count * tile, (padded - count) * tile);
+    Tiles::clear(s.gradients + count * tile, (padded - count) * tile);
     for (int r = 0; r < count; ++r) weigh(rows, first, r, part, s);
     const auto add = [&](int i, const A* weights) {
-      (are_finite[i] ? Tiles::add_products : Tiles::add_any_products)(weights, count, part.begin, part.end, s.rows[i],
-                                                                      s.padded[i], s.sums[i]);
+      Tiles::add_products(weights, count, part, s.rows[i], s.padded[i], are_finite[i], s.sums[i]);
     };
     add(0, s.gradients);
     if constexpr (of_keys) add(1, s.weights);
@@ -210,19 +191,15 @@ struct HostAttentionGradients : AttentionTiles<X> {
   KOKKOS_FUNCTION void weigh(const Rows& rows, std::int64_t first, int r, const Part& part, const Scratch& s) const {
     A* const weights   = s.weights + r * tile;
     A* const gradients = s.gradients + r * tile;
-    A slopes[tile], lse[tile], delta[tile];
-    for (int j = 0; j < tile; ++j) {
-      const int q = of_keys ? (j < part.end ? j : 0) : r;
-      slopes[j]   = data.scale;
-      lse[j]      = rows.lse[q];
-      delta[j]    = rows.delta[q];
-    }
+    A slopes[tile];
     compute_logits(rows, first, r, part, weights, slopes);
     const auto reference = splat_reference<V>(exp.at(A(0)));
     const V zero         = splat<V>(A(0));
+    // Rows of scores are the tile's, or the block's row is one.
+    const auto of_row = [&](const A* values, int j) { return of_keys ? load_vector(values + j) : splat<V>(values[r]); };
     for (int j = 0; j < tile; j += width) {
-      const V probability = exp(load_vector(weights + j) - load_vector(lse + j), reference);
-      const V gradient = probability * (load_vector(gradients + j) - load_vector(delta + j)) * load_vector(slopes + j);
+      const V probability = exp(load_vector(weights + j) - of_row(rows.lse, j), reference);
+      const V gradient = probability * (load_vector(gradients + j) - of_row(rows.delta, j)) * load_vector(slopes + j);
       store_vector(weights + j, probability);
       store_vector(gradients + j, V(probability == zero ? zero : gradient));
     }
@@ -232,10 +209,11 @@ struct HostAttentionGradients : AttentionTiles<X> {
   KOKKOS_FUNCTION void compute_logits(const Rows& rows, std::int64_t first, int r, const Part& part, A* scores,
                                       A* slopes) const {
     for (int j = 0; j < tile; ++j) {
-      const int q            = of_keys ? (j < part.end ? j : 0) : r;
+      const int q            = of_keys ? j : r;
       const std::int64_t key = of_keys ? first + r : part.first + j;
-      const bool is_seen     = j < part.end && key >= rows.allowed[q].begin && key < rows.allowed[q].end;
+      const bool is_seen     = key >= rows.allowed[q].begin && key < rows.allowed[q].end;
       scores[j]              = is_seen ? scores[j] * data.scale : -Kokkos::Experimental::infinity_v<A>;
+      slopes[j]              = data.scale;
       if (!is_seen || !data.elements.exist()) continue;
       const auto mask = data.elements.row(rows.row[q]);
       slopes[j] *= data.elements.slope_of_softcap(scores[j]);
@@ -252,7 +230,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
         Tiles::store_row(a, data.dk_strides.dim, data.shape.dim, data.dk + key.in(data.dk_strides));
         Tiles::store_row(b, data.dv_strides.dim, data.shape.value_dim, data.dv + key.in(data.dv_strides));
       } else {
-        const ScoreRow row = row_of(head, first + r);
+        const ScoreRow row = data.row_of_head(head.batch, head.kv_head, first + r);
         Tiles::store_row(a, data.dq_strides.dim, data.shape.dim, data.dq + row.in(data.dq_strides));
       }
     }

@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/host/vector.hpp>
 #include <KokkosNN/impl/host/vector_memory.hpp>
+#include <KokkosNN/impl/inputs/rows.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -25,6 +26,44 @@ struct AttentionTiles {
   static constexpr int rows_at_once    = 4;
   static constexpr int vectors_at_once = vector_bytes == 64 ? 4 : 2;  ///< their sums stay in registers
   static_assert(tile % (vectors_at_once * width) == 0 && host_attention_padding % width == 0);
+
+  /// Numbers first + begin to first + end of a tile.
+  struct Part {
+    std::int64_t first;
+    int begin;
+    int end;
+  };
+  /// Part of a range that lies in the tile at `first`.
+  KOKKOS_FUNCTION static Part part_of(const ColumnRange& range, std::int64_t first) {
+    return {first, within(range.begin - first, tile), within(range.end - first, tile)};
+  }
+  KOKKOS_FUNCTION static int within(std::int64_t number, int end) {
+    return number < 0 ? 0 : number < end ? static_cast<int>(number) : end;
+  }
+
+  /// Range of all columns that either row may see.
+  KOKKOS_FUNCTION static ColumnRange joined(const ColumnRange& a, const ColumnRange& b) {
+    if (a.begin == a.end) return b;
+    if (b.begin == b.end) return a;
+    return {a.begin < b.begin ? a.begin : b.begin, a.end > b.end ? a.end : b.end};
+  }
+
+  /// f(batch, head of k, first row, number of rows) for a team's blocks of the rows that each head of k has. Teams take
+  /// them in turn: under a causal mask the later blocks take longer.
+  template <class Member, class F>
+  KOKKOS_FUNCTION static void for_blocks(const Member& team, const AttentionShape& shape, std::int64_t rows,
+                                         int block_rows, const F& f) {
+    const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
+    for (std::int64_t n = team.league_rank(); n < shape.batch * shape.kv_heads * blocks; n += team.league_size()) {
+      const std::int64_t head = n / blocks, first = n % blocks * block_rows;
+      f(head / shape.kv_heads, head % shape.kv_heads, first,
+        rows - first < block_rows ? static_cast<int>(rows - first) : block_rows);
+    }
+  }
+
+  KOKKOS_FUNCTION static void clear(A* from, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) from[i] = 0;
+  }
 
   /// Number of rows that products take for a block of so many.
   KOKKOS_FUNCTION static int padded_rows(int rows) { return (rows + rows_at_once - 1) / rows_at_once * rows_at_once; }
@@ -57,7 +96,7 @@ struct AttentionTiles {
   KOKKOS_FUNCTION static bool are_finite(const A* from, std::int64_t count) {
     V zeros = splat<V>(A(0));  // or NaN
     for (std::int64_t i = 0; i < count; i += width) zeros = zeros + load_vector(from + i) * splat<V>(A(0));
-    return fold_lanes(zeros, [](const auto& a, const auto& b) KOKKOSNN_IMPL_INLINED { return a + b; }) == A(0);
+    return fold_lanes(zeros, JoinSums{}) == A(0);
   }
 
   /// Copies the rows of a tile to columns.
@@ -92,9 +131,16 @@ struct AttentionTiles {
     }
   }
 
-  /// Adds weights, rows of a tile's columns begin to end, times the tile's rows.
-  KOKKOS_FUNCTION static void add_products(const A* weights, int rows, int begin, int end, const A* of_tile,
-                                           std::int64_t padded, A* sums) {
+  /// Adds weights, rows of a tile's columns, times the part of the tile's rows. Where not all of these are finite,
+  /// those without a weight must not count.
+  KOKKOS_FUNCTION static void add_products(const A* weights, int rows, const Part& part, const A* of_tile,
+                                           std::int64_t padded, bool are_finite, A* sums) {
+    (are_finite ? add_finite : add_any)(weights, rows, part.begin, part.end, of_tile, padded, sums);
+  }
+
+ private:
+  KOKKOS_FUNCTION static void add_finite(const A* weights, int rows, int begin, int end, const A* of_tile,
+                                         std::int64_t padded, A* sums) {
     for (int r = 0; r < rows; r += rows_at_once) {
       std::int64_t d = 0;
       for (; d + vectors_at_once * width <= padded; d += vectors_at_once * width) {
@@ -106,9 +152,8 @@ struct AttentionTiles {
     }
   }
 
-  /// As add_products, of a tile in which some numbers are not finite: those without a weight must not count.
-  KOKKOS_FUNCTION static void add_any_products(const A* weights, int rows, int begin, int end, const A* of_tile,
-                                               std::int64_t padded, A* sums) {
+  KOKKOS_FUNCTION static void add_any(const A* weights, int rows, int begin, int end, const A* of_tile,
+                                      std::int64_t padded, A* sums) {
     for (int r = 0; r < rows; ++r) {
       for (int j = begin; j < end; ++j) {
         const A weight = weights[r * tile + j];
@@ -120,7 +165,6 @@ struct AttentionTiles {
     }
   }
 
- private:
   /// Adds to each row of sums a number of that row times the vectors at `from`. The compiler fuses where the machine
   /// does.
   template <int n>
