@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 // Checks of an attention call, and its tensors as kernels see them.
@@ -65,18 +66,26 @@ void validate_extents(const char* function, const AttentionTensors& t) {
   }
 }
 
-void validate_overlap(const char* function, const AttentionTensors& t, const MaskTensors& mask) {
-  const auto check = [&](const char* name, const Tensor& output) {
-    validate_output(function, output);
-    require_apart(function, "q", t.q, name, output, false);
-    require_apart(function, "k", t.k, name, output, false);
-    require_apart(function, "v", t.v, name, output, false);
-    validate_memory(function, mask, output);
-  };
-  check("o", t.o);
-  if (!t.lse.exists()) return;
-  check("lse", t.lse);
-  require_apart(function, "lse", t.lse, "o", t.o, false);
+struct Named {
+  const char* name;
+  const Tensor* tensor;
+};
+
+/// Throws std::invalid_argument for an output that overlaps itself, an input, another output or a View of the mask.
+void validate_overlap(const char* function, std::initializer_list<Named> inputs, std::initializer_list<Named> outputs,
+                      const MaskTensors& mask) {
+  for (const Named& output : outputs) {
+    if (!output.tensor->exists()) continue;
+    validate_output(function, *output.tensor);
+    for (const Named& input : inputs) {
+      require_apart(function, input.name, *input.tensor, output.name, *output.tensor, false);
+    }
+    for (const Named& other : outputs) {
+      if (other.tensor == output.tensor) break;
+      require_apart(function, other.name, *other.tensor, output.name, *output.tensor, false);
+    }
+    validate_memory(function, mask, *output.tensor);
+  }
 }
 
 double scale_of(const char* function, double scale, std::int64_t dims) {
@@ -137,35 +146,16 @@ void validate_same(const char* function, const char* name, const Tensor& t, cons
   }
 }
 
-struct Named {
-  const char* name;
-  const Tensor* tensor;
-};
-
-void validate_gradient_overlap(const char* function, const AttentionGradientTensors& t, const MaskTensors& mask) {
-  const Named inputs[]  = {{"q", &t.forward.q}, {"k", &t.forward.k},     {"v", &t.forward.v},
-                           {"o", &t.forward.o}, {"lse", &t.forward.lse}, {"dout", &t.dout}};
-  const Named outputs[] = {{"dq", &t.dq}, {"dk", &t.dk}, {"dv", &t.dv}};
-  for (const Named& output : outputs) {
-    validate_output(function, *output.tensor);
-    for (const Named& input : inputs) {
-      require_apart(function, input.name, *input.tensor, output.name, *output.tensor, false);
-    }
-    for (const Named& other : outputs) {
-      if (other.tensor == output.tensor) break;
-      require_apart(function, other.name, *other.tensor, output.name, *output.tensor, false);
-    }
-    validate_memory(function, mask, *output.tensor);
-  }
-}
-
 }  // namespace
 
 AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                     const AttentionCallOptions& options) {
   if (options.sequence_is_second) exchange_head_and_sequence(tensors);
   const AttentionLayout layout = checked_layout(function, tensors, options);
-  if (layout.writes()) validate_overlap(function, tensors, options.mask);
+  if (layout.writes()) {
+    const AttentionTensors& t = tensors;
+    validate_overlap(function, {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}}, {{"lse", &t.lse}, {"o", &t.o}}, options.mask);
+  }
   return layout;
 }
 
@@ -180,7 +170,10 @@ AttentionGradientLayout normalise_attention_gradient(const char* function, Atten
   validate_same(function, "dq", tensors.dq, "q", tensors.forward.q);
   validate_same(function, "dk", tensors.dk, "k", tensors.forward.k);
   validate_same(function, "dv", tensors.dv, "v", tensors.forward.v);
-  validate_gradient_overlap(function, tensors, options.mask);
+  const AttentionTensors& t = tensors.forward;
+  validate_overlap(function,
+                   {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}, {"o", &t.o}, {"lse", &t.lse}, {"dout", &tensors.dout}},
+                   {{"dq", &tensors.dq}, {"dk", &tensors.dk}, {"dv", &tensors.dv}}, options.mask);
   return {layout, strides_of_axes(tensors.dout), strides_of_axes(tensors.dq), strides_of_axes(tensors.dk),
           strides_of_axes(tensors.dv)};
 }

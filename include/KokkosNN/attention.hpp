@@ -122,8 +122,9 @@ void attention(const QView& q, const KView& k, const VView& v, const OView& o, c
 ///            query. NaN and infinities in what a query sees make its dq NaN, and dk and dv of the keys that it sees.
 /// Errors     std::invalid_argument with the offending values, and nothing written: as `attention`, and extents of
 ///            gradients that are not those of their tensors.
-/// Cost       10 operations a query, key and element of the dims, by simple loops that are not tuned: a row of scores
-///            reads k and v anew, and a key all q and dout. Gradients by a bias and by sinks are not computed.
+/// Cost       14 operations a query, key and element of the dims: both kernels compute the scores. Hosts multiply
+///            packed tiles by vectors. GPUs run simple loops that are not tuned: a row of scores reads k and v anew,
+///            and a key all q and dout. Gradients by a bias and by sinks are not computed.
 /// Source     Dao et al., "FlashAttention", 2022, appendix B.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
           Concepts::View OView, Concepts::View DoutView, Concepts::View LseView, Concepts::Mask M,

@@ -90,8 +90,9 @@ struct AttentionPlan {
 KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout,
                                                   const DeviceTraits& traits);
 
-/// Plan of a kernel of the gradients with so many rows, or keys; its scratch is the kernel's.
-KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, std::int64_t rows,
+/// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
+/// empty where it has nothing to write.
+KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShape& shape, bool of_keys,
                                                            const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`.

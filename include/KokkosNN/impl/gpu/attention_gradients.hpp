@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Gradients of attention, on every backend, in two kernels: a team takes a row of scores for dq, then a key for dk and
+// Gradients of attention on a GPU, in two kernels: a team takes a row of scores for dq, then a key for dk and
 // dv. Probabilities are computed anew from lse. All sums are in the order of the keys, or of the heads and queries, so
 // the bits depend neither on the team's size nor on other rows; no atomics.
 
@@ -57,6 +57,11 @@ struct AttentionGradientTerms {
     return {probability, probability * (dprobability() - delta) * data.elements.slope_of_softcap(scaled)};
   }
 
+  /// Bytes of scratch of a team.
+  KOKKOS_FUNCTION static std::size_t scratch(const AttentionShape& shape, bool of_keys) {
+    return static_cast<std::size_t>(attention_gradients_scratch(shape.dim, shape.value_dim, of_keys)) * sizeof(A);
+  }
+
   /// Copies a row of a tensor to scratch.
   template <class Member>
   KOKKOS_FUNCTION static void load(const Member& team, const X* from, std::int64_t stride, std::int64_t count, A* to) {
@@ -91,15 +96,10 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
   using A     = typename Terms::A;
   using Terms::data;
 
-  /// Scratch of a team: the row's query, do and dq, a tile of gradients.
-  KOKKOS_FUNCTION static constexpr std::size_t scratch(std::int64_t dim, std::int64_t value_dim) {
-    return static_cast<std::size_t>(2 * dim + value_dim + attention_tile) * sizeof(A);
-  }
-
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
-    A* const query = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(scratch(shape.dim, shape.value_dim), 16));
+    A* const query = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, false), 16));
     A* const dout  = query + shape.dim;
     A* const sum   = dout + shape.value_dim;
     A* const tile  = sum + shape.dim;
@@ -121,12 +121,12 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void add_keys(const Member& team, const ScoreRow& row, A delta, const A* query, const A* dout, A* sum,
                                 A* tile) const {
-    const std::int64_t kv_head = row.head / data.shape.group();
-    const X* const k           = data.k + row.batch * data.k_strides.batch + kv_head * data.k_strides.head;
-    const X* const v           = data.v + row.batch * data.v_strides.batch + kv_head * data.v_strides.head;
-    const auto mask            = data.elements.row(row);
-    const A lse                = data.lse[row.in(data.lse_strides)];
-    const ColumnRange allowed  = data.ranges(row);
+    const ScoreRow first_key  = data.first_key(row);
+    const X* const k          = data.k + first_key.in(data.k_strides);
+    const X* const v          = data.v + first_key.in(data.v_strides);
+    const auto mask           = data.elements.row(row);
+    const A lse               = data.lse[row.in(data.lse_strides)];
+    const ColumnRange allowed = data.ranges(row);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
       const int count = static_cast<int>(allowed.end - first < attention_tile ? allowed.end - first : attention_tile);
       for (int j = team.team_rank(); j < count; j += team.team_size()) {
@@ -158,17 +158,12 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
   using A     = typename Terms::A;
   using Terms::data;
 
-  /// Scratch of a team: key, value, dk, dv, and a tile of rows' probabilities and gradients.
-  KOKKOS_FUNCTION static constexpr std::size_t scratch(std::int64_t dim, std::int64_t value_dim) {
-    return static_cast<std::size_t>(2 * (dim + value_dim + attention_tile)) * sizeof(A);
-  }
-
   KOKKOS_FUNCTION std::int64_t keys() const { return data.shape.batch * data.shape.kv_heads * data.shape.keys; }
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
-    A* const own = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(scratch(shape.dim, shape.value_dim), 16));
+    A* const own = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, true), 16));
     const Scratch s{own, own + shape.dim, own + shape.dim + shape.value_dim, own + 2 * shape.dim + shape.value_dim,
                     own + 2 * (shape.dim + shape.value_dim)};
     for (std::int64_t n = team.league_rank(); n < keys(); n += team.league_size()) {
@@ -198,10 +193,8 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void add_rows(const Member& team, const ScoreRow& key, const Scratch& s) const {
     const AttentionShape& shape = data.shape;
-    const std::int64_t rows = shape.group() * shape.queries, first_head = key.head * shape.group();
-    const auto row_of = [&](std::int64_t n) {
-      return ScoreRow{key.batch, first_head + n / shape.queries, n % shape.queries};
-    };
+    const std::int64_t rows     = shape.group() * shape.queries;
+    const auto row_of           = [&](std::int64_t n) { return data.row_of_head(key.batch, key.head, n); };
     for (std::int64_t first = 0; first < rows; first += attention_tile) {
       const int count = static_cast<int>(rows - first < attention_tile ? rows - first : attention_tile);
       for (int i = team.team_rank(); i < count; i += team.team_size()) {
@@ -225,9 +218,8 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
     const ColumnRange allowed = data.ranges(row);
     if (key < allowed.begin || key >= allowed.end) return {};
     const AttentionShape& shape = data.shape;
-    const std::int64_t number   = (row.batch * shape.heads + row.head) * shape.queries + row.query;
     return Terms::term(
-        data.elements.row(row), key, data.lse[row.in(data.lse_strides)], data.delta[number],
+        data.elements.row(row), key, data.lse[row.in(data.lse_strides)], data.delta[data.number(row)],
         [&] { return dot_product(s.key, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim); },
         [&] {
           return dot_product(s.value, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim);

@@ -27,29 +27,12 @@ struct ScoreRow {
 };
 
 /// Half of a mask that rules out keys by their numbers.
-struct ScoreRanges {
-  std::int64_t keys       = 0;
-  bool has_diagonals      = false;
-  std::int64_t low        = 0;
-  std::int64_t high       = 0;
-  const void* lengths     = nullptr;
-  bool has_64_bit_lengths = false;
+struct ScoreRanges : ColumnLimits {
   AttentionStrides length_strides;
 
   /// Keys that a row may see.
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row) const {
-    ColumnRange allowed{0, keys};
-    if (has_diagonals) {
-      if (row.query + low > 0) allowed.begin = row.query + low;
-      if (row.query + high < keys) allowed.end = row.query + high + 1;
-    }
-    if (lengths != nullptr) {
-      const std::int64_t i = row.in(length_strides);
-      const std::int64_t n = has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
-                                                : static_cast<const std::int32_t*>(lengths)[i];
-      if (n < allowed.end) allowed.end = n;
-    }
-    return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
+    return allowed([&] { return row.query; }, [&] { return row.in(length_strides); });
   }
 };
 
@@ -132,6 +115,17 @@ struct AttentionData {
   KOKKOS_INLINE_FUNCTION ScoreRow row(std::int64_t number) const {
     const std::int64_t head = number / shape.queries;
     return {head / shape.heads, head % shape.heads, number % shape.queries};
+  }
+  KOKKOS_INLINE_FUNCTION std::int64_t number(const ScoreRow& row) const {
+    return (row.batch * shape.heads + row.head) * shape.queries + row.query;
+  }
+  /// First key, and value, that a row reads; keys are rows of their tensors.
+  KOKKOS_INLINE_FUNCTION ScoreRow first_key(const ScoreRow& row) const {
+    return {row.batch, row.head / shape.group(), 0};
+  }
+  /// Row `number` of those that read a head of k.
+  KOKKOS_INLINE_FUNCTION ScoreRow row_of_head(std::int64_t batch, std::int64_t kv_head, std::int64_t number) const {
+    return {batch, kv_head * shape.group() + number / shape.queries, number % shape.queries};
   }
   KOKKOS_INLINE_FUNCTION A sink(const ScoreRow& row) const {
     return sinks.exists() ? sinks.template load<A>(row.in(sink_strides)) : -Kokkos::Experimental::infinity_v<A>;
