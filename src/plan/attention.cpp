@@ -42,15 +42,43 @@ std::size_t bytes_of(ElementType type, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * (type == ElementType::f64 ? sizeof(double) : sizeof(float));
 }
 
+/// True if chunks of 16 bytes of every row of a tensor are aligned.
+bool has_chunks(const Tensor& t, const AttentionStrides& strides, ElementType type) {
+  const std::int64_t bytes = type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2;
+  bool has = reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0 && (strides.dim == 1 || t.extent[3] == 1);
+  for (const std::int64_t stride : {strides.batch, strides.head, strides.sequence}) {
+    has = has && stride * bytes % 16 == 0;
+  }
+  return has;
+}
+
+void cut_tiles(const AttentionTensors& tensors, const AttentionLayout& layout, const AttentionKernelShape& kernel,
+               AttentionPlan& plan) {
+  const AttentionShape& shape = layout.shape;
+  plan.in_tiles               = true;
+  plan.tile                   = kernel.keys;
+  plan.rows_per_team          = kernel.rows;
+  plan.team_size              = kernel.team_size;
+  plan.scratch                = kernel.scratch;
+  plan.blocks                 = (shape.group() * shape.queries + kernel.rows - 1) / kernel.rows;
+  plan.league_size            = std::min(most_teams, shape.batch * shape.kv_heads * plan.blocks);
+  plan.copies_q               = has_chunks(tensors.q, layout.q, plan.type);
+  plan.copies_k               = has_chunks(tensors.k, layout.k, plan.type);
+  plan.copies_v               = has_chunks(tensors.v, layout.v, plan.type);
+}
+
 }  // namespace
 
-AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout, const DeviceTraits& traits) {
+AttentionPlan make_attention_plan(ElementType type, const AttentionTensors& tensors, const AttentionLayout& layout,
+                                  const AttentionKernelShape& kernel, const DeviceTraits& traits) {
   const AttentionShape& shape = layout.shape;
   AttentionPlan plan;
   plan.type = type;
   if (traits.backend == Backend::host) {
     cut_blocks(shape.batch * shape.kv_heads, shape.group() * shape.queries, traits, plan);
     plan.scratch = bytes_of(type, host_attention_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
+  } else if (kernel.rows > 0 && kernel.scratch <= std::max(traits.scratch[0], traits.large_scratch)) {
+    cut_tiles(tensors, layout, kernel, plan);
   } else {
     give_rows(shape.batch * shape.heads * shape.queries, plan);
     plan.scratch = bytes_of(type, attention_scratch(shape.dim, shape.value_dim));
@@ -76,8 +104,9 @@ AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShap
 
 std::string to_string(const char* function, const AttentionPlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ",k" << plan.tile << ",r" << plan.rows_per_team
-       << ",ts" << plan.team_size << ']';
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ",k" << plan.tile << ",r" << plan.rows_per_team;
+  if (plan.in_tiles) text << ",c" << plan.copies_q << plan.copies_k << plan.copies_v;
+  text << ",ts" << plan.team_size << ']';
   return text.str();
 }
 

@@ -5,18 +5,21 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_attention_calls.hpp>
+#include <KokkosNN/impl/call/large_scratch_launch.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
+#include <KokkosNN/impl/gpu/attention_tiles.hpp>
 #include <KokkosNN/impl/host/attention.hpp>
 #include <KokkosNN/impl/host/attention_gradients.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -87,15 +90,59 @@ void launch_attention(const ExecutionSpace& exec, const char* function, const Te
 template <class ExecutionSpace, class X>
 struct Launcher<AttentionCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
-    const AttentionPlan plan    = make_attention_plan(element_type<X>(), call.layout, device_traits(exec));
-    const AttentionData<X> data = AttentionDataOf<X>::data_of(call);
+    const AttentionShape& shape = call.layout.shape;
+    const std::int64_t dims     = std::max(shape.dim, shape.value_dim);
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
-      using Kernel = HostAttention<X>;
-      launch_attention(exec, call.function, call.tensors.q, plan, "",
-                       Kernel{{}, data, plan.rows_per_team, typename Kernel::Exp(1.0)});
+      run_on_host(exec, call);
+    } else if constexpr (backend_of<ExecutionSpace>() != Backend::cuda) {
+      run_rows(exec, call, plan_of(exec, call, {}));
+    } else if (dims <= 64) {
+      run_tiles<64>(exec, call);
+    } else if (dims <= 128) {
+      run_tiles<128>(exec, call);
+    } else if constexpr (sizeof(X) < 8) {
+      run_tiles<256>(exec, call);
     } else {
-      launch_attention(exec, call.function, call.tensors.q, plan, "", AttentionInTeam<X>{data});
+      run_rows(exec, call, plan_of(exec, call, {}));
     }
+  }
+
+ private:
+  static AttentionPlan plan_of(const ExecutionSpace& exec, const AttentionArguments& call,
+                               const AttentionKernelShape& shape) {
+    return make_attention_plan(element_type<X>(), call.tensors, call.layout, shape, device_traits(exec));
+  }
+
+  static void run_on_host(const ExecutionSpace& exec, const AttentionArguments& call) {
+    using Kernel             = HostAttention<X>;
+    const AttentionPlan plan = plan_of(exec, call, {});
+    launch_attention(exec, call.function, call.tensors.q, plan, "",
+                     Kernel{{}, AttentionDataOf<X>::data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
+  }
+
+  static void run_rows(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionPlan& plan) {
+    launch_attention(exec, call.function, call.tensors.q, plan, "",
+                     AttentionInTeam<X>{AttentionDataOf<X>::data_of(call)});
+  }
+
+  template <int dims>
+  static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call) {
+    using Unit = MatrixUnit<ExecutionSpace, X>;
+    if (AttentionDataOf<X>::elements_of(call).exist()) {
+      launch_tiles_of<AttentionInTiles<Unit, dims, true>>(exec, call);
+    } else {
+      launch_tiles_of<AttentionInTiles<Unit, dims, false>>(exec, call);
+    }
+  }
+
+  template <class Kernel>
+  static void launch_tiles_of(const ExecutionSpace& exec, const AttentionArguments& call) {
+    const AttentionPlan plan = plan_of(exec, call, {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch});
+    if (!plan.in_tiles) return run_rows(exec, call, plan);
+    const std::string label = to_string(call.function, plan);
+    if (is_verbose()) report_call(call.function, call.tensors.q, label);
+    launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch},
+                 Kernel{AttentionDataOf<X>::data_of(call), plan.blocks, plan.copies_q, plan.copies_k, plan.copies_v});
   }
 };
 

@@ -47,6 +47,9 @@ namespace KokkosNN::Impl {
 /// Bytes of a chunk, the unit of asynchronous copies.
 inline constexpr int chunk_bytes = 16;
 
+/// Alignment of a tile in team scratch, in bytes.
+inline constexpr int tile_alignment = 128;
+
 /// Chunks of a row that change places with each other: as many as rows of tiles repeat themselves by, up to 8.
 KOKKOS_INLINE_FUNCTION constexpr int swapped_chunks(int row_bytes) {
   const int chunks = row_bytes / chunk_bytes;
