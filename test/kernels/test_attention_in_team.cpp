@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-#include "support/team_emulation.hpp"
+#include "support/emulated_heads.hpp"
 
 #include <KokkosNN/impl/gpu/attention_tiles.hpp>
 
@@ -9,9 +9,6 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
-#include <random>
-#include <string>
 #include <vector>
 
 // A GPU's kernel of attention on a matrix unit in an emulated team, by the units and the tiles of CUDA.
@@ -22,35 +19,6 @@ namespace {
 namespace Impl = KokkosNN::Impl;
 using KokkosNN::bhalf_t;
 using KokkosNN::half_t;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// A tensor (batch, head, sequence, dim), NaN between its rows.
-template <class T>
-struct Heads {
-  std::vector<T> memory;
-  Impl::AttentionStrides strides;
-
-  Heads(std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t dim, bool is_aligned, unsigned seed) {
-    constexpr std::int64_t chunk = 16 / std::int64_t(sizeof(T));
-    const std::int64_t row       = (dim + chunk - 1) / chunk * chunk + (is_aligned ? chunk : 1);
-    strides                      = {heads * length * row, length * row, row, 1};
-    memory.assign(static_cast<std::size_t>(batch * strides.batch), T(NAN));
-    std::mt19937 random(seed);
-    for (std::int64_t r = 0; r < batch * heads * length; ++r) {
-      for (std::int64_t d = 0; d < dim; ++d) {
-        memory[static_cast<std::size_t>(r * row + d)] = T((static_cast<int>(random() % 65) - 32) / 16.0f);
-      }
-    }
-  }
-  T& at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
-    return memory[static_cast<std::size_t>(b * strides.batch + h * strides.head + i * strides.sequence + d)];
-  }
-};
-
-struct Shape {
-  std::int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
-};
 
 /// A call's tensors, and the logit of (head, query, key) from its scaled score: -inf where the key is ruled out.
 template <class Kernel>
@@ -94,12 +62,7 @@ struct Trial {
     data.v_strides            = v.strides;
     data.o_strides            = o.strides;
     const std::int64_t blocks = (n.heads / n.kv_heads * n.queries + Kernel::rows - 1) / Kernel::rows;
-    const Kernel kernel{data, blocks, copies, copies, copies};
-    constexpr int teams = 3;
-    for (int league = 0; league < teams; ++league) {
-      EmulatedTeam team(Kernel::team_size, Kernel::Unit::lanes, Kernel::scratch, static_cast<std::uint32_t>(league));
-      team.run([&](int rank) { kernel(EmulatedMember{league, teams, rank}); });
-    }
+    run_emulated(Kernel{data, blocks, copies, copies, copies});
   }
 
   void expect_right(double tolerance) {
@@ -141,32 +104,20 @@ struct Trial {
   }
 };
 
-template <class Unit_, int dims_>
-struct Config {
-  using Unit                = Unit_;
-  static constexpr int dims = dims_;
-  using Kernel              = Impl::AttentionInTiles<Unit, dims, false>;
-  using Elementwise         = Impl::AttentionInTiles<Unit, dims, true>;
-  /// Of results up to 2, and weights that are rounded to the elements' type.
-  static constexpr double tolerance = sizeof(typename Unit::Element) == 2                                       ? 0.02
-                                      : sizeof(typename Unit::Element) == 8                                     ? 1e-12
-                                      : std::is_same_v<Unit, Impl::MmaUnitTensorFloat<1, EmulatedInstructions>> ? 0.01
-                                                                                                                : 1e-5;
+template <class Unit, int dims>
+struct Config : EmulatedConfig<Unit, dims> {
+  using Kernel      = Impl::AttentionInTiles<Unit, dims, false>;
+  using Elementwise = Impl::AttentionInTiles<Unit, dims, true>;
 };
 
 template <class C>
 class AttentionInTeams : public testing::Test {};
-template <class T>
-using Mma = Impl::MmaUnit16<T, EmulatedInstructions>;
-template <class T, int lanes>
-using Fma = Impl::FmaUnit<T, lanes, EmulatedInstructions>;
-template <int parts>
-using Tf32    = Impl::MmaUnitTensorFloat<parts, EmulatedInstructions>;
-using Configs = testing::Types<Config<Mma<bhalf_t>, 64>, Config<Mma<half_t>, 128>, Config<Mma<bhalf_t>, 256>,
-                               Config<Impl::MmaUnitDouble<EmulatedInstructions>, 64>,
-                               Config<Impl::MmaUnitDouble<EmulatedInstructions>, 128>, Config<Tf32<3>, 64>,
-                               Config<Tf32<1>, 128>, Config<Fma<float, 32>, 64>, Config<Fma<float, 32>, 256>,
-                               Config<Fma<double, 32>, 128>, Config<Fma<half_t, 32>, 64>>;
+using Configs =
+    testing::Types<Config<EmulatedMma<bhalf_t>, 64>, Config<EmulatedMma<half_t>, 128>,
+                   Config<EmulatedMma<bhalf_t>, 256>, Config<EmulatedMmaDouble, 64>, Config<EmulatedMmaDouble, 128>,
+                   Config<EmulatedTensorFloat<3>, 64>, Config<EmulatedTensorFloat<1>, 128>,
+                   Config<EmulatedFma<float>, 64>, Config<EmulatedFma<float>, 256>, Config<EmulatedFma<double>, 128>,
+                   Config<EmulatedFma<half_t>, 64>>;
 TYPED_TEST_SUITE(AttentionInTeams, Configs);
 
 TYPED_TEST(AttentionInTeams, AreRightWithAndWithoutAsynchronousCopies) {

@@ -31,9 +31,9 @@ struct AttentionTile {
   static constexpr int resident       = resident_;
 };
 
-/// Shapes on CUDA by an element's bytes, the means of multiplication and the elements that heads are padded to. Those of
-/// tensor cores are a prototype's that ran on an H200; the others were not compared with others. Two teams fit into 227
-/// KiB of scratch. Doubles of more than 128 elements have no tile, nor has HIP: without products of matrices in
+/// Shapes on CUDA by an element's bytes, the means of multiplication and the elements that heads are padded to. Those
+/// of tensor cores are a prototype's that ran on an H200; the others were not compared with others. Two teams fit into
+/// 227 KiB of scratch. Doubles of more than 128 elements have no tile, nor has HIP: without products of matrices in
 /// instructions its kernels spilled at four wavefronts a SIMD.
 template <int element_bytes, MatmulUnit unit, int dims>
 struct AttentionTileFor;
@@ -69,6 +69,40 @@ template <>
 struct AttentionTileFor<8, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 1, 16, false, 1, 2> {};
 template <>
 struct AttentionTileFor<8, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 1, 16, false, 1, 1> {};
+
+/// Shapes of the kernels of gradients: a team's warps, each with 16 rows, queries or keys; rows of a tile of keys or of
+/// queries; tiles in scratch at once; teams that a multiprocessor should have at once; true if one kernel has the
+/// registers for dk and dv.
+template <int warps_, int query_tile_, int key_tile_, int stages_, int resident_, bool joins_keys_and_values_>
+struct AttentionGradientTile {
+  static constexpr int warps                  = warps_;
+  static constexpr int query_tile             = query_tile_;  ///< of the kernel that adds up dk and dv
+  static constexpr int key_tile               = key_tile_;    ///< of the kernel that adds up dq
+  static constexpr int stages                 = stages_;
+  static constexpr int resident               = resident_;
+  static constexpr bool joins_keys_and_values = joins_keys_and_values_;
+};
+
+/// Shapes on CUDA by an element's bytes and the elements that heads are padded to, so that registers and scratch
+/// suffice; not compared with others.
+template <int element_bytes, int dims>
+struct AttentionGradientTileFor;
+template <>
+struct AttentionGradientTileFor<2, 64> : AttentionGradientTile<4, 64, 64, 2, 2, true> {};
+template <>
+struct AttentionGradientTileFor<2, 128> : AttentionGradientTile<4, 32, 64, 2, 2, true> {};
+template <>
+struct AttentionGradientTileFor<2, 256> : AttentionGradientTile<4, 32, 32, 1, 2, false> {};
+template <>
+struct AttentionGradientTileFor<4, 64> : AttentionGradientTile<4, 32, 32, 2, 2, true> {};
+template <>
+struct AttentionGradientTileFor<4, 128> : AttentionGradientTile<4, 16, 16, 2, 2, true> {};
+template <>
+struct AttentionGradientTileFor<4, 256> : AttentionGradientTile<4, 16, 16, 1, 1, false> {};
+template <>
+struct AttentionGradientTileFor<8, 64> : AttentionGradientTile<4, 16, 16, 2, 2, true> {};
+template <>
+struct AttentionGradientTileFor<8, 128> : AttentionGradientTile<4, 16, 16, 2, 1, false> {};
 
 /// A GPU's kernel on a matrix unit as the planner sees it; no rows: there is none.
 struct AttentionKernelShape {

@@ -90,6 +90,7 @@ struct AttentionPlan {
   bool copies_q            = false;  ///< q's tiles come by asynchronous copies of 16 bytes, else element by element
   bool copies_k            = false;
   bool copies_v            = false;
+  bool copies_dout         = false;
 };
 
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel on a matrix unit, which serves
@@ -100,11 +101,13 @@ KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const Attent
 
 /// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
 /// empty where it has nothing to write.
-KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShape& shape, bool of_keys,
+KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,
+                                                           const AttentionGradientLayout& layout, bool of_keys,
+                                                           const AttentionKernelShape& shape,
                                                            const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`; on a matrix unit
-/// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c what is copied asynchronously.
+/// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c if q, k, v (and dout) are copied asynchronously.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);
 
 }  // namespace KokkosNN::Impl

@@ -14,9 +14,9 @@
 #include <stdexcept>
 #include <string>
 
-// Launches of kernels of tiles, whose teams have more scratch than the 48 KiB that Kokkos gives them on CUDA: there they
-// are launched on the instance's stream, a team being a thread block. Elsewhere Kokkos launches them. Kokkos' tools see
-// a region of the kernel's label.
+// Launches of kernels of tiles, whose teams have more scratch than the 48 KiB that Kokkos gives them on CUDA: there
+// they are launched on the instance's stream, a team being a thread block. Elsewhere Kokkos launches them. Kokkos'
+// tools see a region of the kernel's label.
 
 namespace KokkosNN::Impl {
 

@@ -70,20 +70,23 @@ struct TeamRow<X, false> {
   std::int64_t end;
 };
 
+/// Entry of a row of scores.
+template <bool has_elements, class X>
+KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionData<X>& data, const ScoreRow& row) {
+  const ColumnRange allowed = data.ranges(row);
+  TeamRow<X, has_elements> entry{};
+  entry.begin = allowed.begin;
+  entry.end   = allowed.end;
+  if constexpr (has_elements) entry.elements = data.elements.row(row);
+  return entry;
+}
+
 /// Fills a team's table of rows; those that are not there see no key.
 template <int rows, bool has_elements, class X>
 KOKKOS_FORCEINLINE_FUNCTION void fill_rows(TeamRow<X, has_elements>* table, const AttentionData<X>& data,
                                            const RowBlock& block, int rank, int team_size) {
   for (int r = rank; r < rows; r += team_size) {
-    TeamRow<X, has_elements> entry{};
-    if (r < block.left) {
-      const ScoreRow row        = block.template row<rows>(r);
-      const ColumnRange allowed = data.ranges(row);
-      entry.begin               = allowed.begin;
-      entry.end                 = allowed.end;
-      if constexpr (has_elements) entry.elements = data.elements.row(row);
-    }
-    table[r] = entry;
+    table[r] = r < block.left ? team_row<has_elements>(data, block.template row<rows>(r)) : TeamRow<X, has_elements>{};
   }
 }
 

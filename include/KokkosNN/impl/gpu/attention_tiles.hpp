@@ -20,11 +20,11 @@
 #include <cstddef>
 #include <cstdint>
 
-// Attention on a matrix unit. A team takes a block of rows of scores, a warp some of them; tiles of keys and values pass
-// by through team scratch, the next one's copies in flight while this one is multiplied. Scores become weights in the
-// registers of the accumulators, which are the left operand of the product with the values. Logits are powers of two,
-// relative to a reference a row, which follows the row's maximum once that has grown by a factor of 2^8. Tiles begin at
-// multiples of their length, so a row's bits do not depend on the rows beside it.
+// Attention on a matrix unit. A team takes a block of rows of scores, a warp some of them; tiles of keys and values
+// pass by through team scratch, the next one's copies in flight while this one is multiplied. Scores become weights in
+// the registers of the accumulators, which are the left operand of the product with the values. Logits are powers of
+// two, relative to a reference a row, which follows the row's maximum once that has grown by a factor of 2^8. Tiles
+// begin at multiples of their length, so a row's bits do not depend on the rows beside it.
 //
 // A key of weight 0 must add nothing, but 0 times a NaN or an infinity does. So a row whose results are NaN is computed
 // again, key by key, by AttentionInTeam.

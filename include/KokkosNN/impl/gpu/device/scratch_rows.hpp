@@ -28,9 +28,9 @@ struct ScratchRows {
   static constexpr int chunks        = row_bytes / chunk_bytes;
   static_assert(rows * chunks % team_size == 0);
 
-  /// Copies rows, zeros behind their `count` elements, and zeros for rows that are not there: row(r) is a pointer to the
-  /// first element of row r or null. With `by_chunks` the copies are asynchronous; elements are neighbours then, and
-  /// rows begin at multiples of 16 bytes.
+  /// Copies rows, zeros behind their `count` elements, and zeros for rows that are not there: row(r) is a pointer to
+  /// the first element of row r or null. With `by_chunks` the copies are asynchronous; elements are neighbours then,
+  /// and rows begin at multiples of 16 bytes.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, std::int64_t count, std::int64_t stride,
                                                 bool by_chunks, const T* any_element, int rank) {
