@@ -249,12 +249,13 @@ double worst_row_sum(const Ranks& ranks, const Matrix<T>& y, const Kokkos::View<
   Kokkos::parallel_for(
       "sums", Kokkos::TeamPolicy<Exec>(static_cast<int>(y.extent(0)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const typename Kokkos::TeamPolicy<Exec>::member_type& team) {
-        const int row       = team.league_rank();
+        // Indices of 64 bits: the View computes offsets in their type.
+        const std::int64_t row = team.league_rank(), own_cols = static_cast<std::int64_t>(y.extent(1));
         const double offset = meaning == Meaning::logit ? static_cast<double>(lse(row)) : 0.0;
         double sum          = 0;
         Kokkos::parallel_reduce(
-            Kokkos::TeamThreadRange(team, static_cast<int>(y.extent(1))),
-            [&](int col, double& part) {
+            Kokkos::TeamThreadRange(team, own_cols),
+            [&](std::int64_t col, double& part) {
               const double value = static_cast<double>(y(row, col));
               if (meaning == Meaning::value)
                 part += value;
