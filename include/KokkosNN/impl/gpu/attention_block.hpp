@@ -20,8 +20,6 @@ struct SeenKeys {
   std::int64_t end       = 0;
   std::int64_t all_begin = 0;
   std::int64_t all_end   = 0;
-
-  KOKKOS_FORCEINLINE_FUNCTION bool has(std::int64_t key) const { return begin <= key && key < end; }
 };
 
 /// Rows from `query` of `head` on, in the order of the queries and then the heads that share a head of k.

@@ -70,6 +70,15 @@ struct AttentionGradientTiles {
   KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
   KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * 16; }
 
+  KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements k_elements() const { return {data.shape.dim, data.k_strides.dim, copies_k}; }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements v_elements() const {
+    return {data.shape.value_dim, data.v_strides.dim, copies_v};
+  }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements dout_elements() const {
+    return {data.shape.value_dim, data.dout_strides.dim, copies_dout};
+  }
+
   /// Probability and gradient of a score, ahead of its factor.
   struct Term {
     A probability;
@@ -220,24 +229,17 @@ struct AttentionQueryGradientsInTiles
         return r < block.left ? tensor + block.template row<rows>(r).in(strides) : nullptr;
       };
     };
-    Base::Own::fetch(to, rows_of(data.q, data.q_strides), data.shape.dim, data.q_strides.dim, Base::copies_q, data.q,
+    Base::Own::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
+    Base::Own::fetch(to + Base::own_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
                      rank);
-    Base::Own::fetch(to + Base::own_bytes, rows_of(data.dout, data.dout_strides), data.shape.value_dim,
-                     data.dout_strides.dim, Base::copies_dout, data.dout, rank);
   }
   KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const ScoreRow& head, const SeenKeys& seen,
                                               std::int64_t first, int rank) const {
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
-      const X* const begin      = tensor + head.in(strides);
-      const std::int64_t stride = strides.sequence;
-      return [begin, stride, &seen, first](int r) -> const X* {
-        return seen.has(first + r) ? begin + (first + r) * stride : nullptr;
-      };
+      return tile_rows_of<Base::tile_rows>(tensor + head.in(strides), strides.sequence, first, seen.begin, seen.end);
     };
-    Base::Tile::fetch(to, rows_of(data.k, data.k_strides), data.shape.dim, data.k_strides.dim, Base::copies_k, data.k,
-                      rank);
-    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.v, data.v_strides), data.shape.value_dim, data.v_strides.dim,
-                      Base::copies_v, data.v, rank);
+    Base::Tile::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
+    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
   }
 
   template <class Member>
@@ -446,34 +448,28 @@ struct AttentionKeyGradientsInTiles
 
   KOKKOS_FORCEINLINE_FUNCTION void fetch_own(Address to, const ScoreRow& first, int rank) const {
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
-      const X* const begin      = tensor + first.in(strides);
-      const std::int64_t stride = strides.sequence, left = data.shape.keys - first.query;
-      return [begin, stride, left](int r) -> const X* { return r < left ? begin + r * stride : nullptr; };
+      const X* const head = tensor + ScoreRow{first.batch, first.head, 0}.in(strides);
+      return tile_rows_of<rows>(head, strides.sequence, first.query, 0, data.shape.keys);
     };
-    Base::Own::fetch(to, rows_of(data.k, data.k_strides), data.shape.dim, data.k_strides.dim, Base::copies_k, data.k,
-                     rank);
+    Base::Own::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
     if constexpr (of_keys) {
-      Base::Own::fetch(to + Base::own_bytes, rows_of(data.v, data.v_strides), data.shape.value_dim, data.v_strides.dim,
-                       Base::copies_v, data.v, rank);
+      Base::Own::fetch(to + Base::own_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
     }
   }
   KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const ScoreRow& first, const Tiles& tiles,
                                               int rank) const {
     const Address to = Unit::address(memory) + Base::stages_place + stage * Base::stage_bytes;
-    const ScoreRow query{first.batch, tiles.head, tiles.query};
-    const std::int64_t left = data.shape.queries - tiles.query;
-    const auto rows_of      = [&](const X* tensor, const AttentionStrides& strides) {
-      const X* const begin      = tensor + query.in(strides);
-      const std::int64_t stride = strides.sequence;
-      return [begin, stride, left](int r) -> const X* { return r < left ? begin + r * stride : nullptr; };
+    const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
+      const X* const head = tensor + ScoreRow{first.batch, tiles.head, 0}.in(strides);
+      return tile_rows_of<tile_rows>(head, strides.sequence, tiles.query, 0, data.shape.queries);
     };
-    Base::Tile::fetch(to, rows_of(data.q, data.q_strides), data.shape.dim, data.q_strides.dim, Base::copies_q, data.q,
+    Base::Tile::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
+    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
                       rank);
-    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), data.shape.value_dim,
-                      data.dout_strides.dim, Base::copies_dout, data.dout, rank);
+    const std::int64_t left = data.shape.queries - tiles.query;
     for (int r = rank; r < tile_rows; r += Base::team_size) {
       Query entry{};
-      if (r < left) entry = entry_of({query.batch, query.head, query.query + r}, first.query);
+      if (r < left) entry = entry_of({first.batch, tiles.head, tiles.query + r}, first.query);
       queries_at(memory, stage)[r] = entry;
     }
     Unit::commit();

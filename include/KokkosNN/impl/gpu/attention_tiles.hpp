@@ -124,22 +124,18 @@ struct AttentionInTiles {
     const auto row = [&](int r) -> const X* {
       return r < block.left ? data.q + block.template row<rows>(r).in(data.q_strides) : nullptr;
     };
-    ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>::fetch(to, row, data.shape.dim, data.q_strides.dim,
-                                                                         copies_q, data.q, rank);
+    ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>::fetch(
+        to, row, {data.shape.dim, data.q_strides.dim, copies_q}, data.q, rank);
   }
   /// Fetches keys and values from key `first` on; those that no row of the block sees are zeros.
   KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const X* k, const X* v, const SeenKeys& seen,
                                               std::int64_t first, int rank) const {
-    const auto rows_of = [&](const X* head, std::int64_t stride) {
-      return [head, stride, &seen, first](int r) -> const X* {
-        return seen.has(first + r) ? head + (first + r) * stride : nullptr;
-      };
-    };
     ScratchRows<Unit, TileUse::along, keys, row_bytes, team_size>::fetch(
-        to, rows_of(k, data.k_strides.sequence), data.shape.dim, data.k_strides.dim, copies_k, data.k, rank);
+        to, tile_rows_of<keys>(k, data.k_strides.sequence, first, seen.begin, seen.end),
+        {data.shape.dim, data.k_strides.dim, copies_k}, data.k, rank);
     ScratchRows<Unit, TileUse::across, keys, row_bytes, team_size>::fetch(
-        to + keys_bytes, rows_of(v, data.v_strides.sequence), data.shape.value_dim, data.v_strides.dim, copies_v,
-        data.v, rank);
+        to + keys_bytes, tile_rows_of<keys>(v, data.v_strides.sequence, first, seen.begin, seen.end),
+        {data.shape.value_dim, data.v_strides.dim, copies_v}, data.v, rank);
   }
 
   template <class Member>
