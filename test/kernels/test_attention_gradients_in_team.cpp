@@ -138,7 +138,7 @@ struct Trial {
     data.dk_strides   = dk.strides;
     data.dv_strides   = dv.strides;
     run_kernel<Queries>(n.heads / n.kv_heads * n.queries);
-    if constexpr (Queries::Shape::joins_keys_and_values) {
+    if constexpr (Impl::AttentionGradientTilesOf<Unit, dims>::joins_keys_and_values) {
       run_kernel<Keys<true, true>>(n.keys);
     } else {
       run_kernel<Keys<false, true>>(n.keys);

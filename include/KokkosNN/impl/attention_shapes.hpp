@@ -70,39 +70,69 @@ struct AttentionTileFor<8, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 1, 1
 template <>
 struct AttentionTileFor<8, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 1, 16, false, 1, 1> {};
 
-/// Shapes of the kernels of gradients: a team's warps, each with 16 rows, queries or keys; rows of a tile of keys or of
-/// queries; tiles in scratch at once; teams that a multiprocessor should have at once; true if one kernel has the
-/// registers for dk and dv.
-template <int warps_, int query_tile_, int key_tile_, int stages_, int resident_, bool joins_keys_and_values_>
+/// Shape of a kernel of gradients: a team's warps, each with `row_tiles` x 16 rows, queries or keys; rows of the tiles,
+/// of keys or queries, that pass by; tiles in scratch at once; teams that a multiprocessor should have at once.
+template <int warps_, int row_tiles_, int tile_rows_, int stages_, int resident_>
 struct AttentionGradientTile {
-  static constexpr int warps                  = warps_;
-  static constexpr int query_tile             = query_tile_;  ///< of the kernel that adds up dk and dv
-  static constexpr int key_tile               = key_tile_;    ///< of the kernel that adds up dq
-  static constexpr int stages                 = stages_;
-  static constexpr int resident               = resident_;
-  static constexpr bool joins_keys_and_values = joins_keys_and_values_;
+  static constexpr int warps     = warps_;
+  static constexpr int row_tiles = row_tiles_;
+  static constexpr int tile_rows = tile_rows_;
+  static constexpr int stages    = stages_;
+  static constexpr int resident  = resident_;
 };
 
-/// Shapes on CUDA by an element's bytes and the elements that heads are padded to, so that registers and scratch
-/// suffice; not compared with others.
+/// Shapes on CUDA by an element's bytes and the elements that heads are padded to, such that registers and scratch
+/// suffice: of the kernel that adds up dq, and of that of dk and dv. One kernel adds up both where it has the registers.
 template <int element_bytes, int dims>
-struct AttentionGradientTileFor;
+struct AttentionGradientTilesFor;
 template <>
-struct AttentionGradientTileFor<2, 64> : AttentionGradientTile<4, 64, 64, 2, 2, true> {};
+struct AttentionGradientTilesFor<2, 64> {
+  using OfQueries                             = AttentionGradientTile<4, 2, 32, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 64, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
 template <>
-struct AttentionGradientTileFor<2, 128> : AttentionGradientTile<4, 32, 64, 2, 2, true> {};
+struct AttentionGradientTilesFor<2, 128> {
+  using OfQueries                             = AttentionGradientTile<4, 2, 32, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 32, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
 template <>
-struct AttentionGradientTileFor<2, 256> : AttentionGradientTile<4, 32, 32, 1, 2, false> {};
+struct AttentionGradientTilesFor<2, 256> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 32, 1, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 32, 1, 2>;
+  static constexpr bool joins_keys_and_values = false;
+};
 template <>
-struct AttentionGradientTileFor<4, 64> : AttentionGradientTile<4, 32, 32, 2, 2, true> {};
+struct AttentionGradientTilesFor<4, 64> {
+  using OfQueries                             = AttentionGradientTile<4, 2, 16, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 32, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
 template <>
-struct AttentionGradientTileFor<4, 128> : AttentionGradientTile<4, 16, 16, 2, 2, true> {};
+struct AttentionGradientTilesFor<4, 128> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
 template <>
-struct AttentionGradientTileFor<4, 256> : AttentionGradientTile<4, 16, 16, 1, 1, false> {};
+struct AttentionGradientTilesFor<4, 256> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 1, 1>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 1, 1>;
+  static constexpr bool joins_keys_and_values = false;
+};
 template <>
-struct AttentionGradientTileFor<8, 64> : AttentionGradientTile<4, 16, 16, 2, 2, true> {};
+struct AttentionGradientTilesFor<8, 64> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
 template <>
-struct AttentionGradientTileFor<8, 128> : AttentionGradientTile<4, 16, 16, 2, 1, false> {};
+struct AttentionGradientTilesFor<8, 128> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 1>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 1>;
+  static constexpr bool joins_keys_and_values = false;
+};
 
 /// A GPU's kernel on a matrix unit as the planner sees it; no rows: there is none.
 struct AttentionKernelShape {

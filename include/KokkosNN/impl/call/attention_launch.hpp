@@ -216,14 +216,15 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   template <int dims, bool has_elements>
   static void run_tiles(const ExecutionSpace& exec, const AttentionGradientArguments& call,
                         const AttentionGradientData<X>& data) {
-    using Unit    = MatrixUnit<ExecutionSpace, X>;
-    using Queries = AttentionQueryGradientsInTiles<Unit, dims, has_elements>;
-    using Keys    = AttentionKeyGradientsInTiles<Unit, dims, has_elements, true, Queries::Shape::joins_keys_and_values>;
+    using Unit           = MatrixUnit<ExecutionSpace, X>;
+    using Queries        = AttentionQueryGradientsInTiles<Unit, dims, has_elements>;
+    constexpr bool joins = AttentionGradientTilesOf<Unit, dims>::joins_keys_and_values;
+    using Keys           = AttentionKeyGradientsInTiles<Unit, dims, has_elements, true, joins>;
     if (!plan_of(exec, call, true, shape_of<Keys>()).in_tiles ||
         !plan_of(exec, call, false, shape_of<Queries>()).in_tiles)
       return run_rows(exec, call, data);
     launch_tiles_of<Queries>(exec, call, false, "[queries]", data);
-    if constexpr (Queries::Shape::joins_keys_and_values) {
+    if constexpr (joins) {
       launch_tiles_of<Keys>(exec, call, true, "[keys]", data);
     } else {
       using Values = AttentionKeyGradientsInTiles<Unit, dims, has_elements, false, true>;

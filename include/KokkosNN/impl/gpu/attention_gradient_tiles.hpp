@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 // Gradients of attention on a matrix unit, in two kernels, whose sums stay in registers. A team of the first one takes
 // a block of rows of scores, and tiles of keys and values pass by: it adds up dq. A team of the second one takes a
@@ -32,19 +31,20 @@
 namespace KokkosNN::Impl {
 
 /// Members that the kernels share.
-template <class Unit_, int dims_, bool has_elements_, int tile_rows_>
+template <class Unit_, int dims_, bool has_elements_, class Shape_>
 struct AttentionGradientTiles {
   using Unit                         = Unit_;
   using X                            = typename Unit::Element;
   using A                            = typename Unit::Accumulated;
   using Address                      = typename Unit::Address;
-  using Shape                        = AttentionGradientTileFor<int(sizeof(X)), dims_>;
-  using Products                     = TileProducts<Unit, dims_, 1, tile_rows_>;
+  using Shape                        = Shape_;
+  using Products                     = TileProducts<Unit, dims_, Shape::row_tiles, Shape::tile_rows>;
   using Scores                       = typename Products::Scores;
   static constexpr int dims          = dims_;
   static constexpr bool has_elements = has_elements_;
-  static constexpr int tile_rows     = tile_rows_;  ///< rows that pass by at a time
-  static constexpr int rows          = Shape::warps * 16;
+  static constexpr int tile_rows     = Shape::tile_rows;
+  static constexpr int warp_rows     = Shape::row_tiles * 16;
+  static constexpr int rows          = Shape::warps * warp_rows;
   static constexpr int team_size     = Shape::warps * Unit::lanes;
   static constexpr int resident      = Shape::resident;
   static constexpr int row_bytes     = dims * int(sizeof(X));
@@ -68,7 +68,7 @@ struct AttentionGradientTiles {
   bool copies_dout;
 
   KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
-  KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * 16; }
+  KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
 
   KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
   KOKKOS_FORCEINLINE_FUNCTION RowElements k_elements() const { return {data.shape.dim, data.k_strides.dim, copies_k}; }
@@ -98,32 +98,29 @@ struct AttentionGradientTiles {
   }
 
   /// True, in all threads that share a row, if one of its sums is NaN.
-  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const typename Products::Sums& sums, int r) {
+  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const typename Products::Sums& sums, int t, int r) {
     bool is_nan = false;
-    Products::for_sums(sums, 0, r, 0, [&](const A& sum, int) { is_nan = is_nan || sum != sum; });
+    Products::for_sums(sums, t, r, 0, [&](const A& sum, int) { is_nan = is_nan || sum != sum; });
     return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION static void store(const typename Products::Sums& sums, int r, int lane, A factor, X* to,
-                                                std::int64_t stride, std::int64_t count) {
-    Products::for_sums(sums, 0, r, lane, [&](const A& sum, int d) {
+  KOKKOS_FORCEINLINE_FUNCTION static void store(const typename Products::Sums& sums, int t, int r, int lane, A factor,
+                                                X* to, std::int64_t stride, std::int64_t count) {
+    Products::for_sums(sums, t, r, lane, [&](const A& sum, int d) {
       if (d < count) to[d * stride] = static_cast<X>(sum * factor);
     });
   }
 };
 
 template <class Unit, int dims>
-using AttentionQueryTile =
-    std::integral_constant<int, AttentionGradientTileFor<int(sizeof(typename Unit::Element)), dims>::key_tile>;
-template <class Unit, int dims>
-using AttentionKeyTile =
-    std::integral_constant<int, AttentionGradientTileFor<int(sizeof(typename Unit::Element)), dims>::query_tile>;
+using AttentionGradientTilesOf = AttentionGradientTilesFor<int(sizeof(typename Unit::Element)), dims>;
 
 /// dq and, for the other kernel, each row's sum of o do.
 template <class Unit_, int dims_, bool has_elements_>
 struct AttentionQueryGradientsInTiles
-    : AttentionGradientTiles<Unit_, dims_, has_elements_, AttentionQueryTile<Unit_, dims_>::value> {
-  using Base = AttentionGradientTiles<Unit_, dims_, has_elements_, AttentionQueryTile<Unit_, dims_>::value>;
+    : AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfQueries> {
+  using Base =
+      AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfQueries>;
   using Base::data;
   using Base::first_row_of;
   using Base::has_elements;
@@ -173,13 +170,13 @@ struct AttentionQueryGradientsInTiles
     team.team_barrier();
     typename Products::Sums dq;
     add_keys(team, block, memory, dq);
-    Products::for_rows([&](int, int r) {
-      const int number = first_row_of(rank) + Unit::row_of(r, lane_of(rank));
-      const bool again = Base::has_nan(dq, r);
+    Products::for_rows([&](int t, int r) {
+      const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
+      const bool again = Base::has_nan(dq, t, r);
       if (number >= block.left) return;
       const ScoreRow row = block.template row<rows>(number);
       if (!again) {
-        return Base::store(dq, r, lane_of(rank), data.scale, data.dq + row.in(data.dq_strides), data.dq_strides.dim,
+        return Base::store(dq, t, r, lane_of(rank), data.scale, data.dq + row.in(data.dq_strides), data.dq_strides.dim,
                            data.shape.dim);
       }
       if (Unit::col_of(0, lane_of(rank)) != 0) return;
@@ -198,7 +195,7 @@ struct AttentionQueryGradientsInTiles
   /// Fills the table; a warp adds up its rows' o do.
   KOKKOS_FORCEINLINE_FUNCTION void fill(Row* table, const RowBlock& block, int rank) const {
     const int lane = lane_of(rank);
-    for (int r = first_row_of(rank); r < first_row_of(rank) + 16; ++r) {
+    for (int r = first_row_of(rank); r < first_row_of(rank) + Base::warp_rows; ++r) {
       Row entry{};
       if (r < block.left) {
         const ScoreRow row                            = block.template row<rows>(r);
@@ -251,8 +248,9 @@ struct AttentionQueryGradientsInTiles
     const Address stages = own + Base::stages_place;
     const Row* const all = rows_at(memory);
     const SeenKeys seen  = keys_of_rows<Unit>(all, 0, Kokkos::min<std::int64_t>(rows, block.left), lane_of(rank));
-    const SeenKeys warp  = keys_of_rows<Unit>(
-        all, first_row_of(rank), Kokkos::min<std::int64_t>(first_row_of(rank) + 16, block.left), lane_of(rank));
+    const SeenKeys warp =
+        keys_of_rows<Unit>(all, first_row_of(rank),
+                           Kokkos::min<std::int64_t>(first_row_of(rank) + Base::warp_rows, block.left), lane_of(rank));
     const ScoreRow head{block.batch, block.kv_head, 0};
     std::int64_t first = seen.begin / keys * keys;
     Products::clear(dq);
@@ -295,7 +293,7 @@ struct AttentionQueryGradientsInTiles
     Products::multiply(gradients, own + Base::own_bytes, own_row, stage + Base::tile_bytes, lane);
     const bool sees_all = warp.all_begin <= first && first + Base::tile_rows <= warp.all_end;
     Products::for_rows([&](int t, int r) {
-      const Row& row  = all[own_row + Unit::row_of(r, lane)];
+      const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
       const int begin = sees_all ? 0 : column(row.begin, first), end = column(row.end, first);
       KOKKOSNN_IMPL_UNROLL
       for (int j = 0; j < Base::tile_rows / 16; ++j) {
@@ -320,8 +318,9 @@ struct AttentionQueryGradientsInTiles
 /// dk or dv, or both.
 template <class Unit_, int dims_, bool has_elements_, bool of_keys, bool of_values>
 struct AttentionKeyGradientsInTiles
-    : AttentionGradientTiles<Unit_, dims_, has_elements_, AttentionKeyTile<Unit_, dims_>::value> {
-  using Base = AttentionGradientTiles<Unit_, dims_, has_elements_, AttentionKeyTile<Unit_, dims_>::value>;
+    : AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfKeys> {
+  using Base =
+      AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfKeys>;
   using Base::data;
   using Base::first_row_of;
   using Base::has_elements;
@@ -396,11 +395,11 @@ struct AttentionKeyGradientsInTiles
 
   KOKKOS_FORCEINLINE_FUNCTION void write(const ScoreRow& first, char* memory, int rank, const Sums& sums) const {
     const int lane = lane_of(rank);
-    Products::for_rows([&](int, int r) {
-      const int number = first_row_of(rank) + Unit::row_of(r, lane);
+    Products::for_rows([&](int t, int r) {
+      const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
       bool again       = false;
-      if constexpr (of_keys) again = Base::has_nan(sums.dk, r);
-      if constexpr (of_values) again = Base::has_nan(sums.dv, r) || again;
+      if constexpr (of_keys) again = Base::has_nan(sums.dk, t, r);
+      if constexpr (of_values) again = Base::has_nan(sums.dv, t, r) || again;
       const ScoreRow key{first.batch, first.head, first.query + number};
       if (key.query >= data.shape.keys) return;
       if (again) {
@@ -409,11 +408,11 @@ struct AttentionKeyGradientsInTiles
         return set_shared_bits(*again_at(memory), 1);
       }
       if constexpr (of_keys) {
-        Base::store(sums.dk, r, lane, data.scale, data.dk + key.in(data.dk_strides), data.dk_strides.dim,
+        Base::store(sums.dk, t, r, lane, data.scale, data.dk + key.in(data.dk_strides), data.dk_strides.dim,
                     data.shape.dim);
       }
       if constexpr (of_values) {
-        Base::store(sums.dv, r, lane, A(1), data.dv + key.in(data.dv_strides), data.dv_strides.dim,
+        Base::store(sums.dv, t, r, lane, A(1), data.dv + key.in(data.dv_strides), data.dv_strides.dim,
                     data.shape.value_dim);
       }
     });
@@ -458,7 +457,7 @@ struct AttentionKeyGradientsInTiles
   }
   KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const ScoreRow& first, const Tiles& tiles,
                                               int rank) const {
-    const Address to = Unit::address(memory) + Base::stages_place + stage * Base::stage_bytes;
+    const Address to   = Unit::address(memory) + Base::stages_place + stage * Base::stage_bytes;
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
       const X* const head = tensor + ScoreRow{first.batch, tiles.head, 0}.in(strides);
       return tile_rows_of<tile_rows>(head, strides.sequence, tiles.query, 0, data.shape.queries);
@@ -532,17 +531,16 @@ struct AttentionKeyGradientsInTiles
       KOKKOSNN_IMPL_UNROLL
       for (int c = 0; c < Unit::cols; ++c) {
         const Query& query = table[j * 16 + Unit::col_of(c, lane)];
-        KOKKOSNN_IMPL_UNROLL
-        for (int r = 0; r < Unit::rows; ++r) {
-          const int key = own_row + Unit::row_of(r, lane);
+        Products::for_rows([&](int t, int r) {
+          const int key  = own_row + t * 16 + Unit::row_of(r, lane);
+          A& probability = probabilities[t][j].value[r][c];
           typename Base::Term term{A(0), A(0)};
           if (query.begin <= key && key < query.end) {
-            term = Base::term(query, first_key + key, probabilities[0][j].value[r][c],
-                              of_keys ? gradients[0][j].value[r][c] : A(0));
+            term = Base::term(query, first_key + key, probability, of_keys ? gradients[t][j].value[r][c] : A(0));
           }
-          probabilities[0][j].value[r][c] = term.probability;
-          if constexpr (of_keys) gradients[0][j].value[r][c] = term.gradient;
-        }
+          probability = term.probability;
+          if constexpr (of_keys) gradients[t][j].value[r][c] = term.gradient;
+        });
       }
     }
     if constexpr (of_values) Products::add(sums.dv, probabilities, douts, lane);

@@ -99,8 +99,8 @@ struct ScratchRows {
   }
   KOKKOS_FORCEINLINE_FUNCTION static void copy(Address to, const TileRows<T>& row, int first, int chunk, int bytes,
                                                const T* any_element) {
-    const T* p               = row.first + first * row.stride + chunk * per_chunk;
-    const std::int64_t step  = row_step * row.stride;
+    const T* p              = row.first + first * row.stride + chunk * per_chunk;
+    const std::int64_t step = row_step * row.stride;
     if (bytes == 0) p = any_element;
     if (row.begin == 0 && row.end == rows && bytes > 0) {
       KOKKOSNN_IMPL_UNROLL
