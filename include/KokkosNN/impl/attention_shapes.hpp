@@ -82,7 +82,8 @@ struct AttentionGradientTile {
 };
 
 /// Shapes on CUDA by an element's bytes and the elements that heads are padded to, such that registers and scratch
-/// suffice: of the kernel that adds up dq, and of that of dk and dv. One kernel adds up both where it has the registers.
+/// suffice: of the kernel that adds up dq, and of that of dk and dv. One kernel adds up both where it has the
+/// registers.
 template <int element_bytes, int dims>
 struct AttentionGradientTilesFor;
 template <>
