@@ -303,7 +303,10 @@ NB_MODULE(_core, m) {
   def(m, "log_softmax_backward", kokkosnn_log_softmax_backward);
   def(m, "logsumexp_backward", kokkosnn_logsumexp_backward);
   def(m, "masked_softmax", kokkosnn_masked_softmax);
+  def(m, "masked_log_softmax", kokkosnn_masked_log_softmax);
+  def(m, "masked_logsumexp", kokkosnn_masked_logsumexp);
   def(m, "masked_softmax_backward", kokkosnn_masked_softmax_backward);
+  def(m, "masked_log_softmax_backward", kokkosnn_masked_log_softmax_backward);
   def(m, "masked_softmax_bias_backward", kokkosnn_masked_softmax_bias_backward);
   def(m, "masked_softmax_sinks_backward", kokkosnn_masked_softmax_sinks_backward);
   def(m, "cross_entropy", kokkosnn_cross_entropy);

@@ -208,7 +208,7 @@ RowProblem problem_of(RowOperator op, const MaskedLayout& layout, const Tensors&
   const RowsLayout& rows = layout;
   RowProblem problem     = problem_of(op, rows, tensors);
   problem.element_mask   = layout.has_element_mask;
-  if (op == RowOperator::masked_softmax && layout.has_element_mask) problem.x_bytes = problem.accumulator_bytes;
+  if (!is_gradient(op) && layout.has_element_mask) problem.x_bytes = problem.accumulator_bytes;
   return problem;
 }
 

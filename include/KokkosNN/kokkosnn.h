@@ -264,12 +264,26 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_logsumexp_backward(const kokkosnn_exec* 
 KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
                                                        const kokkosnn_mask* mask, const kokkosnn_tensor* y,
                                                        const kokkosnn_masked_softmax_options* options);
-/* Its gradient by x; y: masked_softmax's result. x is read with a softcap only, and otherwise optional. */
+/* Log-softmax likewise, -inf where the mask does not allow a column; y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_log_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                           const kokkosnn_mask* mask, const kokkosnn_tensor* y,
+                                                           const kokkosnn_masked_softmax_options* options);
+/* Logarithm of the sum of exponentials of what the mask allows and of the sink; lse has x's extents but the last. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_logsumexp(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                         const kokkosnn_mask* mask, const kokkosnn_tensor* lse,
+                                                         const kokkosnn_masked_softmax_options* options);
+/* Masked softmax's gradient by x; y: masked_softmax's result. x is read with a softcap only, and otherwise optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
                                                                 const kokkosnn_tensor* y, const kokkosnn_tensor* dy,
                                                                 const kokkosnn_mask* mask, const kokkosnn_tensor* dx,
                                                                 const kokkosnn_masked_softmax_options* options);
-/* Its gradient by an additive bias; dbias has the rows' type or F32, and extents that broadcast to y's. */
+/* Masked log-softmax's gradient by x; y: masked_log_softmax's result; otherwise as masked_softmax_backward. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_log_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                                    const kokkosnn_tensor* y, const kokkosnn_tensor* dy,
+                                                                    const kokkosnn_mask* mask,
+                                                                    const kokkosnn_tensor* dx,
+                                                                    const kokkosnn_masked_softmax_options* options);
+/* Masked softmax's gradient by an additive bias; dbias has the rows' type or F32, and extents that broadcast to y's. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_bias_backward(const kokkosnn_exec* exec,
                                                                      const kokkosnn_tensor* y,
                                                                      const kokkosnn_tensor* dy,

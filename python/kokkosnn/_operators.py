@@ -239,6 +239,49 @@ def masked_softmax(
     return as_kind(x, y)
 
 
+def masked_log_softmax(
+    x: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.log_softmax((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
+
+    Parameters as masked_softmax's. A row of which nothing takes part is NaN, or with masked_row="zero" -inf.
+    """
+    y = _output(out, x, x.shape)
+    options = {**_masked_options(scale, softcap, sinks), **_row_options(masked_row, batch_invariant)}
+    _run(_core.masked_log_softmax, stream, x, _members(mask), y, options)
+    return as_kind(x, y)
+
+
+def masked_logsumexp(
+    x: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.logsumexp((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
+
+    Parameters as masked_softmax's.
+    """
+    lse = _output(out, x, _without(x, -1))
+    options = {**_masked_options(scale, softcap, sinks), "determinism": int(batch_invariant)}
+    _run(_core.masked_logsumexp, stream, x, _members(mask), lse, options)
+    return as_kind(x, lse)
+
+
 def masked_softmax_backward(
     y: Array,
     dy: Array,
@@ -256,6 +299,26 @@ def masked_softmax_backward(
     """
     dx = _output(out, y, y.shape)
     _run(_core.masked_softmax_backward, stream, x, y, dy, _members(mask), dx, _masked_options(scale, softcap, None))
+    return as_kind(y, dx)
+
+
+def masked_log_softmax_backward(
+    y: Array,
+    dy: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    x: Array | None = None,
+    softcap: float = 0.0,
+    stream: Any = None,
+) -> Array:
+    """scale * (dy - y.exp() * dy.sum(-1, keepdim=True)) where the mask allows, else 0: masked_log_softmax's gradient
+
+    The sum is over what the mask allows. x, the forward call's, is needed with a softcap alone. out may be y or dy.
+    """
+    dx = _output(out, y, y.shape)
+    _run(_core.masked_log_softmax_backward, stream, x, y, dy, _members(mask), dx, _masked_options(scale, softcap, None))
     return as_kind(y, dx)
 
 

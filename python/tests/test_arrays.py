@@ -93,6 +93,12 @@ def test_masks(dtype):
     dsinks = -((1 - y64.sum(-1)) * dot[..., 0]).sum((0, 2))
     assert np.allclose(kokkosnn.masked_softmax_sinks_backward(y, dy, mask).astype(np.float64), dsinks, atol=0.1)
 
+    log_y, lse = kokkosnn.masked_log_softmax(x, mask, scale=0.5, sinks=sinks), logsumexp(z)
+    close(log_y, np.where(allowed, z[..., :-1] - lse[..., None], -np.inf), dtype)
+    close(kokkosnn.masked_logsumexp(x, mask, scale=0.5, sinks=sinks), lse, dtype)
+    expected = np.where(allowed, 0.5 * (dy64 - np.exp(wide(log_y)) * dy64.sum(-1, keepdims=True)), 0)
+    close(kokkosnn.masked_log_softmax_backward(log_y, dy, mask, scale=0.5), expected, dtype)
+
     boolean = np.tri(5, dtype=bool)
     close(kokkosnn.masked_softmax(x, boolean), softmax(np.where(boolean, wide(x), -np.inf)), dtype)
 

@@ -117,7 +117,7 @@ void require_type(RowOperator op, const Operand& operand, const Tensor& t, Eleme
   if (t.type == ElementType::other) return;  // labels
   if (family == OperatorFamily::forward) {
     if (!becomes_half) require(rows, is_half ? ElementType::f32 : rows);
-  } else if (operand.extents == Extents::rows) {
+  } else if (operand.extents == Extents::rows || is_masked(op)) {
     require(rows, rows);
   } else if (family == OperatorFamily::value_gradient || (is_norm(op) && operand.extents == Extents::columns)) {
     require(rows, accumulator);

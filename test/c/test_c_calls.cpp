@@ -189,6 +189,18 @@ TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
   expect_same(
       "masked_softmax without a mask", out, [&] { KokkosNN::masked_softmax(exec, x, KokkosNN::masks(), out); },
       [&] { return kokkosnn_masked_softmax(&here, &cx, nullptr, &cout, nullptr); });
+  const auto lse             = empty<T>(heads, queries);
+  const kokkosnn_tensor clse = tensor(lse);
+  expect_same(
+      "masked_log_softmax", out, [&] { KokkosNN::masked_log_softmax(exec, x, masks, out, options); },
+      [&] { return kokkosnn_masked_log_softmax(&here, &cx, &mask, &cout, &given); });
+  expect_same(
+      "masked_logsumexp", lse, [&] { KokkosNN::masked_logsumexp(exec, x, masks, lse, options); },
+      [&] { return kokkosnn_masked_logsumexp(&here, &cx, &mask, &clse, &given); });
+  expect_same(
+      "masked_log_softmax_backward", out,
+      [&] { KokkosNN::masked_log_softmax_backward(exec, x, y, dy, masks, out, options); },
+      [&] { return kokkosnn_masked_log_softmax_backward(&here, &cx, &cy, &cdy, &mask, &cout, &given); });
   expect_same(
       "masked_softmax_backward", out, [&] { KokkosNN::masked_softmax_backward(exec, x, y, dy, masks, out, options); },
       [&] { return kokkosnn_masked_softmax_backward(&here, &cx, &cy, &cdy, &mask, &cout, &given); });

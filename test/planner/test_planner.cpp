@@ -1180,7 +1180,10 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(RowOperator::log_softmax_backward), "log_softmax_backward");
   EXPECT_STREQ(to_string(RowOperator::logsumexp_backward), "logsumexp_backward");
   EXPECT_STREQ(to_string(RowOperator::masked_softmax), "masked_softmax");
+  EXPECT_STREQ(to_string(RowOperator::masked_log_softmax), "masked_log_softmax");
+  EXPECT_STREQ(to_string(RowOperator::masked_logsumexp), "masked_logsumexp");
   EXPECT_STREQ(to_string(RowOperator::masked_softmax_backward), "masked_softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::masked_log_softmax_backward), "masked_log_softmax_backward");
   EXPECT_STREQ(to_string(RowOperator::cross_entropy), "cross_entropy");
   EXPECT_STREQ(to_string(RowOperator::cross_entropy_backward), "cross_entropy_backward");
   EXPECT_STREQ(to_string(RowOperator::cross_entropy_with_gradient), "cross_entropy_with_gradient");

@@ -68,11 +68,14 @@ struct MaskChecks {
   }
 };
 
-/// A masked call as the compiler sees it.
-template <class Exec, class XView, class M, class YView>
+/// A masked call as the compiler sees it: y has rows, or, of a log-sum-exp, a value a row.
+template <class Exec, class XView, class M, class YView, bool has_values = false>
 constexpr void check_masked() {
   static_assert(XView::rank() >= 2, "KokkosNN::masked_softmax: x must have rank 2 to 8: (..., head, query, key)");
-  static_assert(XView::rank() == YView::rank(), "KokkosNN::masked_softmax: x and y must have the same rank");
+  static_assert(has_values || XView::rank() == YView::rank(),
+                "KokkosNN::masked_softmax: x and y must have the same rank");
+  static_assert(!has_values || XView::rank() == YView::rank() + 1,
+                "KokkosNN::masked_logsumexp: lse must have one axis less than x");
   static_assert((hold_elements<XView, YView>),
                 "KokkosNN::masked_softmax: x and y must hold double, float, half_t or bhalf_t");
   static_assert(is_writable<YView>, "KokkosNN::masked_softmax: y must not be const");

@@ -118,10 +118,11 @@ struct RowSinks {
 };
 
 /// State of a sink, a logit that is not scaled: a sum of one exponential. NaN and +inf spoil the row, as an element's
-/// do.
+/// do, but a log-sum-exp of +inf is infinite.
 template <class Params, class A = typename Params::accumulator>
 KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params, A sink) {
   using W = typename Params::wide_sum;
+  if (Params::has_lse && sink == Kokkos::Experimental::infinity_v<A>) return {sink, W{A(1)}};
   if (!(sink < Kokkos::Experimental::infinity_v<A>)) {
     return {-Kokkos::Experimental::infinity_v<A>, W{Kokkos::Experimental::quiet_NaN_v<A>}};
   }
