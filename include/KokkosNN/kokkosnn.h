@@ -225,10 +225,11 @@ typedef struct kokkosnn_mask {
   int64_t window_right; /* INT64_MAX: unbounded */
   int64_t window_offset;
   int64_t alibi_offset;
-  int32_t is_causal;  /* not 0: CausalMask{causal_offset} */
-  int32_t has_window; /* not 0: SlidingWindow{window_left, window_right, window_offset} */
+  int32_t is_causal;                       /* not 0: CausalMask{causal_offset} */
+  int32_t has_window;                      /* not 0: SlidingWindow{window_left, window_right, window_offset} */
+  const kokkosnn_tensor* diagonal_offsets; /* optional: DiagonalOffsets, of I32 or I64 */
 } kokkosnn_mask;
-#define KOKKOSNN_MASK_INIT {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0}
+#define KOKKOSNN_MASK_INIT {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0, NULL}
 
 /* --- softmax.hpp ------------------------------------------------------------------------------------------------ */
 

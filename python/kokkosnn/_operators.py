@@ -171,6 +171,7 @@ class Mask:
     window          (left, right): q + window_offset - left <= k <= q + window_offset + right; None is unbounded
     lengths         k < length: a length a row, or of rank 1 one for each index of x's first axis; int32 or int64
     alibi_slopes    -slope * abs(k - (q + alibi_offset)) is added; a slope a head
+    diagonal_offsets  is added to the offsets of causal, window and alibi_slopes; shapes and types as lengths
     """
 
     boolean: Array | None = None
@@ -182,6 +183,7 @@ class Mask:
     lengths: Array | None = None
     alibi_slopes: Array | None = None
     alibi_offset: int = 0
+    diagonal_offsets: Array | None = None
 
     def members(self) -> dict[str, Any]:
         """The C struct's members."""
@@ -191,6 +193,7 @@ class Mask:
             "bias": self.bias,
             "lengths": self.lengths,
             "alibi_slopes": self.alibi_slopes,
+            "diagonal_offsets": self.diagonal_offsets,
         }
         return {
             **{name: part for name, part in parts.items() if part is not None},

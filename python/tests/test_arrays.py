@@ -99,6 +99,10 @@ def test_masks(dtype):
     expected = np.where(allowed, 0.5 * (dy64 - np.exp(wide(log_y)) * dy64.sum(-1, keepdims=True)), 0)
     close(kokkosnn.masked_log_softmax_backward(log_y, dy, mask, scale=0.5), expected, dtype)
 
+    offsets = np.array([0, 2])
+    moved = np.where(key <= query + offsets[:, None, None, None], wide(x), -np.inf)
+    close(kokkosnn.masked_softmax(x, Mask(causal=True, diagonal_offsets=offsets)), softmax(moved), dtype)
+
     boolean = np.tri(5, dtype=bool)
     close(kokkosnn.masked_softmax(x, boolean), softmax(np.where(boolean, wide(x), -np.inf)), dtype)
 

@@ -265,12 +265,14 @@ MaskTensors mask_of(const char* function, const kokkosnn_mask* mask, const Tenso
     require_rank(function, "mask.bias", result.bias, 0, x.rank);
     require_type(function, "mask.bias", result.bias, x.type, ElementType::f32);
   }
-  if (result.lengths.exists()) {
-    require_rank(function, "mask.lengths", result.lengths, 1, x.rank - 1);
-    if (!result.lengths.is_signed || result.lengths.element_bytes < 4) {
-      (ArgumentError(function) << "mask.lengths must hold i32 or i64").raise();
-    }
-  }
+  result.offsets            = part("mask.diagonal_offsets", given.diagonal_offsets, Holds::integers);
+  const auto require_counts = [&](const char* name, const Tensor& t) {
+    if (!t.exists()) return;
+    require_rank(function, name, t, 1, x.rank - 1);
+    if (!t.is_signed || t.element_bytes < 4) (ArgumentError(function) << name << " must hold i32 or i64").raise();
+  };
+  require_counts("mask.lengths", result.lengths);
+  require_counts("mask.diagonal_offsets", result.offsets);
   if (result.slopes.exists()) {
     require_rank(function, "mask.alibi_slopes", result.slopes, 1, 1);
     require_type(function, "mask.alibi_slopes", result.slopes, x.type, ElementType::f32);

@@ -43,8 +43,9 @@ void gradients(const Exec& exec) {
 }
 
 void masked(const Exec& exec) {
-  const auto mask = masks(SlidingWindow{.left = 3}, RowLengths{Values<std::int32_t>()},
-                          BooleanMask{Rows<std::uint8_t>()}, AdditiveBias{Rows<float>()}, Alibi{Values<float>()});
+  const auto mask =
+      masks(SlidingWindow{.left = 3}, RowLengths{Values<std::int32_t>()}, BooleanMask{Rows<std::uint8_t>()},
+            AdditiveBias{Rows<float>()}, Alibi{Values<float>()}, DiagonalOffsets{Values<std::int64_t>()});
   masked_softmax(Scores<double>(), CausalMask{}, Scores<float>());
   masked_softmax(exec, Scores<const half_t>(), mask, Scores<bhalf_t>(), {.softcap = 30, .sinks = Values<float>()});
   masked_log_softmax(exec, Scores<const half_t>(), mask, Scores<float>(), {.softcap = 30});

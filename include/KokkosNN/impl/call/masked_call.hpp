@@ -56,6 +56,10 @@ void erase(MaskTensors& all, const RowLengths<V>& mask) {
   all.lengths = tensor_of(mask.view);
 }
 template <class V>
+void erase(MaskTensors& all, const DiagonalOffsets<V>& mask) {
+  all.offsets = tensor_of(mask.view);
+}
+template <class V>
 void erase(MaskTensors& all, const Alibi<V>& mask) {
   all.slopes       = tensor_of(mask.slopes);
   all.alibi_offset = mask.offset;

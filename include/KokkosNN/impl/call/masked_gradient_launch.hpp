@@ -101,12 +101,7 @@ struct Launcher<MaskSumsCall<ExecutionSpace, Y, D>> {
   using Terms = MaskTerms<Y, D>;
 
   static Terms terms_of(const Arguments& call, const MaskSums& at) {
-    return {call.y,
-            call.dy,
-            kept_bytes(call.mask),
-            call.mask.lengths.exists() ? call.mask.lengths.data : nullptr,
-            call.mask.lengths.element_bytes == 8,
-            at};
+    return {call.y, call.dy, kept_bytes(call.mask), limits_of(call.mask, at, at.cols), at};
   }
 
   template <class Kernel>

@@ -32,7 +32,7 @@ constexpr int masked_x_bytes() {
 
 /// The half of a mask that rules out columns by their numbers.
 inline AllowedColumns range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
-  return {limits_of(mask, layout, cols), layout.query, layout.lengths};
+  return {limits_of(mask, layout, cols), layout.query, layout.lengths, layout.offsets};
 }
 
 /// Parameters of a log-sum-exp, which is infinite where a sink is.
@@ -107,7 +107,6 @@ struct MaskedRowsLauncher {
       elements.keep_place      = layout.keep;
       elements.slopes          = pointer_to<X>(mask.slopes);
       elements.slope_place     = layout.slopes;
-      elements.query           = layout.query;
       elements.alibi_offset    = mask.alibi_offset;
     }
     return elements;
