@@ -47,7 +47,7 @@ TYPED_TEST(DiagonalOffset, OfACausalMaskAndAWindowAreThoseOfTheBatchEntry) {
     return at.key >= middle - 3 && at.key <= middle + 4;
   }};
   for (const RowStrategy strategy : row_strategies) {
-    for (const std::int64_t cols : {5, 40, 256}) {
+    for (const std::int64_t cols : {5, 40, 100}) {
       MaskedTrial<TypeParam> trial({4, 3, 7, cols});
       const MaskedSoftmaxOptions options = on(strategy, {.masked_row = MaskedRowPolicy::zero});
       EXPECT_TRUE(takes_the_path(trial, masks(CausalMask{1}, DiagonalOffsets{narrow.view()}), causal, options));
@@ -176,7 +176,7 @@ TEST(DiagonalOffsetAttention, AndItsGradientsAreThoseOfTheBatchEntries) {
   using Lse = Kokkos::View<float***, Kokkos::LayoutRight, Memory>;
   const Lse lse("lse", 4, 3, 7);
   const auto mask = masks(SlidingWindow{20, 2, 1}, Alibi{slopes.view()}, DiagonalOffsets{offsets.view()});
-  KokkosNN::attention(Exec(), q, k, v, o, lse, mask, options);
+  KokkosNN::attention(Exec(), q, k, v, o, mask, options, lse);
   KokkosNN::attention_backward(Exec(), q, k, v, o, dout, lse, mask, dq, dk, dv, options);
 
   for (std::size_t b = 0; b < 4; ++b) {
@@ -184,7 +184,7 @@ TEST(DiagonalOffsetAttention, AndItsGradientsAreThoseOfTheBatchEntries) {
     const auto of             = [b](const Tensor4& t) { return entry_of(t, b); };
     const auto plain          = masks(SlidingWindow{20, 2, 1 + offset}, Alibi{slopes.view(), offset});
     const Lse lse_alone("lse", 1, 3, 7);
-    KokkosNN::attention(Exec(), of(q), of(k), of(v), of(o_alone), lse_alone, plain, options);
+    KokkosNN::attention(Exec(), of(q), of(k), of(v), of(o_alone), plain, options, lse_alone);
     KokkosNN::attention_backward(Exec(), of(q), of(k), of(v), of(o_alone), of(dout), lse_alone, plain, of(dq_alone),
                                  of(dk_alone), of(dv_alone), options);
     Exec().fence();
