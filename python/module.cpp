@@ -211,7 +211,7 @@ kokkosnn_cross_entropy_options defaults(const kokkosnn_cross_entropy_options*) {
 void list(kokkosnn_cross_entropy_options& o, Members& members) {
   members("ignore_index", o.ignore_index)("label_smoothing", o.label_smoothing)("z_loss", o.z_loss);
   members("softcap", o.softcap)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
-  members("check_labels", o.check_labels)("determinism", o.determinism);
+  members("check_labels", o.check_labels)("determinism", o.determinism)("axis", o.axis);
 }
 
 kokkosnn_rms_norm_options defaults(const kokkosnn_rms_norm_options*) { return KOKKOSNN_RMS_NORM_OPTIONS_INIT; }

@@ -181,10 +181,19 @@ typedef struct kokkosnn_cross_entropy_options {
   int32_t reduction;     /* kokkosnn_reduction */
   int32_t check_labels;  /* not 0: labels out of range are an error, for which the host waits */
   int32_t determinism;   /* kokkosnn_determinism */
-  int32_t reserved;      /* 0 */
+  int32_t axis;          /* the axis of the classes; negative counts from the end */
 } kokkosnn_cross_entropy_options;
 #define KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT \
-  {sizeof(kokkosnn_cross_entropy_options), -100, 0.0, 0.0, 0.0, 1.0, KOKKOSNN_REDUCTION_MEAN, 0, KOKKOSNN_RUN_TO_RUN, 0}
+  {sizeof(kokkosnn_cross_entropy_options),  \
+   -100,                                    \
+   0.0,                                     \
+   0.0,                                     \
+   0.0,                                     \
+   1.0,                                     \
+   KOKKOSNN_REDUCTION_MEAN,                 \
+   0,                                       \
+   KOKKOSNN_RUN_TO_RUN,                     \
+   -1}
 
 typedef struct kokkosnn_rms_norm_options {
   size_t size;
@@ -299,7 +308,7 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_sinks_backward(const kokk
 
 /* --- cross_entropy.hpp ------------------------------------------------------------------------------------------ */
 
-/* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along the last axis.
+/* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along options.axis.
  * labels: any integers; lse: optional output, a value a row; weights: optional, one a class. loss, lse and weights have
  * the accumulator's type; loss has rank 0, or without a reduction a value a row. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,

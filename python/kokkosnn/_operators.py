@@ -373,8 +373,8 @@ def _loss_options(
     }
 
 
-def _empty_loss(logits: Array, reduction: str) -> Array:
-    return empty(logits, tuple(logits.shape)[:-1] if reduction == "none" else (), accumulator_name(logits))
+def _empty_loss(logits: Array, axis: int, reduction: str) -> Array:
+    return empty(logits, _without(logits, axis) if reduction == "none" else (), accumulator_name(logits))
 
 
 def cross_entropy(
@@ -382,6 +382,7 @@ def cross_entropy(
     labels: Array,
     weights: Array | None = None,
     *,
+    axis: int = -1,
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
@@ -390,15 +391,16 @@ def cross_entropy(
     check_labels: bool = False,
     stream: Any = None,
 ) -> tuple[Array, Array]:
-    """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, -1)
+    """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, axis)
 
-    Classes lie along the last axis. loss, lse and weights are float64 if the logits are, else float32. z_loss * lse^2
-    is added to a row's loss. A label out of range gives NaN, or with check_labels a ValueError.
+    Classes lie along the axis, which of torch.nn.functional's is 1. loss, lse and weights are float64 if the logits
+    are, else float32. z_loss * lse^2 is added to a row's loss. A label out of range gives NaN, or with check_labels a
+    ValueError.
     """
-    loss = _empty_loss(logits, reduction)
-    lse = empty(logits, tuple(logits.shape)[:-1], accumulator_name(logits))
+    loss = _empty_loss(logits, axis, reduction)
+    lse = empty(logits, _without(logits, axis), accumulator_name(logits))
     options = _loss_options(
-        reduction, ignore_index, label_smoothing, z_loss, softcap, check_labels=int(check_labels)
+        reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis, check_labels=int(check_labels)
     )
     _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, options)
     return as_kind(logits, loss), as_kind(logits, lse)
@@ -412,6 +414,7 @@ def cross_entropy_backward(
     weights: Array | None = None,
     out: Array | None = None,
     *,
+    axis: int = -1,
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
@@ -421,7 +424,7 @@ def cross_entropy_backward(
 ) -> Array:
     """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits"""
     dlogits = _output(out, logits, logits.shape)
-    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap)
+    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis)
     _run(_core.cross_entropy_backward, stream, logits, labels, lse, dloss, dlogits, weights, options)
     return as_kind(logits, dlogits)
 
@@ -432,6 +435,7 @@ def cross_entropy_with_gradient(
     weights: Array | None = None,
     out: Array | None = None,
     *,
+    axis: int = -1,
     gradient_scale: float = 1.0,
     reduction: str = "mean",
     ignore_index: int = -100,
@@ -445,7 +449,7 @@ def cross_entropy_with_gradient(
 
     out, where dlogits goes, may be the logits.
     """
-    loss = _empty_loss(logits, reduction)
+    loss = _empty_loss(logits, axis, reduction)
     dlogits = _output(out, logits, logits.shape)
     options = _loss_options(
         reduction,
@@ -453,6 +457,7 @@ def cross_entropy_with_gradient(
         label_smoothing,
         z_loss,
         softcap,
+        axis=axis,
         gradient_scale=gradient_scale,
         check_labels=int(check_labels),
     )

@@ -117,6 +117,10 @@ def test_cross_entropy(dtype):
     close(loss, losses[kept].mean(), dtype)
     close(lse, logsumexp(exact), dtype)
     close(kokkosnn.cross_entropy(logits, labels, reduction="none")[0], np.where(kept, losses, 0), dtype)
+    classes_first = np.ascontiguousarray(logits.T)
+    first_loss, first_lse = kokkosnn.cross_entropy(classes_first, labels, axis=0, reduction="none")
+    close(first_loss, np.where(kept, losses, 0), dtype)
+    close(first_lse, logsumexp(exact), dtype)
 
     gradient = (softmax(exact) - np.eye(5)[labels.clip(0)]) * kept[:, None] / kept.sum()
     dloss = np.array(2, loss.dtype)

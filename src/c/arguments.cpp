@@ -301,7 +301,8 @@ SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* 
 CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options) {
   const auto given = read(function, "cross entropy options", options,
                           kokkosnn_cross_entropy_options KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT);
-  return {.ignore_index    = given.ignore_index,
+  return {.axis            = given.axis,
+          .ignore_index    = given.ignore_index,
           .reduction       = reduction_of(function, given.reduction),
           .label_smoothing = given.label_smoothing,
           .z_loss          = given.z_loss,

@@ -260,6 +260,15 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
       "cross_entropy of each row", losses,
       [&] { KokkosNN::cross_entropy(exec, logits, labels, losses, {.reduction = KokkosNN::Reduction::none}); },
       [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closses, nullptr, nullptr, &each); });
+  each.axis         = 0;
+  const auto first  = filled<T>(4, keys, queries);
+  const auto cfirst = tensor(first);
+  expect_same(
+      "cross_entropy along the first axis", losses,
+      [&] {
+        KokkosNN::cross_entropy(exec, first, labels, losses, {.axis = 0, .reduction = KokkosNN::Reduction::none});
+      },
+      [&] { return kokkosnn_cross_entropy(&here, &cfirst, &clabels, &closses, nullptr, nullptr, &each); });
   expect_same(
       "cross_entropy_backward", dlogits,
       [&] { KokkosNN::cross_entropy_backward(exec, logits, labels, lse, dloss, dlogits, options, weights); },
