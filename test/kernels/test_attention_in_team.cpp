@@ -135,7 +135,7 @@ TYPED_TEST(AttentionInTeams, KeepToARowsRangeOfKeysWhateverTheOthersHold) {
   trial.data.ranges.low           = -20;
   trial.data.ranges.high          = 17;
   const std::vector<std::int32_t> lengths{97, 0};
-  trial.data.ranges.lengths             = lengths.data();
+  trial.data.ranges.lengths             = {lengths.data(), false};
   trial.data.ranges.length_strides.head = 1;  // a length a head
   trial.logit                           = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
     return j >= i - 20 && j <= i + 17 && j < lengths[std::size_t(h)] ? s : -infinity;

@@ -209,6 +209,7 @@ struct ScoreMaskLayout {
   AttentionStrides lengths;
   AttentionStrides slopes;
   AttentionStrides sinks;
+  AttentionStrides offsets;
 };
 
 }  // namespace KokkosNN::Impl

@@ -87,7 +87,7 @@ struct AttentionInTeam {
   template <class Member>
   KOKKOS_FUNCTION void compute_logits(const Member& team, const ScoreRow& row, const X* k, std::int64_t first,
                                       int count, const A* query, A* tile) const {
-    const auto mask = data.elements.row(row);
+    const auto mask = data.mask_of(row);
     for (int j = team.team_rank(); j < count; j += team.team_size()) {
       tile[j] = -Kokkos::Experimental::infinity_v<A>;
       if (!data.elements.keeps(mask, first + j)) continue;

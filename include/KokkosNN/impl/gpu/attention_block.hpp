@@ -75,7 +75,7 @@ KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionDat
   TeamRow<X, has_elements> entry{};
   entry.begin = allowed.begin;
   entry.end   = allowed.end;
-  if constexpr (has_elements) entry.elements = data.elements.row(row);
+  if constexpr (has_elements) entry.elements = data.mask_of(row);
   return entry;
 }
 

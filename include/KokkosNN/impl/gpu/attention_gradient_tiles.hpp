@@ -418,7 +418,8 @@ struct AttentionKeyGradientsInTiles
     });
   }
 
-  /// Tiles of queries, head by head: those ahead of `begin` and behind `end` see none of the block's keys.
+  /// Tiles of queries, head by head: those ahead of `begin` and behind `end` see none of the block's keys. (Diagonals
+  /// with an offset a row rule out no tile.)
   struct Tiles {
     std::int64_t begin;
     std::int64_t end;
@@ -436,7 +437,7 @@ struct AttentionKeyGradientsInTiles
   };
   KOKKOS_FORCEINLINE_FUNCTION Tiles tiles_of(const ScoreRow& first) const {
     std::int64_t begin = 0, end = data.shape.queries;
-    if (data.ranges.has_diagonals) {  // query q sees keys q + low to q + high
+    if (data.ranges.has_diagonals && !data.ranges.offsets.exist()) {  // query q sees keys q + low to q + high
       begin = Kokkos::max(begin, first.query - data.ranges.high);
       end   = Kokkos::min(end, first.query + rows - data.ranges.low);
     }

@@ -129,7 +129,7 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
     const ScoreRow first_key  = data.first_key(row);
     const X* const k          = data.k + first_key.in(data.k_strides);
     const X* const v          = data.v + first_key.in(data.v_strides);
-    const auto mask           = data.elements.row(row);
+    const auto mask           = data.mask_of(row);
     const A lse               = data.lse[row.in(data.lse_strides)];
     const ColumnRange allowed = data.ranges(row);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
@@ -230,7 +230,7 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
     if (key < allowed.begin || key >= allowed.end) return {};
     const AttentionShape& shape = data.shape;
     return Terms::term(
-        data.elements.row(row), key, data.lse[row.in(data.lse_strides)], data.delta[data.number(row)],
+        data.mask_of(row), key, data.lse[row.in(data.lse_strides)], data.delta[data.number(row)],
         [&] { return dot_product(s.key, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim); },
         [&] {
           return dot_product(s.value, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim);

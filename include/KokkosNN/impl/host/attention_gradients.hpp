@@ -215,7 +215,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
       scores[j]              = is_seen ? scores[j] * data.scale : -Kokkos::Experimental::infinity_v<A>;
       slopes[j]              = data.scale;
       if (!is_seen || !data.elements.exist()) continue;
-      const auto mask = data.elements.row(rows.row[q]);
+      const auto mask = data.mask_of(rows.row[q]);
       slopes[j] *= data.elements.slope_of_softcap(scores[j]);
       scores[j] = data.elements.keeps(mask, key) ? data.elements.logit(scores[j], mask, key)
                                                  : -Kokkos::Experimental::infinity_v<A>;

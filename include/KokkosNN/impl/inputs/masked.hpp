@@ -54,14 +54,35 @@ struct TypedPointer {
   }
 };
 
+/// Numbers of rows that a View has, of 32 or 64 bits.
+struct CountsOfRows {
+  const void* data   = nullptr;
+  bool are_of_64_bit = false;
+
+  KOKKOS_INLINE_FUNCTION bool exist() const { return data != nullptr; }
+  KOKKOS_INLINE_FUNCTION std::int64_t operator[](std::int64_t i) const {
+    return are_of_64_bit ? static_cast<const std::int64_t*>(data)[i] : static_cast<const std::int32_t*>(data)[i];
+  }
+};
+
 /// Columns that causal masks, windows and lengths allow.
 struct ColumnLimits {
-  std::int64_t cols       = 0;
-  bool has_diagonals      = false;
-  std::int64_t low        = 0;  ///< lowest column of query q is q + low
-  std::int64_t high       = 0;  ///< highest column of query q is q + high
-  const void* lengths     = nullptr;
-  bool has_64_bit_lengths = false;
+  std::int64_t cols  = 0;
+  bool has_diagonals = false;
+  std::int64_t low   = 0;  ///< lowest column of query q is q + low
+  std::int64_t high  = 0;  ///< highest column of query q is q + high
+  CountsOfRows lengths;
+  CountsOfRows offsets;  ///< are added to q
+
+  /// An offset, or 0 without any; `place` is a function that finds its index, if asked. It is nearer to 0 than the end
+  /// of an unbounded window, which stays so.
+  template <class Place>
+  KOKKOS_INLINE_FUNCTION std::int64_t offset(const Place& place) const {
+    constexpr std::int64_t far = std::int64_t(1) << 59;
+    if (!offsets.exist()) return 0;
+    const std::int64_t n = offsets[place()];
+    return n < -far ? -far : (n > far ? far : n);
+  }
 
   /// Columns of a row; `query` and `length` are functions that find its q, and its index in lengths, if asked.
   template <class Query, class Length>
@@ -72,27 +93,26 @@ struct ColumnLimits {
       if (q + low > 0) allowed.begin = q + low;
       if (q + high < cols) allowed.end = q + high + 1;
     }
-    if (lengths != nullptr) {
-      const std::int64_t n = length_at(length());
+    if (lengths.exist()) {
+      const std::int64_t n = lengths[length()];
       if (n < allowed.end) allowed.end = n;
     }
     return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
-  }
-
- private:
-  KOKKOS_INLINE_FUNCTION std::int64_t length_at(std::int64_t i) const {
-    return has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
-                              : static_cast<const std::int32_t*>(lengths)[i];
   }
 };
 
 /// Columns of each row that a mask allows.
 struct AllowedColumns : ColumnLimits {
-  RowMap query;   ///< row -> q
-  RowMap length;  ///< row -> index in lengths
+  RowMap query;         ///< row -> its number on the axis of the queries
+  RowMap length;        ///< row -> index in lengths
+  RowMap offset_place;  ///< row -> index in offsets
 
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
-    return allowed([&] { return query(row); }, [&] { return length(row); });
+    return allowed([&] { return diagonal(row); }, [&] { return length(row); });
+  }
+  /// The row's q, with its offset.
+  KOKKOS_INLINE_FUNCTION std::int64_t diagonal(std::int64_t row) const {
+    return query(row) + offset([&] { return offset_place(row); });
   }
 };
 
@@ -118,10 +138,11 @@ struct RowSinks {
 };
 
 /// State of a sink, a logit that is not scaled: a sum of one exponential. NaN and +inf spoil the row, as an element's
-/// do.
+/// do, but a log-sum-exp of +inf is infinite.
 template <class Params, class A = typename Params::accumulator>
 KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params, A sink) {
   using W = typename Params::wide_sum;
+  if (Params::has_lse && sink == Kokkos::Experimental::infinity_v<A>) return {sink, W{A(1)}};
   if (!(sink < Kokkos::Experimental::infinity_v<A>)) {
     return {-Kokkos::Experimental::infinity_v<A>, W{Kokkos::Experimental::quiet_NaN_v<A>}};
   }
@@ -159,7 +180,6 @@ struct ElementMask {
   RowMap keep_place;
   TypedPointer<T> slopes;
   RowMap slope_place;
-  RowMap query;
   std::int64_t alibi_offset = 0;
 
   /// Mask of a row's columns from some column on.
@@ -317,13 +337,13 @@ struct ElementMask {
     }
   };
 
-  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r, const AllowedColumns& range) const {
     Row row{*this, bias, keep, A(0), 0};
     if (bias.exists()) row.bias = moved(bias, bias_place(r));
     if (keep != nullptr) row.keep = keep + keep_place(r);
     if (slopes.exists()) {
       row.slope    = slopes.template load<A>(slope_place(r));
-      row.diagonal = query(r) + alibi_offset;
+      row.diagonal = range.diagonal(r) + alibi_offset;
     }
     return row;
   }
@@ -341,7 +361,7 @@ struct NoElementMask {
   struct Row {
     KOKKOS_INLINE_FUNCTION Row from(std::int64_t) const { return {}; }
   };
-  KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t, const AllowedColumns&) const { return {}; }
 };
 
 /// Columns of a masked row from some column on.
@@ -456,8 +476,8 @@ struct MaskedRows {
   Elements elements;
 
   KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
-    return MaskedRow<T, form, A, std::decay_t<decltype(elements.row(r))>>{x.row(r), range(r), sinks.template of<A>(r),
-                                                                          elements.row(r)};
+    using Row = MaskedRow<T, form, A, std::decay_t<decltype(elements.row(r, range))>>;
+    return Row{x.row(r), range(r), sinks.template of<A>(r), elements.row(r, range)};
   }
 };
 
