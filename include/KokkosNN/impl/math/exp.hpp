@@ -184,7 +184,7 @@ KOKKOS_FORCEINLINE_FUNCTION T exp2_series(T f) {
   if constexpr (i == count - 1) {
     return splat<T>(coefficient);
   } else {
-    return fused_multiply_add(f, exp2_series<accuracy, C, i + 1>(f), splat<T>(coefficient));
+    return multiply_add(f, exp2_series<accuracy, C, i + 1>(f), splat<T>(coefficient));
   }
 }
 
@@ -375,7 +375,7 @@ struct ScaledExp {
     }
     if constexpr (has_lookup<T>) return by_table<SumFor::quotient>(d, r);
     const Reduced<T> t = reduced(d, r);
-    return fused_multiply_add(t.fraction, exp2_series<accuracy, C>(t.fraction), splat<T>(A(1))) * t.power;
+    return multiply_add(t.fraction, exp2_series<accuracy, C>(t.fraction), splat<T>(A(1))) * t.power;
   }
 
   /// Exponential of x from d = x - base, for a sum of the given use.
@@ -398,7 +398,7 @@ struct ScaledExp {
   KOKKOS_FORCEINLINE_FUNCTION Reduced<T> reduced(T d, const ExpReference<T>& r) const {
     const T magic   = splat<T>(C::round_magic);
     d               = at_least(d, r.lowest);
-    const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
+    const T shifted = multiply_add(d, splat<T>(scale2), magic);
     return {fraction(d, shifted - magic),
             Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift)};
   }
@@ -409,9 +409,9 @@ struct ScaledExp {
       KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(x, scale2, -exponent));))
     }
     const A magic   = C::round_magic - exponent;
-    const A shifted = fused_multiply_add(x, scale2, magic);
+    const A shifted = multiply_add(x, scale2, magic);
     const A f       = fraction(x, shifted - magic);
-    const A power   = fused_multiply_add(f, exp2_series<accuracy, C>(f), A(1));
+    const A power   = multiply_add(f, exp2_series<accuracy, C>(f), A(1));
     return Kokkos::bit_cast<A>(Kokkos::bit_cast<bits>(power) + (Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits));
   }
 
@@ -550,6 +550,7 @@ struct ScaledExp {
 
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T fraction(T d, T n) const {
+    if constexpr (!has_fma) return distance_of_product(d, splat<T>(scale2), splat<T>(scale2_low), n);
     const T f = fused_multiply_add(d, splat<T>(scale2), -n);
     return accuracy == ExpAccuracy::full ? fused_multiply_add(d, splat<T>(scale2_low), f) : f;
   }
@@ -571,7 +572,7 @@ struct MultipliedExp {
   /// Result from d = x - base.
   KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, ExpAccuracy::full>& exp, A d) const {
     const auto t = exp.reduced(d, reference);
-    return fused_multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
+    return multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
   }
 
  private:
@@ -580,7 +581,7 @@ struct MultipliedExp {
     if constexpr (i + 1 == terms) {
       return series[i];
     } else {
-      return fused_multiply_add(f, sum_from<i + 1>(f), series[i]);
+      return multiply_add(f, sum_from<i + 1>(f), series[i]);
     }
   }
 

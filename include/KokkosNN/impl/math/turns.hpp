@@ -82,7 +82,7 @@ KOKKOS_FORCEINLINE_FUNCTION T horner(const T&, A last) {
 }
 template <class T, class A, class... More>
 KOKKOS_FORCEINLINE_FUNCTION T horner(const T& x, A first, More... more) {
-  return fused_multiply_add(x, horner<T>(x, more...), splat<T>(first));
+  return multiply_add(x, horner<T>(x, more...), splat<T>(first));
 }
 
 /// Taylor series by powers of r^2, x here, of (cos(2 pi r) - 1) / r^2 and of (sin(2 pi r) / r - 2 pi) / r^2. Up to
@@ -135,9 +135,9 @@ KOKKOS_FORCEINLINE_FUNCTION CosSin<T> cos_sin(const ReducedAngle<T>& angle) {
   constexpr int top  = 8 * sizeof(A) - 2;  // moves a quarter's second bit to the sign
   const T r          = angle.rest;
   const T square     = r * r;
-  const T cos        = fused_multiply_add(square, Series::cos(square), splat<T>(A(1)));
-  const T low        = fused_multiply_add(square, Series::sin(square), splat<T>(Series::two_pi_low));
-  const T sin        = fused_multiply_add(r, splat<T>(Series::two_pi), r * low);
+  const T cos        = multiply_add(square, Series::cos(square), splat<T>(A(1)));
+  const T low        = multiply_add(square, Series::sin(square), splat<T>(Series::two_pi_low));
+  const T sin        = multiply_add(r, splat<T>(Series::two_pi), r * low);
   const Bits quarter = angle.quarter, is_odd = Bits{} - (quarter & 1u);
   const Bits cos_sign = ((quarter + 1u) & 2u) << top, sin_sign = (quarter & 2u) << top;
   return {Kokkos::bit_cast<T>(Kokkos::bit_cast<Bits>(chosen<T>(is_odd, sin, cos)) ^ cos_sign),

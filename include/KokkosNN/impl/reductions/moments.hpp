@@ -77,7 +77,7 @@ struct Moments {
     for_packs([&](const auto& x, const auto&, auto valid) {
       for (int v = 0; v < V; ++v) {
         const A distance = v < valid ? x[0][v] - mean[v % L] : A(0);
-        squares[v]       = fused_multiply_add(distance, distance, squares[v]);
+        squares[v]       = multiply_add(distance, distance, squares[v]);
         rest[v] += distance;
       }
     });
