@@ -185,6 +185,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   rope FILE rope_ TYPES ${KokkosNN_TYPES}
   CALLS "RopeCall<{exec}, {X}>")
+kokkosnn_instantiate(
+  attention FILE attention_ TYPES ${KokkosNN_TYPES}
+  CALLS "AttentionCall<{exec}, {X}>")
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
@@ -203,6 +206,8 @@ kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})
 kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp CALLS call/compiled_rope_calls.hpp)
+kokkosnn_write_instantiations(attention ${made_by} KERNELS call/attention_launch.hpp
+                              CALLS call/compiled_attention_calls.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})
@@ -219,8 +224,13 @@ kokkosnn_instantiate(
   CALLS "ShardedFinish<{exec}, {op}, {X}, accumulator_t<{X}>>")
 kokkosnn_instantiate(sharded FAMILY gradient ${sharded} CALLS "ShardedGradient<{exec}, {op}, {X}, {X}, {X}>")
 kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedCrossEntropy<{exec}, {X}>")
+set(sharded_norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "ShardedNorm<{exec}, {op}, {X}>")
+kokkosnn_instantiate(sharded_norm FAMILY norm ${sharded_norm})
+kokkosnn_instantiate(sharded_norm FAMILY norm_gradient ${sharded_norm})
 
 set(KokkosNN_MPI_INSTANTIATIONS)
 set(KokkosNN_MPI_INSTANTIATIONS_HEADERS)
 kokkosnn_write_instantiations(sharded KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT mpi_export.hpp
                               KERNELS mpi/launch.hpp)
+kokkosnn_write_instantiations(sharded_norm KokkosNN_MPI_INSTANTIATIONS mpi/instantiate KOKKOSNN_MPI_EXPORT
+                              mpi_export.hpp KERNELS mpi/norm_launch.hpp)

@@ -373,7 +373,7 @@ void measure_machine(const Ranks& ranks, int samples, Report& report) {
     const Communicator<Exec> comm(exec, ranks.comm, {.deterministic = in_order, .check = false});
     for (const std::int64_t pairs : {1, 16, 256, 1024, 4096, 16384, 65536}) {
       auto* memory = comm.pairs(pairs);
-      Impl::clear_pairs(exec, in_order ? 2 * pairs : pairs, memory);
+      Impl::clear_states(exec, in_order ? 2 * pairs : pairs, memory);
       const Times merge = time_together(ranks, exec, samples, [&] { comm.merge("kokkosnn_mpi_perf", memory, pairs); });
       report.add("merges", field("ranks", std::int64_t(ranks.size)), field("mode", mode_name(in_order)),
                  field("pairs", pairs), field("seconds", merge.seconds));

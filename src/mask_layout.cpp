@@ -3,6 +3,7 @@
 #include <KokkosNN/impl/call/mask_layout.hpp>
 
 #include "argument_error.hpp"
+#include "masks.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -103,6 +104,8 @@ RowMap map_of(const Tensor& t, const std::vector<int>& order) {
   return row_map(extent, stride, n);
 }
 
+}  // namespace
+
 void validate_numbers(const char* function, const MaskTensors& mask) {
   if (mask.has_window && (mask.left < 0 || mask.right < 0)) {
     (ArgumentError(function) << "SlidingWindow's left and right must not be negative (unbounded is "
@@ -115,7 +118,6 @@ void validate_numbers(const char* function, const MaskTensors& mask) {
   }
 }
 
-/// Causal masks and windows as a band of diagonals.
 void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   layout.has_diagonals = mask.is_causal || mask.has_window;
   layout.low           = -far;
@@ -130,8 +132,6 @@ void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   }
 }
 
-}  // namespace
-
 void require_sinks(const char* function, bool are_accessible, ElementType type, ElementType x_type) {
   if (!are_accessible) {
     (ArgumentError(function) << "the execution space cannot access the memory of options.sinks").raise();
@@ -143,24 +143,13 @@ void require_sinks(const char* function, bool are_accessible, ElementType type, 
   }
 }
 
-namespace {
-
-/// A mask's Views with the extents of x, or of its rows.
-struct BroadcastMask {
-  Tensor keep;
-  Tensor bias;
-  Tensor lengths;
-  Tensor slopes;
-  Tensor sinks;
-
-  BroadcastMask(const char* function, const MaskTensors& mask, const Tensor& x) {
-    if (mask.keep.exists()) keep = broadcast(function, "BooleanMask", mask.keep, x, x);
-    if (mask.bias.exists()) bias = broadcast(function, "AdditiveBias", mask.bias, x, x);
-    if (mask.lengths.exists()) lengths = lengths_by_row(function, mask.lengths, x);
-    if (mask.slopes.exists()) slopes = per_head(function, "Alibi", mask.slopes, x);
-    if (mask.sinks.exists()) sinks = per_head(function, "options.sinks", mask.sinks, x);
-  }
-};
+BroadcastMask::BroadcastMask(const char* function, const MaskTensors& mask, const Tensor& x) {
+  if (mask.keep.exists()) keep = broadcast(function, "BooleanMask", mask.keep, x, x);
+  if (mask.bias.exists()) bias = broadcast(function, "AdditiveBias", mask.bias, x, x);
+  if (mask.lengths.exists()) lengths = lengths_by_row(function, mask.lengths, x);
+  if (mask.slopes.exists()) slopes = per_head(function, "Alibi", mask.slopes, x);
+  if (mask.sinks.exists()) sinks = per_head(function, "options.sinks", mask.sinks, x);
+}
 
 void validate_memory(const char* function, const MaskTensors& mask, const Tensor& y) {
   require_apart(function, "BooleanMask", mask.keep, "the output", y, false);
@@ -169,6 +158,8 @@ void validate_memory(const char* function, const MaskTensors& mask, const Tensor
   require_apart(function, "Alibi", mask.slopes, "the output", y, false);
   require_apart(function, "options.sinks", mask.sinks, "the output", y, false);
 }
+
+namespace {
 
 void set_maps(const MaskTensors& mask, const BroadcastMask& views, const Tensor& x, const std::vector<int>& order,
               MaskLayout& layout) {

@@ -4,6 +4,7 @@
 #define KOKKOSNN_KOKKOSNN_HPP
 
 #include <KokkosNN/add_norm.hpp>
+#include <KokkosNN/attention.hpp>
 #include <KokkosNN/column_sums.hpp>
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>

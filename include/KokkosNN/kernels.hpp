@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_KERNELS_HPP
 #define KOKKOSNN_KERNELS_HPP
 
+#include <KokkosNN/impl/call/attention_launch.hpp>
 #include <KokkosNN/impl/call/column_sums_launch.hpp>
 #include <KokkosNN/impl/call/cross_entropy_launch.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>

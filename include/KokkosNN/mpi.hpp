@@ -8,6 +8,8 @@
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/impl/mpi/communicator.hpp>
 #include <KokkosNN/impl/mpi/call.hpp>
+#include <KokkosNN/impl/mpi/norm_call.hpp>
+#include <KokkosNN/norm.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/softmax.hpp>
 
@@ -17,10 +19,11 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <tuple>
 
-// The softmax family on rows whose columns are spread over the ranks of an MPI communicator, as those of a vocabulary
-// that is split over GPUs. Link KokkosNN::mpi. Where ranks have whole rows, none of this is needed: every rank calls
-// the local function on its rows, and nothing is exchanged.
+// The softmax family and the norms on rows whose columns are spread over the ranks of an MPI communicator, as those of
+// a vocabulary that is split over GPUs. Link KokkosNN::mpi. Where ranks have whole rows, none of this is needed: every
+// rank calls the local function on its rows, and nothing is exchanged.
 //
 //     KokkosNN::mpi::Communicator comm(exec, MPI_COMM_WORLD);
 //     KokkosNN::mpi::softmax(comm, x, y);  // x, y: (rows, this rank's columns)
@@ -32,7 +35,9 @@
 // Views      as of the local functions. Rows are matched by their place along the other axes; layouts, strides and
 //            element types may differ among ranks. Fastest where columns have stride 1.
 // Exchange   16 bytes a row and rank (cross entropies: 32, with smoothed labels 48): (max, sum) in double, whatever the
-//            elements are. By one MPI_Allreduce, whose MPI_Op is the merge of MaxSumExp; rows go in blocks
+//            elements are; norms: a sum and the number of columns, 32 bytes (layer_norm_backward two sums, 48), or
+//            number, mean and sum of squares around it, 40. By one MPI_Allreduce a block, whose MPI_Op is the merge of
+//            MaxSumExp, or of moments by the formula of Chan, Golub and LeVeque; rows go in blocks
 //            (`block_rows`), so that a device reads the next block while the host waits for MPI.
 // Ordering   on the communicator's `exec`: what was enqueued there before is seen. The call fences `exec` once a block,
 //            since MPI needs the pairs, and returns when the last writes are enqueued: results are there when `exec`
@@ -54,11 +59,11 @@
 // Cost       as many reads and writes an element as each function says.
 // Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
 // Plans      each rank makes its own; that all go by one tuning file, which one of them reads, see tuning.hpp.
-// Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; a
-// vocabulary
-//            over ranks: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model
-//            parallelism", 2019; recursive doubling: Thakur, Rabenseifner and Gropp, "Optimization of collective
-//            communication operations in MPICH", 2005.
+// Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; merging
+//            (count, mean, squares): Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
+//            sample variances", 1979; a vocabulary over ranks: Shoeybi et al., "Megatron-LM: training multi-billion
+//            parameter language models using model parallelism", 2019; recursive doubling: Thakur, Rabenseifner and
+//            Gropp, "Optimization of collective communication operations in MPICH", 2005.
 
 namespace KokkosNN::mpi {
 
@@ -126,6 +131,78 @@ void log_softmax_backward(const Communicator<Exec>& comm, const YView& y, const 
                           const SoftmaxOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::log_softmax_backward");
   Impl::sharded_gradient<RowOperator::log_softmax_backward>("mpi::log_softmax_backward", comm, y, dy, dx, options);
+}
+
+/// RMSNorm of rows whose columns are spread over ranks: y_i = x_i rstd (w_i + weight_offset), rstd = 1 / sqrt(mean of
+/// x_j^2 + epsilon), the mean over the columns of all ranks.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param x        this rank's columns, any shape of rank 1 to 8
+/// \param weight   a weight for each of these columns, or no_view for 1
+/// \param y        output, the extents of x; may be x
+/// \param rstd     output: the whole rows', the same on every rank, x's extents without the axis; or no_view
+/// \param options  axis, epsilon, weight_offset, determinism; the same on every rank
+///
+/// Views, accuracy and NaN as of KokkosNN::rms_norm. Rows without columns on any rank leave rstd alone. Reads 2 MN + N,
+/// writes MN + M elements of a rank.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView, Concepts::View YView,
+          Concepts::OptionalView RstdView = NoView>
+void rms_norm(const Communicator<Exec>& comm, const XView& x, const WeightView& weight, const YView& y,
+              const RstdView& rstd = {}, const RmsNormOptions& options = {}) {
+  Impl::sharded_norm<RowOperator::rms_norm>(comm, options, std::tuple(x), y, std::tuple(weight), std::tuple(rstd));
+}
+
+/// LayerNorm of rows whose columns are spread over ranks: y_i = (x_i - mean) rstd w_i + b_i, mean and variance over the
+/// columns of all ranks. Ranks' means and squares are merged without cancellation.
+///
+/// Parameters as for rms_norm, and bias: a bias for each of this rank's columns, or no_view for 0; mean: output, as
+/// rstd. Reads 2 MN + 2 N, writes MN + 2 M elements of a rank.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
+          Concepts::OptionalView BiasView, Concepts::View YView, Concepts::OptionalView MeanView = NoView,
+          Concepts::OptionalView RstdView = NoView>
+void layer_norm(const Communicator<Exec>& comm, const XView& x, const WeightView& weight, const BiasView& bias,
+                const YView& y, const MeanView& mean = {}, const RstdView& rstd = {},
+                const LayerNormOptions& options = {}) {
+  Impl::sharded_norm<RowOperator::layer_norm>(comm, options, std::tuple(x), y, std::tuple(weight, bias),
+                                              std::tuple(mean, rstd));
+}
+
+/// Gradients of RMSNorm by this rank's columns of x and of the weight; formulas as of KokkosNN::rms_norm_backward, n
+/// and the sum over a row of all ranks. dweight is of this rank's columns, and exchanges nothing.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param x        this rank's columns of rms_norm's input
+/// \param weight   as in the forward call
+/// \param rstd     the whole rows', as the forward call left it
+/// \param dy       gradient with respect to y, the extents of x
+/// \param dx       output, the extents of x; may be x or dy
+/// \param dweight  output: one element for each of these columns; no_view if it is not wanted
+/// \param options  as in the forward call
+///
+/// Reads 4 MN + M + N, writes MN elements of a rank; with dweight it reads another 2 MN + M.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
+          Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView,
+          Concepts::OptionalView DweightView = NoView>
+void rms_norm_backward(const Communicator<Exec>& comm, const XView& x, const WeightView& weight, const RstdView& rstd,
+                       const DyView& dy, const DxView& dx, const DweightView& dweight = {},
+                       const RmsNormOptions& options = {}) {
+  Impl::sharded_norm<RowOperator::rms_norm_backward>(comm, options, std::tuple(x, dy), dx, std::tuple(weight),
+                                                     std::tuple(rstd), std::tuple(dweight));
+}
+
+/// Gradients of LayerNorm by this rank's columns of x, of the weight and of the bias; formulas as of
+/// KokkosNN::layer_norm_backward, n and the sums over a row of all ranks.
+///
+/// Parameters as for rms_norm_backward, and mean, as rstd; dbias, as dweight. Reads 4 MN + 2 M + N, writes MN elements
+/// of a rank; with dweight or dbias it reads another 2 MN + 2 M.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::OptionalView WeightView,
+          Concepts::View MeanView, Concepts::View RstdView, Concepts::View DyView, Concepts::View DxView,
+          Concepts::OptionalView DweightView = NoView, Concepts::OptionalView DbiasView = NoView>
+void layer_norm_backward(const Communicator<Exec>& comm, const XView& x, const WeightView& weight, const MeanView& mean,
+                         const RstdView& rstd, const DyView& dy, const DxView& dx, const DweightView& dweight = {},
+                         const DbiasView& dbias = {}, const LayerNormOptions& options = {}) {
+  Impl::sharded_norm<RowOperator::layer_norm_backward>(comm, options, std::tuple(x, dy), dx, std::tuple(weight),
+                                                       std::tuple(mean, rstd), std::tuple(dweight, dbias));
 }
 
 /// Gradient of log-sum-exp. With the whole rows' lse and dlse every element is by itself: this is the local function,

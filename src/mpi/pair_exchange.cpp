@@ -17,23 +17,24 @@
 namespace KokkosNN::Impl {
 namespace {
 
-/// Pairs of one message: their number is an int to MPI, and messages of many GB gain nothing.
-constexpr std::int64_t most_pairs = std::int64_t(1) << 26;
+/// States of one message: their number is an int to MPI, and messages of many GB gain nothing.
+constexpr std::int64_t most_states = std::int64_t(1) << 26;
 
 constexpr int text_length = 512;
 
-/// The MPI_Op.
-void merge_pairs(void* from, void* into, int* n, MPI_Datatype*) {
-  const auto* a = static_cast<const ShardPair*>(from);
-  auto* b       = static_cast<ShardPair*>(into);
+/// The MPI_Op of a kind of state.
+template <class State>
+void merge_states(void* from, void* into, int* n, MPI_Datatype*) {
+  const auto* a = static_cast<const State*>(from);
+  auto* b       = static_cast<State*>(into);
   for (int i = 0; i < *n; ++i) b[i] = merge(b[i], a[i]);
 }
 
-/// f(offset, number) for messages of pairs.
+/// f(offset, number) for messages of states.
 template <class F>
 void for_messages(std::int64_t n, const F& f) {
-  for (std::int64_t begin = 0; begin < n; begin += most_pairs)
-    f(begin, static_cast<int>(std::min(most_pairs, n - begin)));
+  for (std::int64_t begin = 0; begin < n; begin += most_states)
+    f(begin, static_cast<int>(std::min(most_states, n - begin)));
 }
 
 std::string text_of(const std::exception_ptr& refusal) {
@@ -83,16 +84,37 @@ PairExchange::PairExchange(MPI_Comm parent) {
   require(function, "MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(m_comm, MPI_ERRORS_RETURN));
   require(function, "MPI_Comm_rank", MPI_Comm_rank(m_comm, &m_rank));
   require(function, "MPI_Comm_size", MPI_Comm_size(m_comm, &m_size));
-  require(function, "MPI_Type_contiguous", MPI_Type_contiguous(2, MPI_DOUBLE, &m_pair));
-  require(function, "MPI_Type_commit", MPI_Type_commit(&m_pair));
-  require(function, "MPI_Op_create", MPI_Op_create(merge_pairs, 1, &m_merge));
+  m_pairs   = made_kind<ShardPair>();
+  m_moments = made_kind<ShardMoments>();
 }
 
 PairExchange::~PairExchange() {
   if (!is_mpi_running()) return;
-  MPI_Op_free(&m_merge);
-  MPI_Type_free(&m_pair);
+  for (Kind* kind : {&m_pairs, &m_moments}) {
+    MPI_Op_free(&kind->merge);
+    MPI_Type_free(&kind->type);
+  }
   MPI_Comm_free(&m_comm);
+}
+
+template <class State>
+PairExchange::Kind PairExchange::made_kind() const {
+  constexpr const char* function = "mpi::Communicator";
+  constexpr int words            = sizeof(State) / sizeof(double);
+  Kind kind;
+  require(function, "MPI_Type_contiguous", MPI_Type_contiguous(words, MPI_DOUBLE, &kind.type));
+  require(function, "MPI_Type_commit", MPI_Type_commit(&kind.type));
+  require(function, "MPI_Op_create", MPI_Op_create(merge_states<State>, 1, &kind.merge));
+  return kind;
+}
+
+template <>
+const PairExchange::Kind& PairExchange::kind<ShardPair>() const {
+  return m_pairs;
+}
+template <>
+const PairExchange::Kind& PairExchange::kind<ShardMoments>() const {
+  return m_moments;
 }
 
 void PairExchange::require(const char* function, const char* call, int code) const {
@@ -111,58 +133,79 @@ void PairExchange::require_sound(const char* function) const {
                            ": an earlier call on this communicator has failed: " + m_failure);
 }
 
-void PairExchange::reduce(const char* function, ShardPair* pairs, std::int64_t n) const {
+template <class State>
+void PairExchange::reduce_states(const char* function, State* states, std::int64_t n) const {
   require_sound(function);
   for_messages(n, [&](std::int64_t begin, int count) {
-    require(function, "MPI_Allreduce", MPI_Allreduce(MPI_IN_PLACE, pairs + begin, count, m_pair, m_merge, m_comm));
+    require(function, "MPI_Allreduce",
+            MPI_Allreduce(MPI_IN_PLACE, states + begin, count, kind<State>().type, kind<State>().merge, m_comm));
   });
 }
 
 // Recursive doubling: with 2^k ranks each swaps with the one whose number differs in bit 0, 1, ..., k - 1. Of other
-// numbers of ranks the first few have a partner that hands over its pairs before and gets the result behind.
-void PairExchange::reduce_in_order(const char* function, ShardPair* pairs, ShardPair* received, std::int64_t n,
-                                   const PairMerger& merger) const {
+// numbers of ranks the first few have a partner that hands over its states before and gets the result behind.
+template <class State>
+void PairExchange::reduce_states_in_order(const char* function, State* states, State* received, std::int64_t n,
+                                          const StateMerger<State>& merger) const {
   require_sound(function);
   const int doubling = static_cast<int>(std::bit_floor(static_cast<unsigned>(m_size)));
   const int extra    = m_size - doubling;
   const bool is_pair = m_rank < 2 * extra;
   if (is_pair && m_rank % 2 == 1) {
-    send_pairs(function, pairs, n, m_rank - 1);
-    receive_pairs(function, pairs, n, m_rank - 1);
+    send(function, states, n, m_rank - 1);
+    receive(function, states, n, m_rank - 1);
     return;
   }
   if (is_pair) {
-    receive_pairs(function, received, n, m_rank + 1);
-    merger.merge(pairs, received, n);
+    receive(function, received, n, m_rank + 1);
+    merger.merge(states, received, n);
   }
   const int number   = is_pair ? m_rank / 2 : m_rank - extra;
   const auto rank_of = [&](int other) { return other < extra ? 2 * other : other + extra; };
   for (int bit = 1; bit < doubling; bit *= 2) {
-    swap_pairs(function, pairs, received, n, rank_of(number ^ bit));
-    merger.merge(pairs, received, n);
+    swap(function, states, received, n, rank_of(number ^ bit));
+    merger.merge(states, received, n);
   }
-  if (is_pair) send_pairs(function, pairs, n, m_rank + 1);
+  if (is_pair) send(function, states, n, m_rank + 1);
 }
 
-void PairExchange::send_pairs(const char* function, const ShardPair* pairs, std::int64_t n, int to) const {
+template <class State>
+void PairExchange::send(const char* function, const State* states, std::int64_t n, int to) const {
   for_messages(n, [&](std::int64_t begin, int count) {
-    require(function, "MPI_Send", MPI_Send(pairs + begin, count, m_pair, to, 0, m_comm));
+    require(function, "MPI_Send", MPI_Send(states + begin, count, kind<State>().type, to, 0, m_comm));
   });
 }
 
-void PairExchange::receive_pairs(const char* function, ShardPair* pairs, std::int64_t n, int from) const {
+template <class State>
+void PairExchange::receive(const char* function, State* states, std::int64_t n, int from) const {
   for_messages(n, [&](std::int64_t begin, int count) {
-    require(function, "MPI_Recv", MPI_Recv(pairs + begin, count, m_pair, from, 0, m_comm, MPI_STATUS_IGNORE));
+    require(function, "MPI_Recv",
+            MPI_Recv(states + begin, count, kind<State>().type, from, 0, m_comm, MPI_STATUS_IGNORE));
   });
 }
 
-void PairExchange::swap_pairs(const char* function, const ShardPair* mine, ShardPair* theirs, std::int64_t n,
-                              int with) const {
+template <class State>
+void PairExchange::swap(const char* function, const State* mine, State* theirs, std::int64_t n, int with) const {
   for_messages(n, [&](std::int64_t begin, int count) {
     require(function, "MPI_Sendrecv",
-            MPI_Sendrecv(mine + begin, count, m_pair, with, 0, theirs + begin, count, m_pair, with, 0, m_comm,
-                         MPI_STATUS_IGNORE));
+            MPI_Sendrecv(mine + begin, count, kind<State>().type, with, 0, theirs + begin, count, kind<State>().type,
+                         with, 0, m_comm, MPI_STATUS_IGNORE));
   });
+}
+
+void PairExchange::reduce(const char* function, ShardPair* states, std::int64_t n) const {
+  reduce_states(function, states, n);
+}
+void PairExchange::reduce(const char* function, ShardMoments* states, std::int64_t n) const {
+  reduce_states(function, states, n);
+}
+void PairExchange::reduce_in_order(const char* function, ShardPair* states, ShardPair* received, std::int64_t n,
+                                   const StateMerger<ShardPair>& merger) const {
+  reduce_states_in_order(function, states, received, n, merger);
+}
+void PairExchange::reduce_in_order(const char* function, ShardMoments* states, ShardMoments* received, std::int64_t n,
+                                   const StateMerger<ShardMoments>& merger) const {
+  reduce_states_in_order(function, states, received, n, merger);
 }
 
 void PairExchange::agree(const char* function, std::span<const SharedFact> facts,

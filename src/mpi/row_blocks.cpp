@@ -44,6 +44,19 @@ SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, const SoftmaxO
   add("determinism", static_cast<std::int64_t>(options.determinism));
 }
 
+SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, const RmsNormOptions& options) {
+  add_rows(op, blocks);
+  add("epsilon (its bits)", options.epsilon);
+  add("weight_offset (its bits)", options.weight_offset);
+  add("determinism", static_cast<std::int64_t>(options.determinism));
+}
+
+SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, const LayerNormOptions& options) {
+  add_rows(op, blocks);
+  add("epsilon (its bits)", options.epsilon);
+  add("determinism", static_cast<std::int64_t>(options.determinism));
+}
+
 SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t classes, bool has_weights,
                          const CrossEntropyOptions& options) {
   add_rows(op, blocks);

@@ -129,6 +129,12 @@ void ropes(const Exec& exec) {
   rope_backward(Rows<float>(), Rows<float>(), Rows<float>(), Rows<float>());
 }
 
+void attentions(const Exec& exec) {
+  using Heads = View<half_t****, Exec>;
+  attention(exec, Heads(), Heads(), Heads(), Heads(), CausalMask{}, {.scale = 0.5}, View<float***, Exec>());
+  attention(Heads(), Heads(), Heads(), Heads(), masks());
+}
+
 struct Store {
   using value_type = float;
   Rows<float> y;

@@ -40,6 +40,29 @@ struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
   using Online    = OperandOnlinePlacement<Operator, T, V, looping_packs>;
 };
 
+/// Numbers of an operator's operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs,
+/// column operands, values a row and further results follow.
+template <class Operator>
+struct OperandNumbers {
+  static constexpr int output = 1;
+  static constexpr int input(int i) { return i == 0 ? 0 : i + 1; }
+  static constexpr int column(int i) { return Operator::row_inputs + 1 + i; }
+  static constexpr int value(int i) { return column(Operator::column_inputs) + i; }
+  static constexpr int result(int i) { return value(Operator::row_scalars + Operator::row_outputs) + i; }
+
+  /// Enqueues the gradients of the weights.
+  template <class T, class ExecutionSpace>
+  static void sum_weight_gradients(const ExecutionSpace& exec, RowOperator op, const RowsLayout& layout,
+                                   const Tensors& tensors) {
+    using Terms = typename Operator::WeightTerms;
+    int values[Operator::row_scalars], results[Terms::sums];
+    for (int i = 0; i < Operator::row_scalars; ++i) values[i] = value(i);
+    for (int i = 0; i < Terms::sums; ++i) results[i] = result(i);
+    ColumnSumsOf<Terms, T, ExecutionSpace>{exec, to_string(op), layout, tensors}.run({input(0), input(1)}, values,
+                                                                                     results);
+  }
+};
+
 template <class ExecutionSpace, RowOperator op, class T>
 struct Launcher<OperandCall<ExecutionSpace, op, T>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
@@ -51,7 +74,8 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
 
   static void run(const ExecutionSpace& exec, const Arguments& call) {
     if constexpr (Operator::has_weight_gradients) {
-      if (call.layout.sums_rows) sum_weight_gradients(exec, call);
+      // Ahead of the rows: dx may be written where x or dy is read.
+      if (call.layout.sums_rows) Numbers::template sum_weight_gradients<T>(exec, op, call.layout, call.tensors);
       if (call.layout.rows == 0) return;
     }
     const Params params = params_of(call);
@@ -60,20 +84,15 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
   }
 
  private:
-  /// Numbers of the operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs, column
-  /// operands, values a row and further results follow.
-  static constexpr int output = 1;
-  static constexpr int input(int i) { return i == 0 ? 0 : i + 1; }
-  static constexpr int column(int i) { return Operator::row_inputs + 1 + i; }
-  static constexpr int value(int i) { return column(Operator::column_inputs) + i; }
-  static constexpr int result(int i) { return value(Operator::row_scalars + Operator::row_outputs) + i; }
+  using Numbers = OperandNumbers<Operator>;
 
   static Params params_of(const Arguments& call) {
     Params params{typename Operator::Params(call.options), {}, call.layout.cols};
     for (int i = 0; i < Operator::column_inputs; ++i) {
-      const Tensor& tensor = call.tensors[column(i)];
-      params.columns[i]    = {
-          {tensor.data, tensor.type == ElementType::f32}, call.layout.col_stride[column(i)], params.own.missing(i)};
+      const Tensor& tensor = call.tensors[Numbers::column(i)];
+      params.columns[i]    = {{tensor.data, tensor.type == ElementType::f32},
+                              call.layout.col_stride[Numbers::column(i)],
+                              params.own.missing(i)};
     }
     return params;
   }
@@ -82,32 +101,20 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
   template <class Values>
   static void set_values(Values& values, const Arguments& call) {
     for (int i = 0; i < static_cast<int>(values.size()); ++i) {
-      const int number = value(i);
+      const int number = Numbers::value(i);
       values[i]        = {call.template data<A>(number), call.layout.map(number)};
     }
-  }
-
-  /// Enqueues the gradients of the weights, ahead of the rows: dx may be written where x or dy is read.
-  static void sum_weight_gradients(const ExecutionSpace& exec, const Arguments& call)
-    requires(Operator::has_weight_gradients)
-  {
-    using Terms = typename Operator::WeightTerms;
-    int values[Operator::row_scalars], results[Terms::sums];
-    for (int i = 0; i < Operator::row_scalars; ++i) values[i] = value(i);
-    for (int i = 0; i < Terms::sums; ++i) results[i] = result(i);
-    ColumnSumsOf<Terms, T, ExecutionSpace>{exec, to_string(op), call.layout, call.tensors}.run({input(0), input(1)},
-                                                                                               values, results);
   }
 
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
     OperandRows<Operator, T, form> source;
     for (int i = 0; i < Operator::row_inputs; ++i) {
-      source.input[i] = rows_of<const T, form>(call, input(i)).evicted(call.plan.eviction);
+      source.input[i] = rows_of<const T, form>(call, Numbers::input(i)).evicted(call.plan.eviction);
     }
     OperandOutput<Operator, T, form> to;
-    to.rows = rows_of<T, form>(call, output);
-    if constexpr (Operator::sums_inputs) to.sum = rows_of<T, form>(call, result(0));
+    to.rows = rows_of<T, form>(call, Numbers::output);
+    if constexpr (Operator::sums_inputs) to.sum = rows_of<T, form>(call, Numbers::result(0));
     set_values(source.scalars, call);
     set_values(to.values, call);
     run_on_rows<op, V>(exec, call, params, source, to);
@@ -118,10 +125,10 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
     require_kernel(plan, {backend, op, V, sizeof(T), sizeof(T), sizeof(A)});
     InnerOperands<Operator, T> operands;
     for (int i = 0; i < Operator::row_inputs; ++i) {
-      operands.input[i] = inner_rows_of<const T>(call, input(i), plan.eviction);
+      operands.input[i] = inner_rows_of<const T>(call, Numbers::input(i), plan.eviction);
     }
-    operands.output = inner_rows_of<T>(call, output);
-    if constexpr (Operator::sums_inputs) operands.sum = inner_rows_of<T>(call, result(0));
+    operands.output = inner_rows_of<T>(call, Numbers::output);
+    if constexpr (Operator::sums_inputs) operands.sum = inner_rows_of<T>(call, Numbers::result(0));
     set_values(operands.scalars, call);
     set_values(operands.values, call);
     // A host's threads have blocks by themselves, whatever the plan's width is.

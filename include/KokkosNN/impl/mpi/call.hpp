@@ -51,8 +51,8 @@ void prepare_together(const char* function, const mpi::Communicator<Exec>& comm,
 
 /// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block) those that use the
 /// merged pairs. While the host waits for MPI the device reads the next block.
-template <class Exec, class Reduce, class Epilogue>
-void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, ShardPair* pairs,
+template <class Exec, class State, class Reduce, class Epilogue>
+void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, State* pairs,
                int pairs_a_row, const Reduce& reduce, const Epilogue& epilogue) {
   const std::string fence = std::string("KokkosNN::") + function + ": pairs for MPI";
   reduce(0);

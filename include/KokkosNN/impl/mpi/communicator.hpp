@@ -79,12 +79,15 @@ class Communicator {
 
   const KokkosNN::Impl::PairExchange& exchange() const { return m_exchange; }
 
-  /// Memory for n pairs, which kernels and MPI can access, and memory on the device for a call.
-  KokkosNN::Impl::ShardPair* pairs(std::int64_t n) const;
+  /// Memory for n pairs, or states of another kind, which kernels and MPI can access, and memory on the device for a
+  /// call.
+  template <class State = KokkosNN::Impl::ShardPair>
+  State* pairs(std::int64_t n) const;
   char* workspace(std::size_t bytes) const;
 
-  /// Replaces n pairs from `first` on by their merge over all ranks. They must be complete: `exec` was fenced.
-  void merge(const char* function, KokkosNN::Impl::ShardPair* first, std::int64_t n) const;
+  /// Replaces n states from `first` on by their merge over all ranks. They must be complete: `exec` was fenced.
+  template <class State>
+  void merge(const char* function, State* first, std::int64_t n) const;
 
   /// Number of elements of the outermost axis in a block; each has `inner` rows.
   std::int64_t block_of(std::int64_t outer, std::int64_t inner) const;
@@ -94,12 +97,13 @@ class Communicator {
   using DevicePairs = Kokkos::View<Pair*, typename Exec::memory_space>;
   using StagedPairs = Kokkos::View<Pair*, Kokkos::SharedHostPinnedSpace>;
 
-  /// Merger of pairs in either memory.
-  struct Merger : KokkosNN::Impl::PairMerger {
+  /// Merger of states in either memory.
+  template <class State>
+  struct Merger : KokkosNN::Impl::StateMerger<State> {
     const Communicator& comm;
 
     explicit Merger(const Communicator& c) : comm(c) {}
-    void merge(Pair* into, const Pair* from, std::int64_t n) const override;
+    void merge(State* into, const State* from, std::int64_t n) const override;
   };
 
   static Transport found(Transport asked) {
@@ -134,16 +138,19 @@ Communicator<Exec>::Communicator(const Exec& exec, MPI_Comm comm, const Communic
 }
 
 template <Concepts::ExecutionSpace Exec>
-KokkosNN::Impl::ShardPair* Communicator<Exec>::pairs(std::int64_t n) const {
-  // Pairs that ranks send each other in the deterministic mode lie behind.
-  const auto wanted = static_cast<std::size_t>(m_options.deterministic ? 2 * n : n);
-  const auto grow   = [&](auto& view) {
+template <class State>
+State* Communicator<Exec>::pairs(std::int64_t n) const {
+  // States that ranks send each other in the deterministic mode lie behind.
+  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(State);
+  const std::size_t half  = (bytes + sizeof(Pair) - 1) / sizeof(Pair);
+  const auto wanted       = m_options.deterministic ? 2 * half : half;
+  const auto grow         = [&](auto& view) {
     using Pairs = std::decay_t<decltype(view)>;
     if (view.extent(0) < wanted) {
       m_exec.fence("KokkosNN::mpi: pairs that are too few");
       view = Pairs(Kokkos::view_alloc(Kokkos::WithoutInitializing, "KokkosNN::mpi::pairs"), wanted);
     }
-    return view.data();
+    return reinterpret_cast<State*>(view.data());
   };
   return m_transport == Transport::device ? grow(m_device_pairs) : grow(m_staged_pairs);
 }
@@ -155,17 +162,19 @@ char* Communicator<Exec>::workspace(std::size_t bytes) const {
 }
 
 template <Concepts::ExecutionSpace Exec>
-void Communicator<Exec>::merge(const char* function, Pair* first, std::int64_t n) const {
+template <class State>
+void Communicator<Exec>::merge(const char* function, State* first, std::int64_t n) const {
   if (!m_options.deterministic) return m_exchange.reduce(function, first, n);
-  const bool is_device = m_transport == Transport::device;
-  Pair* const begin    = is_device ? m_device_pairs.data() : m_staged_pairs.data();
-  const auto half = static_cast<std::int64_t>((is_device ? m_device_pairs.extent(0) : m_staged_pairs.extent(0)) / 2);
-  m_exchange.reduce_in_order(function, first, begin + half, n, Merger(*this));
+  const bool is_device   = m_transport == Transport::device;
+  Pair* const begin      = is_device ? m_device_pairs.data() : m_staged_pairs.data();
+  const std::size_t half = (is_device ? m_device_pairs.extent(0) : m_staged_pairs.extent(0)) / 2;
+  m_exchange.reduce_in_order(function, first, reinterpret_cast<State*>(begin + half), n, Merger<State>(*this));
 }
 
 template <Concepts::ExecutionSpace Exec>
-void Communicator<Exec>::Merger::merge(Pair* into, const Pair* from, std::int64_t n) const {
-  const KokkosNN::Impl::MergePairs merge_one{into, from};
+template <class State>
+void Communicator<Exec>::Merger<State>::merge(State* into, const State* from, std::int64_t n) const {
+  const KokkosNN::Impl::MergeStates<State> merge_one{into, from};
   if (comm.m_transport == Transport::staged) {
     for (std::int64_t i = 0; i < n; ++i) merge_one(i);
   } else {

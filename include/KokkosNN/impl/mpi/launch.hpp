@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/call/gradient_launch.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/mpi/pair_exchange.hpp>
 #include <KokkosNN/impl/mpi/states.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
@@ -83,25 +84,27 @@ void for_each_row(const Exec& exec, const std::string& label, std::int64_t n, co
       label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), f);
 }
 
-/// Sets pairs[i] to the identity.
-struct ClearPairs {
-  ShardPair* pairs;
+/// Sets states[i] to the identity.
+template <class State>
+struct ClearStates {
+  State* states;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { pairs[i] = {}; }
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { states[i] = {}; }
 };
 
 /// Sets into[i] to merge(into[i], from[i]).
-struct MergePairs {
-  ShardPair* into;
-  const ShardPair* from;
+template <class State>
+struct MergeStates {
+  State* into;
+  const State* from;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { into[i] = merge(into[i], from[i]); }
 };
 
-/// Sets the pairs of a shard without columns, whatever is summed: the identity.
-template <class Exec>
-void clear_pairs(const Exec& exec, std::int64_t n, ShardPair* pairs) {
-  for_each_row(exec, "KokkosNN::mpi[empty]", n, ClearPairs{pairs});
+/// Sets the states of a shard without columns, whatever is summed: the identity.
+template <class Exec, class State>
+void clear_states(const Exec& exec, std::int64_t n, State* states) {
+  for_each_row(exec, "KokkosNN::mpi[empty]", n, ClearStates<State>{states});
 }
 
 /// Converts the pairs of whole rows to states, once instead of by every thread of a row.
@@ -156,7 +159,7 @@ template <class Exec, class X, class A, ExpAccuracy accuracy>
 void ShardedReduction<Exec, X, A, accuracy>::run(const Exec& exec, const RowsLayout& layout,
                                                  const SoftmaxOptions& options, const X* x, ShardPair* pairs) {
   constexpr RowOperator op = RowOperator::logsumexp;
-  if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
+  if (layout.cols == 0) return clear_states(exec, layout.rows, pairs);
   const RowPlan plan = plan_online(op, exec, layout, {tensor_of_type<X>()}, sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     using Source = MemoryRows<const X, form()>;
@@ -233,7 +236,7 @@ template <class Exec, RowOperator op, class Y, class D, class Dx>
 void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const RowsLayout& layout,
                                                  const SoftmaxOptions& options, const Y* y, const D* dy,
                                                  ShardPair* pairs) {
-  if (layout.cols == 0) return clear_pairs(exec, layout.rows, pairs);
+  if (layout.cols == 0) return clear_states(exec, layout.rows, pairs);
   const RowPlan plan = plan_online(op, exec, layout, types(), sizeof(A), options.determinism);
   with_form<backend, true>(plan.form, [&](auto form) {
     const auto source = source_of<form()>(layout, y, dy);
@@ -355,7 +358,7 @@ template <class Exec, class X>
 void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const RowsLayout& layout,
                                           const CrossEntropyOptions& options, const Shared& shared, const X* logits,
                                           Labels labels, ShardPair* pairs) {
-  if (layout.cols == 0) return clear_pairs(exec, layout.rows * Shared::pairs_a_row(options), pairs);
+  if (layout.cols == 0) return clear_states(exec, layout.rows * Shared::pairs_a_row(options), pairs);
   const RowPlan plan = plan_online(op, exec, layout, {tensor_of_type<X>()}, sizeof(A), options.determinism);
   if (Shared::is_extended(options)) {
     reduce_with<true>(exec, layout, plan, options, shared, logits, labels, pairs);

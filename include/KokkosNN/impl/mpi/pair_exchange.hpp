@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_MPI_PAIR_EXCHANGE_HPP
 #define KOKKOSNN_IMPL_MPI_PAIR_EXCHANGE_HPP
 
+#include <KokkosNN/impl/reductions/moments.hpp>
 #include <KokkosNN/mpi_export.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/plan.hpp>
@@ -10,16 +11,23 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <span>
 #include <string>
 
-// Communication of the ranks, without templates and without Kokkos: the merge of pairs, and the agreement on a call.
+// Communication of the ranks: the merge of rows' states, which are pairs or moments, and the agreement on a call.
 
 namespace KokkosNN::Impl {
 
-using ShardPair = MaxSumExp<double>;
+using ShardPair    = MaxSumExp<double>;
+using ShardMoments = Moments<double>;
+
+/// The union of two parts of a row, bitwise commutative: as `merge` of pairs.
+KOKKOS_INLINE_FUNCTION ShardMoments merge(const ShardMoments& a, const ShardMoments& b) {
+  return ShardMoments::joined(a, b);
+}
 
 /// Value that must be equal on every rank.
 struct SharedFact {
@@ -27,20 +35,21 @@ struct SharedFact {
   std::int64_t value;
 };
 
-/// Merger: sets into[i] to merge(into[i], from[i]) for n pairs, and returns when they are merged.
-class PairMerger {
+/// Merger: sets into[i] to merge(into[i], from[i]) for n states, and returns when they are merged.
+template <class State>
+class StateMerger {
  public:
-  virtual void merge(ShardPair* into, const ShardPair* from, std::int64_t n) const = 0;
+  virtual void merge(State* into, const State* from, std::int64_t n) const = 0;
 
  protected:
-  ~PairMerger() = default;
+  ~StateMerger() = default;
 };
 
 /// True if the MPI says that it takes pointers to the memory of such a device.
 KOKKOSNN_MPI_EXPORT bool mpi_takes_device_pointers(Backend backend);
 
-/// Exchange of pairs: a duplicate of the MPI communicator, its type and its operation. An MPI error becomes a
-/// std::runtime_error with MPI's text; after one, every further call throws it again.
+/// Exchange of states: a duplicate of the MPI communicator, and a type and an operation a kind of state. An MPI error
+/// becomes a std::runtime_error with MPI's text; after one, every further call throws it again.
 class KOKKOSNN_MPI_EXPORT PairExchange {
  public:
   explicit PairExchange(MPI_Comm parent);
@@ -51,14 +60,17 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
   int rank() const { return m_rank; }
   int size() const { return m_size; }
 
-  /// Replaces every rank's n pairs by their merge over all ranks, by MPI's own reduction.
-  void reduce(const char* function, ShardPair* pairs, std::int64_t n) const;
+  /// Replaces every rank's n states by their merge over all ranks, by MPI's own reduction.
+  void reduce(const char* function, ShardPair* states, std::int64_t n) const;
+  void reduce(const char* function, ShardMoments* states, std::int64_t n) const;
 
-  /// Replaces every rank's n pairs by their merge over all ranks, by messages between two ranks, in an order that
+  /// Replaces every rank's n states by their merge over all ranks, by messages between two ranks, in an order that
   /// depends only on the number of ranks. Merging commutes bit for bit, so all ranks get equal bits. `received` is
-  /// memory for n pairs.
-  void reduce_in_order(const char* function, ShardPair* pairs, ShardPair* received, std::int64_t n,
-                       const PairMerger& merger) const;
+  /// memory for n states.
+  void reduce_in_order(const char* function, ShardPair* states, ShardPair* received, std::int64_t n,
+                       const StateMerger<ShardPair>& merger) const;
+  void reduce_in_order(const char* function, ShardMoments* states, ShardMoments* received, std::int64_t n,
+                       const StateMerger<ShardMoments>& merger) const;
 
   /// Throws on every rank, std::invalid_argument or the exception in `refusal`, unless no rank refuses and the facts,
   /// at most `max_facts`, are equal on all. It takes one reduction of a few words, and more if it throws.
@@ -71,16 +83,33 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
  private:
   void require_sound(const char* function) const;
   void require(const char* function, const char* call, int code) const;
-  void send_pairs(const char* function, const ShardPair* pairs, std::int64_t n, int to) const;
-  void receive_pairs(const char* function, ShardPair* pairs, std::int64_t n, int from) const;
-  void swap_pairs(const char* function, const ShardPair* mine, ShardPair* theirs, std::int64_t n, int with) const;
+  /// How MPI knows a kind of state.
+  struct Kind {
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Op merge      = MPI_OP_NULL;
+  };
+  template <class State>
+  Kind made_kind() const;
+  template <class State>
+  const Kind& kind() const;
+  template <class State>
+  void reduce_states(const char* function, State* states, std::int64_t n) const;
+  template <class State>
+  void reduce_states_in_order(const char* function, State* states, State* received, std::int64_t n,
+                              const StateMerger<State>& merger) const;
+  template <class State>
+  void send(const char* function, const State* states, std::int64_t n, int to) const;
+  template <class State>
+  void receive(const char* function, State* states, std::int64_t n, int from) const;
+  template <class State>
+  void swap(const char* function, const State* mine, State* theirs, std::int64_t n, int with) const;
   [[noreturn]] void throw_refusal(const char* function, int refusing, const std::exception_ptr& refusal) const;
 
-  MPI_Comm m_comm     = MPI_COMM_NULL;
-  MPI_Datatype m_pair = MPI_DATATYPE_NULL;
-  MPI_Op m_merge      = MPI_OP_NULL;
-  int m_rank          = 0;
-  int m_size          = 1;
+  MPI_Comm m_comm = MPI_COMM_NULL;
+  Kind m_pairs    = {};
+  Kind m_moments  = {};
+  int m_rank      = 0;
+  int m_size      = 1;
   mutable std::string m_failure;
 };
 

@@ -63,6 +63,8 @@ class KOKKOSNN_MPI_EXPORT SharedFacts {
  public:
   SharedFacts() = default;
   SharedFacts(RowOperator op, const RowBlocks& blocks, const SoftmaxOptions& options);
+  SharedFacts(RowOperator op, const RowBlocks& blocks, const RmsNormOptions& options);
+  SharedFacts(RowOperator op, const RowBlocks& blocks, const LayerNormOptions& options);
   SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t classes, bool has_weights,
               const CrossEntropyOptions& options);
 

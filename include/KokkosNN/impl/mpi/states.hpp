@@ -5,10 +5,10 @@
 
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/mpi/pair_exchange.hpp>
 #include <KokkosNN/impl/operators/cross_entropy.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
-#include <KokkosNN/online.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -24,8 +24,6 @@
 // order serve all operators.
 
 namespace KokkosNN::Impl {
-
-using ShardPair = MaxSumExp<double>;
 
 /// Logarithm of an exponential's reference, in two words; in one if the differences of neighbouring logits are so large
 /// that the second word, no small number then, is of no use.

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_ATTENTION_HPP
+#define KOKKOSNN_ATTENTION_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/attention_call.hpp>
+#include <KokkosNN/impl/call/optional_view.hpp>
+#include <KokkosNN/mask.hpp>
+#include <KokkosNN/options.hpp>
+
+#include <Kokkos_Core.hpp>
+
+// Attention in one kernel: the scores are not written.
+
+namespace KokkosNN {
+
+/// Order of the axes of q, k, v and o.
+enum class AttentionAxes { batch_head_sequence_dim, batch_sequence_head_dim };
+
+/// Options of attention; an aggregate for designated initialisers: `{.scale = 0.125, .softcap = 30}`.
+struct AttentionOptions {
+  double scale               = 0;   ///< factor of q k^T; 2^-100 to 2^100, or negative; 0: 1 / sqrt(dim)
+  double softcap             = 0;   ///< c > 0 replaces a scaled score s by c tanh(s / c); 0: none
+  Sinks sinks                = {};  ///< one logit a head of q that joins the sum
+  MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< o of a query that sees no key, and without a sink
+  AttentionAxes axes         = AttentionAxes::batch_head_sequence_dim;
+};
+
+/// Scaled dot-product attention, o = softmax(scale q k^T + mask) v. With s = scale q . k_j, the logit of key j is
+/// z_j = s, or softcap tanh(s / softcap), plus the bias, less the ALiBi slope times the distance; o is the sum of
+/// exp(z_j - lse) v_j over the keys j that the mask allows, and lse = log(sum of exp(z_j)), in which the sink takes
+/// part.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param q        queries (batch, head, query, dim) of double, float, half_t or bhalf_t; dim is 1 to 256
+/// \param k        keys (batch, head of k, key, dim); q has a multiple of its heads, and head h of q reads head
+///                 h / (heads of q / heads of k)
+/// \param v        values (batch, head of k, key, value dim), value dim 1 to 256
+/// \param o        output (batch, head, query, value dim)
+/// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); x
+///                 of mask.hpp is the scores (batch, head, query, key). `masks()` masks nothing
+/// \param options  scale, softcap, sinks, masked rows, order of the axes; see AttentionOptions
+/// \param lse      output (batch, head, query) in any order of q's axes, of double if q is, else float; or no_view
+///
+/// Views      of one type, in any layout, strides (0 in inputs) and alignment, so subviews of packed q, k and v serve.
+/// In place   o and lse must not overlap each other, nor any input.
+/// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library.
+/// Arithmetic in double for double, else in float; float is exact float, never TF32. Results are rounded once. The same
+///            call gives the same bits each time, and a row's bits depend on its own query, keys and mask alone.
+/// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
+///            bits), |z| being the largest logit or sum of |terms| of one.
+/// Values     a key that the mask's numbers (causal, window, length) or its booleans rule out never counts, nor does its
+///            value: a NaN there is ignored. It is read on a host alone, and there only beside a query that sees it or
+///            between keys that queries see. A key of weight 0 adds nothing, whatever its value is. A NaN or +inf among
+///            the allowed logits, or as sink, makes o of the query NaN. A query that sees no key, or none but logits of
+///            -inf, gives NaN or 0 by options.masked_row, but 0 with a sink; its lse is -inf, or the sink.
+/// Errors     std::invalid_argument with the offending values, and nothing written: extents that do not fit, a dim of 0
+///            or beyond 256, heads of q that are no multiple of k's, a scale beyond 2^+-100, softcap negative or not
+///            finite, a negative window, mask Views that do not broadcast, overlap.
+/// Cost       2 (dim + value dim) operations a query and key that the mask's numbers allow. No scores are stored. A host's
+///            thread reads k and v once a block of 8 to 64 queries. On GPUs each row of scores reads k and v anew: at
+///            few and short rows this costs little, but a matmul, masked_softmax and a second matmul by a tuned library
+///            are faster on long ones.
+/// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
+///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
+template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
+          Concepts::View OView, Concepts::Mask M, Concepts::OptionalView LseView = NoView>
+void attention(const Exec& exec, const QView& q, const KView& k, const VView& v, const OView& o, const M& mask,
+               const AttentionOptions& options = {}, const LseView& lse = {}) {
+  Impl::check_attention<Exec, QView, KView, VView, OView, M, LseView>();
+  if (options.sinks.exist()) {
+    Impl::require_sinks("attention", options.sinks.template accessible_from<Exec>(), options.sinks.type(),
+                        Impl::element_type<typename QView::non_const_value_type>());
+  }
+  Impl::AttentionCallOptions erased{
+      options.scale, options.masked_row, options.axes == AttentionAxes::batch_sequence_head_dim, {}};
+  Impl::for_parts(mask, [&](const auto& part) { Impl::erase(erased.mask, part); });
+  Impl::erase(erased.mask, options.sinks);
+  erased.mask.softcap = options.softcap;
+  Impl::attention_call(exec, q, k, v, o, erased, lse);
+}
+
+/// Attention on the default instance of o's execution space.
+template <Concepts::View QView, Concepts::View KView, Concepts::View VView, Concepts::View OView, Concepts::Mask M,
+          Concepts::OptionalView LseView = NoView>
+void attention(const QView& q, const KView& k, const VView& v, const OView& o, const M& mask,
+               const AttentionOptions& options = {}, const LseView& lse = {}) {
+  attention(typename OView::execution_space{}, q, k, v, o, mask, options, lse);
+}
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_ATTENTION_HPP

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_ATTENTION_CALL_HPP
+#define KOKKOSNN_IMPL_CALL_ATTENTION_CALL_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/checks.hpp>
+#include <KokkosNN/impl/call/compiled_attention_calls.hpp>
+#include <KokkosNN/impl/call/mask_checks.hpp>
+#include <KokkosNN/impl/call/masked_call.hpp>
+#include <KokkosNN/impl/call/optional_view.hpp>
+#include <KokkosNN/instantiations/attention.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <type_traits>
+
+// The body of attention: check what the compiler can see, then the arguments, launch.
+
+namespace KokkosNN::Impl {
+
+template <class Exec, class QView, class KView, class VView, class OView, class M, class LseView>
+constexpr void check_attention() {
+  static_assert(QView::rank() == 4 && KView::rank() == 4 && VView::rank() == 4 && OView::rank() == 4,
+                "KokkosNN::attention: q, k, v and o must have rank 4: batch, head, sequence, dim");
+  static_assert(hold_elements<QView>, "KokkosNN::attention: q must hold double, float, half_t or bhalf_t");
+  static_assert(hold_one_type<QView, KView, VView, OView>,
+                "KokkosNN::attention: q, k, v and o must hold the same type");
+  static_assert(is_writable<OView>, "KokkosNN::attention: o must not be const");
+  static_assert(can_access<Exec, QView, KView, VView, OView>,
+                "KokkosNN::attention: the execution space must be able to access the memory of q, k, v and o");
+  if constexpr (is_given<LseView>) {
+    using A = accumulator_t<typename QView::non_const_value_type>;
+    static_assert(LseView::rank() == 3, "KokkosNN::attention: lse must have rank 3: batch, head, query");
+    static_assert(std::is_same_v<typename LseView::value_type, A>,
+                  "KokkosNN::attention: lse must hold double if q does, else float, and must not be const");
+    static_assert(can_access<Exec, LseView>,
+                  "KokkosNN::attention: the execution space must be able to access the memory of lse");
+  }
+  MaskChecks<Exec, QView>::check(static_cast<const M*>(nullptr));
+}
+
+template <class Exec, class QView, class KView, class VView, class OView, class LseView>
+void attention_call(const Exec& exec, const QView& q, const KView& k, const VView& v, const OView& o,
+                    const AttentionCallOptions& options, const LseView& lse) {
+  using Call = AttentionCall<Exec, typename QView::non_const_value_type>;
+  require_kernels<Call>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::attention");
+  const AttentionTensors tensors{tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)};
+  const AttentionLayout layout = normalise_attention("attention", tensors, options);
+  if (layout.writes()) Call::run(exec, {"attention", tensors, layout, options});
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_ATTENTION_CALL_HPP

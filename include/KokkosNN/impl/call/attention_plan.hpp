@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_ATTENTION_PLAN_HPP
+#define KOKKOSNN_IMPL_CALL_ATTENTION_PLAN_HPP
+
+#include <KokkosNN/export.hpp>
+#include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/call/mask_layout.hpp>
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+// An attention call on the host: its tensors, the extents and strides that its kernels see, its plan.
+
+namespace KokkosNN::Impl {
+
+/// Views of a call, erased, with axes (batch, head, sequence, dim); lse has no dim, and need not exist.
+struct AttentionTensors {
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  Tensor o;
+  Tensor lse;
+};
+
+/// Options of a call, erased; its mask is that of the scores (batch, head, query, key).
+struct AttentionCallOptions {
+  double scale               = 0;  ///< 0: 1 / sqrt(dim)
+  MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
+  bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
+  MaskTensors mask;
+};
+
+/// A checked call.
+struct AttentionLayout {
+  AttentionShape shape;
+  AttentionStrides q;
+  AttentionStrides k;
+  AttentionStrides v;
+  AttentionStrides o;
+  AttentionStrides lse;
+  ScoreMaskLayout mask;
+  double scale = 1;
+
+  bool writes() const { return shape.batch * shape.heads * shape.queries > 0; }
+};
+
+/// Checks a call and describes it. Throws std::invalid_argument for extents that do not fit, for heads that are no
+/// multiple of k's, for a head dim beyond 256, for bad numbers of the options and for overlap.
+KOKKOSNN_EXPORT AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
+                                                    const AttentionCallOptions& options);
+
+/// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
+struct AttentionPlan {
+  ElementType type         = ElementType::f32;
+  int tile                 = 1;
+  int rows_per_team        = 1;
+  int team_size            = 1;
+  std::int64_t league_size = 1;
+  int scratch_level        = 0;
+  std::size_t scratch      = 0;  ///< bytes a team
+};
+
+KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout,
+                                                  const DeviceTraits& traits);
+
+/// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`.
+KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_ATTENTION_PLAN_HPP

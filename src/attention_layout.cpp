@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/call/attention_plan.hpp>
+
+#include "argument_error.hpp"
+#include "masks.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+// Checks of an attention call, and its tensors as kernels see them.
+
+namespace KokkosNN::Impl {
+namespace {
+
+enum Axis { batch, head, sequence, dim };
+
+constexpr std::int64_t most_dims = 256;
+
+void exchange_head_and_sequence(AttentionTensors& tensors) {
+  for (Tensor* t : {&tensors.q, &tensors.k, &tensors.v, &tensors.o}) {
+    std::swap(t->extent[head], t->extent[sequence]);
+    std::swap(t->stride[head], t->stride[sequence]);
+  }
+}
+
+void require_extent(const char* function, const char* name, const Tensor& t, Axis axis, std::int64_t want,
+                    const char* other_name, const Tensor& other) {
+  constexpr const char* axis_names[] = {"batch", "head", "sequence", "dim"};
+  if (t.extent[axis] == want) return;
+  (ArgumentError(function) << name << " of (batch, head, sequence, dim) " << shape_of(t) << " must have " << want
+                           << " along " << axis_names[axis] << ", as " << other_name << " is " << shape_of(other))
+      .raise();
+}
+
+void validate_extents(const char* function, const AttentionTensors& t) {
+  require_extent(function, "k", t.k, batch, t.q.extent[batch], "q", t.q);
+  require_extent(function, "k", t.k, dim, t.q.extent[dim], "q", t.q);
+  require_extent(function, "v", t.v, batch, t.k.extent[batch], "k", t.k);
+  require_extent(function, "v", t.v, head, t.k.extent[head], "k", t.k);
+  require_extent(function, "v", t.v, sequence, t.k.extent[sequence], "k", t.k);
+  for (const Axis axis : {batch, head, sequence}) require_extent(function, "o", t.o, axis, t.q.extent[axis], "q", t.q);
+  require_extent(function, "o", t.o, dim, t.v.extent[dim], "v", t.v);
+  const std::int64_t heads = t.q.extent[head], kv_heads = t.k.extent[head];
+  if (heads > 0 && (kv_heads == 0 || heads % kv_heads != 0)) {
+    (ArgumentError(function) << "q has " << heads << " heads, which is no multiple of the " << kv_heads
+                             << " heads of k")
+        .raise();
+  }
+  for (const auto& [name, tensor] : {std::pair{"q", &t.q}, {"v", &t.v}}) {
+    const std::int64_t dims = tensor->extent[dim];
+    if (dims >= 1 && dims <= most_dims) continue;
+    (ArgumentError(function) << "the head dim of " << name << " must be within 1 to " << most_dims << ", but is "
+                             << dims)
+        .raise();
+  }
+  if (!t.lse.exists()) return;
+  for (const Axis axis : {batch, head, sequence}) {
+    if (t.lse.extent[axis] == t.q.extent[axis]) continue;
+    (ArgumentError(function) << "lse must be (" << t.q.extent[batch] << ", " << t.q.extent[head] << ", "
+                             << t.q.extent[sequence] << "), but is " << shape_of(t.lse))
+        .raise();
+  }
+}
+
+void validate_overlap(const char* function, const AttentionTensors& t, const MaskTensors& mask) {
+  const auto check = [&](const char* name, const Tensor& output) {
+    validate_output(function, output);
+    require_apart(function, "q", t.q, name, output, false);
+    require_apart(function, "k", t.k, name, output, false);
+    require_apart(function, "v", t.v, name, output, false);
+    validate_memory(function, mask, output);
+  };
+  check("o", t.o);
+  if (!t.lse.exists()) return;
+  check("lse", t.lse);
+  require_apart(function, "lse", t.lse, "o", t.o, false);
+}
+
+double scale_of(const char* function, double scale, std::int64_t dims) {
+  if (scale == 0) return 1 / std::sqrt(static_cast<double>(dims));
+  validate_scale(function, scale);
+  return scale;
+}
+
+AttentionStrides strides_of_axes(const Tensor& t) {
+  return {t.stride[batch], t.stride[head], t.stride[sequence], t.rank > dim ? t.stride[dim] : 0};
+}
+
+/// The scores, which no memory holds.
+Tensor scores_of(const AttentionTensors& t) {
+  Tensor scores      = t.q;
+  scores.data        = nullptr;
+  scores.extent[dim] = t.k.extent[sequence];
+  return scores;
+}
+
+ScoreMaskLayout layout_of(const char* function, const MaskTensors& mask, const Tensor& scores) {
+  const BroadcastMask views(function, mask, scores);
+  MaskLayout diagonals;
+  set_diagonals(mask, diagonals);
+  return {diagonals.has_diagonals,
+          diagonals.low,
+          diagonals.high,
+          strides_of_axes(views.keep),
+          strides_of_axes(views.bias),
+          strides_of_axes(views.lengths),
+          strides_of_axes(views.slopes),
+          strides_of_axes(views.sinks)};
+}
+
+}  // namespace
+
+AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
+                                    const AttentionCallOptions& options) {
+  if (options.sequence_is_second) exchange_head_and_sequence(tensors);
+  validate_extents(function, tensors);
+  validate_numbers(function, options.mask);
+  AttentionLayout layout;
+  layout.scale = scale_of(function, options.scale, tensors.q.extent[dim]);
+  layout.shape = {tensors.q.extent[batch],    tensors.q.extent[head],     tensors.k.extent[head],
+                  tensors.q.extent[sequence], tensors.k.extent[sequence], tensors.q.extent[dim],
+                  tensors.v.extent[dim]};
+  layout.mask  = layout_of(function, options.mask, scores_of(tensors));
+  if (!layout.writes()) return layout;
+  validate_overlap(function, tensors, options.mask);
+  layout.q   = strides_of_axes(tensors.q);
+  layout.k   = strides_of_axes(tensors.k);
+  layout.v   = strides_of_axes(tensors.v);
+  layout.o   = strides_of_axes(tensors.o);
+  layout.lse = strides_of_axes(tensors.lse);
+  return layout;
+}
+
+}  // namespace KokkosNN::Impl
