@@ -239,7 +239,7 @@ KOKKOS_FORCEINLINE_FUNCTION T multiply_add(const T& a, const std::type_identity_
   }
 }
 
-/// a * (high + low) - n without an error to speak of, where |a high - n| is at most 1, and high + low is a number in two
+/// a * (high + low) - n without an error to speak of, where n is 0 or near a high, and high + low is a number in two
 /// words; for machines without a fused instruction.
 KOKKOS_FORCEINLINE_FUNCTION float distance_of_product(float a, float high, float low, float n) {
   return static_cast<float>(static_cast<double>(a) * (static_cast<double>(high) + static_cast<double>(low)) -
@@ -282,6 +282,19 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> distance_of_product(Vector<float> a, V
 #endif
 }
 #endif
+
+/// a * (high + low), high + low being a number in two words, rounded once but for a small part of an ulp. (A product
+/// that is rounded before the low word's is added may be next to an exact result: the only element of a row would not
+/// be 1.)
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T product_with_words(const T& a, const std::type_identity_t<T>& high,
+                                                 const std::type_identity_t<T>& low) {
+  if constexpr (has_fma) {
+    return fused_multiply_add(a, high, a * low);
+  } else {
+    return distance_of_product(a, high, low, T{});
+  }
+}
 
 /// Rounding error of product = a * b, a number itself.
 template <class T>

@@ -137,7 +137,7 @@ KOKKOS_FORCEINLINE_FUNCTION CosSin<T> cos_sin(const ReducedAngle<T>& angle) {
   const T square     = r * r;
   const T cos        = multiply_add(square, Series::cos(square), splat<T>(A(1)));
   const T low        = multiply_add(square, Series::sin(square), splat<T>(Series::two_pi_low));
-  const T sin        = multiply_add(r, splat<T>(Series::two_pi), r * low);
+  const T sin        = product_with_words(r, splat<T>(Series::two_pi), low);
   const Bits quarter = angle.quarter, is_odd = Bits{} - (quarter & 1u);
   const Bits cos_sign = ((quarter + 1u) & 2u) << top, sin_sign = (quarter & 2u) << top;
   return {Kokkos::bit_cast<T>(Kokkos::bit_cast<Bits>(chosen<T>(is_odd, sin, cos)) ^ cos_sign),
