@@ -187,7 +187,10 @@ kokkosnn_instantiate(
   CALLS "RopeCall<{exec}, {X}>")
 kokkosnn_instantiate(
   attention FILE attention_ TYPES ${KokkosNN_TYPES}
-  CALLS "AttentionCall<{exec}, {X}>")
+  CALLS "AttentionCall<{exec}, {X}>" "AttentionGradientCall<{exec}, {X}>")
+kokkosnn_instantiate(
+  matmul FILE matmul_ TYPES ${KokkosNN_TYPES}
+  CALLS "MatmulCall<{exec}, {X}>")
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
@@ -208,6 +211,7 @@ kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_la
 kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp CALLS call/compiled_rope_calls.hpp)
 kokkosnn_write_instantiations(attention ${made_by} KERNELS call/attention_launch.hpp
                               CALLS call/compiled_attention_calls.hpp)
+kokkosnn_write_instantiations(matmul ${made_by} KERNELS call/matmul_launch.hpp)
 
 # --- KokkosNN::mpi ---
 set(sharded TYPES ${KokkosNN_TYPES})

@@ -166,9 +166,9 @@ class ColdCache {
   std::uint64_t m_turn = 0;
 };
 
-/// Samples of `call`, which enqueues work on `exec`.
-inline std::vector<double> sample(const Exec& exec, ColdCache& cold, const std::function<void()>& call,
-                                  const Effort& effort) {
+/// Samples of `call`, which enqueues work on `exec`; `prepare` runs ahead of each.
+inline std::vector<double> sample(const Exec& exec, const std::function<void()>& prepare,
+                                  const std::function<void()>& call, const Effort& effort) {
   Stopwatch stopwatch(exec);
   call();  // once to warm up: page tables, clocks, the runtime's lazy loading
   exec.fence("KokkosNN::Perf: warm");
@@ -176,12 +176,18 @@ inline std::vector<double> sample(const Exec& exec, ColdCache& cold, const std::
   const auto begin = std::chrono::steady_clock::now();
   const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   while (seconds.size() < effort.min_samples || (seconds.size() < effort.max_samples && spent() < effort.seconds)) {
-    cold.write();
+    prepare();
     stopwatch.start();
     call();
     seconds.push_back(stopwatch.stop());
   }
   return seconds;
+}
+
+/// Samples of a call that finds nothing in the cache.
+inline std::vector<double> sample(const Exec& exec, ColdCache& cold, const std::function<void()>& call,
+                                  const Effort& effort) {
+  return sample(exec, [&] { cold.write(); }, call, effort);
 }
 
 }  // namespace KokkosNN::Perf

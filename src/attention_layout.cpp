@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 // Checks of an attention call, and its tensors as kernels see them.
@@ -18,11 +19,12 @@ enum Axis { batch, head, sequence, dim };
 
 constexpr std::int64_t most_dims = 256;
 
+void exchange_head_and_sequence(Tensor& t) {
+  std::swap(t.extent[head], t.extent[sequence]);
+  std::swap(t.stride[head], t.stride[sequence]);
+}
 void exchange_head_and_sequence(AttentionTensors& tensors) {
-  for (Tensor* t : {&tensors.q, &tensors.k, &tensors.v, &tensors.o}) {
-    std::swap(t->extent[head], t->extent[sequence]);
-    std::swap(t->stride[head], t->stride[sequence]);
-  }
+  for (Tensor* t : {&tensors.q, &tensors.k, &tensors.v, &tensors.o}) exchange_head_and_sequence(*t);
 }
 
 void require_extent(const char* function, const char* name, const Tensor& t, Axis axis, std::int64_t want,
@@ -64,18 +66,26 @@ void validate_extents(const char* function, const AttentionTensors& t) {
   }
 }
 
-void validate_overlap(const char* function, const AttentionTensors& t, const MaskTensors& mask) {
-  const auto check = [&](const char* name, const Tensor& output) {
-    validate_output(function, output);
-    require_apart(function, "q", t.q, name, output, false);
-    require_apart(function, "k", t.k, name, output, false);
-    require_apart(function, "v", t.v, name, output, false);
-    validate_memory(function, mask, output);
-  };
-  check("o", t.o);
-  if (!t.lse.exists()) return;
-  check("lse", t.lse);
-  require_apart(function, "lse", t.lse, "o", t.o, false);
+struct Named {
+  const char* name;
+  const Tensor* tensor;
+};
+
+/// Throws std::invalid_argument for an output that overlaps itself, an input, another output or a View of the mask.
+void validate_overlap(const char* function, std::initializer_list<Named> inputs, std::initializer_list<Named> outputs,
+                      const MaskTensors& mask) {
+  for (const Named& output : outputs) {
+    if (!output.tensor->exists()) continue;
+    validate_output(function, *output.tensor);
+    for (const Named& input : inputs) {
+      require_apart(function, input.name, *input.tensor, output.name, *output.tensor, false);
+    }
+    for (const Named& other : outputs) {
+      if (other.tensor == output.tensor) break;
+      require_apart(function, other.name, *other.tensor, output.name, *output.tensor, false);
+    }
+    validate_memory(function, mask, *output.tensor);
+  }
 }
 
 double scale_of(const char* function, double scale, std::int64_t dims) {
@@ -110,11 +120,9 @@ ScoreMaskLayout layout_of(const char* function, const MaskTensors& mask, const T
           strides_of_axes(views.sinks)};
 }
 
-}  // namespace
-
-AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
-                                    const AttentionCallOptions& options) {
-  if (options.sequence_is_second) exchange_head_and_sequence(tensors);
+/// Layout of tensors whose axes are (batch, head, sequence, dim), but for overlap.
+AttentionLayout checked_layout(const char* function, const AttentionTensors& tensors,
+                               const AttentionCallOptions& options) {
   validate_extents(function, tensors);
   validate_numbers(function, options.mask);
   AttentionLayout layout;
@@ -123,14 +131,51 @@ AttentionLayout normalise_attention(const char* function, AttentionTensors tenso
                   tensors.q.extent[sequence], tensors.k.extent[sequence], tensors.q.extent[dim],
                   tensors.v.extent[dim]};
   layout.mask  = layout_of(function, options.mask, scores_of(tensors));
-  if (!layout.writes()) return layout;
-  validate_overlap(function, tensors, options.mask);
-  layout.q   = strides_of_axes(tensors.q);
-  layout.k   = strides_of_axes(tensors.k);
-  layout.v   = strides_of_axes(tensors.v);
-  layout.o   = strides_of_axes(tensors.o);
-  layout.lse = strides_of_axes(tensors.lse);
+  layout.q     = strides_of_axes(tensors.q);
+  layout.k     = strides_of_axes(tensors.k);
+  layout.v     = strides_of_axes(tensors.v);
+  layout.o     = strides_of_axes(tensors.o);
+  layout.lse   = strides_of_axes(tensors.lse);
   return layout;
+}
+
+void validate_same(const char* function, const char* name, const Tensor& t, const char* other_name,
+                   const Tensor& other) {
+  for (const Axis axis : {batch, head, sequence, dim}) {
+    require_extent(function, name, t, axis, other.extent[axis], other_name, other);
+  }
+}
+
+}  // namespace
+
+AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
+                                    const AttentionCallOptions& options) {
+  if (options.sequence_is_second) exchange_head_and_sequence(tensors);
+  const AttentionLayout layout = checked_layout(function, tensors, options);
+  if (layout.writes()) {
+    const AttentionTensors& t = tensors;
+    validate_overlap(function, {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}}, {{"lse", &t.lse}, {"o", &t.o}}, options.mask);
+  }
+  return layout;
+}
+
+AttentionGradientLayout normalise_attention_gradient(const char* function, AttentionGradientTensors tensors,
+                                                     const AttentionCallOptions& options) {
+  if (options.sequence_is_second) {
+    exchange_head_and_sequence(tensors.forward);
+    for (Tensor* t : {&tensors.dout, &tensors.dq, &tensors.dk, &tensors.dv}) exchange_head_and_sequence(*t);
+  }
+  const AttentionLayout layout = checked_layout(function, tensors.forward, options);
+  validate_same(function, "dout", tensors.dout, "o", tensors.forward.o);
+  validate_same(function, "dq", tensors.dq, "q", tensors.forward.q);
+  validate_same(function, "dk", tensors.dk, "k", tensors.forward.k);
+  validate_same(function, "dv", tensors.dv, "v", tensors.forward.v);
+  const AttentionTensors& t = tensors.forward;
+  validate_overlap(function,
+                   {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}, {"o", &t.o}, {"lse", &t.lse}, {"dout", &tensors.dout}},
+                   {{"dq", &tensors.dq}, {"dk", &tensors.dk}, {"dv", &tensors.dv}}, options.mask);
+  return {layout, strides_of_axes(tensors.dout), strides_of_axes(tensors.dq), strides_of_axes(tensors.dk),
+          strides_of_axes(tensors.dv)};
 }
 
 }  // namespace KokkosNN::Impl

@@ -15,11 +15,13 @@
 #include <KokkosNN/kernels.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/masked_softmax.hpp>
+#include <KokkosNN/matmul.hpp>
 #include <KokkosNN/norm.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/precision.hpp>
 #include <KokkosNN/rope.hpp>
 #include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>

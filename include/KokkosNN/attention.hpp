@@ -27,6 +27,24 @@ struct AttentionOptions {
   AttentionAxes axes         = AttentionAxes::batch_head_sequence_dim;
 };
 
+namespace Impl {
+
+template <class Exec, class QView, class M>
+AttentionCallOptions erased_options(const char* function, const M& mask, const AttentionOptions& options) {
+  if (options.sinks.exist()) {
+    require_sinks(function, options.sinks.template accessible_from<Exec>(), options.sinks.type(),
+                  element_type<typename QView::non_const_value_type>());
+  }
+  AttentionCallOptions erased{
+      options.scale, options.masked_row, options.axes == AttentionAxes::batch_sequence_head_dim, {}};
+  for_parts(mask, [&](const auto& part) { erase(erased.mask, part); });
+  erase(erased.mask, options.sinks);
+  erased.mask.softcap = options.softcap;
+  return erased;
+}
+
+}  // namespace Impl
+
 /// Scaled dot-product attention, o = softmax(scale q k^T + mask) v. With s = scale q . k_j, the logit of key j is
 /// z_j = s, or softcap tanh(s / softcap), plus the bias, less the ALiBi slope times the distance; o is the sum of
 /// exp(z_j - lse) v_j over the keys j that the mask allows, and lse = log(sum of exp(z_j)), in which the sink takes
@@ -50,18 +68,18 @@ struct AttentionOptions {
 ///            call gives the same bits each time, and a row's bits depend on its own query, keys and mask alone.
 /// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
 ///            bits), |z| being the largest logit or sum of |terms| of one.
-/// Values     a key that the mask's numbers (causal, window, length) or its booleans rule out never counts, nor does its
-///            value: a NaN there is ignored. It is read on a host alone, and there only beside a query that sees it or
-///            between keys that queries see. A key of weight 0 adds nothing, whatever its value is. A NaN or +inf among
-///            the allowed logits, or as sink, makes o of the query NaN. A query that sees no key, or none but logits of
-///            -inf, gives NaN or 0 by options.masked_row, but 0 with a sink; its lse is -inf, or the sink.
+/// Values     a key that the mask's numbers (causal, window, length) or its booleans rule out never counts, nor does
+///            its value: a NaN there is ignored. It is read on a host alone, and there only beside a query that sees it
+///            or between keys that queries see. A key of weight 0 adds nothing, whatever its value is. A NaN or +inf
+///            among the allowed logits, or as sink, makes o of the query NaN. A query that sees no key, or none but
+///            logits of -inf, gives NaN or 0 by options.masked_row, but 0 with a sink; its lse is -inf, or the sink.
 /// Errors     std::invalid_argument with the offending values, and nothing written: extents that do not fit, a dim of 0
 ///            or beyond 256, heads of q that are no multiple of k's, a scale beyond 2^+-100, softcap negative or not
 ///            finite, a negative window, mask Views that do not broadcast, overlap.
-/// Cost       2 (dim + value dim) operations a query and key that the mask's numbers allow. No scores are stored. A host's
-///            thread reads k and v once a block of 8 to 64 queries. On GPUs each row of scores reads k and v anew: at
-///            few and short rows this costs little, but a matmul, masked_softmax and a second matmul by a tuned library
-///            are faster on long ones.
+/// Cost       2 (dim + value dim) operations a query and key that the mask's numbers allow. No scores are stored. A
+///            host's thread reads k and v once a block of 8 to 64 queries. On GPUs each row of scores reads k and v
+///            anew: at few and short rows this costs little, but a matmul, masked_softmax and a second matmul by a
+///            tuned library are faster on long ones.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
@@ -69,15 +87,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KV
 void attention(const Exec& exec, const QView& q, const KView& k, const VView& v, const OView& o, const M& mask,
                const AttentionOptions& options = {}, const LseView& lse = {}) {
   Impl::check_attention<Exec, QView, KView, VView, OView, M, LseView>();
-  if (options.sinks.exist()) {
-    Impl::require_sinks("attention", options.sinks.template accessible_from<Exec>(), options.sinks.type(),
-                        Impl::element_type<typename QView::non_const_value_type>());
-  }
-  Impl::AttentionCallOptions erased{
-      options.scale, options.masked_row, options.axes == AttentionAxes::batch_sequence_head_dim, {}};
-  Impl::for_parts(mask, [&](const auto& part) { Impl::erase(erased.mask, part); });
-  Impl::erase(erased.mask, options.sinks);
-  erased.mask.softcap = options.softcap;
+  const auto erased = Impl::erased_options<Exec, QView>("attention", mask, options);
   Impl::attention_call(exec, q, k, v, o, erased, lse);
 }
 
@@ -87,6 +97,59 @@ template <Concepts::View QView, Concepts::View KView, Concepts::View VView, Conc
 void attention(const QView& q, const KView& k, const VView& v, const OView& o, const M& mask,
                const AttentionOptions& options = {}, const LseView& lse = {}) {
   attention(typename OView::execution_space{}, q, k, v, o, mask, options, lse);
+}
+
+/// Gradients of attention. With p_j = exp(z_j - lse), delta = sum(o dout) and g_j = p_j (dout . v_j - delta), times the
+/// softcap's derivative: dq = scale sum(g_j k_j) over the keys j, and over the queries that see a key, of all heads of
+/// q that read it, dk = scale sum(g q) and dv = sum(p dout).
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param q, k, v  inputs of `attention`
+/// \param o        its output
+/// \param dout     gradient by o, of o's extents
+/// \param lse      log-sum-exps that `attention` wrote, (batch, head, query) in any order of q's axes
+/// \param mask     mask of `attention`
+/// \param dq       output, gradient by q, of q's extents
+/// \param dk, dv   outputs, gradients by k and v, of their extents
+/// \param options  options of `attention`; masked_row does not matter: a query that saw no key adds nothing
+///
+/// Views      of one type, but for lse, in any layout, strides (0 in inputs) and alignment.
+/// In place   dq, dk and dv must not overlap each other, nor any input.
+/// Ordering   asynchronous on `exec`: two kernels, no fence; a number a query is kept in memory that the library holds.
+/// Arithmetic in double for double, else in float; results are rounded once. Sums are taken in a fixed order, without
+///            atomics: the same call gives the same bits each time.
+/// Values     keys that the mask rules out, or that have no weight, are not looked at: their dk and dv are 0 of that
+///            query. NaN and infinities in what a query sees make its dq NaN, and dk and dv of the keys that it sees.
+/// Errors     std::invalid_argument with the offending values, and nothing written: as `attention`, and extents of
+///            gradients that are not those of their tensors.
+/// Cost       14 operations a query, key and element of the dims: both kernels compute the scores. Hosts multiply
+///            packed tiles by vectors. GPUs run simple loops that are not tuned: a row of scores reads k and v anew,
+///            and a key all q and dout. Gradients by a bias and by sinks are not computed.
+/// Source     Dao et al., "FlashAttention", 2022, appendix B.
+template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
+          Concepts::View OView, Concepts::View DoutView, Concepts::View LseView, Concepts::Mask M,
+          Concepts::View DqView, Concepts::View DkView, Concepts::View DvView>
+void attention_backward(const Exec& exec, const QView& q, const KView& k, const VView& v, const OView& o,
+                        const DoutView& dout, const LseView& lse, const M& mask, const DqView& dq, const DkView& dk,
+                        const DvView& dv, const AttentionOptions& options = {}) {
+  using namespace Impl;
+  check_attention_backward<Exec, QView, KView, VView, OView, DoutView, LseView, M, DqView, DkView, DvView>();
+  const AttentionGradientTensors tensors{{tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)},
+                                         tensor_of(dout),
+                                         tensor_of(dq),
+                                         tensor_of(dk),
+                                         tensor_of(dv)};
+  attention_backward_call(exec, q, tensors, erased_options<Exec, QView>("attention_backward", mask, options));
+}
+
+/// Gradients of attention on the default instance of dq's execution space.
+template <Concepts::View QView, Concepts::View KView, Concepts::View VView, Concepts::View OView,
+          Concepts::View DoutView, Concepts::View LseView, Concepts::Mask M, Concepts::View DqView,
+          Concepts::View DkView, Concepts::View DvView>
+void attention_backward(const QView& q, const KView& k, const VView& v, const OView& o, const DoutView& dout,
+                        const LseView& lse, const M& mask, const DqView& dq, const DkView& dk, const DvView& dv,
+                        const AttentionOptions& options = {}) {
+  attention_backward(typename DqView::execution_space{}, q, k, v, o, dout, lse, mask, dq, dk, dv, options);
 }
 
 }  // namespace KokkosNN

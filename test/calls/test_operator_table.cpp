@@ -232,6 +232,11 @@ struct Calls {
     const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};
     return KokkosNN::rope_backward(exec, dy, out, options), is_written(out);
   }
+  bool matmul() {
+    const Kokkos::View<T**, Kokkos::LayoutRight, Memory> b("b", keys, keys);
+    KokkosNN::matmul(exec, x, b, out);
+    return is_written(out);
+  }
   /// Scores take the parts of q and k, which have as many queries and keys as x.
   template <class M>
   bool attention(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
@@ -240,6 +245,16 @@ struct Calls {
     Kokkos::deep_copy(o, T(unwritten));
     KokkosNN::attention(exec, x, k, k, o, mask, options);
     return is_written(o);
+  }
+  template <class M>
+  bool attention_backward(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
+    using Heads = Kokkos::View<T****, Kokkos::LayoutRight, Memory>;
+    const Heads k("k", 1, heads, keys, keys), o("o", 1, heads, queries, keys), dout("dout", 1, heads, queries, keys);
+    const Heads dq("dq", 1, heads, queries, keys), dk("dk", 1, heads, keys, keys), dv("dv", 1, heads, keys, keys);
+    const Kokkos::View<KokkosNN::accumulator_t<T>***, Memory> lse("lse", 1, heads, queries);
+    for (const Heads& gradient : {dq, dk, dv}) Kokkos::deep_copy(gradient, T(unwritten));
+    KokkosNN::attention_backward(exec, x, k, k, o, dout, lse, mask, dq, dk, dv, options);
+    return is_written(dq) && is_written(dk) && is_written(dv);
   }
   bool segmented_softmax() {
     return KokkosNN::segmented_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
@@ -300,6 +315,8 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "add_layer_norm_backward") return c.add_layer_norm_backward();
     if (op == "column_sums") return c.column_sums();
     if (op == "attention") return c.attention(none);
+    if (op == "attention_backward") return c.attention_backward(none);
+    if (op == "matmul") return c.matmul();
     if (op == "rope") return c.rope();
     if (op == "rope_backward") return c.rope_backward();
     if (op == "segmented_softmax") return c.segmented_softmax();
@@ -333,14 +350,16 @@ bool with_mask(const std::string& mask, const Run& run) {
 
 /// True if the operator runs with a mask of that name on that type, and writes its results.
 bool runs_with_mask(const std::string& op, const std::string& mask, const std::string& type) {
-  if (!op.starts_with("masked") && op != "attention" && mask != "softcap") return false;
+  if (!op.starts_with("masked") && !op.starts_with("attention") && mask != "softcap") return false;
   return with_type(type, [&](auto& c) {
     const CrossEntropyOptions capped{.reduction = Reduction::none, .softcap = 30};
     if (op == "cross_entropy") return c.cross_entropy(capped);
     if (op == "cross_entropy_backward") return c.cross_entropy_backward(capped);
     if (op == "cross_entropy_with_gradient") return c.cross_entropy_with_gradient(capped);
     return with_mask(mask, [&](const auto& m, const MaskedSoftmaxOptions& options) {
-      if (op == "attention") return c.attention(m, {.softcap = options.softcap, .sinks = options.sinks});
+      const KokkosNN::AttentionOptions of_attention{.softcap = options.softcap, .sinks = options.sinks};
+      if (op == "attention") return c.attention(m, of_attention);
+      if (op == "attention_backward") return c.attention_backward(m, of_attention);
       if (op == "masked_softmax") return c.masked_softmax(m, options);
       if (op == "masked_softmax_backward") return c.masked_softmax_backward(m, options);
       if (op == "masked_softmax_bias_backward") return c.masked_softmax_bias_backward(m, options);
@@ -436,6 +455,8 @@ const std::set<std::string> without_c{"add",
                                       "swiglu_backward",
                                       "geglu_backward",
                                       "attention",
+                                      "attention_backward",
+                                      "matmul",
                                       "rope",
                                       "rope_backward",
                                       "column_sums"};

@@ -133,6 +133,21 @@ void attentions(const Exec& exec) {
   using Heads = View<half_t****, Exec>;
   attention(exec, Heads(), Heads(), Heads(), Heads(), CausalMask{}, {.scale = 0.5}, View<float***, Exec>());
   attention(Heads(), Heads(), Heads(), Heads(), masks());
+  attention_backward(exec, Heads(), Heads(), Heads(), Heads(), Heads(), View<float***, Exec>(), CausalMask{}, Heads(),
+                     Heads(), Heads(), {.softcap = 30});
+}
+
+struct AddBias {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A sum, A bias) const {
+    return sum + bias;
+  }
+};
+
+void products(const Exec& exec) {
+  matmul(exec, Rows<half_t>(), Columns<half_t>(), Strided<half_t>());
+  matmul(exec, Rows<float>(), Rows<float>(), Rows<double>(), {.beta = 1, .precision = Precision::tensor_float32});
+  matmul(exec, Rows<bhalf_t>(), Rows<bhalf_t>(), View<float***, Exec>(), {}, AddBias{}, Values<bhalf_t>());
 }
 
 struct Store {

@@ -5,7 +5,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <cstddef>
 #include <cstdint>
 
 // Shapes that planner and kernels of attention share: a call's extents and strides, a team's tile and scratch.
@@ -25,18 +24,30 @@ KOKKOS_INLINE_FUNCTION constexpr std::int64_t host_attention_padded(std::int64_t
   return (dim + host_attention_padding - 1) / host_attention_padding * host_attention_padding;
 }
 
-/// Scratch of a host's thread: queries, results, a tile of weights, of keys and of values.
-template <class A>
-KOKKOS_INLINE_FUNCTION constexpr std::size_t host_attention_scratch(std::int64_t dim, std::int64_t value_dim,
-                                                                    int rows) {
+/// Elements of scratch of a host's thread: queries, results, a tile of weights, of keys and of values.
+KOKKOS_INLINE_FUNCTION constexpr std::int64_t host_attention_scratch(std::int64_t dim, std::int64_t value_dim,
+                                                                     int rows) {
   const std::int64_t dims = host_attention_padded(dim) + host_attention_padded(value_dim);
-  return static_cast<std::size_t>((dims + host_attention_tile) * rows + dims * host_attention_tile) * sizeof(A);
+  return (dims + host_attention_tile) * rows + dims * host_attention_tile;
 }
 
-/// Scratch of a team: the query, the results, a tile of logits.
-template <class A>
-KOKKOS_INLINE_FUNCTION constexpr std::size_t attention_scratch(std::int64_t dim, std::int64_t value_dim) {
-  return static_cast<std::size_t>(dim + value_dim + attention_tile) * sizeof(A);
+/// Those for gradients: a block, its sums, a tile as rows and as columns, weights, gradients.
+KOKKOS_INLINE_FUNCTION constexpr std::int64_t host_attention_gradients_scratch(std::int64_t dim, std::int64_t value_dim,
+                                                                               int rows) {
+  const std::int64_t dims = host_attention_padded(dim) + host_attention_padded(value_dim);
+  return 2 * ((dims + host_attention_tile) * rows + dims * host_attention_tile);
+}
+
+/// Elements of scratch of a team: the query, the results, a tile of logits.
+KOKKOS_INLINE_FUNCTION constexpr std::int64_t attention_scratch(std::int64_t dim, std::int64_t value_dim) {
+  return dim + value_dim + attention_tile;
+}
+
+/// Those for gradients. A row has its query, do, dq and a tile of gradients; a key has itself, its value, dk, dv and a
+/// tile of rows' probabilities and gradients.
+KOKKOS_INLINE_FUNCTION constexpr std::int64_t attention_gradients_scratch(std::int64_t dim, std::int64_t value_dim,
+                                                                          bool of_keys) {
+  return of_keys ? 2 * (dim + value_dim + attention_tile) : 2 * dim + value_dim + attention_tile;
 }
 
 struct AttentionShape {

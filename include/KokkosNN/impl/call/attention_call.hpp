@@ -20,6 +20,16 @@
 
 namespace KokkosNN::Impl {
 
+template <class Exec, class QView, class LseView>
+constexpr void check_log_sum_exps() {
+  using A = accumulator_t<typename QView::non_const_value_type>;
+  static_assert(LseView::rank() == 3, "KokkosNN::attention: lse must have rank 3: batch, head, query");
+  static_assert(std::is_same_v<typename LseView::non_const_value_type, A>,
+                "KokkosNN::attention: lse must hold double if q does, else float");
+  static_assert(can_access<Exec, LseView>,
+                "KokkosNN::attention: the execution space must be able to access the memory of lse");
+}
+
 template <class Exec, class QView, class KView, class VView, class OView, class M, class LseView>
 constexpr void check_attention() {
   static_assert(QView::rank() == 4 && KView::rank() == 4 && VView::rank() == 4 && OView::rank() == 4,
@@ -31,12 +41,8 @@ constexpr void check_attention() {
   static_assert(can_access<Exec, QView, KView, VView, OView>,
                 "KokkosNN::attention: the execution space must be able to access the memory of q, k, v and o");
   if constexpr (is_given<LseView>) {
-    using A = accumulator_t<typename QView::non_const_value_type>;
-    static_assert(LseView::rank() == 3, "KokkosNN::attention: lse must have rank 3: batch, head, query");
-    static_assert(std::is_same_v<typename LseView::value_type, A>,
-                  "KokkosNN::attention: lse must hold double if q does, else float, and must not be const");
-    static_assert(can_access<Exec, LseView>,
-                  "KokkosNN::attention: the execution space must be able to access the memory of lse");
+    check_log_sum_exps<Exec, QView, LseView>();
+    static_assert(is_writable<LseView>, "KokkosNN::attention: lse must not be const");
   }
   MaskChecks<Exec, QView>::check(static_cast<const M*>(nullptr));
 }
@@ -50,6 +56,34 @@ void attention_call(const Exec& exec, const QView& q, const KView& k, const VVie
   const AttentionTensors tensors{tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)};
   const AttentionLayout layout = normalise_attention("attention", tensors, options);
   if (layout.writes()) Call::run(exec, {"attention", tensors, layout, options});
+}
+
+template <class Exec, class QView, class KView, class VView, class OView, class DoutView, class LseView, class M,
+          class DqView, class DkView, class DvView>
+constexpr void check_attention_backward() {
+  static_assert(QView::rank() == 4 && KView::rank() == 4 && VView::rank() == 4 && OView::rank() == 4 &&
+                    DoutView::rank() == 4 && DqView::rank() == 4 && DkView::rank() == 4 && DvView::rank() == 4,
+                "KokkosNN::attention_backward: all Views but lse must have rank 4: batch, head, sequence, dim");
+  static_assert(hold_elements<QView>, "KokkosNN::attention_backward: q must hold double, float, half_t or bhalf_t");
+  static_assert(hold_one_type<QView, KView, VView, OView, DoutView, DqView, DkView, DvView>,
+                "KokkosNN::attention_backward: all Views but lse must hold the same type");
+  static_assert(is_writable<DqView> && is_writable<DkView> && is_writable<DvView>,
+                "KokkosNN::attention_backward: dq, dk and dv must not be const");
+  static_assert(can_access<Exec, QView, KView, VView, OView, DoutView, DqView, DkView, DvView>,
+                "KokkosNN::attention_backward: the execution space must be able to access the memory of all Views");
+  check_log_sum_exps<Exec, QView, LseView>();
+  MaskChecks<Exec, QView>::check(static_cast<const M*>(nullptr));
+}
+
+template <class Exec, class QView>
+void attention_backward_call(const Exec& exec, const QView&, const AttentionGradientTensors& tensors,
+                             const AttentionCallOptions& options) {
+  using Call = AttentionGradientCall<Exec, typename QView::non_const_value_type>;
+  require_kernels<Call>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::attention_backward");
+  const char* const function           = "attention_backward";
+  const AttentionGradientLayout layout = normalise_attention_gradient(function, tensors, options);
+  Call::run(exec, {function, tensors, layout, options});
 }
 
 }  // namespace KokkosNN::Impl

@@ -54,6 +54,28 @@ struct AttentionLayout {
 KOKKOSNN_EXPORT AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                                     const AttentionCallOptions& options);
 
+/// Views of a call of the gradients; o and lse of `forward` are inputs.
+struct AttentionGradientTensors {
+  AttentionTensors forward;
+  Tensor dout;
+  Tensor dq;
+  Tensor dk;
+  Tensor dv;
+};
+
+struct AttentionGradientLayout {
+  AttentionLayout forward;
+  AttentionStrides dout;
+  AttentionStrides dq;
+  AttentionStrides dk;
+  AttentionStrides dv;
+};
+
+/// As normalise_attention, of the gradients.
+KOKKOSNN_EXPORT AttentionGradientLayout normalise_attention_gradient(const char* function,
+                                                                     AttentionGradientTensors tensors,
+                                                                     const AttentionCallOptions& options);
+
 /// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
 struct AttentionPlan {
   ElementType type         = ElementType::f32;
@@ -67,6 +89,11 @@ struct AttentionPlan {
 
 KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout,
                                                   const DeviceTraits& traits);
+
+/// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
+/// empty where it has nothing to write.
+KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShape& shape, bool of_keys,
+                                                           const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);

@@ -24,6 +24,20 @@ struct AttentionCall {
   static void run(const ExecutionSpace& exec, const AttentionArguments& call);
 };
 
+/// A checked call of the gradients.
+struct AttentionGradientArguments {
+  const char* function;
+  const AttentionGradientTensors& tensors;
+  const AttentionGradientLayout& layout;
+  const AttentionCallOptions& options;
+};
+
+/// Gradients of attention on tensors of X.
+template <class ExecutionSpace, class X>
+struct AttentionGradientCall {
+  static void run(const ExecutionSpace& exec, const AttentionGradientArguments& call);
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_CALL_COMPILED_ATTENTION_CALLS_HPP

@@ -6,6 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_masked_calls.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
+#include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
@@ -30,20 +31,7 @@ constexpr int masked_x_bytes() {
 
 /// The half of a mask that rules out columns by their numbers.
 inline AllowedColumns range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
-  AllowedColumns range;
-  range.cols               = cols;
-  range.has_diagonals      = layout.has_diagonals;
-  range.low                = layout.low;
-  range.high               = layout.high;
-  range.query              = layout.query;
-  range.lengths            = mask.lengths.exists() ? mask.lengths.data : nullptr;
-  range.has_64_bit_lengths = mask.lengths.element_bytes == 8;
-  range.length             = layout.lengths;
-  return range;
-}
-
-inline const std::uint8_t* kept_bytes(const MaskTensors& mask) {
-  return mask.keep.exists() ? static_cast<const std::uint8_t*>(mask.keep.data) : nullptr;
+  return {limits_of(mask, layout, cols), layout.query, layout.lengths};
 }
 
 /// The launches of masked_softmax with one of the two kinds of masks.
@@ -77,12 +65,8 @@ struct MaskedRowsLauncher {
 
   static bool folds_scale(const Arguments& call) { return has_element_mask && call.options.mask.changes_logits(); }
 
-  static TypedPointer<X> pointer_to(const KokkosNN::Impl::Tensor& t) {
-    return t.exists() ? TypedPointer<X>{t.data, t.type == ElementType::f32} : TypedPointer<X>{};
-  }
-
   static RowSinks<X> sinks_of(const Arguments& call) {
-    return {pointer_to(call.options.mask.sinks), call.layout.mask.sinks};
+    return {pointer_to<X>(call.options.mask.sinks), call.layout.mask.sinks};
   }
 
   static Elements elements_of(const Arguments& call) {
@@ -95,13 +79,13 @@ struct MaskedRowsLauncher {
       elements.scale           = static_cast<A>(scale);
       elements.softcap         = static_cast<A>(mask.softcap);
       elements.inner_scale     = mask.softcap != 0 ? static_cast<A>(scale / mask.softcap) : A(1);
-      elements.bias            = pointer_to(mask.bias);
+      elements.bias            = pointer_to<X>(mask.bias);
       elements.bias_stride     = layout.bias_col_stride;
       elements.bias_place      = layout.bias;
       elements.keep            = kept_bytes(mask);
       elements.keep_stride     = layout.keep_col_stride;
       elements.keep_place      = layout.keep;
-      elements.slopes          = pointer_to(mask.slopes);
+      elements.slopes          = pointer_to<X>(mask.slopes);
       elements.slope_place     = layout.slopes;
       elements.query           = layout.query;
       elements.alibi_offset    = mask.alibi_offset;

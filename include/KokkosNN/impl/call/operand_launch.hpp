@@ -50,6 +50,28 @@ struct OperandNumbers {
   static constexpr int value(int i) { return column(Operator::column_inputs) + i; }
   static constexpr int result(int i) { return value(Operator::row_scalars + Operator::row_outputs) + i; }
 
+  /// Parameters of rows, among them the operands that have a value a column.
+  template <class Params, class Options>
+  static Params params(const Options& options, const RowsLayout& layout, const Tensors& tensors) {
+    Params params{typename Operator::Params(options), {}, layout.cols};
+    for (int i = 0; i < Operator::column_inputs; ++i) {
+      const Tensor& tensor = tensors[column(i)];
+      params.columns[i]    = {
+          {tensor.data, tensor.type == ElementType::f32}, layout.col_stride[column(i)], params.own.missing(i)};
+    }
+    return params;
+  }
+
+  /// Sets the values that rows have, which kernels read or write.
+  template <class Values>
+  static void set_values(Values& values, const RowsLayout& layout, const Tensors& tensors) {
+    using A = typename Operator::accumulator;
+    for (int i = 0; i < static_cast<int>(values.size()); ++i) {
+      const int number = value(i);
+      values[i]        = {static_cast<A*>(const_cast<void*>(tensors[number].data)), layout.map(number)};
+    }
+  }
+
   /// Enqueues the gradients of the weights.
   template <class T, class ExecutionSpace>
   static void sum_weight_gradients(const ExecutionSpace& exec, RowOperator op, const RowsLayout& layout,
@@ -78,33 +100,13 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
       if (call.layout.sums_rows) Numbers::template sum_weight_gradients<T>(exec, op, call.layout, call.tensors);
       if (call.layout.rows == 0) return;
     }
-    const Params params = params_of(call);
+    const Params params = Numbers::template params<Params>(call.options, call.layout, call.tensors);
     if (call.plan.strategy == RowStrategy::inner_lanes) return run_inner(exec, call, params);
     with_form<backend, false>(call.plan.form, [&](auto form) { run_rows<form()>(exec, call, params); });
   }
 
  private:
   using Numbers = OperandNumbers<Operator>;
-
-  static Params params_of(const Arguments& call) {
-    Params params{typename Operator::Params(call.options), {}, call.layout.cols};
-    for (int i = 0; i < Operator::column_inputs; ++i) {
-      const Tensor& tensor = call.tensors[Numbers::column(i)];
-      params.columns[i]    = {{tensor.data, tensor.type == ElementType::f32},
-                              call.layout.col_stride[Numbers::column(i)],
-                              params.own.missing(i)};
-    }
-    return params;
-  }
-
-  /// Sets the values of a row that the operator reads, or writes, beside its elements.
-  template <class Values>
-  static void set_values(Values& values, const Arguments& call) {
-    for (int i = 0; i < static_cast<int>(values.size()); ++i) {
-      const int number = Numbers::value(i);
-      values[i]        = {call.template data<A>(number), call.layout.map(number)};
-    }
-  }
 
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call, const Params& params) {
@@ -115,8 +117,8 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
     OperandOutput<Operator, T, form> to;
     to.rows = rows_of<T, form>(call, Numbers::output);
     if constexpr (Operator::sums_inputs) to.sum = rows_of<T, form>(call, Numbers::result(0));
-    set_values(source.scalars, call);
-    set_values(to.values, call);
+    Numbers::set_values(source.scalars, call.layout, call.tensors);
+    Numbers::set_values(to.values, call.layout, call.tensors);
     run_on_rows<op, V>(exec, call, params, source, to);
   }
 
@@ -129,8 +131,8 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
     }
     operands.output = inner_rows_of<T>(call, Numbers::output);
     if constexpr (Operator::sums_inputs) operands.sum = inner_rows_of<T>(call, Numbers::result(0));
-    set_values(operands.scalars, call);
-    set_values(operands.values, call);
+    Numbers::set_values(operands.scalars, call.layout, call.tensors);
+    Numbers::set_values(operands.values, call.layout, call.tensors);
     // A host's threads have blocks by themselves, whatever the plan's width is.
     constexpr int inner_V    = backend == Backend::host ? V : gradient_inner_pack_size(backend, V);
     constexpr int K          = gradient_inner_packs(backend, inner_V);

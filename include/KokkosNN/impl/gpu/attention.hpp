@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Attention with a row of scores a team, on every backend. The row passes by in tiles of keys: their logits lie in
+// Attention with a row of scores a team, on a GPU. The row passes by in tiles of keys: their logits lie in
 // scratch, each thread computes those of its keys and the results of its columns of v, and results of earlier tiles
 // are rescaled where the largest logit grows. A row's bits depend neither on the team's size nor on other rows.
 
@@ -26,7 +26,7 @@ struct AttentionInTeam {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
-    const std::size_t bytes     = attention_scratch<A>(shape.dim, shape.value_dim);
+    const std::size_t bytes     = static_cast<std::size_t>(attention_scratch(shape.dim, shape.value_dim)) * sizeof(A);
     A* const query              = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(bytes, 16));
     A* const results            = query + shape.dim;
     A* const tile               = results + shape.value_dim;
@@ -54,10 +54,10 @@ struct AttentionInTeam {
 
   template <class Member>
   KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* query, A* results, A* tile) const {
-    const std::int64_t kv_head = row.head / data.shape.group();
-    const X* const k           = data.k + row.batch * data.k_strides.batch + kv_head * data.k_strides.head;
-    const X* const v           = data.v + row.batch * data.v_strides.batch + kv_head * data.v_strides.head;
-    const X* const q           = data.q + row.in(data.q_strides);
+    const ScoreRow first_key = data.first_key(row);
+    const X* const k         = data.k + first_key.in(data.k_strides);
+    const X* const v         = data.v + first_key.in(data.v_strides);
+    const X* const q         = data.q + row.in(data.q_strides);
     const auto rank = static_cast<std::int64_t>(team.team_rank()), size = static_cast<std::int64_t>(team.team_size());
     for (std::int64_t d = rank; d < data.shape.dim; d += size) {
       query[d] = static_cast<A>(q[d * data.q_strides.dim]);

@@ -98,13 +98,6 @@ concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typen
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
 
-struct JoinMaxima {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
-    return max_ignoring_nan(a, b);
-  }
-};
-
 /// Placement of softmax, log_softmax and logsumexp. `keeps`: logits or exponentials stay until they are written;
 /// otherwise they are loaded and computed again.
 template <RowOperator op, int V, class Params, bool keeps>

@@ -15,13 +15,6 @@
 
 namespace KokkosNN::Impl {
 
-struct JoinSums {
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
-    return a + b;
-  }
-};
-
 /// Vector of float in double, by halves.
 struct InDouble {
   Vector<double> half[2];

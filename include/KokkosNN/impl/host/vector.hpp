@@ -448,6 +448,20 @@ KOKKOS_FORCEINLINE_FUNCTION auto fold_lanes(const T& v, const Join& join) {
 #endif
 }
 
+struct JoinSums {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return a + b;
+  }
+};
+
+struct JoinMaxima {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const T& a, const T& b) const {
+    return max_ignoring_nan(a, b);
+  }
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_HOST_VECTOR_HPP

@@ -27,29 +27,12 @@ struct ScoreRow {
 };
 
 /// Half of a mask that rules out keys by their numbers.
-struct ScoreRanges {
-  std::int64_t keys       = 0;
-  bool has_diagonals      = false;
-  std::int64_t low        = 0;
-  std::int64_t high       = 0;
-  const void* lengths     = nullptr;
-  bool has_64_bit_lengths = false;
+struct ScoreRanges : ColumnLimits {
   AttentionStrides length_strides;
 
   /// Keys that a row may see.
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row) const {
-    ColumnRange allowed{0, keys};
-    if (has_diagonals) {
-      if (row.query + low > 0) allowed.begin = row.query + low;
-      if (row.query + high < keys) allowed.end = row.query + high + 1;
-    }
-    if (lengths != nullptr) {
-      const std::int64_t i = row.in(length_strides);
-      const std::int64_t n = has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
-                                                : static_cast<const std::int32_t*>(lengths)[i];
-      if (n < allowed.end) allowed.end = n;
-    }
-    return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
+    return allowed([&] { return row.query; }, [&] { return row.in(length_strides); });
   }
 };
 
@@ -85,6 +68,13 @@ struct ScoreElements {
   /// True if the boolean mask keeps a key.
   KOKKOS_INLINE_FUNCTION bool keeps(const Row& row, std::int64_t key) const {
     return keep == nullptr || keep[row.keep + key * keep_strides.dim] != 0;
+  }
+
+  /// Derivative of the softcap by the scaled score.
+  KOKKOS_INLINE_FUNCTION A slope_of_softcap(A scaled) const {
+    if (softcap == A(0)) return A(1);
+    const A t = bounded_tanh(scaled * inverse_softcap);
+    return (A(1) - t) * (A(1) + t);
   }
 
   /// Logit of a key that is kept, from its scaled score.
@@ -126,9 +116,36 @@ struct AttentionData {
     const std::int64_t head = number / shape.queries;
     return {head / shape.heads, head % shape.heads, number % shape.queries};
   }
+  KOKKOS_INLINE_FUNCTION std::int64_t number(const ScoreRow& row) const {
+    return (row.batch * shape.heads + row.head) * shape.queries + row.query;
+  }
+  /// First key, and value, that a row reads; keys are rows of their tensors.
+  KOKKOS_INLINE_FUNCTION ScoreRow first_key(const ScoreRow& row) const {
+    return {row.batch, row.head / shape.group(), 0};
+  }
+  /// Row `number` of those that read a head of k.
+  KOKKOS_INLINE_FUNCTION ScoreRow row_of_head(std::int64_t batch, std::int64_t kv_head, std::int64_t number) const {
+    return {batch, kv_head * shape.group() + number / shape.queries, number % shape.queries};
+  }
   KOKKOS_INLINE_FUNCTION A sink(const ScoreRow& row) const {
     return sinks.exists() ? sinks.template load<A>(row.in(sink_strides)) : -Kokkos::Experimental::infinity_v<A>;
   }
+};
+
+/// All that the kernels of the gradients read and write; o and lse are read here.
+template <class X>
+struct AttentionGradientData : AttentionData<X> {
+  using A = accumulator_t<X>;
+
+  const X* dout;
+  A* delta;  ///< of each row, the sum of o do; memory of the call
+  X* dq;
+  X* dk;
+  X* dv;
+  AttentionStrides dout_strides;
+  AttentionStrides dq_strides;
+  AttentionStrides dk_strides;
+  AttentionStrides dv_strides;
 };
 
 }  // namespace KokkosNN::Impl

@@ -54,35 +54,45 @@ struct TypedPointer {
   }
 };
 
-/// Columns of each row that causal masks, windows and lengths allow.
-struct AllowedColumns {
-  std::int64_t cols  = 0;
-  bool has_diagonals = false;
-  std::int64_t low   = 0;  ///< lowest column of query q is q + low
-  std::int64_t high  = 0;  ///< highest column of query q is q + high
-  RowMap query;            ///< row -> q
+/// Columns that causal masks, windows and lengths allow.
+struct ColumnLimits {
+  std::int64_t cols       = 0;
+  bool has_diagonals      = false;
+  std::int64_t low        = 0;  ///< lowest column of query q is q + low
+  std::int64_t high       = 0;  ///< highest column of query q is q + high
   const void* lengths     = nullptr;
   bool has_64_bit_lengths = false;
-  RowMap length;  ///< row -> index in lengths
 
-  KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
+  /// Columns of a row; `query` and `length` are functions that find its q, and its index in lengths, if asked.
+  template <class Query, class Length>
+  KOKKOS_INLINE_FUNCTION ColumnRange allowed(const Query& query, const Length& length) const {
     ColumnRange allowed{0, cols};
     if (has_diagonals) {
-      const std::int64_t q = query(row);
+      const std::int64_t q = query();
       if (q + low > 0) allowed.begin = q + low;
       if (q + high < cols) allowed.end = q + high + 1;
     }
     if (lengths != nullptr) {
-      const std::int64_t n = length_of(length(row));
+      const std::int64_t n = length_at(length());
       if (n < allowed.end) allowed.end = n;
     }
     return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION std::int64_t length_of(std::int64_t i) const {
+  KOKKOS_INLINE_FUNCTION std::int64_t length_at(std::int64_t i) const {
     return has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
                               : static_cast<const std::int32_t*>(lengths)[i];
+  }
+};
+
+/// Columns of each row that a mask allows.
+struct AllowedColumns : ColumnLimits {
+  RowMap query;   ///< row -> q
+  RowMap length;  ///< row -> index in lengths
+
+  KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
+    return allowed([&] { return query(row); }, [&] { return length(row); });
   }
 };
 

@@ -155,18 +155,6 @@ struct ShardedNorm {
     return plan_online(op, exec, layout, types, sizeof(A), options.determinism);
   }
 
-  template <class OfOperator>
-  static auto params_of(const RowsLayout& layout, const Tensors& tensors, const Options& options) {
-    OperandParams<OfOperator, T> params{typename Operator::Params(options), {}, layout.cols};
-    for (int i = 0; i < Operator::column_inputs; ++i) {
-      const int number  = Numbers::column(i);
-      params.columns[i] = {{tensors[number].data, tensors[number].type == ElementType::f32},
-                           layout.col_stride[number],
-                           params.own.missing(i)};
-    }
-    return params;
-  }
-
   template <class OfOperator, RowForm form>
   static OperandRows<OfOperator, T, form> source_of(const RowsLayout& layout, const Tensors& tensors) {
     OperandRows<OfOperator, T, form> source;
@@ -175,14 +163,6 @@ struct ShardedNorm {
       source.input[i]  = rows_of<form>(layout, number, static_cast<const T*>(tensors[number].data));
     }
     return source;
-  }
-
-  template <class Values>
-  static void set_values(Values& values, const RowsLayout& layout, const Tensors& tensors) {
-    for (int i = 0; i < static_cast<int>(values.size()); ++i) {
-      const int number = Numbers::value(i);
-      values[i]        = {static_cast<A*>(const_cast<void*>(tensors[number].data)), layout.map(number)};
-    }
   }
 
   template <class OfOperator, RowForm form>
@@ -196,9 +176,10 @@ void ShardedNorm<Exec, op, T>::reduce(const Exec& exec, const RowsLayout& layout
   const RowPlan plan = plan_of(exec, layout, options);
   with_form<backend, false>(plan.form, [&](auto form) {
     auto source = source_of<Operator, form()>(layout, tensors);
-    set_values(source.scalars, layout, tensors);
-    launch_online<op, V, Online<Operator, form()>>(exec, plan, layout, params_of<Operator>(layout, tensors, options),
-                                                   source, NormStateOutput<typename Operator::Reduction>{states});
+    Numbers::set_values(source.scalars, layout, tensors);
+    launch_online<op, V, Online<Operator, form()>>(
+        exec, plan, layout, Numbers::template params<OperandParams<Operator, T>>(options, layout, tensors), source,
+        NormStateOutput<typename Operator::Reduction>{states});
   });
 }
 
@@ -207,8 +188,8 @@ void ShardedNorm<Exec, op, T>::epilogue(const Exec& exec, const RowsLayout& layo
                                         const Options& options, const State* states, Made* made) {
   using Finishing = FinishingOperator<Operator>;
   MakeEpilogues<Operator> make{typename Operator::Params(options), states, {}, {}, made};
-  set_values(make.scalars, layout, tensors);
-  set_values(make.values, layout, tensors);
+  Numbers::set_values(make.scalars, layout, tensors);
+  Numbers::set_values(make.values, layout, tensors);
   for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows, make);
   if (layout.cols == 0) return;
 
@@ -224,7 +205,8 @@ void ShardedNorm<Exec, op, T>::epilogue(const Exec& exec, const RowsLayout& layo
     to.rows =
         rows_of<form()>(layout, Numbers::output, static_cast<T*>(const_cast<void*>(tensors[Numbers::output].data)));
     launch_online<op, V, FinishingPlacement<Online<Finishing, form()>>>(
-        exec, plan, layout, params_of<Finishing>(layout, tensors, options), source, to);
+        exec, plan, layout, Numbers::template params<OperandParams<Finishing, T>>(options, layout, tensors), source,
+        to);
   });
 }
 

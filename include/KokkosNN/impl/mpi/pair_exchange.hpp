@@ -89,20 +89,21 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
     MPI_Op merge      = MPI_OP_NULL;
   };
   template <class State>
-  Kind made_kind() const;
+  KOKKOSNN_MPI_NO_EXPORT Kind made_kind() const;
   template <class State>
-  const Kind& kind() const;
+  KOKKOSNN_MPI_NO_EXPORT const Kind& kind() const;
   template <class State>
-  void reduce_states(const char* function, State* states, std::int64_t n) const;
+  KOKKOSNN_MPI_NO_EXPORT void reduce_states(const char* function, State* states, std::int64_t n) const;
   template <class State>
-  void reduce_states_in_order(const char* function, State* states, State* received, std::int64_t n,
-                              const StateMerger<State>& merger) const;
+  KOKKOSNN_MPI_NO_EXPORT void reduce_states_in_order(const char* function, State* states, State* received,
+                                                     std::int64_t n, const StateMerger<State>& merger) const;
   template <class State>
-  void send(const char* function, const State* states, std::int64_t n, int to) const;
+  KOKKOSNN_MPI_NO_EXPORT void send(const char* function, const State* states, std::int64_t n, int to) const;
   template <class State>
-  void receive(const char* function, State* states, std::int64_t n, int from) const;
+  KOKKOSNN_MPI_NO_EXPORT void receive(const char* function, State* states, std::int64_t n, int from) const;
   template <class State>
-  void swap(const char* function, const State* mine, State* theirs, std::int64_t n, int with) const;
+  KOKKOSNN_MPI_NO_EXPORT void swap(const char* function, const State* mine, State* theirs, std::int64_t n,
+                                   int with) const;
   [[noreturn]] void throw_refusal(const char* function, int refusing, const std::exception_ptr& refusal) const;
 
   MPI_Comm m_comm = MPI_COMM_NULL;

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_MATMUL_PLAN_HPP
+#define KOKKOSNN_IMPL_CALL_MATMUL_PLAN_HPP
+
+#include <KokkosNN/export.hpp>
+#include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/inputs/row_map.hpp>
+#include <KokkosNN/impl/matmul_shapes.hpp>
+#include <KokkosNN/plan.hpp>
+#include <KokkosNN/precision.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+// A matrix product on the host: its tensors as batches of matrices, and its plan.
+
+namespace KokkosNN::Impl {
+
+/// Numbers of the tensors of a product; an epilogue's inputs follow.
+struct MatmulTensors {
+  enum Number { c, a, b, inputs };
+};
+
+struct MatmulOperands {
+  const char* function;
+  int count;
+  Tensor tensor[max_matmul_tensors];
+  const char* name[max_matmul_tensors];
+};
+
+/// Batches of matrices: c and inputs of rows x cols, a of rows x inner, b of inner x cols, each by the strides of its
+/// rows and columns. Where c is dense along its rows, the product is turned round: a is b transposed, and b a.
+struct MatmulLayout {
+  std::int64_t batches                                  = 1;
+  std::int64_t rows                                     = 0;
+  std::int64_t cols                                     = 0;
+  std::int64_t inner                                    = 0;
+  const void* data[max_matmul_tensors]                  = {};
+  std::int64_t row_stride[max_matmul_tensors]           = {};
+  std::int64_t col_stride[max_matmul_tensors]           = {};
+  int n                                                 = 0;  ///< axes of the batches
+  std::int64_t extent[max_row_dims]                     = {};
+  std::int64_t stride[max_matmul_tensors][max_row_dims] = {};
+
+  bool writes() const { return batches > 0 && rows > 0 && cols > 0; }
+  RowMap map(int tensor) const { return row_map(extent, stride[tensor], n); }
+};
+
+/// Checks a call and describes it. Batches that b and its columns do not depend on are rows. Throws
+/// std::invalid_argument for extents that do not fit or do not broadcast, and for overlap with c, but for inputs that
+/// are c.
+KOKKOSNN_EXPORT MatmulLayout normalise(const MatmulOperands& operands);
+
+/// Plan of a call. A team, on a host a thread, takes tiles of c in turn.
+struct MatmulPlan {
+  std::string label;
+  MatmulForm form          = MatmulForm::a_along_b_across;
+  bool copies_a            = false;  ///< a's tiles come by asynchronous copies of 16 bytes, else element by element
+  bool copies_b            = false;
+  std::int64_t rows        = 0;  ///< of a tile
+  std::int64_t cols        = 0;
+  std::int64_t row_blocks  = 0;
+  std::int64_t col_blocks  = 0;
+  int group                = 1;  ///< rows of tiles that are taken column by column, so that they share b in a cache
+  int team_size            = 1;
+  std::int64_t league_size = 1;
+  int scratch_level        = 0;
+  std::size_t scratch      = 0;  ///< bytes a team
+};
+
+/// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel.
+KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision precision,
+                                            const MatmulLayout& layout, const MatmulKernelShape& shape,
+                                            const DeviceTraits& traits);
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_MATMUL_PLAN_HPP

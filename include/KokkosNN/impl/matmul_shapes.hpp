@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_MATMUL_SHAPES_HPP
+#define KOKKOSNN_IMPL_MATMUL_SHAPES_HPP
+
+#include <KokkosNN/precision.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// The words and the compiled numbers that planner and kernels of matrix products share.
+
+namespace KokkosNN::Impl {
+
+/// Most tensors of a call: c, a, b and an epilogue's inputs.
+inline constexpr int max_matmul_tensors = 10;
+
+/// Axis of the 16-byte chunks of a GPU's tiles: along the sum's axis ("k"), or across it.
+enum class MatmulForm {
+  a_along_b_across,  ///< both row by row
+  a_along_b_along,   ///< a row by row, b column by column
+  a_across_b_across  ///< a column by column, b row by row
+};
+constexpr bool is_a_along(MatmulForm form) { return form != MatmulForm::a_across_b_across; }
+constexpr bool is_b_along(MatmulForm form) { return form == MatmulForm::a_along_b_along; }
+
+/// A team's tile of c, `rows` x `cols`, summed by `inner` products a step; a warp's part of it; teams that a GPU's
+/// multiprocessor should have at once.
+template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int resident_>
+struct MatmulTile {
+  static constexpr int rows      = rows_;
+  static constexpr int cols      = cols_;
+  static constexpr int inner     = inner_;
+  static constexpr int warp_rows = warp_rows_;
+  static constexpr int warp_cols = warp_cols_;
+  static constexpr int warps     = rows / warp_rows * (cols / warp_cols);
+  static constexpr int resident  = resident_;
+};
+
+/// Means of multiplication: tensor cores, or warps of 32 lanes (CUDA) or 64 (HIP).
+enum class MatmulUnit { tensor_cores, narrow_warps, wide_warps };
+
+/// Tiles by the size of elements, two of which fit into 48 KiB of scratch. Those of tensor cores are a prototype's that
+/// ran on an H200 (bf16 4096: 427 TFLOP/s, f64 4096: 50.9), the others were not measured; on HIP a SIMD has four
+/// wavefronts.
+template <int element_bytes, MatmulUnit unit>
+struct MatmulTileFor
+    : MatmulTile<64, 64, element_bytes == 2 ? 32 : 16, 32, 32, unit == MatmulUnit::wide_warps ? 4 : 2> {};
+template <>
+struct MatmulTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<128, 128, 32, 64, 64, 2> {};
+template <>
+struct MatmulTileFor<4, MatmulUnit::tensor_cores> : MatmulTile<128, 64, 16, 64, 32, 2> {};
+template <>
+struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64, 32, 1> {};
+
+/// A GPU's kernel as the planner sees it.
+struct MatmulKernelShape {
+  int rows            = 0;
+  int cols            = 0;
+  int team_size       = 0;
+  std::size_t scratch = 0;
+};
+
+/// Shapes of a host's kernel: products that are summed in registers between two visits to the tile of sums; the largest
+/// tile of c, whose sums and operands' packed parts a thread keeps in scratch; elements behind a packed row, so that
+/// rows of a power of two do not share sets of a cache.
+inline constexpr int host_matmul_inner   = 256;
+inline constexpr int host_matmul_rows    = 192;
+inline constexpr int host_matmul_cols    = 384;
+inline constexpr int host_matmul_padding = 16;
+/// Alignment of a host's scratch: a cache line.
+inline constexpr int host_matmul_alignment = 64;
+/// Most rows and columns that registers hold the sums of, by which tiles are padded: multiples for all vectors.
+inline constexpr int host_matmul_row_step = 12;
+inline constexpr int host_matmul_col_step = 32;
+
+/// Elements of a host's scratch for a tile of so many rows and columns, both padded: sums, a's rows and b's.
+KOKKOS_INLINE_FUNCTION constexpr std::int64_t host_matmul_scratch(std::int64_t rows, std::int64_t cols) {
+  return rows * cols + rows * (host_matmul_inner + host_matmul_padding) + cols * host_matmul_inner;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_MATMUL_SHAPES_HPP

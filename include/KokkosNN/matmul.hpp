@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_MATMUL_HPP
+#define KOKKOSNN_MATMUL_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/matmul_call.hpp>
+#include <KokkosNN/precision.hpp>
+
+#include <Kokkos_Core.hpp>
+
+// Matrix products, c = epilogue(alpha a b + beta c), with a functor of the user for an epilogue.
+
+namespace KokkosNN {
+
+/// Options of a matrix product; an aggregate for designated initialisers: `{.alpha = 0.5, .beta = 1}`.
+struct MatmulOptions {
+  double alpha        = 1;                 ///< factor of the product; 0: a and b are not read
+  double beta         = 0;                 ///< factor of c; 0: c is not read, whatever it holds
+  Precision precision = Precision::exact;  ///< of products of float; hosts and GPUs without TF32 are exact
+};
+
+/// Matrix product, also of batches: c = alpha a b + beta c.
+///
+///     c[.., i, j] = alpha sum_k a[.., i, k] b[.., k, j] + beta c[.., i, j]
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param a        matrices (.., m, k); rank 2 up to that of c
+/// \param b        matrices (.., k, n); rank 2 up to that of c, and of a's type
+/// \param c        output (.., m, n); of a's type (compiled in the library) or another (compiled in the user's file)
+/// \param options  alpha, beta, precision
+///
+/// Views      hold double, float, half_t or bhalf_t, in any layout, with any strides and alignment: a transposed matrix
+///            is a View with its strides exchanged, and is not copied. Axes before the last two are batches: a and b
+///            broadcast along them to c as in NumPy, from the last one on, where an axis is missing or has extent 1.
+///            Any extents, 0 and 1 included; with k = 0 the product is 0. 64-bit offsets.
+/// In place   c overlaps neither a nor b.
+/// Ordering   asynchronous on `exec`: the call enqueues one kernel and fences nothing. On a host a thread packs parts
+///            of a and b into its team scratch, which Kokkos keeps.
+/// Arithmetic sums of double in double, of all others in float; alpha and beta are applied to these sums, in double if
+///            c holds double, and the result is rounded once to c's type. Sums go along k in one order, which depends
+///            on the extents alone: results are the same bits from run to run, and on a host for any number of threads.
+/// Accuracy   |error| <= (k + 2) u sum_k |alpha a_ik b_kj| + u |result|, u half an ulp of the accumulator's 1, and half
+///            an ulp of c's type; tensor cores truncate sums of 16-bit elements, so u is twice that. Precision
+///            tensor_float32x3: twice float's; tensor_float32: elements are rounded to 11 significant bits first.
+/// Values     NaN and infinities follow IEEE 754 products and sums; an infinite element gives NaN by tensor_float32x3.
+/// Empty      a c without elements: nothing is done.
+/// Errors     std::invalid_argument, with the extents and nothing written: matrices that do not fit, batches that do
+///            not broadcast, overlap, a c whose elements share memory.
+/// Cost       2 m n k operations a matrix. Batches that b does not depend on are one tall matrix where strides allow. A
+///            GPU's team multiplies a tile of c through 48 KiB of team scratch by tensor cores where there are some
+///            (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions), else by
+///            multiplications; operands whose base, strides and batch strides are multiples of 16 bytes, with a
+///            contiguous axis, are copied asynchronously, others element by element. Hosts pack parts of a and b, as
+///            floats if they hold 16 bits, and multiply them by vectors.
+///
+///     matmul(exec, a, b, c);                            // c = a b
+///     matmul(exec, a, b, c, {.alpha = 0.5, .beta = 1});  // c = a b / 2 + c
+template <Concepts::ExecutionSpace Exec, Concepts::View AView, Concepts::View BView, Concepts::View CView>
+void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, const MatmulOptions& options = {}) {
+  Impl::call_matmul(exec, options, a, b, c);
+}
+
+/// Matrix product with an epilogue: c = epilogue(alpha a b + beta c, in0, in1, ...), by the sums while they are in
+/// registers or in a cache.
+///
+/// \param exec      execution-space instance; the call is asynchronous on it
+/// \param a         matrices (.., m, k)
+/// \param b         matrices (.., k, n)
+/// \param c         output (.., m, n)
+/// \param options   alpha, beta, precision
+/// \param epilogue  functor (KOKKOS_LAMBDA or struct) of the sum and one number an input, all double if any View holds
+///                  double, else float; it returns a number. It is copied, called as const, once for each element, in
+///                  any order, also at the same time. Its kernels are compiled in the user's file
+/// \param inputs    up to 7 Views of rank up to that of c, which broadcast to it: a bias by column has extents (n), one
+///                  by row (m, 1), a residual those of c. An input may be c itself (the same View)
+///
+///     matmul(exec, x, w, y, {}, KOKKOS_LAMBDA(float s, float b, float r) { return Kokkos::fmax(s + b, 0.0f) + r; },
+///            bias, residual);
+template <Concepts::ExecutionSpace Exec, Concepts::View AView, Concepts::View BView, Concepts::View CView, class F,
+          Concepts::View... InViews>
+void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, const MatmulOptions& options,
+            const F& epilogue, const InViews&... inputs) {
+  Impl::call_matmul_with_epilogue(exec, options, a, b, c, epilogue, inputs...);
+}
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_MATMUL_HPP

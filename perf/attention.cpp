@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+/// Attention and its gradients: milliseconds, and operations a second. Those of the scores that a causal mask rules out
+/// do not count.
+#include "problem.hpp"
+#include "timing.hpp"
+
+#include <KokkosNN/attention.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace KokkosNN::Perf {
+namespace {
+
+struct Arguments {
+  double seconds       = 0.5;  ///< for a line
+  std::int64_t queries = 2048;
+  ElementType type     = ElementType::f32;
+};
+
+/// Heads of q and of k and v, and elements of a head.
+struct Shape {
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  std::int64_t dim;
+};
+constexpr Shape shapes[] = {{4, 4, 64}, {4, 4, 128}, {8, 2, 64}};
+
+template <class T>
+struct Tensors {
+  using Heads = Kokkos::View<T****, Kokkos::LayoutRight, Exec>;
+  using Lse   = Kokkos::View<accumulator_t<T>***, Kokkos::LayoutRight, Exec>;
+
+  Heads q, k, v, o, dout, dq, dk, dv;
+  Lse lse;
+
+  Tensors(const Exec& exec, const Shape& shape, std::int64_t queries) {
+    for (Heads* each : {&q, &o, &dout, &dq}) *each = Heads("KokkosNN::Perf::q", 1, shape.heads, queries, shape.dim);
+    for (Heads* each : {&k, &v, &dk, &dv}) *each = Heads("KokkosNN::Perf::k", 1, shape.kv_heads, queries, shape.dim);
+    lse                = Lse("KokkosNN::Perf::lse", 1, shape.heads, queries);
+    std::uint64_t from = 0;
+    for (const Heads* each : {&q, &k, &v, &dout}) from = fill(exec, *each, from);
+  }
+
+  /// In [-1, 1).
+  static std::uint64_t fill(const Exec& exec, const Heads& heads, std::uint64_t from) {
+    T* const data = heads.data();
+    const auto n  = static_cast<std::int64_t>(heads.size());
+    Kokkos::parallel_for(
+        "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n),
+        KOKKOS_LAMBDA(const std::int64_t i) {
+          const auto place = from + static_cast<std::uint64_t>(i);
+          data[i]          = static_cast<T>(static_cast<float>(noise(place) >> 40) * 0x1p-23f - 1.0f);
+        });
+    return from + static_cast<std::uint64_t>(n);
+  }
+};
+
+/// Inputs stay in the cache, if they fit: the products take longer than reading does.
+Timing time(const Exec& exec, const std::function<void()>& call, double seconds) {
+  constexpr std::size_t most = std::size_t(1) << 20;
+  return summary(sample(exec, [] {}, call, {.seconds = seconds, .max_samples = most}));
+}
+
+void print(const char* function, const char* mask, const Shape& shape, const Timing& timing, double operations) {
+  std::printf("%-18s %-6s %3lld %3lld %4lld %10.3f [%9.3f, %9.3f] %10.1f\n", function, mask,
+              static_cast<long long>(shape.heads), static_cast<long long>(shape.kv_heads),
+              static_cast<long long>(shape.dim), 1e3 * timing.median, 1e3 * timing.q1, 1e3 * timing.q3,
+              1e-9 * operations / timing.median);
+  std::fflush(stdout);
+}
+
+template <class T, class M>
+void measure(const Exec& exec, const Arguments& arguments, const Shape& shape, const char* name, const M& mask,
+             double scores) {
+  const Tensors<T> t(exec, shape, arguments.queries);
+  const double products = 2.0 * static_cast<double>(shape.heads * shape.dim) * scores;  // of one product of matrices
+  const auto forward    = [&] { attention(exec, t.q, t.k, t.v, t.o, mask, {}, t.lse); };
+  print("attention", name, shape, time(exec, forward, arguments.seconds), 2 * products);
+  const auto backward = [&] { attention_backward(exec, t.q, t.k, t.v, t.o, t.dout, t.lse, mask, t.dq, t.dk, t.dv); };
+  print("attention_backward", name, shape, time(exec, backward, arguments.seconds), 5 * products);
+}
+
+template <class T>
+void measure_all(const Arguments& arguments) {
+  const Exec exec;
+  const auto n = static_cast<double>(arguments.queries);
+  std::printf("%lld queries and keys of %s\n", static_cast<long long>(arguments.queries),
+              KokkosNN::to_string(arguments.type));
+  std::printf("%-18s %-6s %3s %3s %4s %10s %24s %10s\n", "operator", "mask", "q", "kv", "dim", "ms", "quartiles",
+              "GFLOP/s");
+  for (const Shape& shape : shapes) {
+    measure<T>(exec, arguments, shape, "none", masks(), n * n);
+    measure<T>(exec, arguments, shape, "causal", CausalMask{}, n * (n + 1) / 2);
+  }
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i], value = argv[i + 1];
+    if (flag == "--seconds")
+      arguments.seconds = std::stod(value);
+    else if (flag == "--queries")
+      arguments.queries = std::stoll(value);
+    else if (flag == "--type")
+      arguments.type = type_named(value);
+    else
+      throw std::invalid_argument("no such flag: " + flag);
+  }
+  return arguments;
+}
+
+void run(const Arguments& arguments) {
+  switch (arguments.type) {
+    case ElementType::f64:
+      return measure_all<double>(arguments);
+    case ElementType::f32:
+      return measure_all<float>(arguments);
+    case ElementType::f16:
+      return measure_all<half_t>(arguments);
+    case ElementType::bf16:
+      return measure_all<bhalf_t>(arguments);
+    case ElementType::other:
+      break;
+  }
+  throw std::invalid_argument("no such type");
+}
+
+}  // namespace
+}  // namespace KokkosNN::Perf
+
+int main(int argc, char** argv) {
+  try {
+    const Kokkos::ScopeGuard kokkos(argc, argv);
+    KokkosNN::Perf::run(KokkosNN::Perf::parse(argc, argv));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kokkosnn_attention: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+/// Matrix products, with and without an epilogue: milliseconds, and operations a second.
+#include "problem.hpp"
+#include "timing.hpp"
+
+#include <KokkosNN/matmul.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace KokkosNN::Perf {
+
+struct BiasRelu {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A sum, A bias) const {
+    const A x = sum + bias;
+    return x > A(0) ? x : A(0);  // compilers for hosts call a function for fmax
+  }
+};
+
+/// Fills with noise in [-1, 1).
+template <class View>
+void fill(const Exec& exec, const View& view, std::uint64_t from) {
+  auto* const data = view.data();
+  using T          = typename View::value_type;
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::fill",
+      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, static_cast<std::int64_t>(view.size())),
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        const auto place = from + static_cast<std::uint64_t>(i);
+        data[i]          = static_cast<T>(static_cast<float>(noise(place) >> 40) * 0x1p-23f - 1.0f);
+      });
+}
+
+namespace {
+
+struct Arguments {
+  double seconds      = 0.5;  ///< for a line
+  std::int64_t extent = 1024;
+  ElementType type    = ElementType::f32;
+  Precision precision = Precision::exact;
+};
+
+struct Shape {
+  std::int64_t rows;
+  std::int64_t cols;
+  std::int64_t inner;
+};
+constexpr Shape tall_shapes[] = {{262144, 64, 64}, {262144, 128, 128}};
+
+Timing time(const Exec& exec, const std::function<void()>& call, double limit) {
+  Stopwatch stopwatch(exec);
+  std::vector<double> seconds;
+  call();
+  exec.fence("KokkosNN::Perf: warm");
+  const auto begin = std::chrono::steady_clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  while (seconds.size() < 5 || spent() < limit) {
+    stopwatch.start();
+    call();
+    seconds.push_back(stopwatch.stop());
+  }
+  return summary(seconds);
+}
+
+void print(const char* what, const Shape& shape, const Timing& timing) {
+  const double operations =
+      2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.cols) * static_cast<double>(shape.inner);
+  std::printf("%-12s %8lld %6lld %6lld %10.3f [%9.3f, %9.3f] %10.1f\n", what, static_cast<long long>(shape.rows),
+              static_cast<long long>(shape.cols), static_cast<long long>(shape.inner), 1e3 * timing.median,
+              1e3 * timing.q1, 1e3 * timing.q3, 1e-9 * operations / timing.median);
+  std::fflush(stdout);
+}
+
+template <class T, class A, class B>
+void measure(const Exec& exec, const Arguments& arguments, const char* what, const Shape& shape, const A& a,
+             const B& b) {
+  const Kokkos::View<T**, Kokkos::LayoutRight, Exec> c("KokkosNN::Perf::c", shape.rows, shape.cols);
+  fill(exec, a, 0);
+  fill(exec, b, a.size());
+  const MatmulOptions options{.precision = arguments.precision};
+  print(what, shape, time(exec, [&] { matmul(exec, a, b, c, options); }, arguments.seconds));
+}
+
+template <class T>
+void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+  using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
+  const Matrix a("KokkosNN::Perf::a", shape.rows, shape.inner), b("KokkosNN::Perf::b", shape.inner, shape.cols),
+      c("KokkosNN::Perf::c", shape.rows, shape.cols);
+  const Kokkos::View<T*, Exec> bias("KokkosNN::Perf::bias", shape.cols);
+  fill(exec, a, 0);
+  fill(exec, b, a.size());
+  const MatmulOptions options{.precision = arguments.precision};
+  print("bias, relu", shape, time(exec, [&] { matmul(exec, a, b, c, options, BiasRelu{}, bias); }, arguments.seconds));
+}
+
+template <class T>
+void measure_all(const Arguments& arguments) {
+  using Right = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
+  using Left  = Kokkos::View<T**, Kokkos::LayoutLeft, Exec>;
+  const Exec exec;
+  const std::int64_t n = arguments.extent;
+  const Shape square{n, n, n};
+  std::printf("products of %s\n", KokkosNN::to_string(arguments.type));
+  std::printf("%-12s %8s %6s %6s %10s %24s %10s\n", "a and b by", "m", "n", "k", "ms", "quartiles", "GFLOP/s");
+  measure<T>(exec, arguments, "rows, rows", square, Right("a", n, n), Right("b", n, n));
+  measure<T>(exec, arguments, "rows, cols", square, Right("a", n, n), Left("b", n, n));
+  measure<T>(exec, arguments, "cols, rows", square, Left("a", n, n), Right("b", n, n));
+  measure<T>(exec, arguments, "cols, cols", square, Left("a", n, n), Left("b", n, n));
+  measure_epilogue<T>(exec, arguments, square);
+  for (const Shape& shape : tall_shapes) {
+    measure<T>(exec, arguments, "rows, rows", shape, Right("a", shape.rows, shape.inner),
+               Right("b", shape.inner, shape.cols));
+    measure_epilogue<T>(exec, arguments, shape);
+  }
+}
+
+Precision precision_named(const std::string& name) {
+  if (name == "exact") return Precision::exact;
+  if (name == "tensor_float32x3") return Precision::tensor_float32x3;
+  if (name == "tensor_float32") return Precision::tensor_float32;
+  throw std::invalid_argument("no such precision: " + name);
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i], value = argv[i + 1];
+    if (flag == "--seconds")
+      arguments.seconds = std::stod(value);
+    else if (flag == "--extent")
+      arguments.extent = std::stoll(value);
+    else if (flag == "--type")
+      arguments.type = type_named(value);
+    else if (flag == "--precision")
+      arguments.precision = precision_named(value);
+    else
+      throw std::invalid_argument("no such flag: " + flag);
+  }
+  return arguments;
+}
+
+void run(const Arguments& arguments) {
+  switch (arguments.type) {
+    case ElementType::f64:
+      return measure_all<double>(arguments);
+    case ElementType::f32:
+      return measure_all<float>(arguments);
+    case ElementType::f16:
+      return measure_all<half_t>(arguments);
+    case ElementType::bf16:
+      return measure_all<bhalf_t>(arguments);
+    case ElementType::other:
+      break;
+  }
+  throw std::invalid_argument("no such type");
+}
+
+}  // namespace
+}  // namespace KokkosNN::Perf
+
+int main(int argc, char** argv) {
+  try {
+    const Kokkos::ScopeGuard kokkos(argc, argv);
+    KokkosNN::Perf::run(KokkosNN::Perf::parse(argc, argv));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kokkosnn_matmul: %s\n", error.what());
+    return 1;
+  }
+}

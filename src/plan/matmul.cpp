@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/call/matmul_plan.hpp>
+
+#include "policy/matmul.hpp"
+#include "rounding.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <string>
+
+// The plan of a matrix product.
+
+namespace KokkosNN::Impl {
+namespace {
+
+using T = MatmulTensors;
+
+/// A league's size is 32 bits; teams take tiles in turn.
+constexpr std::int64_t most_teams = std::int64_t(1) << 30;
+
+int bytes_of(ElementType type) { return type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2; }
+
+/// True if chunks of 16 bytes along one axis of an operand, at any place of the other and in any batch, are aligned.
+bool has_chunks(const MatmulLayout& layout, int tensor, std::int64_t along, std::int64_t across, int element_bytes) {
+  bool has =
+      along == 1 && reinterpret_cast<std::uintptr_t>(layout.data[tensor]) % 16 == 0 && across * element_bytes % 16 == 0;
+  for (int k = 0; k < layout.n; ++k) has = has && layout.stride[tensor][k] * element_bytes % 16 == 0;
+  return has;
+}
+
+/// There is no form of tiles for an a and a b that both are column by column: a is collected element by element then.
+MatmulForm form_of(const MatmulLayout& layout) {
+  const bool b_along  = layout.row_stride[T::b] == 1 && layout.col_stride[T::b] != 1;
+  const bool a_across = layout.row_stride[T::a] == 1 && layout.col_stride[T::a] != 1;
+  if (b_along) return MatmulForm::a_along_b_along;
+  return a_across ? MatmulForm::a_across_b_across : MatmulForm::a_along_b_across;
+}
+
+void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, int element_bytes, MatmulPlan& plan) {
+  plan.form      = form_of(layout);
+  plan.copies_a  = is_a_along(plan.form)
+                       ? has_chunks(layout, T::a, layout.col_stride[T::a], layout.row_stride[T::a], element_bytes)
+                       : has_chunks(layout, T::a, layout.row_stride[T::a], layout.col_stride[T::a], element_bytes);
+  plan.copies_b  = is_b_along(plan.form)
+                       ? has_chunks(layout, T::b, layout.row_stride[T::b], layout.col_stride[T::b], element_bytes)
+                       : has_chunks(layout, T::b, layout.col_stride[T::b], layout.row_stride[T::b], element_bytes);
+  plan.rows      = shape.rows;
+  plan.cols      = shape.cols;
+  plan.group     = matmul_policy.group;
+  plan.team_size = shape.team_size;
+  plan.scratch   = shape.scratch;
+}
+
+void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan) {
+  plan.row_blocks  = ceil_div(layout.rows, plan.rows);
+  plan.col_blocks  = ceil_div(layout.cols, plan.cols);
+  plan.league_size = std::min(most, layout.batches * plan.row_blocks * plan.col_blocks);
+}
+
+/// A host's tiles are as large as their packed operands pay for, or smaller so that all threads have some. An element's
+/// bits do not depend on it.
+void plan_on_host(const MatmulLayout& layout, int element_bytes, const DeviceTraits& traits, MatmulPlan& plan) {
+  constexpr std::int64_t row_step = host_matmul_row_step, col_step = host_matmul_col_step;
+  const std::int64_t wanted    = std::int64_t(matmul_policy.tiles_per_thread) * traits.multiprocessors;
+  const bool has_other_threads = traits.multiprocessors > 1;
+  plan.rows                    = std::min<std::int64_t>(host_matmul_rows, round_up(layout.rows, row_step));
+  plan.cols                    = std::min<std::int64_t>(host_matmul_cols, round_up(layout.cols, col_step));
+  const auto tiles             = [&] {
+    return layout.batches * ceil_div(layout.rows, plan.rows) * ceil_div(layout.cols, plan.cols);
+  };
+  while (has_other_threads && tiles() < wanted) {
+    if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
+      plan.cols = round_up(plan.cols / 2, col_step);
+    } else if (plan.rows > matmul_policy.least_rows) {
+      plan.rows = round_up(plan.rows / 2, row_step);
+    } else {
+      break;
+    }
+  }
+  plan.scratch_level = 1;
+  plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * (element_bytes == 8 ? 8 : 4)) +
+                 host_matmul_alignment;
+  count_tiles(layout, traits.multiprocessors, plan);
+}
+
+const char* to_string(MatmulForm form) {
+  switch (form) {
+    case MatmulForm::a_along_b_across:
+      return "nn";
+    case MatmulForm::a_along_b_along:
+      return "nt";
+    case MatmulForm::a_across_b_across:
+      return "tn";
+  }
+  return "unknown form";
+}
+
+const char* to_string(Precision precision) {
+  switch (precision) {
+    case Precision::exact:
+      return "";
+    case Precision::tensor_float32x3:
+      return ",tf32x3";
+    case Precision::tensor_float32:
+      return ",tf32";
+  }
+  return ",unknown precision";
+}
+
+/// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; on a host
+/// `KokkosNN::matmul[host,f32,192x384,t8]`, t the threads.
+std::string label_of(const char* function, ElementType type, Precision precision, const MatmulPlan& plan,
+                     bool is_on_host) {
+  std::ostringstream text;
+  text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << ','
+       << KokkosNN::to_string(type) << (is_on_host ? "" : to_string(precision)) << ',' << plan.rows << 'x' << plan.cols;
+  if (is_on_host) {
+    text << ",t" << plan.league_size;
+  } else {
+    text << ",c" << plan.copies_a << plan.copies_b << ",ts" << plan.team_size;
+  }
+  text << ']';
+  return text.str();
+}
+
+}  // namespace
+
+MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision precision, const MatmulLayout& layout,
+                            const MatmulKernelShape& shape, const DeviceTraits& traits) {
+  MatmulPlan plan;
+  const bool is_on_host = traits.backend == Backend::host;
+  if (is_on_host) {
+    plan_on_host(layout, bytes_of(type), traits, plan);
+  } else {
+    plan_on_gpu(layout, shape, bytes_of(type), plan);
+    count_tiles(layout, most_teams, plan);
+  }
+  plan.label = label_of(function, type, precision, plan, is_on_host);
+  return plan;
+}
+
+}  // namespace KokkosNN::Impl

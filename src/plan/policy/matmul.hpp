@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_SRC_PLAN_POLICY_MATMUL_HPP
+#define KOKKOSNN_SRC_PLAN_POLICY_MATMUL_HPP
+
+// The numbers behind matrix products that kernels are not compiled with (those are in impl/matmul_shapes.hpp).
+
+namespace KokkosNN::Impl {
+
+struct MatmulPolicy {
+  /// Rows of a GPU's tiles that are taken column by column: a prototype's number, not compared with others.
+  int group = 8;
+  /// Tiles that each of a host's threads should have at least, and extents below which tiles are not halved for it.
+  int tiles_per_thread = 4;
+  int least_rows       = 24;
+  int least_cols       = 64;
+};
+
+inline constexpr MatmulPolicy matmul_policy{};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_SRC_PLAN_POLICY_MATMUL_HPP

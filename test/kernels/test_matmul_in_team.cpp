@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "support/team_emulation.hpp"
+
+#include <KokkosNN/impl/gpu/matmul.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+// A GPU's kernel of matrix products in an emulated team, by the units and the tiles of CUDA and HIP.
+
+namespace KokkosNNTest {
+namespace {
+
+namespace Impl = KokkosNN::Impl;
+using KokkosNN::bhalf_t;
+using KokkosNN::half_t;
+
+struct AddBias {
+  template <class A>
+  A operator()(A sum, A bias) const {
+    return sum + bias;
+  }
+};
+
+constexpr std::int64_t batches = 2, rows = 150, cols = 137, inner = 40;
+
+/// Matrices of `rows` x `cols`, row by row or column by column; what is not theirs is NaN. Rows begin at multiples of
+/// 16 bytes, or not.
+template <class T>
+struct Matrices {
+  std::vector<T> memory;
+  std::int64_t row_stride, col_stride, batch_stride;
+
+  Matrices(std::int64_t row_count, std::int64_t col_count, bool by_rows, bool is_aligned, unsigned seed) {
+    constexpr std::int64_t chunk = 16 / std::int64_t(sizeof(T));
+    const std::int64_t lines = by_rows ? row_count : col_count, length = by_rows ? col_count : row_count;
+    const std::int64_t stride = (length + chunk - 1) / chunk * chunk + (is_aligned ? chunk : 1);
+    row_stride                = by_rows ? stride : 1;
+    col_stride                = by_rows ? 1 : stride;
+    batch_stride              = lines * stride;
+    memory.assign(static_cast<std::size_t>(batches * batch_stride), T(NAN));
+    std::mt19937 random(seed);
+    for (std::int64_t b = 0; b < batches; ++b) {
+      for (std::int64_t r = 0; r < row_count; ++r) {
+        for (std::int64_t c = 0; c < col_count; ++c) at(b, r, c) = T((static_cast<int>(random() % 17) - 8) / 4.0f);
+      }
+    }
+  }
+  T& at(std::int64_t b, std::int64_t r, std::int64_t c) {
+    return memory[static_cast<std::size_t>(b * batch_stride + r * row_stride + c * col_stride)];
+  }
+  Impl::RowMap map() const {
+    Impl::RowMap map;
+    map.n         = 1;
+    map.stride[0] = batch_stride;
+    return map;
+  }
+};
+
+/// Runs a league of three teams, which take tiles in turn, and compares: sums of the small numbers are exact.
+template <class Unit, Impl::MatmulForm form>
+void expect_exact(bool copies, double beta) {
+  using T       = typename Unit::Element;
+  using A       = typename Unit::Accumulated;
+  using Results = Impl::MatmulResults<A, Impl::ElementTypes<T>>;
+  using Kernel  = Impl::MatmulInTeam<Unit, form, AddBias, A, Results>;
+  using Tile    = typename Kernel::Tile;
+  Matrices<T> a(rows, inner, Impl::is_a_along(form), copies, 1), b(inner, cols, !Impl::is_b_along(form), copies, 2);
+  Matrices<T> bias(1, cols, true, true, 3);
+  Matrices<A> c(rows, cols, true, false, 4);
+  Matrices<A> before = c;
+  Impl::MatmulData<T> data;
+  data.batches    = batches;
+  data.rows       = rows;
+  data.cols       = cols;
+  data.inner      = inner;
+  data.a          = {a.memory.data(), a.row_stride, a.col_stride, a.map()};
+  data.b          = {b.memory.data(), b.row_stride, b.col_stride, b.map()};
+  data.row_blocks = (rows + Tile::rows - 1) / Tile::rows;
+  data.col_blocks = (cols + Tile::cols - 1) / Tile::cols;
+  data.group      = 2;
+  Results results;
+  results.data[0]       = c.memory.data();
+  results.row_stride[0] = c.row_stride;
+  results.col_stride[0] = c.col_stride;
+  results.batch[0]      = c.map();
+  results.data[1]       = bias.memory.data();
+  results.col_stride[1] = 1;
+  results.batch[1]      = bias.map();
+  const Kernel kernel{data, {{}, A(0.5), A(beta)}, results, copies, copies};
+  constexpr int teams = 3;
+  for (int league = 0; league < teams; ++league) {
+    EmulatedTeam team(Kernel::team_size, Unit::lanes, Kernel::scratch, static_cast<std::uint32_t>(league));
+    team.run([&](int rank) { kernel(EmulatedMember{league, teams, rank}); });
+  }
+  for (std::int64_t n = 0; n < batches; ++n) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < cols; ++j) {
+        double expected = beta * double(before.at(n, i, j)) + double(bias.at(n, 0, j));
+        for (std::int64_t k = 0; k < inner; ++k) expected += 0.5 * double(a.at(n, i, k)) * double(b.at(n, k, j));
+        ASSERT_EQ(double(c.at(n, i, j)), expected) << n << ' ' << i << ' ' << j;
+      }
+      for (std::int64_t j = cols; j < c.row_stride; ++j) ASSERT_TRUE(std::isnan(c.at(n, i, j))) << "behind a row";
+    }
+  }
+}
+
+template <class Unit>
+class MatmulInTeams : public testing::Test {};
+using Units =
+    testing::Types<Impl::MmaUnit16<bhalf_t, EmulatedInstructions>, Impl::MmaUnit16<half_t, EmulatedInstructions>,
+                   Impl::MmaUnitDouble<EmulatedInstructions>, Impl::MmaUnitTensorFloat<1, EmulatedInstructions>,
+                   Impl::MmaUnitTensorFloat<3, EmulatedInstructions>, Impl::FmaUnit<float, 32, EmulatedInstructions>,
+                   Impl::FmaUnit<float, 64, EmulatedInstructions>, Impl::FmaUnit<double, 64, EmulatedInstructions>,
+                   Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>>;
+TYPED_TEST_SUITE(MatmulInTeams, Units);
+
+TYPED_TEST(MatmulInTeams, AreExactInEveryFormWithAndWithoutAsynchronousCopies) {
+  using Unit = TypeParam;
+  expect_exact<Unit, Impl::MatmulForm::a_along_b_across>(true, 0);
+  expect_exact<Unit, Impl::MatmulForm::a_along_b_across>(false, 2);
+  expect_exact<Unit, Impl::MatmulForm::a_along_b_along>(true, -1);
+  expect_exact<Unit, Impl::MatmulForm::a_along_b_along>(false, 0);
+  expect_exact<Unit, Impl::MatmulForm::a_across_b_across>(true, 0);
+  expect_exact<Unit, Impl::MatmulForm::a_across_b_across>(false, 0);
+}
+
+}  // namespace
+}  // namespace KokkosNNTest
