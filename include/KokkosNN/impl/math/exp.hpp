@@ -550,9 +550,9 @@ struct ScaledExp {
 
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T fraction(T d, T n) const {
+    if constexpr (accuracy == ExpAccuracy::fast) return multiply_add(d, splat<T>(scale2), -n);
     if constexpr (!has_fma) return distance_of_product(d, splat<T>(scale2), splat<T>(scale2_low), n);
-    const T f = fused_multiply_add(d, splat<T>(scale2), -n);
-    return accuracy == ExpAccuracy::full ? fused_multiply_add(d, splat<T>(scale2_low), f) : f;
+    return fused_multiply_add(d, splat<T>(scale2_low), fused_multiply_add(d, splat<T>(scale2), -n));
   }
 };
 

@@ -22,8 +22,8 @@ namespace KokkosNN::Impl {
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION DoubleDouble<T> product(const DoubleDouble<T>& a, const DoubleDouble<T>& b) {
   const T high  = a.high * b.high;
-  const T error = fused_multiply_add(a.high, b.high, -high);
-  const T low   = fused_multiply_add(a.high, b.low, fused_multiply_add(a.low, b.high, error));
+  const T error = product_error(a.high, b.high, high);
+  const T low   = multiply_add(a.high, b.low, multiply_add(a.low, b.high, error));
   const T sum   = high + low;
   return {sum, low - (sum - high)};
 }
@@ -61,12 +61,12 @@ struct ReducedAngle {
 /// Reduces position * frequency, up to 2^48 turns. The rest is within 2^-53 of itself and 2^-104 turns a turn.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION ReducedAngle<T> reduced_angle(const DoubleDouble<T>& frequency, const T& position) {
-  const T turns = position * frequency.high;
-  const T error = fused_multiply_add(position, frequency.low, fused_multiply_add(position, frequency.high, -turns));
+  const T turns       = position * frequency.high;
+  const T error       = multiply_add(position, frequency.low, product_error(position, frequency.high, turns));
   const T round_magic = splat<T>(0x1.8p52);  // pushes all digits behind the point out
-  const T shifted     = fused_multiply_add(splat<T>(4.0), turns, round_magic);
+  const T shifted     = multiply_add(splat<T>(4.0), turns, round_magic);
   const T quarters    = shifted - round_magic;
-  return {fused_multiply_add(splat<T>(-0.25), quarters, turns) + error, Kokkos::bit_cast<BitsOf<T>>(shifted)};
+  return {multiply_add(splat<T>(-0.25), quarters, turns) + error, Kokkos::bit_cast<BitsOf<T>>(shifted)};
 }
 
 template <class T>

@@ -86,7 +86,7 @@ struct Moments {
     for (int l = 0; l < L; ++l) {
       const A shift = all_rest[l] / static_cast<A>(count);
       const Moments held{static_cast<double>(count), W{mean[l]} + W{shift},
-                         W{fused_multiply_add(-all_rest[l], shift, all_squares[l])}};
+                         W{multiply_add(-all_rest[l], shift, all_squares[l])}};
       states[l] = {joined(states[l], held)};
     }
   }
