@@ -96,8 +96,9 @@ KOKKOS_FORCEINLINE_FUNCTION T splat(A a) {
   }
 }
 
-/// True if a * b + c, rounded once, is one instruction.
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+/// True if a * b + c, rounded once, is one instruction. g++ may then fuse what is written apart, so it is asked, too.
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || \
+    defined(__FP_FAST_FMA)
 inline constexpr bool has_fma = true;
 #else
 inline constexpr bool has_fma = false;
