@@ -277,9 +277,10 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> distance_of_product(Vector<float> a, V
   };
   return Vector<float>(_mm_movelh_ps(distance(lower_lanes), distance(upper_lanes)));
 #else
-  using Wide      = typename VectorOf<double, 2 * vector_bytes>::type;
-  const auto wide = [](const Vector<float>& v) { return __builtin_convertvector(v, Wide); };
-  return __builtin_convertvector(wide(a) * (wide(high) + wide(low)) - wide(n), Vector<float>);
+  using Wide        = typename VectorOf<double, 2 * vector_bytes>::type;
+  const Wide factor = __builtin_convertvector(high, Wide) + __builtin_convertvector(low, Wide);
+  const Wide result = __builtin_convertvector(a, Wide) * factor - __builtin_convertvector(n, Wide);
+  return __builtin_convertvector(result, Vector<float>);
 #endif
 }
 #endif
