@@ -94,7 +94,7 @@ struct AttentionInTeam {
       const X* const key = k + (first + j) * data.k_strides.sequence;
       A score            = 0;
       for (std::int64_t d = 0; d < data.shape.dim; ++d) {
-        score = fused_multiply_add(query[d], static_cast<A>(key[d * data.k_strides.dim]), score);
+        score = multiply_add(query[d], static_cast<A>(key[d * data.k_strides.dim]), score);
       }
       tile[j] = data.elements.logit(score * data.scale, mask, first + j);
     }
@@ -115,7 +115,7 @@ struct AttentionInTeam {
       A result              = results[d] * factor;
       for (int j = 0; j < count; ++j) {
         if (weights[j] == A(0)) continue;
-        result = fused_multiply_add(weights[j], static_cast<A>(column[j * data.v_strides.sequence]), result);
+        result = multiply_add(weights[j], static_cast<A>(column[j * data.v_strides.sequence]), result);
       }
       results[d] = result;
     }

@@ -26,10 +26,10 @@ KOKKOS_FUNCTION A dot_product(const A* a, const X* x, std::int64_t stride, std::
   std::int64_t d      = 0;
   for (; d + parts <= count; d += parts) {
     for (int p = 0; p < parts; ++p) {
-      sum[p] = fused_multiply_add(a[d + p], static_cast<A>(x[(d + p) * stride]), sum[p]);
+      sum[p] = multiply_add(a[d + p], static_cast<A>(x[(d + p) * stride]), sum[p]);
     }
   }
-  for (; d < count; ++d) sum[0] = fused_multiply_add(a[d], static_cast<A>(x[d * stride]), sum[0]);
+  for (; d < count; ++d) sum[0] = multiply_add(a[d], static_cast<A>(x[d * stride]), sum[0]);
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
@@ -77,7 +77,7 @@ struct AttentionGradientTerms {
                                   A* sum) {
     if (weight == A(0)) return;
     for (std::int64_t d = team.team_rank(); d < count; d += team.team_size()) {
-      sum[d] = fused_multiply_add(weight, static_cast<A>(row[d * stride]), sum[d]);
+      sum[d] = multiply_add(weight, static_cast<A>(row[d * stride]), sum[d]);
     }
   }
   template <class Member>

@@ -129,8 +129,8 @@ struct HostAttentionGradients : AttentionTiles<X> {
     const X* const dout = data.dout + row.in(data.dout_strides);
     A sum               = 0;
     for (std::int64_t d = 0; d < data.shape.value_dim; ++d) {
-      sum = fused_multiply_add(static_cast<A>(o[d * data.o_strides.dim]),
-                               static_cast<A>(dout[d * data.dout_strides.dim]), sum);
+      sum =
+          multiply_add(static_cast<A>(o[d * data.o_strides.dim]), static_cast<A>(dout[d * data.dout_strides.dim]), sum);
     }
     return sum;
   }

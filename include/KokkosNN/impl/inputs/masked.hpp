@@ -241,7 +241,7 @@ struct ElementMask {
     template <class B, int V>
     KOKKOS_INLINE_FUNCTION void add_values(Pack<A, V>& pack, const Pack<B, V>& values) const {
       const A factor = all.softcap != A(0) ? A(1) : all.scale;
-      for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor, static_cast<A>(values[v]));
+      for (int v = 0; v < V; ++v) pack[v] = multiply_add(pack[v], factor, static_cast<A>(values[v]));
     }
 
     /// True if bias and `keep` can be loaded in packs from an offset at which a pack begins.

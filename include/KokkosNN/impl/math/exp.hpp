@@ -184,7 +184,7 @@ KOKKOS_FORCEINLINE_FUNCTION T exp2_series(T f) {
   if constexpr (i == count - 1) {
     return splat<T>(coefficient);
   } else {
-    return fused_multiply_add(f, exp2_series<accuracy, C, i + 1>(f), splat<T>(coefficient));
+    return multiply_add(f, exp2_series<accuracy, C, i + 1>(f), splat<T>(coefficient));
   }
 }
 
@@ -298,9 +298,9 @@ struct RowState {
 /// exact for all x whose exponential is not 0. Threads exchange R in units of x; `at(R)` derives the constants that the
 /// exponential needs.
 ///
-/// `full` is within 1.2 ulp. A GPU's own 2^f, within 2.9 ulp, would be faster (softmax of 262144 x 197 by 3 %), but its
-/// error enters numerator and sum: 4.35 ulp were seen. It serves logarithms (`SumFor`). `fast`, relative 1e-4, leaves
-/// all of 2^t to that instruction.
+/// `full` is within 1.2 ulp, without fused operations 1.3. A GPU's own 2^f, within 2.9 ulp, would be faster (softmax of
+/// 262144 x 197 by 3 %), but its error enters numerator and sum: 4.35 ulp were seen. It serves logarithms (`SumFor`).
+/// `fast`, relative 1e-4, leaves all of 2^t to that instruction.
 template <class A, ExpAccuracy accuracy>
 struct ScaledExp {
   using C         = Exp2Constants<A>;
@@ -379,7 +379,7 @@ struct ScaledExp {
     }
     if constexpr (has_lookup<T>) return by_table<SumFor::quotient>(d, r);
     const Reduced<T> t = reduced(d, r);
-    return fused_multiply_add(t.fraction, exp2_series<accuracy, C>(t.fraction), splat<T>(A(1))) * t.power;
+    return multiply_add(t.fraction, exp2_series<accuracy, C>(t.fraction), splat<T>(A(1))) * t.power;
   }
 
   /// Exponential of x from d = x - base, for a sum of the given use.
@@ -402,7 +402,7 @@ struct ScaledExp {
   KOKKOS_FORCEINLINE_FUNCTION Reduced<T> reduced(T d, const ExpReference<T>& r) const {
     const T magic   = splat<T>(C::round_magic);
     d               = at_least(d, r.lowest);
-    const T shifted = fused_multiply_add(d, splat<T>(scale2), magic);
+    const T shifted = multiply_add(d, splat<T>(scale2), magic);
     return {fraction(d, shifted - magic),
             Kokkos::bit_cast<T>((Kokkos::bit_cast<BitsOf<T>>(shifted) << C::mantissa_bits) + r.shift)};
   }
@@ -413,9 +413,9 @@ struct ScaledExp {
       KOKKOS_IF_ON_DEVICE((return exp2_native(fused_multiply_add(x, scale2, -exponent));))
     }
     const A magic   = C::round_magic - exponent;
-    const A shifted = fused_multiply_add(x, scale2, magic);
+    const A shifted = multiply_add(x, scale2, magic);
     const A f       = fraction(x, shifted - magic);
-    const A power   = fused_multiply_add(f, exp2_series<accuracy, C>(f), A(1));
+    const A power   = multiply_add(f, exp2_series<accuracy, C>(f), A(1));
     return Kokkos::bit_cast<A>(Kokkos::bit_cast<bits>(power) + (Kokkos::bit_cast<bits>(shifted) << C::mantissa_bits));
   }
 
@@ -557,8 +557,9 @@ struct ScaledExp {
 
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T fraction(T d, T n) const {
-    const T f = fused_multiply_add(d, splat<T>(scale2), -n);
-    return accuracy == ExpAccuracy::full ? fused_multiply_add(d, splat<T>(scale2_low), f) : f;
+    if constexpr (accuracy == ExpAccuracy::fast) return multiply_add(d, splat<T>(scale2), -n);
+    if constexpr (!has_fma) return distance_of_product(d, splat<T>(scale2), splat<T>(scale2_low), n);
+    return fused_multiply_add(d, splat<T>(scale2_low), fused_multiply_add(d, splat<T>(scale2), -n));
   }
 };
 
@@ -578,7 +579,7 @@ struct MultipliedExp {
   /// Result from d = x - base.
   KOKKOS_INLINE_FUNCTION A operator()(const ScaledExp<A, ExpAccuracy::full>& exp, A d) const {
     const auto t = exp.reduced(d, reference);
-    return fused_multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
+    return multiply_add(t.fraction, sum_from<0>(t.fraction), factor) * t.power;
   }
 
  private:
@@ -587,7 +588,7 @@ struct MultipliedExp {
     if constexpr (i + 1 == terms) {
       return series[i];
     } else {
-      return fused_multiply_add(f, sum_from<i + 1>(f), series[i]);
+      return multiply_add(f, sum_from<i + 1>(f), series[i]);
     }
   }
 

@@ -125,7 +125,7 @@ struct Epilogue<RowOperator::softmax> : EpilogueDefaults {
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params&, T kept) const {
       if constexpr (Params::accuracy == ExpAccuracy::fast) return kept * splat<T>(factor);
-      return fused_multiply_add(kept, splat<T>(factor), kept * splat<T>(factor_low));
+      return product_with_words(kept, splat<T>(factor), splat<T>(factor_low));
     }
     /// Result from the input itself, where own_reference was the total's.
     template <class T>

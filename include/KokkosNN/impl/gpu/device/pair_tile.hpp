@@ -175,7 +175,12 @@ struct TermSums {
   }
 
   KOKKOS_INLINE_FUNCTION void add_product(int l, Term a, Term b) {
-    const Term s = fused_multiply_add(a, b, sum[l]);
+    if constexpr (two_words && !has_fma) {
+      const Term product = a * b;
+      low[l] += product_error(a, b, product);
+      return add(l, product);
+    }
+    const Term s = multiply_add(a, b, sum[l]);
     if constexpr (two_words) low[l] += fused_multiply_add(a, b, -(s - sum[l]));
     sum[l] = s;
   }
