@@ -298,6 +298,17 @@ KOKKOS_FORCEINLINE_FUNCTION T product_with_words(const T& a, const std::type_ide
   }
 }
 
+/// a * b, rounded by itself. A compiler may fuse a product that is written as one with the sums that it is in: where
+/// an error is computed from the rounded product, it would count twice.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T rounded_product(const T& a, const std::type_identity_t<T>& b) {
+  if constexpr (has_fma) {
+    return fused_multiply_add(a, b, T{});
+  } else {
+    return a * b;
+  }
+}
+
 /// Rounding error of product = a * b, a number itself.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T product_error(const T& a, const T& b, const T& product) {
