@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/options.hpp>
+#include <KokkosNN/precision.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -25,6 +26,7 @@ struct AttentionOptions {
   Sinks sinks                = {};  ///< one logit a head of q that joins the sum
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< o of a query that sees no key, and without a sink
   AttentionAxes axes         = AttentionAxes::batch_head_sequence_dim;
+  Precision precision        = Precision::exact;  ///< of products of float; attention_backward and hosts are exact
 };
 
 namespace Impl {
@@ -40,6 +42,7 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
   for_parts(mask, [&](const auto& part) { erase(erased.mask, part); });
   erase(erased.mask, options.sinks);
   erased.mask.softcap = options.softcap;
+  erased.precision    = options.precision;
   return erased;
 }
 
@@ -58,19 +61,20 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 /// \param o        output (batch, head, query, value dim)
 /// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); x
 ///                 of mask.hpp is the scores (batch, head, query, key). `masks()` masks nothing
-/// \param options  scale, softcap, sinks, masked rows, order of the axes; see AttentionOptions
+/// \param options  scale, softcap, sinks, masked rows, order of the axes, precision; see AttentionOptions
 /// \param lse      output (batch, head, query) in any order of q's axes, of double if q is, else float; or no_view
 ///
 /// Views      of one type, in any layout, strides (0 in inputs) and alignment, so subviews of packed q, k and v serve.
 /// In place   o and lse must not overlap each other, nor any input.
 /// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library.
-/// Arithmetic in double for double, else in float; float is exact float, never TF32. Results are rounded once; tensor
+/// Arithmetic in double for double, else in float; products of float as options.precision says. Results are rounded
+/// once; tensor
 ///            cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the product with
 ///            v. The same call gives the same bits each time, and a row's bits depend on its own query, keys and mask
 ///            alone.
 /// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
 ///            bits, on tensor cores another half an ulp of the largest |v|), |z| being the largest logit or sum of
-///            |terms| of one.
+///            |terms| of one. Precision tensor_float32x3: twice float's; tensor_float32: as bf16 with 11 bits.
 /// Values     a key that the mask's numbers (causal, window, length) or its booleans rule out never counts, nor does
 ///            its value: a NaN there is ignored. Keys that no query of a block sees are not read, but between those
 ///            that queries see. A key of weight 0 adds nothing, whatever its value is; a GPU computes a row with NaN

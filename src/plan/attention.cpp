@@ -71,10 +71,16 @@ void cut_tiles(std::int64_t heads, std::int64_t rows, const AttentionTensors& te
   plan.copies_v      = has_chunks(tensors.v, layout.v, plan.type);
 }
 
+const char* suffix(Precision precision) {
+  if (precision == Precision::exact) return "";
+  return precision == Precision::tensor_float32 ? ",tf32" : ",tf32x3";
+}
+
 }  // namespace
 
-AttentionPlan make_attention_plan(ElementType type, const AttentionTensors& tensors, const AttentionLayout& layout,
-                                  const AttentionKernelShape& kernel, const DeviceTraits& traits) {
+AttentionPlan make_attention_plan(ElementType type, Precision precision, const AttentionTensors& tensors,
+                                  const AttentionLayout& layout, const AttentionKernelShape& kernel,
+                                  const DeviceTraits& traits) {
   const AttentionShape& shape = layout.shape;
   AttentionPlan plan;
   plan.type = type;
@@ -82,6 +88,7 @@ AttentionPlan make_attention_plan(ElementType type, const AttentionTensors& tens
     cut_blocks(shape.batch * shape.kv_heads, shape.group() * shape.queries, traits, plan);
     plan.scratch = bytes_of(type, host_attention_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
   } else if (serves(kernel, traits)) {
+    plan.precision = precision;
     cut_tiles(shape.batch * shape.kv_heads, shape.group() * shape.queries, tensors, layout, kernel, plan);
   } else {
     give_rows(shape.batch * shape.heads * shape.queries, plan);
@@ -113,7 +120,8 @@ AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGrad
 
 std::string to_string(const char* function, const AttentionPlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ",k" << plan.tile << ",r" << plan.rows_per_team;
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << suffix(plan.precision) << ",k" << plan.tile << ",r"
+       << plan.rows_per_team;
   if (plan.in_tiles) text << ",c" << plan.copies_q << plan.copies_k << plan.copies_v;
   if (plan.copies_dout) text << 1;
   text << ",ts" << plan.team_size << ']';

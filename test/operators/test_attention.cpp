@@ -310,6 +310,18 @@ TYPED_TEST(Attention, MakesAQueryNaNByAnInfiniteLogitAndTakesHugeOnes) {
   EXPECT_TRUE(std::isnan(trial.o.exact(0, 0, 0, 0)));
 }
 
+TEST(AttentionPrecisions, AreThoseThatTheOptionAsksForWhereThereAreTensorCores) {
+  const double of_parts = on_gpu ? 2 : 1, of_upper_bits = on_gpu ? 0x1p13 : 1;
+  for (const int dim : {33, 128, 200}) {
+    Trial<float> trial({1, 2, 1, 70, 90, dim, 64});
+    trial.run(KokkosNN::CausalMask{20}, {.precision = KokkosNN::Precision::tensor_float32x3});
+    const Logit causal = [](int, int, int i, int j, long double s) { return j <= i + 20 ? s : -infinity; };
+    EXPECT_LE(trial.error(causal), of_parts) << dim;
+    trial.run(KokkosNN::CausalMask{20}, {.precision = KokkosNN::Precision::tensor_float32});
+    EXPECT_LE(trial.error(causal), of_upper_bits) << dim;
+  }
+}
+
 TEST(AttentionCalls, WriteNothingOfNoQueriesAndTheMaskedResultOfNoKeys) {
   Trial<float> none({2, 2, 1, 0, 4, 8, 8});
   none.run(masks());

@@ -112,7 +112,8 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
  private:
   static AttentionPlan plan_of(const ExecutionSpace& exec, const AttentionArguments& call,
                                const AttentionKernelShape& shape) {
-    return make_attention_plan(element_type<X>(), call.tensors, call.layout, shape, device_traits(exec));
+    return make_attention_plan(element_type<X>(), call.options.precision, call.tensors, call.layout, shape,
+                               device_traits(exec));
   }
 
   static void run_on_host(const ExecutionSpace& exec, const AttentionArguments& call) {
@@ -129,7 +130,22 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
 
   template <int dims>
   static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call) {
-    using Unit = MatrixUnit<ExecutionSpace, X>;
+    if constexpr (std::is_same_v<MatrixUnit<ExecutionSpace, X, Precision::exact>,
+                                 MatrixUnit<ExecutionSpace, X, Precision::tensor_float32>>) {
+      run_tiles_of<MatrixUnit<ExecutionSpace, X>, dims>(exec, call);
+    } else {
+      switch (call.options.precision) {
+        case Precision::exact:
+          return run_tiles_of<MatrixUnit<ExecutionSpace, X>, dims>(exec, call);
+        case Precision::tensor_float32x3:
+          return run_tiles_of<MatrixUnit<ExecutionSpace, X, Precision::tensor_float32x3>, dims>(exec, call);
+        case Precision::tensor_float32:
+          return run_tiles_of<MatrixUnit<ExecutionSpace, X, Precision::tensor_float32>, dims>(exec, call);
+      }
+    }
+  }
+  template <class Unit, int dims>
+  static void run_tiles_of(const ExecutionSpace& exec, const AttentionArguments& call) {
     if (AttentionDataOf<X>::elements_of(call).exist()) {
       launch_tiles_of<AttentionInTiles<Unit, dims, true>>(exec, call);
     } else {

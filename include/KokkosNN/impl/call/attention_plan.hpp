@@ -9,6 +9,7 @@
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,7 @@ struct AttentionCallOptions {
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
   bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
   MaskTensors mask;
+  Precision precision = Precision::exact;
 };
 
 /// A checked call.
@@ -79,6 +81,7 @@ KOKKOSNN_EXPORT AttentionGradientLayout normalise_attention_gradient(const char*
 /// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
 struct AttentionPlan {
   ElementType type         = ElementType::f32;
+  Precision precision      = Precision::exact;  ///< of products of float
   int tile                 = 1;
   int rows_per_team        = 1;
   int team_size            = 1;
@@ -95,9 +98,9 @@ struct AttentionPlan {
 
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel on a matrix unit, which serves
 /// where its scratch can be had.
-KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionTensors& tensors,
-                                                  const AttentionLayout& layout, const AttentionKernelShape& shape,
-                                                  const DeviceTraits& traits);
+KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, Precision precision,
+                                                  const AttentionTensors& tensors, const AttentionLayout& layout,
+                                                  const AttentionKernelShape& shape, const DeviceTraits& traits);
 
 /// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
 /// empty where it has nothing to write.
