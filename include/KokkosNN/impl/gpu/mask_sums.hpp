@@ -49,8 +49,10 @@ struct MaskTerms {
   };
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t k, std::int64_t r) const {
-    const auto diagonal       = [&] { return at.query(k, r) + limits.offset([&] { return at.offsets(k, r); }); };
-    const ColumnRange allowed = limits.allowed(diagonal, [&] { return at.lengths(k, r); });
+    ColumnLimits::Counts counts = limits.no_counts();
+    if (limits.lengths.exist()) counts.length = limits.lengths[at.lengths(k, r)];
+    if (limits.offsets.exist()) counts.offset = limits.offsets[at.offsets(k, r)];
+    const ColumnRange allowed = limits.allowed([&] { return at.query(k, r); }, counts);
     return {y + at.y(k, r), dy + at.dy(k, r), keep != nullptr ? keep + at.keep(k, r) : nullptr, allowed, at};
   }
 };

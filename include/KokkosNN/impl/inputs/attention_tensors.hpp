@@ -33,11 +33,14 @@ struct ScoreRanges : ColumnLimits {
 
   /// Keys that a row may see.
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row) const {
-    return allowed([&] { return diagonal(row); }, [&] { return row.in(length_strides); });
+    Counts counts = no_counts();
+    if (lengths.exist()) counts.length = lengths[row.in(length_strides)];
+    if (offsets.exist()) counts.offset = offsets[row.in(offset_strides)];
+    return allowed([&] { return row.query; }, counts);
   }
   /// The row's query, with its offset.
   KOKKOS_INLINE_FUNCTION std::int64_t diagonal(const ScoreRow& row) const {
-    return row.query + offset([&] { return row.in(offset_strides); });
+    return row.query + (offsets.exist() ? bounded(offsets[row.in(offset_strides)]) : 0);
   }
 };
 

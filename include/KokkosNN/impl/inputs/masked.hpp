@@ -74,29 +74,29 @@ struct ColumnLimits {
   CountsOfRows lengths;
   CountsOfRows offsets;  ///< are added to q
 
-  /// An offset, or 0 without any; `place` is a function that finds its index, if asked. It is nearer to 0 than the end
-  /// of an unbounded window, which stays so.
-  template <class Place>
-  KOKKOS_INLINE_FUNCTION std::int64_t offset(const Place& place) const {
+  /// A row's length and offset, as its Views have them, or what stands for none.
+  struct Counts {
+    std::int64_t length;
+    std::int64_t offset;
+  };
+  KOKKOS_INLINE_FUNCTION Counts no_counts() const { return {cols, 0}; }
+
+  /// An offset nearer to 0 than the end of an unbounded window, which stays so.
+  KOKKOS_INLINE_FUNCTION static std::int64_t bounded(std::int64_t offset) {
     constexpr std::int64_t far = std::int64_t(1) << 59;
-    if (!offsets.exist()) return 0;
-    const std::int64_t n = offsets[place()];
-    return n < -far ? -far : (n > far ? far : n);
+    return offset < -far ? -far : (offset > far ? far : offset);
   }
 
-  /// Columns of a row; `query` and `length` are functions that find its q, and its index in lengths, if asked.
-  template <class Query, class Length>
-  KOKKOS_INLINE_FUNCTION ColumnRange allowed(const Query& query, const Length& length) const {
+  /// Columns of a row; `query` is a function that finds its q, if asked.
+  template <class Query>
+  KOKKOS_INLINE_FUNCTION ColumnRange allowed(const Query& query, const Counts& counts) const {
     ColumnRange allowed{0, cols};
     if (has_diagonals) {
-      const std::int64_t q = query();
+      const std::int64_t q = query() + bounded(counts.offset);
       if (q + low > 0) allowed.begin = q + low;
       if (q + high < cols) allowed.end = q + high + 1;
     }
-    if (lengths.exist()) {
-      const std::int64_t n = lengths[length()];
-      if (n < allowed.end) allowed.end = n;
-    }
+    if (counts.length < allowed.end) allowed.end = counts.length;
     return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
   }
 };
@@ -108,11 +108,28 @@ struct AllowedColumns : ColumnLimits {
   RowMap offset_place;  ///< row -> index in offsets
 
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
-    return allowed([&] { return diagonal(row); }, [&] { return length(row); });
+    return allowed([&] { return query(row); }, counts(row));
   }
   /// The row's q, with its offset.
   KOKKOS_INLINE_FUNCTION std::int64_t diagonal(std::int64_t row) const {
-    return query(row) + offset([&] { return offset_place(row); });
+    return query(row) + (offsets.exist() ? bounded(offsets[offset_place(row)]) : 0);
+  }
+
+ private:
+  /// Reads both Views by one piece of code, a loop that is not unrolled: code of its own for the offsets would take
+  /// registers from all of a kernel (masked_softmax_backward of strided bf16 with a boolean mask: 86 | 109).
+  KOKKOS_INLINE_FUNCTION Counts counts(std::int64_t row) const {
+    Counts result = no_counts();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const bool is_offset        = i == 0;
+      const CountsOfRows& numbers = is_offset ? offsets : lengths;
+      const RowMap& place         = is_offset ? offset_place : length;
+      if (!numbers.exist()) continue;
+      const std::int64_t n                        = numbers[place(row)];
+      (is_offset ? result.offset : result.length) = n;
+    }
+    return result;
   }
 };
 
