@@ -269,7 +269,7 @@ void masked(Draw& draw) {
   };
 
   const std::int64_t offset = draw.below(9) - 4;
-  const std::int64_t kind   = draw.below(5);
+  const std::int64_t kind   = draw.below(6);
   const std::uint8_t seed   = draw.byte();
   if (kind == 0) {
     run(KokkosNN::CausalMask{offset}, Meaning{.allows = [=](const At& at) { return at.key <= at.query + offset; }});
@@ -285,6 +285,11 @@ void masked(Draw& draw) {
     run(KokkosNN::RowLengths{lengths.view()},
         Meaning{.allows = [&](const At& at) { return at.key < lengths({at.batch}); }});
   } else if (kind == 3) {
+    const MaskData<int, 1> offsets(right({extents[0]}),
+                                   [&](const auto& index) { return static_cast<int>((index[0] * 5 + seed) % 11) - 5; });
+    run(KokkosNN::masks(KokkosNN::CausalMask{offset}, KokkosNN::DiagonalOffsets{offsets.view()}),
+        Meaning{.allows = [&](const At& at) { return at.key <= at.query + offset + offsets({at.batch}); }});
+  } else if (kind == 4) {
     // Broadcast over heads.
     const MaskData<std::uint8_t, 4> keep(
         draw.placement({extents[0], 1, extents[2], extents[3]}),
