@@ -229,6 +229,11 @@ void list(kokkosnn_attention_options& o, Members& members) {
   members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("axes", o.axes);
 }
 
+kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }
+void list(kokkosnn_matmul_options& o, Members& members) {
+  members("alpha", o.alpha)("beta", o.beta)("precision", o.precision);
+}
+
 kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) { return KOKKOSNN_SEGMENTED_OPTIONS_INIT; }
 void list(kokkosnn_segmented_options& o, Members& members) {
   members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
@@ -329,4 +334,5 @@ NB_MODULE(_core, m) {
   def(m, "segmented_log_softmax_backward", kokkosnn_segmented_log_softmax_backward);
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
+  def(m, "matmul", kokkosnn_matmul);
 }

@@ -139,7 +139,7 @@ static inline kokkosnn_tensor kokkosnn_row_major(void* data, kokkosnn_dtype dtyp
  *     kokkosnn_softmax_options options = KOKKOSNN_SOFTMAX_OPTIONS_INIT;
  *     options.axis = 0;
  * NULL in place of options stands for the defaults. options.hpp, mask.hpp and segmented.hpp say what each member
- * means; attention.hpp has those of attention. */
+ * means; attention.hpp and matmul.hpp have those of their operators. */
 
 typedef enum kokkosnn_masked_row { KOKKOSNN_MASKED_ROW_NAN = 0, KOKKOSNN_MASKED_ROW_ZERO = 1 } kokkosnn_masked_row;
 typedef enum kokkosnn_determinism { KOKKOSNN_RUN_TO_RUN = 0, KOKKOSNN_BATCH_INVARIANT = 1 } kokkosnn_determinism;
@@ -227,6 +227,21 @@ typedef struct kokkosnn_attention_options {
 } kokkosnn_attention_options;
 #define KOKKOSNN_ATTENTION_OPTIONS_INIT \
   {sizeof(kokkosnn_attention_options), 0.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM}
+
+typedef enum kokkosnn_precision {
+  KOKKOSNN_PRECISION_EXACT            = 0,
+  KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 = 1,
+  KOKKOSNN_PRECISION_TENSOR_FLOAT32   = 2
+} kokkosnn_precision;
+
+typedef struct kokkosnn_matmul_options {
+  size_t size;
+  double alpha;      /* factor of the product; 0: a and b are not read */
+  double beta;       /* factor of c; 0: c is not read */
+  int32_t precision; /* kokkosnn_precision, of F32 on GPUs that have TF32 */
+  int32_t reserved;  /* 0 */
+} kokkosnn_matmul_options;
+#define KOKKOSNN_MATMUL_OPTIONS_INIT {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, 0}
 
 /* Which columns of a row take part, and what is added to their logits: all parts that are given, as in mask.hpp. NULL
  * in place of a mask masks nothing. */
@@ -424,6 +439,14 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
                                                            const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
                                                            const kokkosnn_tensor* dv,
                                                            const kokkosnn_attention_options* options);
+
+/* --- matmul.hpp ------------------------------------------------------------------------------------------------- */
+
+/* c = alpha torch.matmul(a, b) + beta c, of one type: a (.., m, k), b (.., k, n), c (.., m, n). Any strides, so a
+ * transposed matrix is one with exchanged strides; axes before the last two broadcast to c's. c overlaps neither. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
+                                               const kokkosnn_tensor* b, const kokkosnn_tensor* c,
+                                               const kokkosnn_matmul_options* options);
 
 #ifdef __cplusplus
 }

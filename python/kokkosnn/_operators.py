@@ -17,6 +17,7 @@ Array = Any
 _MASKED_ROWS = {"nan": 0, "zero": 1}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
+_PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
 _UNBOUNDED = 2**63 - 1
 
 
@@ -710,3 +711,35 @@ def attention_backward(
     options = _attention_options(scale, softcap, sinks, axes)
     _run(_core.attention_backward, stream, q, k, v, o, dout, lse, _members(mask), dq, dk, dv, options)
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
+
+
+# --- matmul.hpp ---
+
+
+def _broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The extents that several broadcast to; the library complains of those that do not fit."""
+    rank = max(len(shape) for shape in shapes)
+    columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes))
+    return tuple(next((extent for extent in extents if extent != 1), 1) for extents in columns)
+
+
+def matmul(
+    a: Array,
+    b: Array,
+    out: Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    precision: str = "exact",
+    stream: Any = None,
+) -> Array:
+    """torch.matmul(a, b) of matrices (..., m, k) and (..., k, n); alpha * torch.matmul(a, b) + beta * out
+
+    Transposed arrays are taken where they are. precision, of float32 on GPUs with TF32: "exact", "tensor_float32x3",
+    whose errors are about twice float32's, or "tensor_float32", which rounds elements to 11 bits.
+    """
+    batch = _broadcast(tuple(a.shape)[:-2], tuple(b.shape)[:-2])
+    c = _output(out, a, (*batch, *tuple(a.shape)[-2:-1], *tuple(b.shape)[-1:]))
+    options = {"alpha": alpha, "beta": beta, "precision": _named("precision", _PRECISIONS, precision)}
+    _run(_core.matmul, stream, a, b, c, options)
+    return as_kind(a, c)

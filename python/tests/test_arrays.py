@@ -222,6 +222,18 @@ def test_attention(dtype):
     assert np.array_equal(np.swapaxes(o_turned, 1, 2), o) and np.array_equal(lse_turned, lse)
 
 
+@each_type
+def test_matrix_products(dtype):
+    a, b = numbers(3, 4, 5, dtype=dtype), numbers(6, 5, dtype=dtype, seed=1)
+    c = kokkosnn.matmul(a, b.T)
+    product = wide(a) @ wide(b).T
+    tolerance = 10 * TYPES[dtype]
+    assert c.dtype == dtype and np.allclose(wide(c), product, rtol=tolerance, atol=tolerance)
+    before = wide(c).copy()
+    assert kokkosnn.matmul(a, b.T, c, alpha=0.5, beta=2) is c
+    assert np.allclose(wide(c), 0.5 * product + 2 * before, rtol=tolerance, atol=tolerance)
+
+
 # --- arrays ---
 
 
@@ -351,7 +363,7 @@ def functions_of_c():
 
 def test_every_c_function_is_there_and_documented():
     names = functions_of_c()
-    assert len(names) >= 28
+    assert len(names) >= 29
     assert names <= set(kokkosnn.__all__)
     for name in names:
         function = getattr(kokkosnn, name)

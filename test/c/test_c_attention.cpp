@@ -3,13 +3,14 @@
 #include "calls.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/matmul.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <utility>
 
-// Attention in C.
+// Attention and matrix products in C.
 
 namespace KokkosNNTest {
 namespace {
@@ -133,6 +134,62 @@ TEST(CAttention, RefusesWhatTheCompilerRefusesOfViews) {
                "KokkosNN::attention: options.sinks must have rank 1, but has rank 3");
   expect_error(kokkosnn_attention_backward(&here, &cq, &cq, &cq, &co, &co, nullptr, nullptr, &cq, &cq, &cq, nullptr),
                "KokkosNN::attention_backward: lse is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {
+  using T                  = TypeParam;
+  const auto a             = filled<T>(1, batch, 5, 9);
+  const auto b             = filled<T>(2, 9, 7);
+  const auto c             = empty<T>(batch, 5, 7);
+  const kokkosnn_tensor ca = tensor(a), cb = tensor(b), cc = tensor(c);
+  kokkosnn_matmul_options given = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  given.alpha                   = 0.5;
+  given.beta                    = 2;
+  Exec exec;
+
+  expect_same(
+      "matmul", c, [&] { KokkosNN::matmul(exec, a, b, c); },
+      [&] { return kokkosnn_matmul(&here, &ca, &cb, &cc, nullptr); });
+  expect_same(
+      "matmul with factors", c,
+      [&] {
+        Kokkos::deep_copy(exec, c, T(1));
+        KokkosNN::matmul(exec, a, b, c, {.alpha = 0.5, .beta = 2});
+      },
+      [&] {
+        Kokkos::deep_copy(c, T(1));
+        Kokkos::fence();
+        return kokkosnn_matmul(&here, &ca, &cb, &cc, &given);
+      });
+  given.alpha = 0;
+  expect_same(
+      "matmul with a factor of 0", c,
+      [&] {
+        Kokkos::deep_copy(exec, c, T(1));
+        KokkosNN::matmul(exec, a, b, c, {.alpha = 0, .beta = 2});
+      },
+      [&] {
+        Kokkos::deep_copy(c, T(1));
+        Kokkos::fence();
+        return kokkosnn_matmul(&here, &ca, &cb, &cc, &given);
+      });
+}
+
+TEST(CMatmul, RefusesWhatTheCompilerRefusesOfViews) {
+  const auto a             = filled<float>(1, 5, 5);
+  const auto doubles       = filled<double>(1, 5, 5);
+  const auto c             = empty<float>(5, 5);
+  const auto row           = empty<float>(5);
+  const kokkosnn_tensor ca = tensor(a), cdoubles = tensor(doubles), cc = tensor(c), crow = tensor(row);
+  expect_error(kokkosnn_matmul(&here, &ca, &crow, &cc, nullptr),
+               "KokkosNN::matmul: b must have rank 2, but has rank 1");
+  expect_error(kokkosnn_matmul(&here, &ca, &cdoubles, &cc, nullptr),
+               "KokkosNN::matmul: b must hold f32, but holds f64");
+  expect_error(kokkosnn_matmul(&here, &ca, &ca, &cdoubles, nullptr),
+               "KokkosNN::matmul: c must hold f32, but holds f64");
+  kokkosnn_matmul_options options = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  options.precision               = 3;
+  expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: precision must be 0 to 2, but is 3");
 }
 
 }  // namespace

@@ -454,7 +454,6 @@ const std::set<std::string> without_c{"add",
                                       "gelu_backward",
                                       "swiglu_backward",
                                       "geglu_backward",
-                                      "matmul",
                                       "rope",
                                       "rope_backward",
                                       "column_sums"};
