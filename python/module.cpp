@@ -224,6 +224,16 @@ void list(kokkosnn_layer_norm_options& o, Members& members) {
   members("epsilon", o.epsilon)("axis", o.axis)("determinism", o.determinism);
 }
 
+kokkosnn_attention_options defaults(const kokkosnn_attention_options*) { return KOKKOSNN_ATTENTION_OPTIONS_INIT; }
+void list(kokkosnn_attention_options& o, Members& members) {
+  members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("axes", o.axes);
+}
+
+kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }
+void list(kokkosnn_matmul_options& o, Members& members) {
+  members("alpha", o.alpha)("beta", o.beta)("precision", o.precision);
+}
+
 kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) { return KOKKOSNN_SEGMENTED_OPTIONS_INIT; }
 void list(kokkosnn_segmented_options& o, Members& members) {
   members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
@@ -325,4 +335,7 @@ NB_MODULE(_core, m) {
   def(m, "segmented_logsumexp", kokkosnn_segmented_logsumexp);
   def(m, "segmented_softmax_backward", kokkosnn_segmented_softmax_backward);
   def(m, "segmented_log_softmax_backward", kokkosnn_segmented_log_softmax_backward);
+  def(m, "attention", kokkosnn_attention);
+  def(m, "attention_backward", kokkosnn_attention_backward);
+  def(m, "matmul", kokkosnn_matmul);
 }

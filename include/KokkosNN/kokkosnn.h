@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* KokkosNN for C, and for all that calls C: the operators of rows on memory that the caller owns. The library is
+/* KokkosNN for C, and for all that calls C: the operators on memory that the caller owns. The library is
  * libkokkosnn_c (CMake: KokkosNN::c), with Kokkos inside. This header is valid C11 and C++.
  *
  *     float x[2][3] = {{1, 2, 3}, {4, 5, 6}}, y[2][3];
@@ -139,7 +139,7 @@ static inline kokkosnn_tensor kokkosnn_row_major(void* data, kokkosnn_dtype dtyp
  *     kokkosnn_softmax_options options = KOKKOSNN_SOFTMAX_OPTIONS_INIT;
  *     options.axis = 0;
  * NULL in place of options stands for the defaults. options.hpp, mask.hpp and segmented.hpp say what each member
- * means. */
+ * means; attention.hpp and matmul.hpp have those of their operators. */
 
 typedef enum kokkosnn_masked_row { KOKKOSNN_MASKED_ROW_NAN = 0, KOKKOSNN_MASKED_ROW_ZERO = 1 } kokkosnn_masked_row;
 typedef enum kokkosnn_determinism { KOKKOSNN_RUN_TO_RUN = 0, KOKKOSNN_BATCH_INVARIANT = 1 } kokkosnn_determinism;
@@ -220,6 +220,37 @@ typedef struct kokkosnn_segmented_options {
       check_offsets; /* not 0: offsets that do not ascend or leave the values are an error, for which the host waits */
 } kokkosnn_segmented_options;
 #define KOKKOSNN_SEGMENTED_OPTIONS_INIT {sizeof(kokkosnn_segmented_options), 1.0, KOKKOSNN_MASKED_ROW_NAN, 0}
+
+typedef enum kokkosnn_attention_axes {
+  KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM = 0,
+  KOKKOSNN_BATCH_SEQUENCE_HEAD_DIM = 1
+} kokkosnn_attention_axes;
+
+typedef struct kokkosnn_attention_options {
+  size_t size;
+  double scale;                 /* factor of q k^T; 0: 1 / sqrt(dim) */
+  double softcap;               /* 0: none */
+  const kokkosnn_tensor* sinks; /* optional: one logit a head of q; of q's type or F32 */
+  int32_t masked_row;           /* kokkosnn_masked_row */
+  int32_t axes;                 /* kokkosnn_attention_axes: the order of all tensors' axes but lse's */
+} kokkosnn_attention_options;
+#define KOKKOSNN_ATTENTION_OPTIONS_INIT \
+  {sizeof(kokkosnn_attention_options), 0.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM}
+
+typedef enum kokkosnn_precision {
+  KOKKOSNN_PRECISION_EXACT            = 0,
+  KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 = 1,
+  KOKKOSNN_PRECISION_TENSOR_FLOAT32   = 2
+} kokkosnn_precision;
+
+typedef struct kokkosnn_matmul_options {
+  size_t size;
+  double alpha;      /* factor of the product; 0: a and b are not read */
+  double beta;       /* factor of c; 0: c is not read */
+  int32_t precision; /* kokkosnn_precision, of F32 on GPUs that have TF32 */
+  int32_t reserved;  /* 0 */
+} kokkosnn_matmul_options;
+#define KOKKOSNN_MATMUL_OPTIONS_INIT {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, 0}
 
 /* Which columns of a row take part, and what is added to their logits: all parts that are given, as in mask.hpp. NULL
  * in place of a mask masks nothing. */
@@ -411,6 +442,35 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_softmax_backward(const kokkosn
 KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_log_softmax_backward(
     const kokkosnn_exec* exec, const kokkosnn_tensor* y, const kokkosnn_tensor* dy, const kokkosnn_tensor* row_offsets,
     const kokkosnn_tensor* dx, const kokkosnn_segmented_options* options);
+
+/* --- attention.hpp ---------------------------------------------------------------------------------------------- */
+
+/* o = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, scale=scale, enable_gqa=True).
+ * q, k, v, o: rank 4, (batch, head, sequence, dim) or as options.axes says, any strides; q has a multiple of k's heads.
+ * mask: optional, of scores (batch, head, query, key); lse: optional output (batch, head, query) of the accumulator's
+ * type, the log-sum-exps of the scores. o and lse overlap no input. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_attention(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
+                                                  const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                  const kokkosnn_tensor* o, const kokkosnn_mask* mask,
+                                                  const kokkosnn_tensor* lse,
+                                                  const kokkosnn_attention_options* options);
+/* Its gradients by q, k and v, for the o and lse of the forward call and dout, the gradient by o. There are none by a
+ * bias or by sinks. dq, dk and dv overlap no input. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
+                                                           const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                           const kokkosnn_tensor* o, const kokkosnn_tensor* dout,
+                                                           const kokkosnn_tensor* lse, const kokkosnn_mask* mask,
+                                                           const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
+                                                           const kokkosnn_tensor* dv,
+                                                           const kokkosnn_attention_options* options);
+
+/* --- matmul.hpp ------------------------------------------------------------------------------------------------- */
+
+/* c = alpha torch.matmul(a, b) + beta c, of one type: a (.., m, k), b (.., k, n), c (.., m, n). Any strides, so a
+ * transposed matrix is one with exchanged strides; axes before the last two broadcast to c's. c overlaps neither. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
+                                               const kokkosnn_tensor* b, const kokkosnn_tensor* c,
+                                               const kokkosnn_matmul_options* options);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""KokkosNN for Python: row operators of neural networks on arrays of NumPy, PyTorch, JAX and all that speak DLPack.
+"""KokkosNN for Python: operators of neural networks on arrays of NumPy, PyTorch, JAX and all that speak DLPack.
 
 Arrays of any strides are read and written where they are; results are arrays of the input's kind. All operators take
 float64, float32, float16 and bfloat16 (in NumPy by ml_dtypes). Wrong arguments are a ValueError with the library's
@@ -16,6 +16,8 @@ from ._operators import (
     add_layer_norm_backward,
     add_rms_norm,
     add_rms_norm_backward,
+    attention,
+    attention_backward,
     cross_entropy,
     cross_entropy_backward,
     cross_entropy_with_gradient,
@@ -32,6 +34,7 @@ from ._operators import (
     masked_softmax_backward,
     masked_softmax_bias_backward,
     masked_softmax_sinks_backward,
+    matmul,
     rms_norm,
     rms_norm_backward,
     segmented_log_softmax,
@@ -57,6 +60,8 @@ __all__ = [
     "add_layer_norm_backward",
     "add_rms_norm",
     "add_rms_norm_backward",
+    "attention",
+    "attention_backward",
     "configuration",
     "cross_entropy",
     "cross_entropy_backward",
@@ -74,6 +79,7 @@ __all__ = [
     "masked_softmax_backward",
     "masked_softmax_bias_backward",
     "masked_softmax_sinks_backward",
+    "matmul",
     "rms_norm",
     "rms_norm_backward",
     "segmented_log_softmax",

@@ -16,6 +16,8 @@ Array = Any
 
 _MASKED_ROWS = {"nan": 0, "zero": 1}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
+_PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
 _UNBOUNDED = 2**63 - 1
 
 
@@ -716,3 +718,99 @@ def segmented_log_softmax_backward(
     dx = _output(out, y, y.shape)
     _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
     return as_kind(y, dx)
+
+
+# --- attention.hpp ---
+
+
+def _attention_options(
+    scale: float | None, softcap: float, sinks: Array | None, axes: str, masked_row: str = "nan"
+) -> dict[str, Any]:
+    return {
+        **_masked_options(0.0 if scale is None else scale, softcap, sinks),
+        "axes": _named("axes", _ATTENTION_AXES, axes),
+        "masked_row": _named("masked_row", _MASKED_ROWS, masked_row),
+    }
+
+
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    axes: str = "batch_head_sequence_dim",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse): torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
+
+    q, k, v, o: (batch, head, sequence, dim), or with axes="batch_sequence_head_dim" in that order; q has a multiple of
+    k's heads. scale: 1 / sqrt(dim) if None. mask: a Mask, or an array of bool, of the scores (batch, head, query, key).
+    lse: (batch, head, query), the log-sum-exps of the scores, of float64 if q is, else float32. softcap, sinks and
+    masked_row are masked_softmax's.
+    """
+    options = _attention_options(scale, softcap, sinks, axes, masked_row)
+    o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
+    rows = tuple(q.shape)[:-1]
+    lse = empty(q, rows if options["axes"] == 0 else (*rows[:1], *rows[:0:-1]), accumulator_name(q))
+    _run(_core.attention, stream, q, k, v, o, _members(mask), lse, options)
+    return as_kind(q, o), as_kind(q, lse)
+
+
+def attention_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
+    dout: Array,
+    mask: Mask | Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    axes: str = "batch_head_sequence_dim",
+    stream: Any = None,
+) -> tuple[Array, Array, Array]:
+    """(dq, dk, dv): torch.autograd.grad(o, (q, k, v), dout) of attention, from its o and lse"""
+    dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
+    options = _attention_options(scale, softcap, sinks, axes)
+    _run(_core.attention_backward, stream, q, k, v, o, dout, lse, _members(mask), dq, dk, dv, options)
+    return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
+
+
+# --- matmul.hpp ---
+
+
+def _broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The extents that several broadcast to; the library complains of those that do not fit."""
+    rank = max(len(shape) for shape in shapes)
+    columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes))
+    return tuple(next((extent for extent in extents if extent != 1), 1) for extents in columns)
+
+
+def matmul(
+    a: Array,
+    b: Array,
+    out: Array | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    precision: str = "exact",
+    stream: Any = None,
+) -> Array:
+    """torch.matmul(a, b) of matrices (..., m, k) and (..., k, n); alpha * torch.matmul(a, b) + beta * out
+
+    Transposed arrays are taken where they are. precision, of float32 on GPUs with TF32: "exact", "tensor_float32x3",
+    whose errors are about twice float32's, or "tensor_float32", which rounds elements to 11 bits.
+    """
+    batch = _broadcast(tuple(a.shape)[:-2], tuple(b.shape)[:-2])
+    c = _output(out, a, (*batch, *tuple(a.shape)[-2:-1], *tuple(b.shape)[-1:]))
+    options = {"alpha": alpha, "beta": beta, "precision": _named("precision", _PRECISIONS, precision)}
+    _run(_core.matmul, stream, a, b, c, options)
+    return as_kind(a, c)

@@ -200,6 +200,54 @@ def test_ragged_rows(dtype, heads):
     )
 
 
+def attend(q, k, v, scale, bias=0.0, allowed=True):
+    """o and lse, for k and v of as many heads as q has."""
+    z = np.where(allowed, scale * q @ np.swapaxes(k, -1, -2) + bias, -np.inf)
+    return softmax(z) @ v, logsumexp(z)
+
+
+@each_type
+def test_attention(dtype):
+    q, dout = numbers(2, 4, 5, 6, dtype=dtype), numbers(2, 4, 5, 3, dtype=dtype, seed=3)
+    k, v = numbers(2, 2, 7, 6, dtype=dtype, seed=1), numbers(2, 2, 7, 3, dtype=dtype, seed=2)
+    bias, lengths = numbers(4, 5, 7, dtype=dtype, seed=4), np.array([7, 4])
+    query, key = np.arange(5)[:, None], np.arange(7)
+    allowed = (key <= query + 2) & (key < lengths[:, None, None, None])
+    q64, dout64 = wide(q), wide(dout)
+    k64, v64 = (np.repeat(wide(x), 2, axis=1) for x in (k, v))
+    mask = Mask(causal=True, causal_offset=2, lengths=lengths, bias=bias)
+    o, lse = kokkosnn.attention(q, k, v, mask, scale=0.5)
+    expected, expected_lse = attend(q64, k64, v64, 0.5, wide(bias), allowed)
+    close(o, expected, dtype)
+    close(lse, expected_lse, np.float64 if dtype == np.float64 else np.float32)
+    plain, _ = kokkosnn.attention(q, k, v)
+    close(plain, attend(q64, k64, v64, 6**-0.5)[0], dtype)
+
+    p = np.where(allowed, np.exp(0.5 * q64 @ np.swapaxes(k64, -1, -2) + wide(bias) - expected_lse[..., None]), 0)
+    dz = p * (dout64 @ np.swapaxes(v64, -1, -2) - (expected * dout64).sum(-1, keepdims=True))
+    dq, dk, dv = kokkosnn.attention_backward(q, k, v, o, lse, dout, mask, 0.5)
+    tolerance = 20 * TYPES[dtype]  # sums of many terms, from an o of dtype
+    assert np.allclose(wide(dq), 0.5 * dz @ k64, atol=tolerance)
+    for got, of_heads in ((dk, 0.5 * np.swapaxes(dz, -1, -2) @ q64), (dv, np.swapaxes(p, -1, -2) @ dout64)):
+        assert np.allclose(wide(got), of_heads.reshape(2, 2, 2, 7, -1).sum(2), atol=tolerance)
+
+    turned = [np.ascontiguousarray(np.swapaxes(x, 1, 2)) for x in (q, k, v)]
+    o_turned, lse_turned = kokkosnn.attention(*turned, mask, scale=0.5, axes="batch_sequence_head_dim")
+    assert np.array_equal(np.swapaxes(o_turned, 1, 2), o) and np.array_equal(lse_turned, lse)
+
+
+@each_type
+def test_matrix_products(dtype):
+    a, b = numbers(3, 4, 5, dtype=dtype), numbers(6, 5, dtype=dtype, seed=1)
+    c = kokkosnn.matmul(a, b.T)
+    product = wide(a) @ wide(b).T
+    tolerance = 10 * TYPES[dtype]
+    assert c.dtype == dtype and np.allclose(wide(c), product, rtol=tolerance, atol=tolerance)
+    before = wide(c).copy()
+    assert kokkosnn.matmul(a, b.T, c, alpha=0.5, beta=2) is c
+    assert np.allclose(wide(c), 0.5 * product + 2 * before, rtol=tolerance, atol=tolerance)
+
+
 # --- arrays ---
 
 
@@ -329,7 +377,7 @@ def functions_of_c():
 
 def test_every_c_function_is_there_and_documented():
     names = functions_of_c()
-    assert len(names) >= 22
+    assert len(names) >= 29
     assert names <= set(kokkosnn.__all__)
     for name in names:
         function = getattr(kokkosnn, name)

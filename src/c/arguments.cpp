@@ -64,33 +64,12 @@ void require_held(const char* function, const char* name, const DataType& type, 
   }
 }
 
-ElementType accumulator_of(ElementType rows) { return rows == ElementType::f64 ? rows : ElementType::f32; }
-
-/// Complains unless a tensor holds one of two types.
-void require_type(const char* function, const char* name, const Tensor& t, ElementType one, ElementType other) {
-  if (t.type == one || t.type == other) return;
-  ArgumentError complaint(function);
-  complaint << name << " must hold " << to_string(one);
-  if (other != one) complaint << " or " << to_string(other);
-  complaint << ", but holds " << to_string(t.type);
-  complaint.raise();
-}
-
-void require_rank(const char* function, const char* name, const Tensor& t, int least, int most) {
-  if (t.rank >= least && t.rank <= most) return;
-  ArgumentError complaint(function);
-  complaint << name << " must have rank " << least;
-  if (most != least) complaint << " to " << most;
-  complaint << ", but has rank " << t.rank;
-  complaint.raise();
-}
-
 // --- operands of an operator ---
 
 /// A loss has rank 0 or that of a value a row: which of the two, the options say.
 bool is_loss(RowOperator op, int number) { return is_cross_entropy(op) && number == Impl::CrossEntropyTensors::loss; }
 
-void require_rank(RowOperator op, const Operand& operand, int number, const Tensor& t, int rank) {
+void require_operand_rank(RowOperator op, const Operand& operand, int number, const Tensor& t, int rank) {
   const char* function = to_string(op);
   switch (operand.extents) {
     case Extents::rows:
@@ -106,7 +85,7 @@ void require_rank(RowOperator op, const Operand& operand, int number, const Tens
 }
 
 /// The types of an operand beside rows of a type: those that the library's kernels are compiled for.
-void require_type(RowOperator op, const Operand& operand, const Tensor& t, ElementType rows) {
+void require_operand_type(RowOperator op, const Operand& operand, const Tensor& t, ElementType rows) {
   const OperatorFamily family   = traits_of(op).family;
   const ElementType accumulator = accumulator_of(rows);
   const auto require            = [&](ElementType one, ElementType other) {
@@ -128,34 +107,6 @@ void require_type(RowOperator op, const Operand& operand, const Tensor& t, Eleme
 
 // --- options ---
 
-/// The caller's struct over the defaults, which remain where an older caller's is shorter.
-template <class Options>
-Options read(const char* function, const char* name, const Options* given, Options defaults) {
-  if (given == nullptr) return defaults;
-  if (given->size < sizeof(std::size_t) || given->size > sizeof(Options)) {
-    (ArgumentError(function) << name << " have size " << given->size << ", but this library knows "
-                             << sizeof(std::size_t) << " to " << sizeof(Options)
-                             << " bytes: start from their initialiser, with the library's own header")
-        .raise();
-  }
-  std::memcpy(&defaults, given, given->size);
-  return defaults;
-}
-
-/// A member that stands for an enumerator, 0 to `last`.
-template <class Enum>
-Enum enumerator(const char* function, const char* name, std::int32_t value, Enum last) {
-  if (value < 0 || value > static_cast<std::int32_t>(last)) {
-    (ArgumentError(function) << name << " must be 0 to " << static_cast<int>(last) << ", but is " << value).raise();
-  }
-  return static_cast<Enum>(value);
-}
-
-MaskedRowPolicy masked_row_of(const char* function, std::int32_t value) {
-  static_assert(static_cast<int>(MaskedRowPolicy::zero) == KOKKOSNN_MASKED_ROW_ZERO);
-  return enumerator(function, "masked_row", value, MaskedRowPolicy::zero);
-}
-
 Determinism determinism_of(const char* function, std::int32_t value) {
   static_assert(static_cast<int>(Determinism::batch_invariant) == KOKKOSNN_BATCH_INVARIANT);
   return enumerator(function, "determinism", value, Determinism::batch_invariant);
@@ -168,6 +119,29 @@ Reduction reduction_of(const char* function, std::int32_t value) {
 }
 
 }  // namespace
+
+void require_type(const char* function, const char* name, const Tensor& t, ElementType one, ElementType other) {
+  if (t.type == one || t.type == other) return;
+  ArgumentError complaint(function);
+  complaint << name << " must hold " << to_string(one);
+  if (other != one) complaint << " or " << to_string(other);
+  complaint << ", but holds " << to_string(t.type);
+  complaint.raise();
+}
+
+void require_rank(const char* function, const char* name, const Tensor& t, int least, int most) {
+  if (t.rank >= least && t.rank <= most) return;
+  ArgumentError complaint(function);
+  complaint << name << " must have rank " << least;
+  if (most != least) complaint << " to " << most;
+  complaint << ", but has rank " << t.rank;
+  complaint.raise();
+}
+
+MaskedRowPolicy masked_row_of(const char* function, std::int32_t value) {
+  static_assert(static_cast<int>(MaskedRowPolicy::zero) == KOKKOSNN_MASKED_ROW_ZERO);
+  return enumerator(function, "masked_row", value, MaskedRowPolicy::zero);
+}
 
 Tensor tensor_of(const char* function, const char* name, const Argument& argument) {
   if (argument.tensor == nullptr) {
@@ -215,8 +189,8 @@ Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments) {
   require_rank(to_string(op), operands.of[0].name, rows, is_masked(op) ? 2 : 1, Impl::max_rank);
   for (int t = 1; t < operands.count; ++t) {
     if (!tensors[t].exists()) continue;
-    require_rank(op, operands.of[t], t, tensors[t], rows.rank);
-    require_type(op, operands.of[t], tensors[t], rows.type);
+    require_operand_rank(op, operands.of[t], t, tensors[t], rows.rank);
+    require_operand_type(op, operands.of[t], tensors[t], rows.type);
   }
   return tensors;
 }
@@ -278,6 +252,15 @@ MaskTensors mask_of(const char* function, const kokkosnn_mask* mask, const Tenso
     require_type(function, "mask.alibi_slopes", result.slopes, x.type, ElementType::f32);
   }
   return result;
+}
+
+Tensor sinks_of(const char* function, const kokkosnn_tensor* sinks, const Tensor& x) {
+  const Tensor t = tensor_of(function, "options.sinks", optional(sinks));
+  if (t.exists()) {
+    require_rank(function, "options.sinks", t, 1, 1);
+    require_type(function, "options.sinks", t, x.type, ElementType::f32);
+  }
+  return t;
 }
 
 void require_mask_sums(const char* function, const Tensor& y, const Tensor& dy, const char* name, const Tensor& result,
@@ -351,11 +334,7 @@ MaskedOptions masked_options(const char* function, const kokkosnn_mask* mask,
                         .plan        = {}},
                        mask_of(function, mask, x)};
   result.mask.softcap = given.softcap;
-  result.mask.sinks   = tensor_of(function, "options.sinks", optional(given.sinks));
-  if (result.mask.sinks.exists()) {
-    require_rank(function, "options.sinks", result.mask.sinks, 1, 1);
-    require_type(function, "options.sinks", result.mask.sinks, x.type, ElementType::f32);
-  }
+  result.mask.sinks   = sinks_of(function, given.sinks, x);
   if (logits == nullptr) return result;
   result.mask.x = *logits;
   if (logits->exists()) {

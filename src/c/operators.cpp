@@ -13,7 +13,6 @@
 #include <KokkosNN/softmax.hpp>
 
 #include <Kokkos_Core.hpp>
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <initializer_list>
 #include <stdexcept>
@@ -53,23 +52,6 @@ template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::add_norm, op, X, Y> : OperandCall<Exec, op, X> {};
 template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::add_norm_gradient, op, X, Y> : OperandCall<Exec, op, X> {};
-
-/// f(type) for the type of elements that `tensors_of` has let through.
-template <class F>
-void with_type(ElementType type, const F& f) {
-  switch (type) {
-    case ElementType::f64:
-      return f(std::type_identity<double>{});
-    case ElementType::f32:
-      return f(std::type_identity<float>{});
-    case ElementType::f16:
-      return f(std::type_identity<half_t>{});
-    case ElementType::bf16:
-      return f(std::type_identity<bhalf_t>{});
-    case ElementType::other:
-      return;
-  }
-}
 
 /// f(type) for the second type of a call on rows of X, where it may differ.
 template <OperatorFamily family, class X, class F>
@@ -169,11 +151,10 @@ kokkosnn_status run_mask_sums(const char* function, const kokkosnn_exec* where, 
     const Tensor result = tensor_of(function, result_name, result_given);
     require_mask_sums(function, y, dy, result_name, result, to_heads);
     const MaskTensors mask = mask_of(function, mask_given, y);
-    const CallersDevice device;
-    const Exec exec = instance_for(function, where);
-    const Kokkos::Profiling::ScopedRegion region("KokkosNN::" + std::string(function));
-    with_type(y.type, [&]<class Y>(std::type_identity<Y>) {
-      run_mask_sums_erased<Exec, Y, Y>(function, exec, y, dy, mask, result, to_heads);
+    on_instance(function, where, [&](const Exec& exec) {
+      with_type(y.type, [&]<class Y>(std::type_identity<Y>) {
+        run_mask_sums_erased<Exec, Y, Y>(function, exec, y, dy, mask, result, to_heads);
+      });
     });
   });
 }
@@ -188,16 +169,15 @@ kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor*
     const SegmentedOptions options = options_of(function.c_str(), given);
     SegmentedArguments arguments{segmented_tensors(function.c_str(), op, x, dy, row_offsets, y), {}};
     arguments.offsets = offsets_of(arguments.tensors.offsets);
-    const CallersDevice device;
-    const Exec exec = instance_for(function.c_str(), where);
-    const Kokkos::Profiling::ScopedRegion region("KokkosNN::" + function);
-    if (!check_arguments(exec, function.c_str(), op, arguments, options)) return;
-    with_type(arguments.tensors.x.type, [&]<class T>(std::type_identity<T>) {
-      if constexpr (is_gradient(op)) {
-        SegmentedGradientCall<Exec, op, T>::run(exec, arguments);
-      } else {
-        SegmentedCall<Exec, op, T, T>::run(exec, arguments);
-      }
+    on_instance(function.c_str(), where, [&](const Exec& exec) {
+      if (!check_arguments(exec, function.c_str(), op, arguments, options)) return;
+      with_type(arguments.tensors.x.type, [&]<class T>(std::type_identity<T>) {
+        if constexpr (is_gradient(op)) {
+          SegmentedGradientCall<Exec, op, T>::run(exec, arguments);
+        } else {
+          SegmentedCall<Exec, op, T, T>::run(exec, arguments);
+        }
+      });
     });
   });
 }

@@ -6,10 +6,12 @@
 #include <KokkosNN/kokkosnn.h>
 
 #include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 // A C call's surroundings: Kokkos, its instances, and what is left of an exception.
 
@@ -39,6 +41,15 @@ class CallersDevice {
  private:
   int m_device;
 };
+
+/// Runs body(instance) for a place, as a region of Kokkos' tools that has the function's name.
+template <class Body>
+void on_instance(const char* function, const kokkosnn_exec* where, const Body& body) {
+  const CallersDevice device;
+  const Exec exec = instance_for(function, where);
+  const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + function);
+  body(exec);
+}
 
 /// Keeps the message for kokkosnn_last_error, and returns the status.
 kokkosnn_status failed(kokkosnn_status status, const char* message) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-#include "support/types.hpp"
+#include "calls.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
 #include <KokkosNN/kokkosnn.h>
@@ -9,98 +9,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
-// The C functions beside the C++ functions of their names: the same bits. The C library has its own Kokkos, so this
-// program runs two; memory and device are the same.
+// The operators of rows in C, and the C interface itself: arguments, options, places, threads.
 
 namespace KokkosNNTest {
 namespace {
 
 constexpr int heads = 2, queries = 5, keys = 7;
-constexpr kokkosnn_exec here{nullptr, KOKKOSNN_DEVICE_DEFAULT, -1};
-
-template <class T>
-constexpr int dtype_of() {
-  if (std::is_same_v<T, double>) return KOKKOSNN_F64;
-  if (std::is_same_v<T, float>) return KOKKOSNN_F32;
-  if (std::is_same_v<T, Half>) return KOKKOSNN_F16;
-  if (std::is_same_v<T, BHalf>) return KOKKOSNN_BF16;
-  if (std::is_same_v<T, bool>) return KOKKOSNN_BOOL;
-  if (std::is_same_v<T, std::int8_t>) return KOKKOSNN_I8;
-  if (std::is_same_v<T, std::uint32_t>) return KOKKOSNN_U32;
-  return sizeof(T) == 4 ? KOKKOSNN_I32 : KOKKOSNN_I64;
-}
-
-/// A View as C has it.
-template <class V>
-kokkosnn_tensor tensor(const V& view) {
-  kokkosnn_tensor t{};
-  t.data  = const_cast<void*>(static_cast<const void*>(view.data()));
-  t.dtype = dtype_of<typename V::non_const_value_type>();
-  t.rank  = V::rank();
-  for (int k = 0; k < t.rank; ++k) {
-    t.extents[k] = static_cast<std::int64_t>(view.extent(static_cast<std::size_t>(k)));
-    t.strides[k] = static_cast<std::int64_t>(view.stride(static_cast<std::size_t>(k)));
-  }
-  return t;
-}
-
-template <class T, class... Extents>
-auto empty(Extents... extents) {
-  using Data = std::conditional_t<
-      sizeof...(extents) == 0, T,
-      std::conditional_t<sizeof...(extents) == 1, T*, std::conditional_t<sizeof...(extents) == 2, T**, T***>>>;
-  const Kokkos::View<Data, Kokkos::LayoutRight, Memory> view("view", extents...);
-  return view;
-}
-
-/// Numbers from -2 to 2 that do not repeat soon.
-template <class T, class... Extents>
-auto filled(int seed, Extents... extents) {
-  const auto view = empty<T>(extents...);
-  const auto host = Kokkos::create_mirror_view(view);
-  for (std::size_t i = 0; i < host.size(); ++i) {
-    host.data()[i] = static_cast<T>(static_cast<float>((i * 37 + static_cast<std::size_t>(seed) * 11) % 101) / 25 - 2);
-  }
-  Kokkos::deep_copy(view, host);
-  return view;
-}
-
-template <class T>
-auto listed(const std::vector<T>& values) {
-  const auto view = empty<T>(values.size());
-  const auto host = Kokkos::create_mirror_view(view);
-  for (std::size_t i = 0; i < values.size(); ++i) host(i) = values[i];
-  Kokkos::deep_copy(view, host);
-  return view;
-}
-
-template <class V>
-std::string bytes_of(const V& view) {
-  Kokkos::fence();
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
-  return {reinterpret_cast<const char*>(host.data()), host.size() * sizeof(typename V::value_type)};
-}
-
-/// Runs both functions, each on an output that holds zeros, and compares what they leave there.
-template <class Output, class Cpp, class C>
-void expect_same(const char* name, const Output& output, const Cpp& cpp, const C& c) {
-  using T = typename Output::value_type;
-  Kokkos::deep_copy(output, T(0));
-  cpp();
-  const std::string expected = bytes_of(output);
-  Kokkos::deep_copy(output, T(0));
-  Kokkos::fence();
-  const kokkosnn_status status = c();
-  EXPECT_EQ(status, KOKKOSNN_SUCCESS) << name << ": " << kokkosnn_last_error();
-  EXPECT_TRUE(bytes_of(output) == expected) << name << " leaves other bits in C";
-  EXPECT_NE(expected.find_first_not_of('\0'), std::string::npos) << name << " writes nothing";
-}
 
 template <class T>
 class CFunctions : public ::testing::Test {};
@@ -480,12 +399,6 @@ TEST(CInterface, TakesStridesOfAnySign) {
   ASSERT_EQ(kokkosnn_softmax(&here, &cx, &creversed, nullptr), KOKKOSNN_SUCCESS) << kokkosnn_last_error();
   const std::string rows = bytes_of(reversed);
   EXPECT_EQ(rows.substr(0, sizeof(float) * keys), rows.substr(sizeof(float) * keys, sizeof(float) * keys));
-}
-
-/// A call that must fail with a message.
-void expect_error(kokkosnn_status status, const std::string& message) {
-  EXPECT_EQ(status, KOKKOSNN_INVALID_ARGUMENT);
-  EXPECT_EQ(kokkosnn_last_error(), message);
 }
 
 TEST(CInterface, RefusesWhatTheCompilerRefusesOfViews) {

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+#include "runtime.hpp"
+
+#include <KokkosNN/kokkosnn.h>
+#include <KokkosNN/matmul.hpp>
+
+#include <type_traits>
+
+// Matrix products in C: those without an epilogue, on tensors of one type.
+
+namespace KokkosNN::C {
+namespace {
+
+using namespace KokkosNN::Impl;
+
+MatmulOptions options_of(const char* function, const kokkosnn_matmul_options* options) {
+  static_assert(static_cast<int>(Precision::tensor_float32x3) == KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 &&
+                static_cast<int>(Precision::tensor_float32) == KOKKOSNN_PRECISION_TENSOR_FLOAT32);
+  const auto given = read(function, "matmul options", options, kokkosnn_matmul_options KOKKOSNN_MATMUL_OPTIONS_INIT);
+  return {.alpha     = given.alpha,
+          .beta      = given.beta,
+          .precision = enumerator(function, "precision", given.precision, Precision::tensor_float32)};
+}
+
+MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const kokkosnn_tensor* b,
+                           const kokkosnn_tensor* c) {
+  MatmulOperands operands{function, MatmulTensors::inputs, {}, {}};
+  const auto set = [&](int number, const char* name, const kokkosnn_tensor* given) {
+    operands.name[number]   = name;
+    operands.tensor[number] = tensor_of(function, name, given);
+  };
+  set(MatmulTensors::a, "a", a);
+  set(MatmulTensors::b, "b", b);
+  set(MatmulTensors::c, "c", c);
+  const Tensor& first  = operands.tensor[MatmulTensors::a];
+  const Tensor& second = operands.tensor[MatmulTensors::b];
+  const Tensor& result = operands.tensor[MatmulTensors::c];
+  require_rank(function, "c", result, 2, max_rank);
+  require_rank(function, "a", first, 2, result.rank);
+  require_rank(function, "b", second, 2, result.rank);
+  require_type(function, "b", second, first.type, first.type);
+  require_type(function, "c", result, first.type, first.type);
+  return operands;
+}
+
+}  // namespace
+}  // namespace KokkosNN::C
+
+using namespace KokkosNN::C;
+using namespace KokkosNN::Impl;
+
+extern "C" {
+
+kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* where, const kokkosnn_tensor* a, const kokkosnn_tensor* b,
+                                const kokkosnn_tensor* c, const kokkosnn_matmul_options* options) {
+  constexpr const char* function = "matmul";
+  return guarded([&] {
+    const KokkosNN::MatmulOptions converted = options_of(function, options);
+    const MatmulOperands operands           = KokkosNN::C::operands_of(function, a, b, c);
+    on_instance(function, where, [&](const Exec& exec) {
+      MatmulLayout layout = normalise(operands);
+      if (!layout.writes()) return;
+      if (converted.alpha == 0) layout.inner = 0;  // neither a nor b is read
+      const MatmulArguments call{operands, layout, converted.alpha, converted.beta, converted.precision};
+      with_type(operands.tensor[MatmulTensors::a].type,
+                [&]<class T>(std::type_identity<T>) { MatmulCall<Exec, T>::run(exec, call); });
+    });
+  });
+}
+}

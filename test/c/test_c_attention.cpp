@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "calls.hpp"
+
+#include <KokkosNN/attention.hpp>
+#include <KokkosNN/matmul.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+
+// Attention and matrix products in C.
+
+namespace KokkosNNTest {
+namespace {
+
+constexpr int batch = 2, heads = 4, kv_heads = 2, queries = 5, keys = 7, dim = 6, value_dim = 3;
+
+template <class T>
+class CFunctionsOfTransformers : public ::testing::Test {};
+TYPED_TEST_SUITE(CFunctionsOfTransformers, ElementTypes, ElementNames);
+
+TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
+  using T           = TypeParam;
+  using A           = KokkosNN::accumulator_t<T>;
+  const auto q      = filled<T>(1, batch, heads, queries, dim);
+  const auto k      = filled<T>(2, batch, kv_heads, keys, dim);
+  const auto v      = filled<T>(3, batch, kv_heads, keys, value_dim);
+  const auto o      = empty<T>(batch, heads, queries, value_dim);
+  const auto dout   = filled<T>(4, batch, heads, queries, value_dim);
+  const auto lse    = empty<A>(batch, heads, queries);
+  const auto dq     = empty<T>(batch, heads, queries, dim);
+  const auto dk     = empty<T>(batch, kv_heads, keys, dim);
+  const auto dv     = empty<T>(batch, kv_heads, keys, value_dim);
+  const auto bias   = filled<T>(5, queries, keys);
+  const auto kept   = empty<bool>(queries, keys);
+  const auto length = listed<std::int64_t>({6, 5});
+  const auto slopes = filled<float>(6, heads);
+  const auto sinks  = filled<float>(7, heads);
+  Kokkos::deep_copy(kept, true);
+  Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
+  const auto masks =
+      KokkosNN::masks(KokkosNN::CausalMask{2}, KokkosNN::SlidingWindow{3, 2, 1}, KokkosNN::BooleanMask{kept},
+                      KokkosNN::AdditiveBias{bias}, KokkosNN::RowLengths{length}, KokkosNN::Alibi{slopes, 1});
+  const KokkosNN::AttentionOptions options{.scale = 0.5, .softcap = 30, .sinks = sinks};
+  const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
+                        clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv), cbias = tensor(bias),
+                        ckept = tensor(kept), clengths = tensor(length), cslopes = tensor(slopes),
+                        csinks     = tensor(sinks);
+  kokkosnn_mask mask               = KOKKOSNN_MASK_INIT;
+  mask.boolean                     = &ckept;
+  mask.bias                        = &cbias;
+  mask.lengths                     = &clengths;
+  mask.alibi_slopes                = &cslopes;
+  mask.alibi_offset                = 1;
+  mask.is_causal                   = 1;
+  mask.causal_offset               = 2;
+  mask.has_window                  = 1;
+  mask.window_left                 = 3;
+  mask.window_right                = 2;
+  mask.window_offset               = 1;
+  kokkosnn_attention_options given = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  given.scale                      = 0.5;
+  given.softcap                    = 30;
+  given.sinks                      = &csinks;
+  Exec exec;
+
+  expect_same(
+      "attention without a mask", o, [&] { KokkosNN::attention(exec, q, k, v, o, KokkosNN::masks()); },
+      [&] { return kokkosnn_attention(&here, &cq, &ck, &cv, &co, nullptr, nullptr, nullptr); });
+  const auto cpp = [&] { KokkosNN::attention(exec, q, k, v, o, masks, options, lse); };
+  const auto c   = [&] { return kokkosnn_attention(&here, &cq, &ck, &cv, &co, &mask, &clse, &given); };
+  expect_same("attention's lse", lse, cpp, c);
+  expect_same("attention", o, cpp, c);
+
+  const auto cpp_backward = [&] {
+    KokkosNN::attention_backward(exec, q, k, v, o, dout, lse, masks, dq, dk, dv, options);
+  };
+  const auto c_backward = [&] {
+    return kokkosnn_attention_backward(&here, &cq, &ck, &cv, &co, &cdout, &clse, &mask, &cdq, &cdk, &cdv, &given);
+  };
+  expect_same("attention_backward's dq", dq, cpp_backward, c_backward);
+  expect_same("attention_backward's dk", dk, cpp_backward, c_backward);
+  expect_same("attention_backward's dv", dv, cpp_backward, c_backward);
+}
+
+TEST(CAttention, TakesBothOrdersOfTheAxes) {
+  const auto q        = filled<float>(1, batch, heads, queries, dim);
+  const auto k        = filled<float>(2, batch, heads, keys, dim);
+  const auto v        = filled<float>(3, batch, heads, keys, value_dim);
+  const auto o        = empty<float>(batch, heads, queries, value_dim);
+  kokkosnn_tensor t[] = {tensor(q), tensor(k), tensor(v), tensor(o)};
+  ASSERT_EQ(kokkosnn_attention(&here, &t[0], &t[1], &t[2], &t[3], nullptr, nullptr, nullptr), KOKKOSNN_SUCCESS)
+      << kokkosnn_last_error();
+  const std::string expected = bytes_of(o);
+  Kokkos::deep_copy(o, 0.0f);
+  Kokkos::fence();
+  for (kokkosnn_tensor& each : t) {
+    std::swap(each.extents[1], each.extents[2]);
+    std::swap(each.strides[1], each.strides[2]);
+  }
+  kokkosnn_attention_options options = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  options.axes                       = KOKKOSNN_BATCH_SEQUENCE_HEAD_DIM;
+  ASSERT_EQ(kokkosnn_attention(&here, &t[0], &t[1], &t[2], &t[3], nullptr, nullptr, &options), KOKKOSNN_SUCCESS)
+      << kokkosnn_last_error();
+  EXPECT_EQ(bytes_of(o), expected);
+}
+
+TEST(CAttention, RefusesWhatTheCompilerRefusesOfViews) {
+  const auto q             = filled<float>(1, batch, heads, queries, dim);
+  const auto k             = filled<double>(2, batch, heads, keys, dim);
+  const auto lse           = empty<double>(batch, heads, queries);
+  const auto o             = empty<float>(batch, heads, queries, dim);
+  const auto lengths       = listed<std::uint32_t>({1, 2});
+  const kokkosnn_tensor cq = tensor(q), ck = tensor(k), clse = tensor(lse), co = tensor(o), clengths = tensor(lengths);
+  const auto call = [&](const kokkosnn_tensor* q, const kokkosnn_tensor* k, const kokkosnn_mask* mask,
+                        const kokkosnn_tensor* lse, const kokkosnn_attention_options* options) {
+    return kokkosnn_attention(&here, q, k, &cq, &co, mask, lse, options);
+  };
+  expect_error(call(nullptr, &cq, nullptr, nullptr, nullptr), "KokkosNN::attention: q is missing");
+  expect_error(call(&clse, &cq, nullptr, nullptr, nullptr), "KokkosNN::attention: q must have rank 4, but has rank 3");
+  expect_error(call(&cq, &ck, nullptr, nullptr, nullptr), "KokkosNN::attention: k must hold f32, but holds f64");
+  expect_error(call(&cq, &cq, nullptr, &clse, nullptr), "KokkosNN::attention: lse must hold f32, but holds f64");
+  kokkosnn_mask mask = KOKKOSNN_MASK_INIT;
+  mask.lengths       = &clengths;
+  expect_error(call(&cq, &cq, &mask, nullptr, nullptr), "KokkosNN::attention: mask.lengths must hold i32 or i64");
+  kokkosnn_attention_options options = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  options.axes                       = 2;
+  expect_error(call(&cq, &cq, nullptr, nullptr, &options), "KokkosNN::attention: axes must be 0 to 1, but is 2");
+  options       = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  options.sinks = &clse;
+  expect_error(call(&cq, &cq, nullptr, nullptr, &options),
+               "KokkosNN::attention: options.sinks must have rank 1, but has rank 3");
+  expect_error(kokkosnn_attention_backward(&here, &cq, &cq, &cq, &co, &co, nullptr, nullptr, &cq, &cq, &cq, nullptr),
+               "KokkosNN::attention_backward: lse is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {
+  using T                  = TypeParam;
+  const auto a             = filled<T>(1, batch, 5, 9);
+  const auto b             = filled<T>(2, 9, 7);
+  const auto c             = empty<T>(batch, 5, 7);
+  const kokkosnn_tensor ca = tensor(a), cb = tensor(b), cc = tensor(c);
+  kokkosnn_matmul_options given = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  given.alpha                   = 0.5;
+  given.beta                    = 2;
+  Exec exec;
+
+  expect_same(
+      "matmul", c, [&] { KokkosNN::matmul(exec, a, b, c); },
+      [&] { return kokkosnn_matmul(&here, &ca, &cb, &cc, nullptr); });
+  expect_same(
+      "matmul with factors", c,
+      [&] {
+        Kokkos::deep_copy(exec, c, T(1));
+        KokkosNN::matmul(exec, a, b, c, {.alpha = 0.5, .beta = 2});
+      },
+      [&] {
+        Kokkos::deep_copy(c, T(1));
+        Kokkos::fence();
+        return kokkosnn_matmul(&here, &ca, &cb, &cc, &given);
+      });
+  given.alpha = 0;
+  expect_same(
+      "matmul with a factor of 0", c,
+      [&] {
+        Kokkos::deep_copy(exec, c, T(1));
+        KokkosNN::matmul(exec, a, b, c, {.alpha = 0, .beta = 2});
+      },
+      [&] {
+        Kokkos::deep_copy(c, T(1));
+        Kokkos::fence();
+        return kokkosnn_matmul(&here, &ca, &cb, &cc, &given);
+      });
+}
+
+TEST(CMatmul, RefusesWhatTheCompilerRefusesOfViews) {
+  const auto a             = filled<float>(1, 5, 5);
+  const auto doubles       = filled<double>(1, 5, 5);
+  const auto c             = empty<float>(5, 5);
+  const auto row           = empty<float>(5);
+  const kokkosnn_tensor ca = tensor(a), cdoubles = tensor(doubles), cc = tensor(c), crow = tensor(row);
+  expect_error(kokkosnn_matmul(&here, &ca, &crow, &cc, nullptr),
+               "KokkosNN::matmul: b must have rank 2, but has rank 1");
+  expect_error(kokkosnn_matmul(&here, &ca, &cdoubles, &cc, nullptr),
+               "KokkosNN::matmul: b must hold f32, but holds f64");
+  expect_error(kokkosnn_matmul(&here, &ca, &ca, &cdoubles, nullptr),
+               "KokkosNN::matmul: c must hold f32, but holds f64");
+  kokkosnn_matmul_options options = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  options.precision               = 3;
+  expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: precision must be 0 to 2, but is 3");
+}
+
+}  // namespace
+}  // namespace KokkosNNTest
