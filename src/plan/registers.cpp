@@ -82,7 +82,7 @@ void Planner::vector_lanes() {
 int Planner::packs_of_lanes() const {
   int k                = held_packs();
   const int most_lanes = m_request.threads_per_row != 0 ? m_request.threads_per_row : m_traits.warp_size;
-  while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
+  while (k < max_packs_per_thread() && (needed_lanes(k) > most_lanes || !is_packs_per_thread(k))) k *= 2;
   while (is_packs_per_thread(k / 2) && least_lanes() * (k / 2) >= m_packs) k /= 2;
   return k;
 }

@@ -156,8 +156,9 @@ struct Trial {
         if (!std::isnan(got)) return INFINITY;
         continue;
       }
-      const long double rounding = is_16_bit<T> ? std::ldexp(std::abs(result), -Format<T>::digits) + 0x1p-24L : 0;
-      const auto error           = static_cast<double>(std::abs(got - result) / (bound * size + rounding));
+      long double rounding = is_16_bit<T> ? std::ldexp(std::abs(result), -Format<T>::digits) + 0x1p-24L : 0;
+      if (is_16_bit<T> && on_gpu) rounding += std::ldexp(size, -Format<T>::digits);  // of the weights
+      const auto error = static_cast<double>(std::abs(got - result) / (bound * size + rounding));
       if (got == result) continue;
       if (std::isnan(error)) return error;
       worst = std::max(worst, error);

@@ -904,6 +904,27 @@ TEST(Planner, MisalignedRowsAlongSeveralAxesAreMovedByPacksUntilTheyAreLong) {
   }
 }
 
+/// A number of packs a thread that such rows have a kernel of, and that holds the row in a warp.
+TEST(Planner, LanesThatAreAskedForServeMisalignedRowsAlongSeveralAxes) {
+  for (const RowOperator op : {RowOperator::softmax, RowOperator::logsumexp, RowOperator::cross_entropy}) {
+    for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+      for (const std::int64_t rows : {1, 6, 600, 1000000}) {
+        for (const int packs : {1, 30, 61, 65, 125, 200}) {
+          RowProblem p = problem(rows, packs * (type == ElementType::f32 ? 4 : 8) + 3, type, type);
+          p.op         = op;
+          p.form       = RowForm::misaligned;
+          p.one_stride = false;
+
+          const RowPlan plan = make_plan(p, h200(), forcing(RowStrategy::vector_lanes));
+
+          EXPECT_EQ(plan.form, RowForm::misaligned) << describe(p, h200(), plan);
+          EXPECT_TRUE(plan.packs_per_thread == 2 || plan.packs_per_thread == 8) << describe(p, h200(), plan);
+        }
+      }
+    }
+  }
+}
+
 TEST(Planner, EveryStrategyServesAShortRowOnEveryMachine) {
   for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
     for (const RowStrategy strategy : strategies) {

@@ -36,22 +36,7 @@ struct AttentionInTeam {
     }
   }
 
- private:
-  /// Largest logit and sum of exponentials, the same in all threads.
-  struct State {
-    A max = -Kokkos::Experimental::infinity_v<A>;
-    A sum = 0;
-
-    /// Raises the maximum; returns the factor of what was added up before. A NaN is ignored here.
-    KOKKOS_FUNCTION A raise(A logit) {
-      if (!(logit > max)) return A(1);
-      const A factor = max == -Kokkos::Experimental::infinity_v<A> ? A(0) : Kokkos::exp(max - logit);
-      max            = logit;
-      return factor;
-    }
-    KOKKOS_FUNCTION A weight(A logit) const { return Kokkos::exp(logit - finite_reference(max)); }
-  };
-
+  /// Computes a row: query, results and a tile of logits are scratch.
   template <class Member>
   KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* query, A* results, A* tile) const {
     const ScoreRow first_key = data.first_key(row);
@@ -82,6 +67,22 @@ struct AttentionInTeam {
     }
     write(team, row, state, results);
   }
+
+ private:
+  /// Largest logit and sum of exponentials, the same in all threads.
+  struct State {
+    A max = -Kokkos::Experimental::infinity_v<A>;
+    A sum = 0;
+
+    /// Raises the maximum; returns the factor of what was added up before. A NaN is ignored here.
+    KOKKOS_FUNCTION A raise(A logit) {
+      if (!(logit > max)) return A(1);
+      const A factor = max == -Kokkos::Experimental::infinity_v<A> ? A(0) : Kokkos::exp(max - logit);
+      max            = logit;
+      return factor;
+    }
+    KOKKOS_FUNCTION A weight(A logit) const { return Kokkos::exp(logit - finite_reference(max)); }
+  };
 
   template <class Member>
   KOKKOS_FUNCTION void compute_logits(const Member& team, const ScoreRow& row, const X* k, std::int64_t first,

@@ -98,23 +98,28 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const AttentionShape& shape = data.shape;
-    A* const query = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, false), 16));
-    A* const dout  = query + shape.dim;
-    A* const sum   = dout + shape.value_dim;
-    A* const tile  = sum + shape.dim;
+    A* const scratch = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(data.shape, false), 16));
     for (std::int64_t r = team.league_rank(); r < data.rows(); r += team.league_size()) {
-      const ScoreRow row = data.row(r);
-      Terms::load(team, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim, query);
-      Terms::load(team, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim, dout);
-      Terms::clear(team, shape.dim, sum);
-      team.team_barrier();
-      const A delta = dot_product(dout, data.o + row.in(data.o_strides), data.o_strides.dim, shape.value_dim);
-      if (team.team_rank() == 0) data.delta[r] = delta;
-      add_keys(team, row, delta, query, dout, sum, tile);
-      Terms::store(team, sum, data.scale, data.dq_strides.dim, shape.dim, data.dq + row.in(data.dq_strides));
+      do_row(team, data.row(r), scratch);
       team.team_barrier();  // before the next row's query
     }
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* scratch) const {
+    const AttentionShape& shape = data.shape;
+    A* const query              = scratch;
+    A* const dout               = query + shape.dim;
+    A* const sum                = dout + shape.value_dim;
+    A* const tile               = sum + shape.dim;
+    Terms::load(team, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim, query);
+    Terms::load(team, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim, dout);
+    Terms::clear(team, shape.dim, sum);
+    team.team_barrier();
+    const A delta = dot_product(dout, data.o + row.in(data.o_strides), data.o_strides.dim, shape.value_dim);
+    if (team.team_rank() == 0) data.delta[data.number(row)] = delta;
+    add_keys(team, row, delta, query, dout, sum, tile);
+    Terms::store(team, sum, data.scale, data.dq_strides.dim, shape.dim, data.dq + row.in(data.dq_strides));
   }
 
  private:
@@ -163,22 +168,28 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
-    A* const own = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, true), 16));
-    const Scratch s{own, own + shape.dim, own + shape.dim + shape.value_dim, own + 2 * shape.dim + shape.value_dim,
-                    own + 2 * (shape.dim + shape.value_dim)};
+    A* const scratch = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, true), 16));
     for (std::int64_t n = team.league_rank(); n < keys(); n += team.league_size()) {
       const std::int64_t head = n / shape.keys;
-      const ScoreRow key{head / shape.kv_heads, head % shape.kv_heads, n % shape.keys};  // its number is the key's
-      Terms::load(team, data.k + key.in(data.k_strides), data.k_strides.dim, shape.dim, s.key);
-      Terms::load(team, data.v + key.in(data.v_strides), data.v_strides.dim, shape.value_dim, s.value);
-      Terms::clear(team, shape.dim, s.dk);
-      Terms::clear(team, shape.value_dim, s.dv);
-      team.team_barrier();
-      add_rows(team, key, s);
-      Terms::store(team, s.dk, data.scale, data.dk_strides.dim, shape.dim, data.dk + key.in(data.dk_strides));
-      Terms::store(team, s.dv, A(1), data.dv_strides.dim, shape.value_dim, data.dv + key.in(data.dv_strides));
+      do_key(team, {head / shape.kv_heads, head % shape.kv_heads, n % shape.keys}, scratch);
       team.team_barrier();  // before the next key
     }
+  }
+
+  /// Computes the gradients of a key, whose number is the row's.
+  template <class Member>
+  KOKKOS_FUNCTION void do_key(const Member& team, const ScoreRow& key, A* own) const {
+    const AttentionShape& shape = data.shape;
+    const Scratch s{own, own + shape.dim, own + shape.dim + shape.value_dim, own + 2 * shape.dim + shape.value_dim,
+                    own + 2 * (shape.dim + shape.value_dim)};
+    Terms::load(team, data.k + key.in(data.k_strides), data.k_strides.dim, shape.dim, s.key);
+    Terms::load(team, data.v + key.in(data.v_strides), data.v_strides.dim, shape.value_dim, s.value);
+    Terms::clear(team, shape.dim, s.dk);
+    Terms::clear(team, shape.value_dim, s.dv);
+    team.team_barrier();
+    add_rows(team, key, s);
+    Terms::store(team, s.dk, data.scale, data.dk_strides.dim, shape.dim, data.dk + key.in(data.dk_strides));
+    Terms::store(team, s.dv, A(1), data.dv_strides.dim, shape.value_dim, data.dv + key.in(data.dv_strides));
   }
 
  private:

@@ -40,8 +40,7 @@ struct MatmulInTeam {
   static constexpr int a_bytes       = Tile::rows * Tile::inner * element_bytes;
   static constexpr int stage_bytes   = a_bytes + Tile::cols * Tile::inner * element_bytes;
   static constexpr int stages        = 2;
-  static constexpr std::size_t tile_alignment = 128;
-  static constexpr std::size_t scratch        = stages * stage_bytes + tile_alignment;
+  static constexpr std::size_t scratch = stages * stage_bytes + tile_alignment;
 
   MatmulData<T> data;
   MatmulEpilogue<F, A> epilogue;

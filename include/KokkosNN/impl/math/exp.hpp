@@ -198,9 +198,13 @@ KOKKOS_INLINE_FUNCTION float exp2_native([[maybe_unused]] float t) {
 #elif defined(__HIP_DEVICE_COMPILE__)
   return __builtin_amdgcn_exp2f(t);
 #else
-  return 0;  // not called
+  return Kokkos::exp2(t);  // a GPU's team that is emulated
 #endif
 }
+
+/// 2^t to a few units in the last place plus the error of rounding t, by a GPU's instruction where there is one.
+KOKKOS_INLINE_FUNCTION float power_of_two(float t) { return exp2_native(t); }
+KOKKOS_INLINE_FUNCTION double power_of_two(double t) { return Kokkos::exp2(t); }
 
 /// tanh to a few 2^-24, absolute. exp(2 x) may be infinite, which is no error here. A GPU's instructions for 2^t and
 /// the reciprocal need no branch, around which a kernel would spill.
