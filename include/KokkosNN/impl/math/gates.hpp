@@ -108,10 +108,10 @@ struct TanhTail {
   KOKKOS_FORCEINLINE_FUNCTION T decay_at(T h) const {
     const T square = h * h;
     if constexpr (accuracy == ExpAccuracy::fast)
-      return decay(h * fused_multiply_add(splat<T>(A(cubic)), square, splat<T>(A(linear))));
+      return decay(h * multiply_add(splat<T>(A(cubic)), square, splat<T>(A(linear))));
     // The sum's error (Knuth's two-sum), the product's, and those of the constants. A product that is written as one
     // would be merged with some of the sums by compilers that may contract: its error would count twice.
-    const T third      = fused_multiply_add(splat<T>(A(cubic)), square, splat<T>(A(0)));
+    const T third      = multiply_add(splat<T>(A(cubic)), square, splat<T>(A(0)));
     const T slope      = third + splat<T>(A(linear));
     const T part       = slope - third;
     const T sum_error  = (third - (slope - part)) + (splat<T>(A(linear)) - part);
