@@ -632,9 +632,12 @@ def masked_softmax(
 ) -> Tensor:
     """torch.softmax((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
 
-    mask: a Mask, or a tensor of bool. Gradients are by x, the mask's bias and the sinks; slopes have none.
+    mask: a Mask without diagonal_offsets, or a tensor of bool. Gradients are by x, the bias and the sinks; slopes
+    have none.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
+    if mask.diagonal_offsets is not None:
+        raise NotImplementedError("kokkosnn.torch.masked_softmax: it does not take diagonal_offsets")
     if mask.alibi_slopes is not None and mask.alibi_slopes.requires_grad:
         raise NotImplementedError("kokkosnn.torch.masked_softmax: there is no gradient by ALiBi's slopes")
     tensors = (mask.bias, sinks, mask.boolean, mask.lengths, mask.alibi_slopes)

@@ -186,3 +186,5 @@ def test_wrong_arguments_have_the_librarys_message():
     slopes = numbers(3)
     with pytest.raises(NotImplementedError, match="slopes"):
         knn.masked_softmax(numbers(2, 3, 5, 5), Mask(alibi_slopes=slopes))
+    with pytest.raises(NotImplementedError, match="it does not take diagonal_offsets"):
+        knn.masked_softmax(numbers(2, 3, 5, 5), Mask(causal=True, diagonal_offsets=torch.tensor([0, 1])))
