@@ -234,6 +234,13 @@ void list(kokkosnn_matmul_options& o, Members& members) {
   members("alpha", o.alpha)("beta", o.beta)("precision", o.precision);
 }
 
+kokkosnn_rope_options defaults(const kokkosnn_rope_options*) { return KOKKOSNN_ROPE_OPTIONS_INIT; }
+void list(kokkosnn_rope_options& o, Members& members) {
+  members("form", o.form)("rotary_dims", o.rotary_dims)("sequence_axis", o.sequence_axis);
+  members("position_offset", o.position_offset)("theta", o.theta)("position_scale", o.position_scale);
+  members("check_positions", o.check_positions);
+}
+
 kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) { return KOKKOSNN_SEGMENTED_OPTIONS_INIT; }
 void list(kokkosnn_segmented_options& o, Members& members) {
   members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
@@ -335,4 +342,6 @@ NB_MODULE(_core, m) {
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
   def(m, "matmul", kokkosnn_matmul);
+  def(m, "rope", kokkosnn_rope);
+  def(m, "rope_backward", kokkosnn_rope_backward);
 }

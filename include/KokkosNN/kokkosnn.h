@@ -243,6 +243,22 @@ typedef struct kokkosnn_matmul_options {
 } kokkosnn_matmul_options;
 #define KOKKOSNN_MATMUL_OPTIONS_INIT {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, 0}
 
+typedef enum kokkosnn_rope_form { KOKKOSNN_ROPE_HALF_ROTATED = 0, KOKKOSNN_ROPE_INTERLEAVED = 1 } kokkosnn_rope_form;
+
+typedef struct kokkosnn_rope_options {
+  size_t size;
+  int64_t rotary_dims;     /* elements of a row that are rotated, the first ones; even. 0: all */
+  int64_t position_offset; /* added to each position */
+  double theta;            /* without tables: base of the frequencies */
+  double position_scale;   /* without tables: factor of positions */
+  int32_t form;            /* kokkosnn_rope_form */
+  int32_t sequence_axis;   /* the axis of positions; negative counts from the end. Of rank 2 -3 is axis 0 */
+  int32_t check_positions; /* not 0: positions outside of the tables are an error, for which the host waits */
+  int32_t reserved;        /* 0 */
+} kokkosnn_rope_options;
+#define KOKKOSNN_ROPE_OPTIONS_INIT \
+  {sizeof(kokkosnn_rope_options), 0, 0, 10000.0, 1.0, KOKKOSNN_ROPE_HALF_ROTATED, -3, 0, 0}
+
 /* Which columns of a row take part, and what is added to their logits: all parts that are given, as in mask.hpp. NULL
  * in place of a mask masks nothing. */
 typedef struct kokkosnn_mask {
@@ -447,6 +463,22 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
 KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
                                                const kokkosnn_tensor* b, const kokkosnn_tensor* c,
                                                const kokkosnn_matmul_options* options);
+
+/* --- rope.hpp --------------------------------------------------------------------------------------------------- */
+
+/* y = x with pairs of each row rotated by the angles of its position; y may be x.
+ * x: rank 2 to 4, (batch, sequence, head, dim) or as options.sequence_axis says. cos, sin: optional, both or neither:
+ * tables (positions, rotary_dims / 2) of the accumulator's type; without them angles are computed from options.theta.
+ * positions: optional, (sequence) or (batch, sequence) of I32 or I64; without them a row's position is its index. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rope(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                             const kokkosnn_tensor* cos, const kokkosnn_tensor* sin,
+                                             const kokkosnn_tensor* y, const kokkosnn_tensor* positions,
+                                             const kokkosnn_rope_options* options);
+/* Its gradient: dy rotated back; all other arguments as in the forward call; dx may be dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rope_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* dy,
+                                                      const kokkosnn_tensor* cos, const kokkosnn_tensor* sin,
+                                                      const kokkosnn_tensor* dx, const kokkosnn_tensor* positions,
+                                                      const kokkosnn_rope_options* options);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@ _MASKED_ROWS = {"nan": 0, "zero": 1}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
 _PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
+_ROPE_FORMS = {"half_rotated": 0, "interleaved": 1}
 _UNBOUNDED = 2**63 - 1
 
 
@@ -743,3 +744,79 @@ def matmul(
     options = {"alpha": alpha, "beta": beta, "precision": _named("precision", _PRECISIONS, precision)}
     _run(_core.matmul, stream, a, b, c, options)
     return as_kind(a, c)
+
+
+# --- rope.hpp ---
+
+
+def _rope_options(
+    form: str,
+    rotary_dims: int,
+    sequence_axis: int,
+    position_offset: int,
+    theta: float,
+    position_scale: float,
+    check_positions: bool,
+) -> dict[str, Any]:
+    return {
+        "form": _named("form", _ROPE_FORMS, form),
+        "rotary_dims": rotary_dims,
+        "sequence_axis": sequence_axis,
+        "position_offset": position_offset,
+        "theta": theta,
+        "position_scale": position_scale,
+        "check_positions": int(check_positions),
+    }
+
+
+def rope(
+    x: Array,
+    cos: Array | None = None,
+    sin: Array | None = None,
+    positions: Array | None = None,
+    out: Array | None = None,
+    *,
+    form: str = "half_rotated",
+    rotary_dims: int = 0,
+    sequence_axis: int = -3,
+    position_offset: int = 0,
+    theta: float = 10000.0,
+    position_scale: float = 1.0,
+    check_positions: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.cat((a * cos - b * sin, b * cos + a * sin), -1), (a, b) being x.chunk(2, -1): rotary position embedding
+
+    x: (batch, sequence, head, dim), (sequence, head, dim) or (sequence, dim); for (batch, head, sequence, dim)
+    sequence_axis is -2. cos, sin: tables (positions, rotary_dims / 2), of float64 if x is, else float32; without them
+    pair i turns by position * position_scale * theta^(-2 i / rotary_dims). positions: (sequence) or (batch, sequence),
+    of int32 or int64; without them a row's is its index, plus position_offset. form="interleaved" has the pairs
+    (x[2 i], x[2 i + 1]). rotary_dims: how many of the first elements rotate; 0 is all. out may be x.
+    """
+    y = _output(out, x, x.shape)
+    options = _rope_options(form, rotary_dims, sequence_axis, position_offset, theta, position_scale, check_positions)
+    _run(_core.rope, stream, x, cos, sin, y, positions, options)
+    return as_kind(x, y)
+
+
+def rope_backward(
+    dy: Array,
+    cos: Array | None = None,
+    sin: Array | None = None,
+    positions: Array | None = None,
+    out: Array | None = None,
+    *,
+    form: str = "half_rotated",
+    rotary_dims: int = 0,
+    sequence_axis: int = -3,
+    position_offset: int = 0,
+    theta: float = 10000.0,
+    position_scale: float = 1.0,
+    check_positions: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of rope: dy rotated back; out may be dy"""
+    dx = _output(out, dy, dy.shape)
+    options = _rope_options(form, rotary_dims, sequence_axis, position_offset, theta, position_scale, check_positions)
+    _run(_core.rope_backward, stream, dy, cos, sin, dx, positions, options)
+    return as_kind(dy, dx)

@@ -234,6 +234,26 @@ def test_matrix_products(dtype):
     assert np.allclose(wide(c), 0.5 * product + 2 * before, rtol=tolerance, atol=tolerance)
 
 
+@each_type
+def test_the_rotary_embedding(dtype):
+    x = numbers(2, 5, 3, 8, dtype=dtype)
+    table_type = np.float64 if dtype == np.float64 else np.float32
+    angles = (np.arange(5) + 3)[:, None] * 500.0 ** (-np.arange(4) / 4)
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    a, b = wide(x)[..., :4], wide(x)[..., 4:]
+    expected = np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+    close(kokkosnn.rope(x, theta=500.0, position_offset=3), expected, dtype)
+    tables = [np.ascontiguousarray(table[:, 0], table_type) for table in (cos, sin)]
+    close(kokkosnn.rope(x, *tables), expected, dtype)
+    backwards = np.arange(4, -1, -1)
+    close(kokkosnn.rope(x[:, ::-1], *tables, backwards), expected[:, ::-1], dtype)
+    y = kokkosnn.rope(x, *tables)
+    assert np.allclose(wide(kokkosnn.rope_backward(y, *tables)), wide(x), atol=4 * TYPES[dtype])
+    a, b = wide(x)[..., 0::2], wide(x)[..., 1::2]
+    pairs = np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape)
+    close(kokkosnn.rope(x, *tables, form="interleaved"), pairs, dtype)
+
+
 # --- arrays ---
 
 
@@ -363,7 +383,7 @@ def functions_of_c():
 
 def test_every_c_function_is_there_and_documented():
     names = functions_of_c()
-    assert len(names) >= 29
+    assert len(names) >= 31
     assert names <= set(kokkosnn.__all__)
     for name in names:
         function = getattr(kokkosnn, name)

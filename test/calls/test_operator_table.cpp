@@ -454,8 +454,6 @@ const std::set<std::string> without_c{"add",
                                       "gelu_backward",
                                       "swiglu_backward",
                                       "geglu_backward",
-                                      "rope",
-                                      "rope_backward",
                                       "column_sums"};
 
 TEST(OperatorTable, HasAllOperatorsOfRowsInTheHeaderForC) {
