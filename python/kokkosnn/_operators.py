@@ -19,6 +19,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
 _PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
 _ROPE_FORMS = {"half_rotated": 0, "interleaved": 1}
+_GELU_FORMS = {"none": 0, "tanh": 1}
 _UNBOUNDED = 2**63 - 1
 
 
@@ -570,6 +571,22 @@ def add_layer_norm_backward(
     return as_kind(sum, dx)
 
 
+# --- column_sums.hpp ---
+
+
+def column_sums(
+    x: Array, axis: int = -1, out: Array | None = None, *, dtype: str | None = None, stream: Any = None
+) -> Array:
+    """x.movedim(axis, -1).flatten(0, -2).sum(0): sums over all axes but one, in a fixed order
+
+    The gradient of a bias, of that of its layer's output. dtype: of the result; x's, or "float32" where x has 16 bits.
+    """
+    axis_from_0 = axis + len(x.shape) if axis < 0 else axis
+    y = _output(out, x, tuple(x.shape)[axis_from_0 : axis_from_0 + 1], dtype)
+    _run(_core.column_sums, stream, x, y, {"axis": axis})
+    return as_kind(x, y)
+
+
 # --- segmented.hpp ---
 
 
@@ -820,3 +837,93 @@ def rope_backward(
     options = _rope_options(form, rotary_dims, sequence_axis, position_offset, theta, position_scale, check_positions)
     _run(_core.rope_backward, stream, dy, cos, sin, dx, positions, options)
     return as_kind(dy, dx)
+
+
+# --- elementwise.hpp ---
+
+
+def add(a: Array, b: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.add(a, b) of one type; out may be a or b"""
+    y = _output(out, a, _broadcast(a.shape, b.shape))
+    _run(_core.add, stream, a, b, y)
+    return as_kind(a, y)
+
+
+def mul(a: Array, b: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.mul(a, b) of one type; out may be a or b"""
+    y = _output(out, a, _broadcast(a.shape, b.shape))
+    _run(_core.mul, stream, a, b, y)
+    return as_kind(a, y)
+
+
+def cast(x: Array, dtype: str | None = None, out: Array | None = None, *, stream: Any = None) -> Array:
+    """x.to(dtype), rounded once to the nearest; dtype: "float64", "float32", "float16" or "bfloat16", or that of out"""
+    y = _output(out, x, x.shape, dtype)
+    _run(_core.cast, stream, x, y)
+    return as_kind(x, y)
+
+
+def silu(x: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.nn.functional.silu(x); out may be x"""
+    y = _output(out, x, x.shape)
+    _run(_core.silu, stream, x, y)
+    return as_kind(x, y)
+
+
+def silu_backward(x: Array, dy: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of silu; out may be x or dy"""
+    dx = _output(out, x, x.shape)
+    _run(_core.silu_backward, stream, x, dy, dx)
+    return as_kind(x, dx)
+
+
+def _gelu_options(approximate: str) -> dict[str, int]:
+    return {"form": _named("approximate", _GELU_FORMS, approximate)}
+
+
+def gelu(x: Array, approximate: str = "none", out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.nn.functional.gelu(x, approximate=approximate); approximate: "none" or "tanh"; out may be x"""
+    y = _output(out, x, x.shape)
+    _run(_core.gelu, stream, x, y, _gelu_options(approximate))
+    return as_kind(x, y)
+
+
+def gelu_backward(
+    x: Array, dy: Array, approximate: str = "none", out: Array | None = None, *, stream: Any = None
+) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of gelu; out may be x or dy"""
+    dx = _output(out, x, x.shape)
+    _run(_core.gelu_backward, stream, x, dy, dx, _gelu_options(approximate))
+    return as_kind(x, dx)
+
+
+def swiglu(gate: Array, up: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.nn.functional.silu(gate) * up; out may be gate or up"""
+    y = _output(out, gate, _broadcast(gate.shape, up.shape))
+    _run(_core.swiglu, stream, gate, up, y)
+    return as_kind(gate, y)
+
+
+def swiglu_backward(gate: Array, up: Array, dy: Array, *, stream: Any = None) -> tuple[Array, Array]:
+    """(dgate, dup): torch.autograd.grad(y, (gate, up), dy) of swiglu, for a gate and an up of one shape"""
+    dgate, dup = (empty(gate, tuple(dy.shape)) for _ in range(2))
+    _run(_core.swiglu_backward, stream, gate, up, dy, dgate, dup)
+    return as_kind(gate, dgate), as_kind(gate, dup)
+
+
+def geglu(
+    gate: Array, up: Array, approximate: str = "none", out: Array | None = None, *, stream: Any = None
+) -> Array:
+    """torch.nn.functional.gelu(gate, approximate=approximate) * up; out may be gate or up"""
+    y = _output(out, gate, _broadcast(gate.shape, up.shape))
+    _run(_core.geglu, stream, gate, up, y, _gelu_options(approximate))
+    return as_kind(gate, y)
+
+
+def geglu_backward(
+    gate: Array, up: Array, dy: Array, approximate: str = "none", *, stream: Any = None
+) -> tuple[Array, Array]:
+    """(dgate, dup): torch.autograd.grad(y, (gate, up), dy) of geglu, for a gate and an up of one shape"""
+    dgate, dup = (empty(gate, tuple(dy.shape)) for _ in range(2))
+    _run(_core.geglu_backward, stream, gate, up, dy, dgate, dup, _gelu_options(approximate))
+    return as_kind(gate, dgate), as_kind(gate, dup)
