@@ -234,6 +234,19 @@ void list(kokkosnn_matmul_options& o, Members& members) {
   members("alpha", o.alpha)("beta", o.beta)("precision", o.precision);
 }
 
+kokkosnn_rope_options defaults(const kokkosnn_rope_options*) { return KOKKOSNN_ROPE_OPTIONS_INIT; }
+void list(kokkosnn_rope_options& o, Members& members) {
+  members("form", o.form)("rotary_dims", o.rotary_dims)("sequence_axis", o.sequence_axis);
+  members("position_offset", o.position_offset)("theta", o.theta)("position_scale", o.position_scale);
+  members("check_positions", o.check_positions);
+}
+
+kokkosnn_gelu_options defaults(const kokkosnn_gelu_options*) { return KOKKOSNN_GELU_OPTIONS_INIT; }
+void list(kokkosnn_gelu_options& o, Members& members) { members("form", o.form); }
+
+kokkosnn_column_sums_options defaults(const kokkosnn_column_sums_options*) { return KOKKOSNN_COLUMN_SUMS_OPTIONS_INIT; }
+void list(kokkosnn_column_sums_options& o, Members& members) { members("axis", o.axis); }
+
 kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) { return KOKKOSNN_SEGMENTED_OPTIONS_INIT; }
 void list(kokkosnn_segmented_options& o, Members& members) {
   members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
@@ -330,6 +343,7 @@ NB_MODULE(_core, m) {
   def(m, "add_layer_norm", kokkosnn_add_layer_norm);
   def(m, "add_rms_norm_backward", kokkosnn_add_rms_norm_backward);
   def(m, "add_layer_norm_backward", kokkosnn_add_layer_norm_backward);
+  def(m, "column_sums", kokkosnn_column_sums);
   def(m, "segmented_softmax", kokkosnn_segmented_softmax);
   def(m, "segmented_log_softmax", kokkosnn_segmented_log_softmax);
   def(m, "segmented_logsumexp", kokkosnn_segmented_logsumexp);
@@ -338,4 +352,17 @@ NB_MODULE(_core, m) {
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
   def(m, "matmul", kokkosnn_matmul);
+  def(m, "rope", kokkosnn_rope);
+  def(m, "rope_backward", kokkosnn_rope_backward);
+  def(m, "add", kokkosnn_add);
+  def(m, "mul", kokkosnn_mul);
+  def(m, "cast", kokkosnn_cast);
+  def(m, "silu", kokkosnn_silu);
+  def(m, "silu_backward", kokkosnn_silu_backward);
+  def(m, "gelu", kokkosnn_gelu);
+  def(m, "gelu_backward", kokkosnn_gelu_backward);
+  def(m, "swiglu", kokkosnn_swiglu);
+  def(m, "swiglu_backward", kokkosnn_swiglu_backward);
+  def(m, "geglu", kokkosnn_geglu);
+  def(m, "geglu_backward", kokkosnn_geglu_backward);
 }

@@ -21,8 +21,8 @@
  *            in place, reads and writes stand in the C++ header that is named beside it. Arguments are the C++
  *            function's, with options last. A tensor that may be NULL is marked as optional.
  * Types      those that the C++ library holds compiled: all rows of a call hold one type, F64, F32, F16 or BF16; but
- *            softmax, log_softmax and logsumexp also go from F16 or BF16 to F32 and from F32 to F16 or BF16. "The
- *            accumulator's type" is F64 where the rows are F64, else F32.
+ *            softmax, log_softmax and logsumexp also go from F16 or BF16 to F32 and from F32 to F16 or BF16, and cast
+ *            from each type to each other. "The accumulator's type" is F64 where the rows are F64, else F32.
  * Ordering   on a GPU a call enqueues on exec's stream and returns; the host waits for nothing. On a host the results
  *            are there when the function returns.
  * Threads    functions may be called by several threads at once. On a host the threads of a call are OpenMP's; a
@@ -139,7 +139,7 @@ static inline kokkosnn_tensor kokkosnn_row_major(void* data, kokkosnn_dtype dtyp
  *     kokkosnn_softmax_options options = KOKKOSNN_SOFTMAX_OPTIONS_INIT;
  *     options.axis = 0;
  * NULL in place of options stands for the defaults. options.hpp, mask.hpp and segmented.hpp say what each member
- * means; attention.hpp and matmul.hpp have those of their operators. */
+ * means; attention.hpp, matmul.hpp and elementwise.hpp have those of their operators. */
 
 typedef enum kokkosnn_masked_row { KOKKOSNN_MASKED_ROW_NAN = 0, KOKKOSNN_MASKED_ROW_ZERO = 1 } kokkosnn_masked_row;
 typedef enum kokkosnn_determinism { KOKKOSNN_RUN_TO_RUN = 0, KOKKOSNN_BATCH_INVARIANT = 1 } kokkosnn_determinism;
@@ -212,6 +212,13 @@ typedef struct kokkosnn_layer_norm_options {
 } kokkosnn_layer_norm_options;
 #define KOKKOSNN_LAYER_NORM_OPTIONS_INIT {sizeof(kokkosnn_layer_norm_options), 1e-5, -1, KOKKOSNN_RUN_TO_RUN}
 
+typedef struct kokkosnn_column_sums_options {
+  size_t size;
+  int32_t axis;     /* the axis that stays; negative counts from the end */
+  int32_t reserved; /* 0 */
+} kokkosnn_column_sums_options;
+#define KOKKOSNN_COLUMN_SUMS_OPTIONS_INIT {sizeof(kokkosnn_column_sums_options), -1, 0}
+
 typedef struct kokkosnn_segmented_options {
   size_t size;
   double scale;
@@ -251,6 +258,31 @@ typedef struct kokkosnn_matmul_options {
   int32_t reserved;  /* 0 */
 } kokkosnn_matmul_options;
 #define KOKKOSNN_MATMUL_OPTIONS_INIT {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, 0}
+
+typedef enum kokkosnn_rope_form { KOKKOSNN_ROPE_HALF_ROTATED = 0, KOKKOSNN_ROPE_INTERLEAVED = 1 } kokkosnn_rope_form;
+
+typedef struct kokkosnn_rope_options {
+  size_t size;
+  int64_t rotary_dims;     /* elements of a row that are rotated, the first ones; even. 0: all */
+  int64_t position_offset; /* added to each position */
+  double theta;            /* without tables: base of the frequencies */
+  double position_scale;   /* without tables: factor of positions */
+  int32_t form;            /* kokkosnn_rope_form */
+  int32_t sequence_axis;   /* the axis of positions; negative counts from the end. Of rank 2 -3 is axis 0 */
+  int32_t check_positions; /* not 0: positions outside of the tables are an error, for which the host waits */
+  int32_t reserved;        /* 0 */
+} kokkosnn_rope_options;
+#define KOKKOSNN_ROPE_OPTIONS_INIT \
+  {sizeof(kokkosnn_rope_options), 0, 0, 10000.0, 1.0, KOKKOSNN_ROPE_HALF_ROTATED, -3, 0, 0}
+
+typedef enum kokkosnn_gelu_form { KOKKOSNN_GELU_ERF = 0, KOKKOSNN_GELU_TANH = 1 } kokkosnn_gelu_form;
+
+typedef struct kokkosnn_gelu_options {
+  size_t size;
+  int32_t form;     /* kokkosnn_gelu_form */
+  int32_t reserved; /* 0 */
+} kokkosnn_gelu_options;
+#define KOKKOSNN_GELU_OPTIONS_INIT {sizeof(kokkosnn_gelu_options), KOKKOSNN_GELU_ERF, 0}
 
 /* Which columns of a row take part, and what is added to their logits: all parts that are given, as in mask.hpp. NULL
  * in place of a mask masks nothing. */
@@ -418,6 +450,14 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_add_layer_norm_backward(
     const kokkosnn_tensor* rstd, const kokkosnn_tensor* dy, const kokkosnn_tensor* dsum, const kokkosnn_tensor* dx,
     const kokkosnn_tensor* dweight, const kokkosnn_tensor* dbias, const kokkosnn_layer_norm_options* options);
 
+/* --- column_sums.hpp -------------------------------------------------------------------------------------------- */
+
+/* y_j = sum over all other axes of x: the gradient of a bias. x: rank 1 to 8; y: rank 1, of x's type or the
+ * accumulator's. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_column_sums(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                    const kokkosnn_tensor* y,
+                                                    const kokkosnn_column_sums_options* options);
+
 /* --- segmented.hpp: row r is values[row_offsets[r]] to values[row_offsets[r + 1] - 1] ---------------------------- */
 
 /* Values of rank 1, or (elements, heads); all values of one type; row_offsets: rows + 1 integers; y may be values. */
@@ -471,6 +511,63 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
 KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
                                                const kokkosnn_tensor* b, const kokkosnn_tensor* c,
                                                const kokkosnn_matmul_options* options);
+
+/* --- rope.hpp --------------------------------------------------------------------------------------------------- */
+
+/* y = x with pairs of each row rotated by the angles of its position; y may be x.
+ * x: rank 2 to 4, (batch, sequence, head, dim) or as options.sequence_axis says. cos, sin: optional, both or neither:
+ * tables (positions, rotary_dims / 2) of the accumulator's type; without them angles are computed from options.theta.
+ * positions: optional, (sequence) or (batch, sequence) of I32 or I64; without them a row's position is its index. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rope(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                             const kokkosnn_tensor* cos, const kokkosnn_tensor* sin,
+                                             const kokkosnn_tensor* y, const kokkosnn_tensor* positions,
+                                             const kokkosnn_rope_options* options);
+/* Its gradient: dy rotated back; all other arguments as in the forward call; dx may be dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rope_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* dy,
+                                                      const kokkosnn_tensor* cos, const kokkosnn_tensor* sin,
+                                                      const kokkosnn_tensor* dx, const kokkosnn_tensor* positions,
+                                                      const kokkosnn_rope_options* options);
+
+/* --- elementwise.hpp: inputs broadcast to the outputs; all tensors of a call hold one type, but for cast's ------- */
+
+/* y = a + b; y may be a or b. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_add(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
+                                            const kokkosnn_tensor* b, const kokkosnn_tensor* y);
+/* y = a b; y may be a or b. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_mul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
+                                            const kokkosnn_tensor* b, const kokkosnn_tensor* y);
+/* y = x in y's type. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_cast(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                             const kokkosnn_tensor* y);
+/* y = torch.nn.functional.silu(x); y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_silu(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                             const kokkosnn_tensor* y);
+/* Its gradient; dx may be x or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_silu_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                      const kokkosnn_tensor* dy, const kokkosnn_tensor* dx);
+/* y = torch.nn.functional.gelu(x), or its tanh form; y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_gelu(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                             const kokkosnn_tensor* y, const kokkosnn_gelu_options* options);
+/* Its gradient; dx may be x or dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_gelu_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                      const kokkosnn_tensor* dy, const kokkosnn_tensor* dx,
+                                                      const kokkosnn_gelu_options* options);
+/* y = silu(gate) up; y may be gate or up. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_swiglu(const kokkosnn_exec* exec, const kokkosnn_tensor* gate,
+                                               const kokkosnn_tensor* up, const kokkosnn_tensor* y);
+/* Its gradients; dgate and dup may be two of gate, up and dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_swiglu_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* gate,
+                                                        const kokkosnn_tensor* up, const kokkosnn_tensor* dy,
+                                                        const kokkosnn_tensor* dgate, const kokkosnn_tensor* dup);
+/* y = gelu(gate) up, or by the tanh form; y may be gate or up. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_geglu(const kokkosnn_exec* exec, const kokkosnn_tensor* gate,
+                                              const kokkosnn_tensor* up, const kokkosnn_tensor* y,
+                                              const kokkosnn_gelu_options* options);
+/* Its gradients; dgate and dup may be two of gate, up and dy. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_geglu_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* gate,
+                                                       const kokkosnn_tensor* up, const kokkosnn_tensor* dy,
+                                                       const kokkosnn_tensor* dgate, const kokkosnn_tensor* dup,
+                                                       const kokkosnn_gelu_options* options);
 
 #ifdef __cplusplus
 }

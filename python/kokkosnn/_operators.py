@@ -18,6 +18,8 @@ _MASKED_ROWS = {"nan": 0, "zero": 1}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
 _PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
+_ROPE_FORMS = {"half_rotated": 0, "interleaved": 1}
+_GELU_FORMS = {"none": 0, "tanh": 1}
 _UNBOUNDED = 2**63 - 1
 
 
@@ -640,6 +642,22 @@ def add_layer_norm_backward(
     return as_kind(sum, dx)
 
 
+# --- column_sums.hpp ---
+
+
+def column_sums(
+    x: Array, axis: int = -1, out: Array | None = None, *, dtype: str | None = None, stream: Any = None
+) -> Array:
+    """x.movedim(axis, -1).flatten(0, -2).sum(0): sums over all axes but one, in a fixed order
+
+    The gradient of a bias, of that of its layer's output. dtype: of the result; x's, or "float32" where x has 16 bits.
+    """
+    axis_from_0 = axis + len(x.shape) if axis < 0 else axis
+    y = _output(out, x, tuple(x.shape)[axis_from_0 : axis_from_0 + 1], dtype)
+    _run(_core.column_sums, stream, x, y, {"axis": axis})
+    return as_kind(x, y)
+
+
 # --- segmented.hpp ---
 
 
@@ -814,3 +832,169 @@ def matmul(
     options = {"alpha": alpha, "beta": beta, "precision": _named("precision", _PRECISIONS, precision)}
     _run(_core.matmul, stream, a, b, c, options)
     return as_kind(a, c)
+
+
+# --- rope.hpp ---
+
+
+def _rope_options(
+    form: str,
+    rotary_dims: int,
+    sequence_axis: int,
+    position_offset: int,
+    theta: float,
+    position_scale: float,
+    check_positions: bool,
+) -> dict[str, Any]:
+    return {
+        "form": _named("form", _ROPE_FORMS, form),
+        "rotary_dims": rotary_dims,
+        "sequence_axis": sequence_axis,
+        "position_offset": position_offset,
+        "theta": theta,
+        "position_scale": position_scale,
+        "check_positions": int(check_positions),
+    }
+
+
+def rope(
+    x: Array,
+    cos: Array | None = None,
+    sin: Array | None = None,
+    positions: Array | None = None,
+    out: Array | None = None,
+    *,
+    form: str = "half_rotated",
+    rotary_dims: int = 0,
+    sequence_axis: int = -3,
+    position_offset: int = 0,
+    theta: float = 10000.0,
+    position_scale: float = 1.0,
+    check_positions: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.cat((a * cos - b * sin, b * cos + a * sin), -1), (a, b) being x.chunk(2, -1): rotary position embedding
+
+    x: (batch, sequence, head, dim), (sequence, head, dim) or (sequence, dim); for (batch, head, sequence, dim)
+    sequence_axis is -2. cos, sin: tables (positions, rotary_dims / 2), of float64 if x is, else float32; without them
+    pair i turns by position * position_scale * theta^(-2 i / rotary_dims). positions: (sequence) or (batch, sequence),
+    of int32 or int64; without them a row's is its index, plus position_offset. form="interleaved" has the pairs
+    (x[2 i], x[2 i + 1]). rotary_dims: how many of the first elements rotate; 0 is all. out may be x.
+    """
+    y = _output(out, x, x.shape)
+    options = _rope_options(form, rotary_dims, sequence_axis, position_offset, theta, position_scale, check_positions)
+    _run(_core.rope, stream, x, cos, sin, y, positions, options)
+    return as_kind(x, y)
+
+
+def rope_backward(
+    dy: Array,
+    cos: Array | None = None,
+    sin: Array | None = None,
+    positions: Array | None = None,
+    out: Array | None = None,
+    *,
+    form: str = "half_rotated",
+    rotary_dims: int = 0,
+    sequence_axis: int = -3,
+    position_offset: int = 0,
+    theta: float = 10000.0,
+    position_scale: float = 1.0,
+    check_positions: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of rope: dy rotated back; out may be dy"""
+    dx = _output(out, dy, dy.shape)
+    options = _rope_options(form, rotary_dims, sequence_axis, position_offset, theta, position_scale, check_positions)
+    _run(_core.rope_backward, stream, dy, cos, sin, dx, positions, options)
+    return as_kind(dy, dx)
+
+
+# --- elementwise.hpp ---
+
+
+def add(a: Array, b: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.add(a, b) of one type; out may be a or b"""
+    y = _output(out, a, _broadcast(a.shape, b.shape))
+    _run(_core.add, stream, a, b, y)
+    return as_kind(a, y)
+
+
+def mul(a: Array, b: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.mul(a, b) of one type; out may be a or b"""
+    y = _output(out, a, _broadcast(a.shape, b.shape))
+    _run(_core.mul, stream, a, b, y)
+    return as_kind(a, y)
+
+
+def cast(x: Array, dtype: str | None = None, out: Array | None = None, *, stream: Any = None) -> Array:
+    """x.to(dtype), rounded once to the nearest; dtype: "float64", "float32", "float16" or "bfloat16", or that of out"""
+    y = _output(out, x, x.shape, dtype)
+    _run(_core.cast, stream, x, y)
+    return as_kind(x, y)
+
+
+def silu(x: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.nn.functional.silu(x); out may be x"""
+    y = _output(out, x, x.shape)
+    _run(_core.silu, stream, x, y)
+    return as_kind(x, y)
+
+
+def silu_backward(x: Array, dy: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of silu; out may be x or dy"""
+    dx = _output(out, x, x.shape)
+    _run(_core.silu_backward, stream, x, dy, dx)
+    return as_kind(x, dx)
+
+
+def _gelu_options(approximate: str) -> dict[str, int]:
+    return {"form": _named("approximate", _GELU_FORMS, approximate)}
+
+
+def gelu(x: Array, approximate: str = "none", out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.nn.functional.gelu(x, approximate=approximate); approximate: "none" or "tanh"; out may be x"""
+    y = _output(out, x, x.shape)
+    _run(_core.gelu, stream, x, y, _gelu_options(approximate))
+    return as_kind(x, y)
+
+
+def gelu_backward(
+    x: Array, dy: Array, approximate: str = "none", out: Array | None = None, *, stream: Any = None
+) -> Array:
+    """torch.autograd.grad(y, x, dy)[0] of gelu; out may be x or dy"""
+    dx = _output(out, x, x.shape)
+    _run(_core.gelu_backward, stream, x, dy, dx, _gelu_options(approximate))
+    return as_kind(x, dx)
+
+
+def swiglu(gate: Array, up: Array, out: Array | None = None, *, stream: Any = None) -> Array:
+    """torch.nn.functional.silu(gate) * up; out may be gate or up"""
+    y = _output(out, gate, _broadcast(gate.shape, up.shape))
+    _run(_core.swiglu, stream, gate, up, y)
+    return as_kind(gate, y)
+
+
+def swiglu_backward(gate: Array, up: Array, dy: Array, *, stream: Any = None) -> tuple[Array, Array]:
+    """(dgate, dup): torch.autograd.grad(y, (gate, up), dy) of swiglu, for a gate and an up of one shape"""
+    dgate, dup = (empty(gate, tuple(dy.shape)) for _ in range(2))
+    _run(_core.swiglu_backward, stream, gate, up, dy, dgate, dup)
+    return as_kind(gate, dgate), as_kind(gate, dup)
+
+
+def geglu(
+    gate: Array, up: Array, approximate: str = "none", out: Array | None = None, *, stream: Any = None
+) -> Array:
+    """torch.nn.functional.gelu(gate, approximate=approximate) * up; out may be gate or up"""
+    y = _output(out, gate, _broadcast(gate.shape, up.shape))
+    _run(_core.geglu, stream, gate, up, y, _gelu_options(approximate))
+    return as_kind(gate, y)
+
+
+def geglu_backward(
+    gate: Array, up: Array, dy: Array, approximate: str = "none", *, stream: Any = None
+) -> tuple[Array, Array]:
+    """(dgate, dup): torch.autograd.grad(y, (gate, up), dy) of geglu, for a gate and an up of one shape"""
+    dgate, dup = (empty(gate, tuple(dy.shape)) for _ in range(2))
+    _run(_core.geglu_backward, stream, gate, up, dy, dgate, dup, _gelu_options(approximate))
+    return as_kind(gate, dgate), as_kind(gate, dup)

@@ -644,6 +644,262 @@ def masked_softmax(
     return _masked_softmax(x, *tensors, _numbers(mask), scale, softcap)
 
 
+# --- attention ---
+
+
+@torch.library.custom_op("kokkosnn::attention", mutates_args=())
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Optional[Tensor],
+    sinks: Optional[Tensor],
+    boolean: Optional[Tensor],
+    lengths: Optional[Tensor],
+    alibi_slopes: Optional[Tensor],
+    numbers: Sequence[int],
+    scale: Optional[float],
+    softcap: float,
+) -> Tuple[Tensor, Tensor]:
+    mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
+    return _operators.attention(q, k, v, mask, scale=scale, softcap=softcap, sinks=sinks)
+
+
+@torch.library.custom_op("kokkosnn::attention_backward", mutates_args=())
+def _attention_backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    dout: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    bias: Optional[Tensor],
+    sinks: Optional[Tensor],
+    boolean: Optional[Tensor],
+    lengths: Optional[Tensor],
+    alibi_slopes: Optional[Tensor],
+    numbers: Sequence[int],
+    scale: Optional[float],
+    softcap: float,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
+    return _operators.attention_backward(q, k, v, o, lse, dout, mask, scale, softcap=softcap, sinks=sinks)
+
+
+def _attention_of_torch(
+    mask: Mask, scale: Optional[float], softcap: float, sinks: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor
+) -> Tensor:
+    """By PyTorch's operators, for second derivatives."""
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return _masked_softmax_of_torch(mask, scale, softcap, q @ k.transpose(-1, -2), mask.bias, sinks) @ v
+
+
+@_attention.register_fake
+def _(q, k, v, *others):
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty(q.shape[:-1], dtype=_accumulator(q))
+
+
+@_attention_backward.register_fake
+def _(q, k, v, *others):
+    return _empty_like(q), _empty_like(k), _empty_like(v)
+
+
+def _save_attention(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs[:3], *output, *inputs[3:8])
+    ctx.options = inputs[8:]
+    ctx.mark_non_differentiable(output[1])
+
+
+def _attention_first(ctx: Any, dout: Tensor, dlse: Any) -> Any:
+    q, k, v, o, lse, *mask = ctx.saved_tensors
+    return *_attention_backward(q, k, v, dout, o, lse, *mask, *ctx.options), *(None,) * 8
+
+
+def _save_attention_backward(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs[:4], *inputs[6:11])
+    ctx.options = inputs[11:]
+
+
+def _attention_second(ctx: Any, *gradients: Tensor) -> Any:
+    q, k, v, dout, bias, sinks, boolean, lengths, alibi_slopes = ctx.saved_tensors
+    numbers, scale, softcap = ctx.options
+    mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
+
+    def gradient(dout: Tensor, *inputs: Tensor) -> Any:
+        return _gradient_of(lambda *given: _attention_of_torch(mask, scale, softcap, sinks, *given), inputs, dout)
+
+    by_dout, *by_inputs = _vjp(gradient, (dout, q, k, v), gradients)
+    return *by_inputs, by_dout, *(None,) * 10
+
+
+_attention.register_autograd(_attention_first, setup_context=_save_attention)
+_attention_backward.register_autograd(_attention_second, setup_context=_save_attention_backward)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Any = None,
+    scale: Optional[float] = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Optional[Tensor] = None,
+) -> Tensor:
+    """torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
+
+    q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask, or a tensor of
+    bool. Gradients are by q, k and v: a bias, slopes and sinks have none.
+    """
+    mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
+    for name, given in (("a bias", mask.bias), ("ALiBi's slopes", mask.alibi_slopes), ("sinks", sinks)):
+        if given is not None and given.requires_grad:
+            raise NotImplementedError(f"kokkosnn.torch.attention: there is no gradient by {name}")
+    tensors = (mask.bias, sinks, mask.boolean, mask.lengths, mask.alibi_slopes)
+    return _attention(q, k, v, *tensors, _numbers(mask), scale, softcap)[0]
+
+
+# --- matmul ---
+
+
+@torch.library.custom_op("kokkosnn::matmul", mutates_args=())
+def _matmul(a: Tensor, b: Tensor, alpha: float, precision: str) -> Tensor:
+    return _operators.matmul(a, b, alpha=alpha, precision=precision)
+
+
+@_matmul.register_fake
+def _(a, b, alpha, precision):
+    return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
+
+
+def _save_matmul(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:2])
+    ctx.options = inputs[2:]
+
+
+def _matmul_gradients(ctx: Any, dc: Tensor) -> Any:
+    """Products, too, so that these have gradients of any order."""
+    a, b = ctx.saved_tensors
+    da = db = None
+    if ctx.needs_input_grad[0]:
+        da = _matmul(dc, b.transpose(-1, -2), *ctx.options).sum_to_size(a.shape)
+    if ctx.needs_input_grad[1]:
+        db = _matmul(a.transpose(-1, -2), dc, *ctx.options).sum_to_size(b.shape)
+    return da, db, None, None
+
+
+_matmul.register_autograd(_matmul_gradients, setup_context=_save_matmul)
+
+
+def matmul(a: Tensor, b: Tensor, alpha: float = 1.0, precision: str = "exact") -> Tensor:
+    """alpha * torch.matmul(a, b) of matrices (..., m, k) and (..., k, n) of any strides
+
+    precision: "exact", "tensor_float32x3" or "tensor_float32", of float32 on GPUs with TF32; also of the gradients.
+    """
+    return _matmul(a, b, alpha, precision)
+
+
+# --- rope ---
+
+
+@torch.library.custom_op("kokkosnn::rope", mutates_args=())
+def _rope(
+    x: Tensor,
+    cos: Optional[Tensor],
+    sin: Optional[Tensor],
+    positions: Optional[Tensor],
+    form: str,
+    rotary_dims: int,
+    sequence_axis: int,
+    position_offset: int,
+    theta: float,
+    position_scale: float,
+) -> Tensor:
+    return _operators.rope(
+        x,
+        cos,
+        sin,
+        positions,
+        form=form,
+        rotary_dims=rotary_dims,
+        sequence_axis=sequence_axis,
+        position_offset=position_offset,
+        theta=theta,
+        position_scale=position_scale,
+    )
+
+
+@torch.library.custom_op("kokkosnn::rope_backward", mutates_args=())
+def _rope_backward(
+    dy: Tensor,
+    cos: Optional[Tensor],
+    sin: Optional[Tensor],
+    positions: Optional[Tensor],
+    form: str,
+    rotary_dims: int,
+    sequence_axis: int,
+    position_offset: int,
+    theta: float,
+    position_scale: float,
+) -> Tensor:
+    return _operators.rope_backward(
+        dy,
+        cos,
+        sin,
+        positions,
+        form=form,
+        rotary_dims=rotary_dims,
+        sequence_axis=sequence_axis,
+        position_offset=position_offset,
+        theta=theta,
+        position_scale=position_scale,
+    )
+
+
+def _register_rope(rotation: Any, back: Any) -> None:
+    """The gradient of a rotation is the rotation back, and the other way round."""
+    rotation.register_fake(lambda x, *others: _empty_like(x))
+
+    def save(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:4])
+        ctx.options = inputs[4:]
+
+    def gradient(ctx: Any, dy: Tensor) -> Any:
+        return back(dy, *ctx.saved_tensors, *ctx.options), *(None,) * 9
+
+    rotation.register_autograd(gradient, setup_context=save)
+
+
+_register_rope(_rope, _rope_backward)
+_register_rope(_rope_backward, _rope)
+
+
+def rope(
+    x: Tensor,
+    cos: Optional[Tensor] = None,
+    sin: Optional[Tensor] = None,
+    positions: Optional[Tensor] = None,
+    *,
+    form: str = "half_rotated",
+    rotary_dims: int = 0,
+    sequence_axis: int = -3,
+    position_offset: int = 0,
+    theta: float = 10000.0,
+    position_scale: float = 1.0,
+) -> Tensor:
+    """torch.cat((a * cos - b * sin, b * cos + a * sin), -1), (a, b) being x.chunk(2, -1): rotary position embedding
+
+    Arguments are kokkosnn.rope's. The gradient is by x: tables have none.
+    """
+    if any(table is not None and table.requires_grad for table in (cos, sin)):
+        raise NotImplementedError("kokkosnn.torch.rope: there is no gradient by cos and sin")
+    return _rope(
+        x, cos, sin, positions, form, rotary_dims, sequence_axis, position_offset, theta, position_scale
+    )
+
+
 # --- modules ---
 
 

@@ -3,6 +3,7 @@
 """The operators on arrays of NumPy, beside their formulas in float64; the promises on arrays, errors and threads."""
 
 import inspect
+import math
 import re
 import threading
 import time
@@ -248,6 +249,77 @@ def test_matrix_products(dtype):
     assert np.allclose(wide(c), 0.5 * product + 2 * before, rtol=tolerance, atol=tolerance)
 
 
+@each_type
+def test_the_rotary_embedding(dtype):
+    x = numbers(2, 5, 3, 8, dtype=dtype)
+    table_type = np.float64 if dtype == np.float64 else np.float32
+    angles = (np.arange(5) + 3)[:, None] * 500.0 ** (-np.arange(4) / 4)
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    a, b = wide(x)[..., :4], wide(x)[..., 4:]
+    expected = np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+    close(kokkosnn.rope(x, theta=500.0, position_offset=3), expected, dtype)
+    tables = [np.ascontiguousarray(table[:, 0], table_type) for table in (cos, sin)]
+    close(kokkosnn.rope(x, *tables), expected, dtype)
+    backwards = np.arange(4, -1, -1)
+    close(kokkosnn.rope(x[:, ::-1], *tables, backwards), expected[:, ::-1], dtype)
+    y = kokkosnn.rope(x, *tables)
+    assert np.allclose(wide(kokkosnn.rope_backward(y, *tables)), wide(x), atol=4 * TYPES[dtype])
+    a, b = wide(x)[..., 0::2], wide(x)[..., 1::2]
+    pairs = np.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape)
+    close(kokkosnn.rope(x, *tables, form="interleaved"), pairs, dtype)
+
+
+@each_type
+def test_elementwise_operators(dtype):
+    x, up, dy = (numbers(3, 4, dtype=dtype, seed=seed) for seed in range(3))
+    row = numbers(4, dtype=dtype, seed=3)
+    x64, up64, dy64 = wide(x), wide(up), wide(dy)
+    close(kokkosnn.add(row, x), x64 + wide(row), dtype)
+    close(kokkosnn.mul(x, row), x64 * wide(row), dtype)
+    s = 1 / (1 + np.exp(-x64))
+    silu_slope = s * (1 + x64 * (1 - s))
+    close(kokkosnn.silu(x), x64 * s, dtype)
+    close(kokkosnn.silu_backward(x, dy), dy64 * silu_slope, dtype)
+    close(kokkosnn.swiglu(x, up), x64 * s * up64, dtype)
+    dgate, dup = kokkosnn.swiglu_backward(x, up, dy)
+    close(dgate, dy64 * up64 * silu_slope, dtype)
+    close(dup, dy64 * x64 * s, dtype)
+
+    normal = 0.5 * (1 + np.vectorize(math.erf)(x64 / 2**0.5))
+    u = (2 / np.pi) ** 0.5 * (x64 + 0.044715 * x64**3)
+    slope_of_u = (2 / np.pi) ** 0.5 * (1 + 3 * 0.044715 * x64**2)
+    forms = {
+        "none": (normal, np.exp(-(x64**2) / 2) / (2 * np.pi) ** 0.5),
+        "tanh": (0.5 * (1 + np.tanh(u)), 0.5 * slope_of_u / np.cosh(u) ** 2),
+    }
+    for form, (f, derivative) in forms.items():
+        slope = f + x64 * derivative
+        close(kokkosnn.gelu(x, form), x64 * f, dtype)
+        close(kokkosnn.gelu_backward(x, dy, form), dy64 * slope, dtype)
+        close(kokkosnn.geglu(x, up, form), x64 * f * up64, dtype)
+        dgate, dup = kokkosnn.geglu_backward(x, up, dy, form)
+        close(dgate, dy64 * up64 * slope, dtype)
+        close(dup, dy64 * x64 * f, dtype)
+    with pytest.raises(ValueError, match="approximate must be one of none, tanh"):
+        kokkosnn.gelu(x, "erf")
+
+
+@each_type
+def test_casts_are_numpys(dtype):
+    x = numbers(3, 4, dtype=dtype)
+    for to in TYPES:
+        y = kokkosnn.cast(x, np.dtype(to).name)
+        assert y.dtype == to and np.array_equal(wide(y), wide(x.astype(to)))
+
+
+@each_type
+def test_sums_over_rows(dtype):
+    x = numbers(3, 4, 5, dtype=dtype)
+    close(kokkosnn.column_sums(x, 1), wide(x).sum((0, 2)), dtype)
+    if dtype not in (np.float64, np.float32):
+        close(kokkosnn.column_sums(x, dtype="float32"), wide(x).sum((0, 1)), np.float32)
+
+
 # --- arrays ---
 
 
@@ -377,7 +449,7 @@ def functions_of_c():
 
 def test_every_c_function_is_there_and_documented():
     names = functions_of_c()
-    assert len(names) >= 29
+    assert len(names) >= 43
     assert names <= set(kokkosnn.__all__)
     for name in names:
         function = getattr(kokkosnn, name)

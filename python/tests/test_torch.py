@@ -21,6 +21,9 @@ def numbers(*shape, dtype=torch.float64, seed=0, requires_grad=True):
 
 LABELS = torch.tensor([1, 4, -100, 0], device=DEVICE)
 BOOLEAN = (torch.arange(25, device=DEVICE).reshape(5, 5) % 7 != 3).unsqueeze(0)
+BIAS = numbers(4, 1, 5, seed=4, requires_grad=False)
+SLOPES = torch.tensor([0.5, 0.25, 0.125, 1], dtype=torch.float64, device=DEVICE)
+POSITIONS = torch.tensor([2, 0, 3], device=DEVICE)
 WEIGHTS = torch.tensor([1, 2, 0.5, 1, 3], dtype=torch.float64, device=DEVICE)
 
 
@@ -34,6 +37,12 @@ def parts(**changes):
 
 def masked(x, bias, sinks):
     return knn.masked_softmax(x, parts(bias=bias), 0.5, softcap=5.0, sinks=sinks)
+
+
+def attend(q, k, v):
+    """With all of a mask, for grouped heads."""
+    mask = parts(boolean=BOOLEAN[0], bias=BIAS, alibi_slopes=SLOPES)
+    return knn.attention(q, k, v, mask, 0.5, softcap=5.0, sinks=SLOPES)
 
 
 def loss(logits, reduction="mean", weights=WEIGHTS):
@@ -56,6 +65,14 @@ CALLS = {
     "layer_norm without a weight": (lambda x: knn.layer_norm(x, None, None, 0.1), (numbers(3, 4),)),
     "masked_softmax": (masked, (numbers(2, 3, 5, 5), numbers(3, 1, 5, seed=1), numbers(3, seed=2))),
     "causal masked_softmax": (lambda x: knn.masked_softmax(x, Mask(causal=True)), (numbers(2, 4, 4),)),
+    "attention": (attend, (numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2))),
+    "attention without a mask": (knn.attention, tuple(numbers(1, 2, 3, 2, seed=seed) for seed in range(3))),
+    "matmul": (lambda a, b: knn.matmul(a, b.transpose(-1, -2), 0.5), (numbers(2, 1, 3, 4), numbers(5, 2, 4, seed=1))),
+    "rope": (lambda x: knn.rope(x, None, None, POSITIONS, rotary_dims=4, theta=50.0), (numbers(3, 2, 6),)),
+    "interleaved rope": (
+        lambda x: knn.rope(x, BIAS[:, 0, :3], BIAS[:, 0, 2:], form="interleaved", sequence_axis=-2),
+        (numbers(2, 3, 6),),
+    ),
 }
 both = pytest.mark.parametrize("name", CALLS)
 
@@ -88,7 +105,18 @@ def test_torch_compile_takes_it_whole(name):
 
 NUMBERS = [1, 2, 1, 3, 2**63 - 1, 0, 0]
 ROWS = numbers(4, dtype=torch.float64, seed=3, requires_grad=False)
+HEADS = [numbers(1, 2, 5, 4, seed=seed) for seed in range(6)]
+ROTATION = (BIAS[:, 0, :2], BIAS[:, 0, 2:4], POSITIONS, "half_rotated", 0, -3, 0, 10000.0, 1.0)
 OPERATORS = {
+    "attention": (*HEADS[:3], BIAS[:2], None, None, None, None, NUMBERS, None, 0.0),
+    "attention_backward": (
+        *(x.detach() for x in HEADS[:5]),
+        numbers(1, 2, 5).detach(),
+        *(None, SLOPES[:2], BOOLEAN[0], None, None, NUMBERS, 0.5, 5.0),
+    ),
+    "matmul": (numbers(3, 4, 5), numbers(5, 2, seed=1), 0.5, "exact"),
+    "rope": (numbers(3, 2, 4), *ROTATION),
+    "rope_backward": (numbers(3, 2, 4), *ROTATION),
     "softmax": (numbers(2, 3, 4), 1, 0.5),
     "softmax_backward": (numbers(2, 3, 4), numbers(2, 3, 4, seed=1), 1, 0.5),
     "log_softmax": (numbers(2, 3, 4).detach().transpose(0, 2), 0, 0.5),
@@ -152,6 +180,10 @@ def test_values_are_pytorchs(dtype):
     close(knn.layer_norm(x, weight, bias), F.layer_norm(exact, (5,), weight.double(), bias.double()))
     tril = torch.ones(4, 5, dtype=torch.bool, device=DEVICE).tril()
     close(knn.masked_softmax(x, Mask(causal=True)), torch.softmax(exact.masked_fill(~tril, -torch.inf), -1))
+    q, k, v = (numbers(2, 3, 4, 5, dtype=dtype, seed=seed) for seed in range(3))
+    theirs = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)
+    close(knn.attention(q, k, v, Mask(causal=True)), theirs)
+    close(knn.matmul(q, k.transpose(-1, -2)), q.double() @ k.double().transpose(-1, -2))
     close(knn.masked_softmax(x, tril), torch.softmax(exact.masked_fill(~tril, -torch.inf), -1))
 
 
@@ -188,3 +220,7 @@ def test_wrong_arguments_have_the_librarys_message():
         knn.masked_softmax(numbers(2, 3, 5, 5), Mask(alibi_slopes=slopes))
     with pytest.raises(NotImplementedError, match="it does not take diagonal_offsets"):
         knn.masked_softmax(numbers(2, 3, 5, 5), Mask(causal=True, diagonal_offsets=torch.tensor([0, 1])))
+    with pytest.raises(NotImplementedError, match="by a bias"):
+        knn.attention(*HEADS[:3], Mask(bias=numbers(5, 5)))
+    with pytest.raises(NotImplementedError, match="by cos and sin"):
+        knn.rope(numbers(3, 2, 4), numbers(3, 2), numbers(3, 2))

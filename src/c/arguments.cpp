@@ -315,6 +315,12 @@ LayerNormOptions options_of(const char* function, const kokkosnn_layer_norm_opti
           .plan        = {}};
 }
 
+ColumnSumsOptions options_of(const char* function, const kokkosnn_column_sums_options* options) {
+  const auto given =
+      read(function, "column sums options", options, kokkosnn_column_sums_options KOKKOSNN_COLUMN_SUMS_OPTIONS_INIT);
+  return {.axis = given.axis};
+}
+
 SegmentedOptions options_of(const char* function, const kokkosnn_segmented_options* options) {
   const auto given =
       read(function, "options of ragged rows", options, kokkosnn_segmented_options KOKKOSNN_SEGMENTED_OPTIONS_INIT);

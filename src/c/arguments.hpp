@@ -127,6 +127,7 @@ SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* 
 CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options);
 RmsNormOptions options_of(const char* function, const kokkosnn_rms_norm_options* options);
 LayerNormOptions options_of(const char* function, const kokkosnn_layer_norm_options* options);
+ColumnSumsOptions options_of(const char* function, const kokkosnn_column_sums_options* options);
 SegmentedOptions options_of(const char* function, const kokkosnn_segmented_options* options);
 
 /// Options of a masked softmax, or of its gradient, with all parts of the mask. `x` has the rows of the mask; `logits`

@@ -4,6 +4,7 @@
 #include "runtime.hpp"
 
 #include <KokkosNN/add_norm.hpp>
+#include <KokkosNN/column_sums.hpp>
 #include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/kokkosnn.h>
@@ -155,6 +156,25 @@ kokkosnn_status run_mask_sums(const char* function, const kokkosnn_exec* where, 
       with_type(y.type, [&]<class Y>(std::type_identity<Y>) {
         run_mask_sums_erased<Exec, Y, Y>(function, exec, y, dy, mask, result, to_heads);
       });
+    });
+  });
+}
+
+/// Sums over all axes of x but one.
+kokkosnn_status run_column_sums(const kokkosnn_exec* where, const kokkosnn_tensor* x, const kokkosnn_tensor* y,
+                                const kokkosnn_column_sums_options* options) {
+  constexpr const char* function = "column_sums";
+  return guarded([&] {
+    const ColumnSumsOptions converted = options_of(function, options);
+    Tensors tensors;
+    tensors[ColumnSumsTensors::x] = tensor_of(function, "x", x);
+    tensors[ColumnSumsTensors::y] = tensor_of(function, "y", y);
+    const ElementType type        = tensors[ColumnSumsTensors::x].type;
+    require_rank(function, "x", tensors[ColumnSumsTensors::x], 1, max_rank);
+    require_rank(function, "y", tensors[ColumnSumsTensors::y], 1, 1);
+    require_type(function, "y", tensors[ColumnSumsTensors::y], type, accumulator_of(type));
+    on_instance(function, where, [&](const Exec& exec) {
+      with_type(type, [&]<class T>(std::type_identity<T>) { column_sums_erased<T>(exec, tensors, converted); });
     });
   });
 }
@@ -344,6 +364,12 @@ kokkosnn_status kokkosnn_add_layer_norm_backward(Where exec, Tensor sum, Tensor 
                                                  const kokkosnn_layer_norm_options* options) {
   return run<RowOperator::add_layer_norm_backward>(
       exec, {sum, dx, dy, dsum, optional(weight), mean, rstd, optional(dweight), optional(dbias)}, options);
+}
+
+// --- column_sums.hpp ---
+
+kokkosnn_status kokkosnn_column_sums(Where exec, Tensor x, Tensor y, const kokkosnn_column_sums_options* options) {
+  return KokkosNN::C::run_column_sums(exec, x, y, options);
 }
 
 // --- segmented.hpp ---

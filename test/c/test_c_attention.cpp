@@ -4,13 +4,14 @@
 
 #include <KokkosNN/attention.hpp>
 #include <KokkosNN/matmul.hpp>
+#include <KokkosNN/rope.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <utility>
 
-// Attention and matrix products in C.
+// Attention, matrix products and the rotary embedding in C.
 
 namespace KokkosNNTest {
 namespace {
@@ -190,6 +191,61 @@ TEST(CMatmul, RefusesWhatTheCompilerRefusesOfViews) {
   kokkosnn_matmul_options options = KOKKOSNN_MATMUL_OPTIONS_INIT;
   options.precision               = 3;
   expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: precision must be 0 to 2, but is 3");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfTheRotaryEmbeddingEqualTheCppOnes) {
+  using T              = TypeParam;
+  using A              = KokkosNN::accumulator_t<T>;
+  const auto x         = filled<T>(1, batch, queries, heads, 8);
+  const auto y         = empty<T>(batch, queries, heads, 8);
+  const auto cos       = filled<A>(2, 9, 3);
+  const auto sin       = filled<A>(3, 9, 3);
+  const auto positions = listed<int>({4, 0, 1, 7, 2});
+  const KokkosNN::RopeOptions options{.form            = KokkosNN::RopeForm::interleaved,
+                                      .rotary_dims     = 6,
+                                      .position_offset = 1,
+                                      .theta           = 500,
+                                      .position_scale  = 0.5};
+  kokkosnn_rope_options given           = KOKKOSNN_ROPE_OPTIONS_INIT;
+  given.form                            = KOKKOSNN_ROPE_INTERLEAVED;
+  given.rotary_dims                     = 6;
+  given.position_offset                 = 1;
+  given.theta                           = 500;
+  given.position_scale                  = 0.5;
+  const KokkosNN::RopeOptions by_tables = {.rotary_dims = 6, .check_positions = true};
+  kokkosnn_rope_options given_tables    = KOKKOSNN_ROPE_OPTIONS_INIT;
+  given_tables.rotary_dims              = 6;
+  given_tables.check_positions          = 1;
+  const kokkosnn_tensor cx = tensor(x), cy = tensor(y), ccos = tensor(cos), csin = tensor(sin),
+                        cpositions = tensor(positions);
+  Exec exec;
+
+  expect_same(
+      "rope", y, [&] { KokkosNN::rope(exec, x, y, options); },
+      [&] { return kokkosnn_rope(&here, &cx, nullptr, nullptr, &cy, nullptr, &given); });
+  expect_same(
+      "rope by tables", y, [&] { KokkosNN::rope(exec, x, cos, sin, y, by_tables, positions); },
+      [&] { return kokkosnn_rope(&here, &cx, &ccos, &csin, &cy, &cpositions, &given_tables); });
+  expect_same(
+      "rope_backward", y, [&] { KokkosNN::rope_backward(exec, x, y, options, positions); },
+      [&] { return kokkosnn_rope_backward(&here, &cx, nullptr, nullptr, &cy, &cpositions, &given); });
+}
+
+TEST(CRope, RefusesWhatTheCompilerRefusesOfViews) {
+  const auto x             = filled<float>(1, queries, heads, 8);
+  const auto table         = filled<float>(2, 9, 4);
+  const auto doubles       = filled<double>(2, 9, 4);
+  const auto unsigned_ones = listed<std::uint32_t>({0, 1, 2, 3, 4});
+  const kokkosnn_tensor cx = tensor(x), ctable = tensor(table), cdoubles = tensor(doubles),
+                        cpositions = tensor(unsigned_ones);
+  expect_error(kokkosnn_rope(&here, &cx, &ctable, nullptr, &cx, nullptr, nullptr),
+               "KokkosNN::rope: sin is missing beside the other table");
+  expect_error(kokkosnn_rope(&here, &cx, &ctable, &cdoubles, &cx, nullptr, nullptr),
+               "KokkosNN::rope: sin must hold f32, but holds f64");
+  expect_error(kokkosnn_rope(&here, &cx, nullptr, nullptr, &cx, &cpositions, nullptr),
+               "KokkosNN::rope: positions must hold i32 or i64");
+  expect_error(kokkosnn_rope_backward(&here, &cpositions, nullptr, nullptr, &cx, nullptr, nullptr),
+               "KokkosNN::rope_backward: dy must hold f64, f32, f16 or bf16, but holds u32");
 }
 
 }  // namespace

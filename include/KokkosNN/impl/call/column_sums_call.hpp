@@ -18,7 +18,16 @@
 
 namespace KokkosNN::Impl {
 
-/// The body of column_sums: check, normalise, launch.
+/// Sums over the rows of T: normalise, launch.
+template <class T, class Exec>
+void column_sums_erased(const Exec& exec, const Tensors& tensors, const ColumnSumsOptions& options) {
+  const RowsLayout layout = normalise_column_sums("column_sums", tensors, options.axis);
+  if (layout.cols == 0) return;
+  if (is_verbose()) report_call("column_sums", tensors[ColumnSumsTensors::x], "sums over rows, in one order");
+  ColumnSumsCall<Exec, T>::run(exec, layout, tensors);
+}
+
+/// The body of column_sums: check what the compiler can see, then the arguments, launch.
 template <class Exec, class XView, class YView>
 void column_sums_call(const Exec& exec, const XView& x, const YView& y, const ColumnSumsOptions& options) {
   using T = typename XView::non_const_value_type;
@@ -36,10 +45,7 @@ void column_sums_call(const Exec& exec, const XView& x, const YView& y, const Co
   Tensors tensors;
   tensors[ColumnSumsTensors::x] = tensor_of(x);
   tensors[ColumnSumsTensors::y] = tensor_of(y);
-  const RowsLayout layout       = normalise_column_sums("column_sums", tensors, options.axis);
-  if (layout.cols == 0) return;
-  if (is_verbose()) report_call("column_sums", tensors[ColumnSumsTensors::x], "sums over rows, in one order");
-  ColumnSumsCall<Exec, T>::run(exec, layout, tensors);
+  column_sums_erased<T>(exec, tensors, options);
 }
 
 }  // namespace KokkosNN::Impl

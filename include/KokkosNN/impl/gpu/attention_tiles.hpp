@@ -38,28 +38,28 @@ inline constexpr MatmulUnit matrix_unit_kind = Unit::uses_tensor_cores ? MatmulU
 
 template <class Unit_, int dims_, bool has_elements_>
 struct AttentionInTiles {
-  using Unit                           = Unit_;
-  using X                              = typename Unit::Element;
-  using A                              = typename Unit::Accumulated;
-  using Address                        = typename Unit::Address;
-  using Tile                           = AttentionTileFor<int(sizeof(X)), matrix_unit_kind<Unit>, dims_>;
-  using Row                            = TeamRow<X, has_elements_>;
-  static constexpr int dims            = dims_;  ///< elements that q, k and v are padded to
-  static constexpr bool has_elements   = has_elements_;
-  static constexpr int keys            = Tile::keys;
-  static constexpr int team_size       = Tile::warps * Unit::lanes;
-  static constexpr int resident        = Tile::resident;
-  static constexpr int warp_rows       = Tile::row_tiles * 16;
-  static constexpr int rows            = Tile::warps * warp_rows;
-  static constexpr int row_bytes       = dims * int(sizeof(X));
-  static constexpr int keys_bytes      = keys * row_bytes;
-  static constexpr int stage_bytes     = 2 * keys_bytes;
-  static constexpr int stages_bytes    = Tile::stages * stage_bytes;
-  static constexpr int queries_bytes   = rows * row_bytes;
-  static constexpr bool keeps_queries  = Tile::keeps_queries;
-  static constexpr int queries_place   = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
-  static constexpr int tiles_bytes     = stages_bytes + (keeps_queries ? 0 : queries_bytes);
-  static constexpr int used_bytes      = tiles_bytes + rows * int(sizeof(Row)) + 16;
+  using Unit                          = Unit_;
+  using X                             = typename Unit::Element;
+  using A                             = typename Unit::Accumulated;
+  using Address                       = typename Unit::Address;
+  using Tile                          = AttentionTileFor<int(sizeof(X)), matrix_unit_kind<Unit>, dims_>;
+  using Row                           = TeamRow<X, has_elements_>;
+  static constexpr int dims           = dims_;  ///< elements that q, k and v are padded to
+  static constexpr bool has_elements  = has_elements_;
+  static constexpr int keys           = Tile::keys;
+  static constexpr int team_size      = Tile::warps * Unit::lanes;
+  static constexpr int resident       = Tile::resident;
+  static constexpr int warp_rows      = Tile::row_tiles * 16;
+  static constexpr int rows           = Tile::warps * warp_rows;
+  static constexpr int row_bytes      = dims * int(sizeof(X));
+  static constexpr int keys_bytes     = keys * row_bytes;
+  static constexpr int stage_bytes    = 2 * keys_bytes;
+  static constexpr int stages_bytes   = Tile::stages * stage_bytes;
+  static constexpr int queries_bytes  = rows * row_bytes;
+  static constexpr bool keeps_queries = Tile::keeps_queries;
+  static constexpr int queries_place  = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
+  static constexpr int tiles_bytes    = stages_bytes + (keeps_queries ? 0 : queries_bytes);
+  static constexpr int used_bytes     = tiles_bytes + rows * int(sizeof(Row)) + (rows + 1) * int(sizeof(std::uint32_t));
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
   static_assert(!keeps_queries || (Tile::stages == 2 && queries_bytes <= stage_bytes));
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
@@ -100,7 +100,7 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
   KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
   KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) { return reinterpret_cast<Row*>(memory + tiles_bytes); }
-  /// Word that says if a row of the block has to be computed again.
+  /// Words that say which rows have to be computed again, and ahead of them one that says if any has.
   KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
     return reinterpret_cast<std::uint32_t*>(memory + tiles_bytes + rows * int(sizeof(Row)));
   }
@@ -109,7 +109,7 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const RowBlock& block, char* memory) const {
     const int rank = static_cast<int>(team.team_rank());
     fill_rows<rows, has_elements>(rows_at(memory), data, block, rank, team_size);
-    if (rank == 0) *again_at(memory) = 0;
+    for (int r = rank; r <= rows; r += team_size) again_at(memory)[r] = 0;
     team.team_barrier();
     State state;
     add_keys(team, block, memory, state);
@@ -319,7 +319,7 @@ struct AttentionInTiles {
       const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_e);
       const bool is_nan  = has_nan(state, t, r, total.factor);
       if (is_row && is_nan && Unit::col_of(0, lane) == 0) {
-        rows_at(memory)[number].end = -1;
+        again_at(memory)[1 + number] = 1;
         set_shared_bits(*again_at(memory), 1);
       }
       if (is_row && !is_nan) write_row(row, lane, state, t, r, total);
@@ -370,7 +370,7 @@ struct AttentionInTiles {
     A* const results = query + data.shape.dim;
     A* const tile    = results + data.shape.value_dim;
     for (int r = 0; r < rows; ++r) {
-      if (rows_at(memory)[r].end >= 0) continue;
+      if (again_at(memory)[1 + r] == 0) continue;
       AttentionInTeam<X>{data}.do_row(team, block.template row<rows>(r), query, results, tile);
       team.team_barrier();  // before the next row's query
     }
