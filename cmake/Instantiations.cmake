@@ -148,11 +148,17 @@ kokkosnn_instantiate(
   gradients FAMILY value_gradient FILE gradients_ TYPES ${KokkosNN_VALUE_PAIRS}
   CALLS "GradientCall<{exec}, {op}, {X}, {Y}, {X}>")
 kokkosnn_instantiate(
-  masked FILE masked_ TYPES ${KokkosNN_TYPES}
-  CALLS "MaskedCall<{exec}, {X}, {X}>")
+  masked FAMILY masked OUTPUT rows FILE masked_ TYPES ${KokkosNN_TYPES}
+  CALLS "MaskedCall<{exec}, {op}, {X}, {X}>")
 kokkosnn_instantiate(
-  masked_gradients FILE masked_gradients_ TYPES ${KokkosNN_TYPES}
-  CALLS "MaskedGradientCall<{exec}, {X}, {X}, {X}>" "MaskSumsCall<{exec}, {X}, {X}>")
+  masked FAMILY masked OUTPUT values FILE masked_values_ TYPES ${KokkosNN_TYPES}
+  CALLS "MaskedCall<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(
+  masked_gradients FAMILY masked_gradient FILE masked_gradients_ TYPES ${KokkosNN_TYPES}
+  CALLS "MaskedGradientCall<{exec}, {op}, {X}, {X}, {X}>")
+kokkosnn_instantiate(
+  masked_gradients FILE mask_sums_ TYPES ${KokkosNN_TYPES}
+  CALLS "MaskSumsCall<{exec}, {X}, {X}>")
 kokkosnn_instantiate(
   loss_sums FILE loss_sums_ TYPES ${KokkosNN_ACCUMULATORS}
   CALLS "LossSums<{exec}, {X}>")

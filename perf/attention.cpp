@@ -32,7 +32,11 @@ struct Shape {
   std::int64_t kv_heads;
   std::int64_t dim;
 };
-constexpr Shape shapes[] = {{4, 4, 64}, {4, 4, 128}, {8, 2, 64}};
+constexpr bool on_host       = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Exec::memory_space>::accessible;
+constexpr std::int64_t batch = on_host ? 1 : 4;
+constexpr Shape on_hosts[]   = {{4, 4, 64}, {4, 4, 128}, {8, 2, 64}};
+constexpr Shape on_gpus[]    = {{16, 16, 64}, {16, 16, 128}, {32, 8, 128}};
+constexpr const auto& shapes = on_host ? on_hosts : on_gpus;
 
 template <class T>
 struct Tensors {
@@ -43,9 +47,10 @@ struct Tensors {
   Lse lse;
 
   Tensors(const Exec& exec, const Shape& shape, std::int64_t queries) {
-    for (Heads* each : {&q, &o, &dout, &dq}) *each = Heads("KokkosNN::Perf::q", 1, shape.heads, queries, shape.dim);
-    for (Heads* each : {&k, &v, &dk, &dv}) *each = Heads("KokkosNN::Perf::k", 1, shape.kv_heads, queries, shape.dim);
-    lse                = Lse("KokkosNN::Perf::lse", 1, shape.heads, queries);
+    for (Heads* each : {&q, &o, &dout, &dq}) *each = Heads("KokkosNN::Perf::q", batch, shape.heads, queries, shape.dim);
+    for (Heads* each : {&k, &v, &dk, &dv})
+      *each = Heads("KokkosNN::Perf::k", batch, shape.kv_heads, queries, shape.dim);
+    lse                = Lse("KokkosNN::Perf::lse", batch, shape.heads, queries);
     std::uint64_t from = 0;
     for (const Heads* each : {&q, &k, &v, &dout}) from = fill(exec, *each, from);
   }
@@ -82,8 +87,9 @@ template <class T, class M>
 void measure(const Exec& exec, const Arguments& arguments, const Shape& shape, const char* name, const M& mask,
              double scores) {
   const Tensors<T> t(exec, shape, arguments.queries);
-  const double products = 2.0 * static_cast<double>(shape.heads * shape.dim) * scores;  // of one product of matrices
-  const auto forward    = [&] { attention(exec, t.q, t.k, t.v, t.o, mask, {}, t.lse); };
+  const double products =
+      2.0 * static_cast<double>(batch * shape.heads * shape.dim) * scores;  // of one product of matrices
+  const auto forward = [&] { attention(exec, t.q, t.k, t.v, t.o, mask, {}, t.lse); };
   print("attention", name, shape, time(exec, forward, arguments.seconds), 2 * products);
   const auto backward = [&] { attention_backward(exec, t.q, t.k, t.v, t.o, t.dout, t.lse, mask, t.dq, t.dk, t.dv); };
   print("attention_backward", name, shape, time(exec, backward, arguments.seconds), 5 * products);
@@ -93,8 +99,8 @@ template <class T>
 void measure_all(const Arguments& arguments) {
   const Exec exec;
   const auto n = static_cast<double>(arguments.queries);
-  std::printf("%lld queries and keys of %s\n", static_cast<long long>(arguments.queries),
-              KokkosNN::to_string(arguments.type));
+  std::printf("batch %lld, %lld queries and keys of %s\n", static_cast<long long>(batch),
+              static_cast<long long>(arguments.queries), KokkosNN::to_string(arguments.type));
   std::printf("%-18s %-6s %3s %3s %4s %10s %24s %10s\n", "operator", "mask", "q", "kv", "dim", "ms", "quartiles",
               "GFLOP/s");
   for (const Shape& shape : shapes) {

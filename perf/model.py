@@ -22,26 +22,28 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 MOST_RANKS = 16384
-PAIR_BYTES = 16
+PAIR_BYTES = 16  # of a merge that is measured alone
 
 ELEMENT_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
 class Work(NamedTuple):
-    """What an operator does to each element of a rank, and what it tells of a row."""
+    """How often an operator reads and writes each element of a rank, and what it exchanges of a row."""
 
     reads_before: int  # of the merge
     reads_after: int
     writes_after: int
-    pairs: int
+    row_bytes: int
 
 
 WORK = {
-    "softmax": Work(1, 1, 1, 1),
-    "log_softmax": Work(1, 1, 1, 1),
-    "logsumexp": Work(1, 0, 0, 1),
-    "cross_entropy": Work(1, 0, 0, 2),
-    "cross_entropy_with_gradient": Work(1, 1, 1, 2),
+    "softmax": Work(1, 1, 1, 16),
+    "log_softmax": Work(1, 1, 1, 16),
+    "logsumexp": Work(1, 0, 0, 16),
+    "cross_entropy": Work(1, 0, 0, 32),
+    "cross_entropy_with_gradient": Work(1, 1, 1, 32),
+    "rms_norm": Work(1, 1, 1, 32),
+    "layer_norm": Work(1, 1, 1, 40),
 }
 
 ASSUMPTIONS = (
@@ -49,8 +51,8 @@ ASSUMPTIONS = (
     "and type has on one rank. Caches, and a launch's own time, are in that share, so columns that get few take longer "
     "than is said.",
     "A merge in the order of the ranks is log2 P messages one after the other, or floor(log2 P) + 2 where P is no "
-    "power of two, each of a latency and of 16 bytes a pair over a bandwidth; those two are fitted to the measured "
-    "merges (relative squares).",
+    "power of two, each of a latency and of 16 to 40 bytes a row over a bandwidth; those two are fitted to the "
+    "measured merges (relative squares).",
     "MPI's own reduction is the cheaper one of ceil(log2 P) such messages and of a reduce-scatter with an allgather, "
     "2 ceil(log2 P) latencies and twice the bytes; latency and bandwidth of its own, from its own merges.",
     "All messages cost what they cost among the ranks that were measured: a network with slower links between nodes is "
@@ -135,7 +137,7 @@ class Model:
         before, after = work.reads_before * pass_, (work.reads_after + work.writes_after) * pass_
         if ranks == 1 or mode not in self.links:
             return before + after
-        merge = self.links[mode].merge(mode, ranks, PAIR_BYTES * work.pairs * -(-rows // blocks))
+        merge = self.links[mode].merge(mode, ranks, work.row_bytes * -(-rows // blocks))
         return before + after + merge + (blocks - 1) * max(0.0, merge - before / blocks)
 
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// kokkosnn_mpi_perf: the operators of KokkosNN::mpi on 1, 2, 4, ... of the ranks it is started with, every rank timed;
-/// besides what a model needs: copies and merges of pairs. `perf/run --ranks N` builds and starts it; scaling.py
+/// besides what a model needs: copies and merges of pairs. `perf/run --ranks N` builds and starts it; model.py
 /// reports.
 
 #include "machine.hpp"
@@ -230,7 +230,8 @@ void fill(const Matrix<T>& x, std::int64_t first) {
 enum class Meaning {
   value,
   logarithm,
-  logit  ///< exp(logit - the row's log-sum-exp)
+  logit,  ///< exp(logit - the row's log-sum-exp)
+  norm    ///< square of a normalised element, of the whole row's mean
 };
 
 /// Labels all over the classes.
@@ -240,22 +241,28 @@ inline void fill_labels(const Kokkos::View<std::int64_t*, Exec>& labels, std::in
       KOKKOS_LAMBDA(std::int64_t row) { labels(row) = row * 7919 % classes; });
 }
 
-/// The largest distance of a row's sum over all ranks from what it must be.
+/// The largest distance of a row's sum over all ranks from what it must be; `cols`: of the whole row.
 template <class T>
 double worst_row_sum(const Ranks& ranks, const Matrix<T>& y, const Kokkos::View<accumulator_t<T>*, Exec>& lse,
-                     Meaning meaning, double expected) {
+                     Meaning meaning, std::int64_t cols, double expected) {
   const Kokkos::View<double*, Exec> sums("sums", y.extent(0));
   Kokkos::parallel_for(
       "sums", Kokkos::TeamPolicy<Exec>(static_cast<int>(y.extent(0)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const typename Kokkos::TeamPolicy<Exec>::member_type& team) {
-        const int row       = team.league_rank();
+        // Indices of 64 bits: the View computes offsets in their type.
+        const std::int64_t row = team.league_rank(), own_cols = static_cast<std::int64_t>(y.extent(1));
         const double offset = meaning == Meaning::logit ? static_cast<double>(lse(row)) : 0.0;
         double sum          = 0;
         Kokkos::parallel_reduce(
-            Kokkos::TeamThreadRange(team, static_cast<int>(y.extent(1))),
-            [&](int col, double& part) {
+            Kokkos::TeamThreadRange(team, own_cols),
+            [&](std::int64_t col, double& part) {
               const double value = static_cast<double>(y(row, col));
-              part += meaning == Meaning::value ? value : Kokkos::exp(value - offset);
+              if (meaning == Meaning::value)
+                part += value;
+              else if (meaning == Meaning::norm)
+                part += value * value / static_cast<double>(cols);
+              else
+                part += Kokkos::exp(value - offset);
             },
             sum);
         Kokkos::single(Kokkos::PerTeam(team), [&] { sums(row) = sum; });
@@ -286,9 +293,12 @@ class Point {
         m_y("y", m_x.layout()),
         m_lse("lse", arguments.rows),
         m_labels("labels", arguments.rows),
-        m_loss("loss") {
+        m_loss("loss"),
+        m_weight("weight", m_x.extent(1)),
+        m_bias("bias", m_x.extent(1)) {
     fill(m_x, m_classes.first);
     fill_labels(m_labels, cols);
+    Kokkos::deep_copy(m_weight, static_cast<T>(1.0f));
   }
 
   /// Returns whether all results were right.
@@ -305,7 +315,7 @@ class Point {
       const auto run            = [&](const char* name, int moves, Meaning meaning, double sum, const auto& call) {
         const Times times   = time_together(m_ranks, m_exec, m_arguments.samples, [&] { call(all); });
         const auto& result  = meaning == Meaning::logit ? m_x : m_y;
-        const double error  = worst_row_sum(m_ranks, result, m_lse, meaning, sum);
+        const double error  = worst_row_sum(m_ranks, result, m_lse, meaning, m_classes.all, sum);
         const bool holds    = error < (sizeof(T) == 2 ? 2e-2 : 1e-4);
         const Times kernels = time_together(m_ranks, m_exec, m_arguments.samples, [&] { call(self); });
         is_right            = is_right && holds;
@@ -319,6 +329,9 @@ class Point {
       run("cross_entropy_with_gradient", 2, Meaning::value, 0, [&](const Comm& comm) {
         mpi::cross_entropy_with_gradient(comm, m_x, m_classes, m_labels, m_loss, m_y, {.reduction = Reduction::sum});
       });
+      run("rms_norm", 2, Meaning::norm, 1, [&](const Comm& comm) { mpi::rms_norm(comm, m_x, m_weight, m_y); });
+      run("layer_norm", 2, Meaning::norm, 1,
+          [&](const Comm& comm) { mpi::layer_norm(comm, m_x, m_weight, m_bias, m_y); });
     }
     return is_right;
   }
@@ -359,6 +372,8 @@ class Point {
   Kokkos::View<accumulator_t<T>*, Exec> m_lse;
   Kokkos::View<std::int64_t*, Exec> m_labels;
   Kokkos::View<accumulator_t<T>, Exec> m_loss;
+  Kokkos::View<T*, Exec> m_weight;
+  Kokkos::View<T*, Exec> m_bias;
 };
 
 /// Measures what the model is made from: a copy on every rank at a time, and merges of pairs alone.

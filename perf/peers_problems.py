@@ -19,7 +19,8 @@ OPERATORS = (*FORWARD, *GRADIENTS, CROSS_ENTROPY, CAUSAL)
 UNMEASURED = ("logsumexp_backward", "masked_softmax_backward", "cross_entropy", "cross_entropy_backward")
 # Operators that run untuned, and that no peer is measured on yet.
 UNTUNED = ("rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward", "add_rms_norm", "add_layer_norm",
-           "add_rms_norm_backward", "add_layer_norm_backward")
+           "add_rms_norm_backward", "add_layer_norm_backward", "masked_log_softmax", "masked_logsumexp",
+           "masked_log_softmax_backward")
 MATRICES = ("right", "left")
 RAGGED = ("ragged", "even", "skewed")
 

@@ -211,7 +211,7 @@ kokkosnn_cross_entropy_options defaults(const kokkosnn_cross_entropy_options*) {
 void list(kokkosnn_cross_entropy_options& o, Members& members) {
   members("ignore_index", o.ignore_index)("label_smoothing", o.label_smoothing)("z_loss", o.z_loss);
   members("softcap", o.softcap)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
-  members("check_labels", o.check_labels)("determinism", o.determinism);
+  members("check_labels", o.check_labels)("determinism", o.determinism)("axis", o.axis);
 }
 
 kokkosnn_rms_norm_options defaults(const kokkosnn_rms_norm_options*) { return KOKKOSNN_RMS_NORM_OPTIONS_INIT; }
@@ -257,7 +257,7 @@ void list(kokkosnn_mask& m, Members& members) {
   members("boolean", m.boolean)("bias", m.bias)("lengths", m.lengths)("alibi_slopes", m.alibi_slopes);
   members("causal_offset", m.causal_offset)("window_left", m.window_left)("window_right", m.window_right);
   members("window_offset", m.window_offset)("alibi_offset", m.alibi_offset)("is_causal", m.is_causal);
-  members("has_window", m.has_window);
+  members("has_window", m.has_window)("diagonal_offsets", m.diagonal_offsets);
 }
 
 /// Options, or a mask, from a dictionary of members that differ from the defaults.
@@ -326,7 +326,10 @@ NB_MODULE(_core, m) {
   def(m, "log_softmax_backward", kokkosnn_log_softmax_backward);
   def(m, "logsumexp_backward", kokkosnn_logsumexp_backward);
   def(m, "masked_softmax", kokkosnn_masked_softmax);
+  def(m, "masked_log_softmax", kokkosnn_masked_log_softmax);
+  def(m, "masked_logsumexp", kokkosnn_masked_logsumexp);
   def(m, "masked_softmax_backward", kokkosnn_masked_softmax_backward);
+  def(m, "masked_log_softmax_backward", kokkosnn_masked_log_softmax_backward);
   def(m, "masked_softmax_bias_backward", kokkosnn_masked_softmax_bias_backward);
   def(m, "masked_softmax_sinks_backward", kokkosnn_masked_softmax_sinks_backward);
   def(m, "cross_entropy", kokkosnn_cross_entropy);

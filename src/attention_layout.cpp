@@ -117,7 +117,8 @@ ScoreMaskLayout layout_of(const char* function, const MaskTensors& mask, const T
           strides_of_axes(views.bias),
           strides_of_axes(views.lengths),
           strides_of_axes(views.slopes),
-          strides_of_axes(views.sinks)};
+          strides_of_axes(views.sinks),
+          strides_of_axes(views.offsets)};
 }
 
 /// Layout of tensors whose axes are (batch, head, sequence, dim), but for overlap.

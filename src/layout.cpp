@@ -555,7 +555,11 @@ void set_strides_of_scalar(RowsLayout& layout, bool has_loss) {
 LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                          const CrossEntropyOptions& options, const ClassShard* shared) {
   validate_cross_entropy_options(function, options);
-  GivenTensors given{function, operands_of(op), tensors, tensors[0].rank - 1};
+  GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, options.axis, tensors[0].rank)};
+  if (shared != nullptr && given.axis != tensors[0].rank - 1) {
+    (ArgumentError(function) << "ranks share classes along the last axis, but options.axis is " << options.axis)
+        .raise();
+  }
   const bool is_reduced = options.reduction != Reduction::none;
   Operand& loss         = given.operands.of[CrossEntropyTensors::loss];
   if (is_reduced) loss.extents = Extents::call;

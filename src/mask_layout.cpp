@@ -74,13 +74,14 @@ Tensor per_head(const char* function, const char* name, const Tensor& t, const T
   return along(rows_of(x), head, t.extent[0] == 1 ? 0 : t.stride[0]);
 }
 
-/// A length a row, or, of rank 1, a length for each index of x's first axis.
-Tensor lengths_by_row(const char* function, const Tensor& t, const Tensor& x) {
+/// A number a row, or, of rank 1, a number for each index of x's first axis.
+Tensor numbers_by_row(const char* function, const char* name, const char* what, const Tensor& t, const Tensor& x) {
   const Tensor rows = rows_of(x);
-  if (t.rank != 1 || rows.rank == 1) return broadcast(function, "RowLengths", t, rows, x);
+  if (t.rank != 1 || rows.rank == 1) return broadcast(function, name, t, rows, x);
   if (t.extent[0] != x.extent[0] && t.extent[0] != 1) {
-    (ArgumentError(function) << "RowLengths of rank 1 must hold one length for each index of the first axis of x, "
-                             << shape_of(x) << ", but hold " << t.extent[0])
+    (ArgumentError(function) << name << " of rank 1 must hold one " << what
+                             << " for each index of the first axis of x, " << shape_of(x) << ", but hold "
+                             << t.extent[0])
         .raise();
   }
   return along(rows, 0, t.extent[0] == 1 ? 0 : t.stride[0]);
@@ -146,7 +147,8 @@ void require_sinks(const char* function, bool are_accessible, ElementType type, 
 BroadcastMask::BroadcastMask(const char* function, const MaskTensors& mask, const Tensor& x) {
   if (mask.keep.exists()) keep = broadcast(function, "BooleanMask", mask.keep, x, x);
   if (mask.bias.exists()) bias = broadcast(function, "AdditiveBias", mask.bias, x, x);
-  if (mask.lengths.exists()) lengths = lengths_by_row(function, mask.lengths, x);
+  if (mask.lengths.exists()) lengths = numbers_by_row(function, "RowLengths", "length", mask.lengths, x);
+  if (mask.offsets.exists()) offsets = numbers_by_row(function, "DiagonalOffsets", "offset", mask.offsets, x);
   if (mask.slopes.exists()) slopes = per_head(function, "Alibi", mask.slopes, x);
   if (mask.sinks.exists()) sinks = per_head(function, "options.sinks", mask.sinks, x);
 }
@@ -155,6 +157,7 @@ void validate_memory(const char* function, const MaskTensors& mask, const Tensor
   require_apart(function, "BooleanMask", mask.keep, "the output", y, false);
   require_apart(function, "AdditiveBias", mask.bias, "the output", y, false);
   require_apart(function, "RowLengths", mask.lengths, "the output", y, false);
+  require_apart(function, "DiagonalOffsets", mask.offsets, "the output", y, false);
   require_apart(function, "Alibi", mask.slopes, "the output", y, false);
   require_apart(function, "options.sinks", mask.sinks, "the output", y, false);
 }
@@ -168,6 +171,7 @@ void set_maps(const MaskTensors& mask, const BroadcastMask& views, const Tensor&
   if (mask.keep.exists()) layout.keep = map_of(views.keep, order);
   if (mask.bias.exists()) layout.bias = map_of(views.bias, order);
   if (mask.lengths.exists()) layout.lengths = map_of(views.lengths, order);
+  if (mask.offsets.exists()) layout.offsets = map_of(views.offsets, order);
   if (mask.slopes.exists()) layout.slopes = map_of(views.slopes, order);
   if (mask.sinks.exists()) layout.sinks = map_of(views.sinks, order);
   layout.keep_col_stride = mask.keep.exists() ? views.keep.stride[x.rank - 1] : 0;
@@ -208,7 +212,7 @@ RowProblem problem_of(RowOperator op, const MaskedLayout& layout, const Tensors&
   const RowsLayout& rows = layout;
   RowProblem problem     = problem_of(op, rows, tensors);
   problem.element_mask   = layout.has_element_mask;
-  if (op == RowOperator::masked_softmax && layout.has_element_mask) problem.x_bytes = problem.accumulator_bytes;
+  if (!is_gradient(op) && layout.has_element_mask) problem.x_bytes = problem.accumulator_bytes;
   return problem;
 }
 
@@ -258,6 +262,7 @@ MaskSums normalise_mask_sums(const char* function, const Tensor& y, const Tensor
     sums.query         = split(along(rows, AxisNames(y).query, 1));
     if (mask.keep.exists()) sums.keep = split(views.keep);
     if (mask.lengths.exists()) sums.lengths = split(views.lengths);
+    if (mask.offsets.exists()) sums.offsets = split(views.offsets);
     sums.result            = map_of(out, keeps);
     sums.y_col_stride      = y.stride[y.rank - 1];
     sums.dy_col_stride     = dy.stride[y.rank - 1];

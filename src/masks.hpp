@@ -14,6 +14,7 @@ struct BroadcastMask {
   Tensor keep;
   Tensor bias;
   Tensor lengths;
+  Tensor offsets;
   Tensor slopes;
   Tensor sinks;
 

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/options.hpp>
+#include <KokkosNN/precision.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -25,6 +26,7 @@ struct AttentionOptions {
   Sinks sinks                = {};  ///< one logit a head of q that joins the sum
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< o of a query that sees no key, and without a sink
   AttentionAxes axes         = AttentionAxes::batch_head_sequence_dim;
+  Precision precision        = Precision::exact;  ///< of products of float; attention_backward and hosts are exact
 };
 
 namespace Impl {
@@ -40,6 +42,7 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
   for_parts(mask, [&](const auto& part) { erase(erased.mask, part); });
   erase(erased.mask, options.sinks);
   erased.mask.softcap = options.softcap;
+  erased.precision    = options.precision;
   return erased;
 }
 
@@ -58,28 +61,36 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 /// \param o        output (batch, head, query, value dim)
 /// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); x
 ///                 of mask.hpp is the scores (batch, head, query, key). `masks()` masks nothing
-/// \param options  scale, softcap, sinks, masked rows, order of the axes; see AttentionOptions
+/// \param options  scale, softcap, sinks, masked rows, order of the axes, precision; see AttentionOptions
 /// \param lse      output (batch, head, query) in any order of q's axes, of double if q is, else float; or no_view
 ///
 /// Views      of one type, in any layout, strides (0 in inputs) and alignment, so subviews of packed q, k and v serve.
 /// In place   o and lse must not overlap each other, nor any input.
 /// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library.
-/// Arithmetic in double for double, else in float; float is exact float, never TF32. Results are rounded once. The same
-///            call gives the same bits each time, and a row's bits depend on its own query, keys and mask alone.
+/// Arithmetic in double for double, else in float; products of float as options.precision says. Results are rounded
+/// once; tensor
+///            cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the product with
+///            v. The same call gives the same bits each time, and a row's bits depend on its own query, keys and mask
+///            alone.
 /// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
-///            bits), |z| being the largest logit or sum of |terms| of one.
+///            bits, on tensor cores another half an ulp of the largest |v|), |z| being the largest logit or sum of
+///            |terms| of one. Precision tensor_float32x3: twice float's; tensor_float32: as bf16 with 11 bits.
 /// Values     a key that the mask's numbers (causal, window, length) or its booleans rule out never counts, nor does
-///            its value: a NaN there is ignored. It is read on a host alone, and there only beside a query that sees it
-///            or between keys that queries see. A key of weight 0 adds nothing, whatever its value is. A NaN or +inf
+///            its value: a NaN there is ignored. Keys that no query of a block sees are not read, but between those
+///            that queries see. A key of weight 0 adds nothing, whatever its value is; a GPU computes a row with NaN
+///            or infinite values again, key by key, which is slow. A NaN or +inf
 ///            among the allowed logits, or as sink, makes o of the query NaN. A query that sees no key, or none but
 ///            logits of -inf, gives NaN or 0 by options.masked_row, but 0 with a sink; its lse is -inf, or the sink.
 /// Errors     std::invalid_argument with the offending values, and nothing written: extents that do not fit, a dim of 0
 ///            or beyond 256, heads of q that are no multiple of k's, a scale beyond 2^+-100, softcap negative or not
 ///            finite, a negative window, mask Views that do not broadcast, overlap.
-/// Cost       2 (dim + value dim) operations a query and key that the mask's numbers allow. No scores are stored. A
-///            host's thread reads k and v once a block of 8 to 64 queries. On GPUs each row of scores reads k and v
-///            anew: at few and short rows this costs little, but a matmul, masked_softmax and a second matmul by a
-///            tuned library are faster on long ones.
+/// Cost       2 (dim + value dim) operations a query and key, in tiles of keys that the mask's numbers allow. No scores
+///            are stored. A host's thread reads k and v once a block of 8 to 64 queries. On CUDA a team multiplies 64
+///            to 128 queries by tiles of 16 to 64 keys on a matrix unit (`matmul.hpp` says which), dims padded to 64,
+///            128 or 256; q, k and v whose bases and strides are multiples of 16 bytes, dim contiguous, are copied
+///            asynchronously, others element by element. A team has up to 195 KiB of scratch. Doubles of more than 128
+///            elements, HIP, and devices with less scratch, take a row of scores a team, which reads k and v anew for
+///            each query.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
@@ -115,7 +126,8 @@ void attention(const QView& q, const KView& k, const VView& v, const OView& o, c
 ///
 /// Views      of one type, but for lse, in any layout, strides (0 in inputs) and alignment.
 /// In place   dq, dk and dv must not overlap each other, nor any input.
-/// Ordering   asynchronous on `exec`: two kernels, no fence; a number a query is kept in memory that the library holds.
+/// Ordering   asynchronous on `exec`: two or three kernels, no fence; a number a query is kept in memory that the
+///            library holds.
 /// Arithmetic in double for double, else in float; results are rounded once. Sums are taken in a fixed order, without
 ///            atomics: the same call gives the same bits each time.
 /// Values     keys that the mask rules out, or that have no weight, are not looked at: their dk and dv are 0 of that
@@ -123,7 +135,9 @@ void attention(const QView& q, const KView& k, const VView& v, const OView& o, c
 /// Errors     std::invalid_argument with the offending values, and nothing written: as `attention`, and extents of
 ///            gradients that are not those of their tensors.
 /// Cost       14 operations a query, key and element of the dims: both kernels compute the scores. Hosts multiply
-///            packed tiles by vectors. GPUs run simple loops that are not tuned: a row of scores reads k and v anew,
+///            packed tiles by vectors. On CUDA teams multiply tiles on a matrix unit, as `attention` does; 16-bit
+///            probabilities and gradients of scores are rounded to 16 bits there. Dims beyond 128 (doubles: 64) take
+///            three kernels. What has no tiles (see `attention`) runs simple loops: a row of scores reads k and v anew,
 ///            and a key all q and dout. Gradients by a bias and by sinks are not computed.
 /// Source     Dao et al., "FlashAttention", 2022, appendix B.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,

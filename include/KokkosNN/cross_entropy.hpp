@@ -24,9 +24,10 @@
 //
 // Common to all three functions:
 //
-// Views      logits of rank 1 to 8 with the classes along the last axis; labels, lse and, with Reduction::none, the
-//            loss or its gradient have the other axes; a reduced loss or its gradient is a View of rank 0. Any layout,
-//            strides and alignment; fastest where classes have stride 1. Logits and dlogits are double, float, half_t
+// Views      logits of rank 1 to 8 with the classes along options.axis, the last one if nothing is said (PyTorch's is
+//            axis 1); labels, lse and, with Reduction::none, the loss or its gradient have the other axes; a reduced
+//            loss or its gradient is a View of rank 0. Any layout, strides and alignment; fastest where classes have
+//            stride 1. Logits and dlogits are double, float, half_t
 //            or bhalf_t, labels any integers but bool; loss, lse and weights are double if the logits are, else float.
 //            Compiled in the library for logits and dlogits of one type. 64-bit offsets.
 // In place   dlogits may be the logits (the same View twice); any other overlap of what is written is an error.

@@ -181,10 +181,19 @@ typedef struct kokkosnn_cross_entropy_options {
   int32_t reduction;     /* kokkosnn_reduction */
   int32_t check_labels;  /* not 0: labels out of range are an error, for which the host waits */
   int32_t determinism;   /* kokkosnn_determinism */
-  int32_t reserved;      /* 0 */
+  int32_t axis;          /* the axis of the classes; negative counts from the end */
 } kokkosnn_cross_entropy_options;
 #define KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT \
-  {sizeof(kokkosnn_cross_entropy_options), -100, 0.0, 0.0, 0.0, 1.0, KOKKOSNN_REDUCTION_MEAN, 0, KOKKOSNN_RUN_TO_RUN, 0}
+  {sizeof(kokkosnn_cross_entropy_options),  \
+   -100,                                    \
+   0.0,                                     \
+   0.0,                                     \
+   0.0,                                     \
+   1.0,                                     \
+   KOKKOSNN_REDUCTION_MEAN,                 \
+   0,                                       \
+   KOKKOSNN_RUN_TO_RUN,                     \
+   -1}
 
 typedef struct kokkosnn_rms_norm_options {
   size_t size;
@@ -288,10 +297,11 @@ typedef struct kokkosnn_mask {
   int64_t window_right; /* INT64_MAX: unbounded */
   int64_t window_offset;
   int64_t alibi_offset;
-  int32_t is_causal;  /* not 0: CausalMask{causal_offset} */
-  int32_t has_window; /* not 0: SlidingWindow{window_left, window_right, window_offset} */
+  int32_t is_causal;                       /* not 0: CausalMask{causal_offset} */
+  int32_t has_window;                      /* not 0: SlidingWindow{window_left, window_right, window_offset} */
+  const kokkosnn_tensor* diagonal_offsets; /* optional: DiagonalOffsets, of I32 or I64 */
 } kokkosnn_mask;
-#define KOKKOSNN_MASK_INIT {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0}
+#define KOKKOSNN_MASK_INIT {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0, NULL}
 
 /* --- softmax.hpp ------------------------------------------------------------------------------------------------ */
 
@@ -327,12 +337,26 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_logsumexp_backward(const kokkosnn_exec* 
 KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
                                                        const kokkosnn_mask* mask, const kokkosnn_tensor* y,
                                                        const kokkosnn_masked_softmax_options* options);
-/* Its gradient by x; y: masked_softmax's result. x is read with a softcap only, and otherwise optional. */
+/* Log-softmax likewise, -inf where the mask does not allow a column; y may be x. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_log_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                           const kokkosnn_mask* mask, const kokkosnn_tensor* y,
+                                                           const kokkosnn_masked_softmax_options* options);
+/* Logarithm of the sum of exponentials of what the mask allows and of the sink; lse has x's extents but the last. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_logsumexp(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                         const kokkosnn_mask* mask, const kokkosnn_tensor* lse,
+                                                         const kokkosnn_masked_softmax_options* options);
+/* Masked softmax's gradient by x; y: masked_softmax's result. x is read with a softcap only, and otherwise optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
                                                                 const kokkosnn_tensor* y, const kokkosnn_tensor* dy,
                                                                 const kokkosnn_mask* mask, const kokkosnn_tensor* dx,
                                                                 const kokkosnn_masked_softmax_options* options);
-/* Its gradient by an additive bias; dbias has the rows' type or F32, and extents that broadcast to y's. */
+/* Masked log-softmax's gradient by x; y: masked_log_softmax's result; otherwise as masked_softmax_backward. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_log_softmax_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                                    const kokkosnn_tensor* y, const kokkosnn_tensor* dy,
+                                                                    const kokkosnn_mask* mask,
+                                                                    const kokkosnn_tensor* dx,
+                                                                    const kokkosnn_masked_softmax_options* options);
+/* Masked softmax's gradient by an additive bias; dbias has the rows' type or F32, and extents that broadcast to y's. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_bias_backward(const kokkosnn_exec* exec,
                                                                      const kokkosnn_tensor* y,
                                                                      const kokkosnn_tensor* dy,
@@ -347,7 +371,7 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_sinks_backward(const kokk
 
 /* --- cross_entropy.hpp ------------------------------------------------------------------------------------------ */
 
-/* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along the last axis.
+/* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along options.axis.
  * labels: any integers; lse: optional output, a value a row; weights: optional, one a class. loss, lse and weights have
  * the accumulator's type; loss has rank 0, or without a reduction a value a row. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,

@@ -63,6 +63,15 @@ struct RowLengths {
 template <Concepts::View V>
 RowLengths(const V&) -> RowLengths<V>;
 
+/// A number of columns for each index of x's first axis that is added to the offsets of CausalMask, SlidingWindow and
+/// Alibi, which it is joined with: sequences of a batch whose queries begin at different keys, as those of a KV cache.
+template <Concepts::View V>
+struct DiagonalOffsets {
+  V view;  ///< of signed 32-bit or 64-bit integers; shapes as RowLengths'; numbers beyond +-2^59 count as these
+};
+template <Concepts::View V>
+DiagonalOffsets(const V&) -> DiagonalOffsets<V>;
+
 /// -slopes(h) |k - (q + offset)| is added to the logit of head h: attention with linear biases (Press, Smith and Lewis,
 /// "Train short, test long", 2022).
 template <Concepts::View V>
@@ -91,7 +100,7 @@ inline constexpr bool is_mask_of<Kind<V>, Kind> = true;
 template <class M>
 inline constexpr bool is_single_mask =
     is_mask_of<M, BooleanMask> || is_mask_of<M, AdditiveBias> || is_mask_of<M, RowLengths> || is_mask_of<M, Alibi> ||
-    std::is_same_v<M, CausalMask> || std::is_same_v<M, SlidingWindow>;
+    is_mask_of<M, DiagonalOffsets> || std::is_same_v<M, CausalMask> || std::is_same_v<M, SlidingWindow>;
 
 template <class M>
 inline constexpr bool is_mask = is_single_mask<M>;

@@ -12,7 +12,9 @@
 #include <Kokkos_Core.hpp>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
-// Softmax of logits of which a mask lets only some take part, along the last axis of a View: attention's.
+// Softmax of logits of which a mask lets only some take part, along the last axis of a View: attention's. Its
+// logarithm, as losses and beam search read it, and the log-sum-exp, by which partial attentions are joined. What
+// masked_softmax says of masks, arithmetic, values, errors and cost holds for these, too.
 
 namespace KokkosNN {
 
@@ -54,11 +56,7 @@ namespace KokkosNN {
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View YView>
 void masked_softmax(const Exec& exec, const XView& x, const M& mask, const YView& y,
                     const MaskedSoftmaxOptions& options = {}) {
-  Impl::check_masked<Exec, XView, M, YView>();
-  using X    = typename XView::non_const_value_type;
-  using Call = Impl::MaskedCall<Exec, X, typename YView::non_const_value_type>;
-  Impl::call_erased<RowOperator::masked_softmax, Call>(exec, {Impl::tensor_of(x), Impl::tensor_of(y)},
-                                                       Impl::erased_with_sinks<Exec, X>(mask, options));
+  Impl::masked_call<RowOperator::masked_softmax>(exec, x, mask, y, options);
 }
 
 /// Masked softmax on the default instance of y's execution space.
@@ -67,44 +65,105 @@ void masked_softmax(const XView& x, const M& mask, const YView& y, const MaskedS
   masked_softmax(typename YView::execution_space{}, x, mask, y, options);
 }
 
-/// The plan that masked_softmax with these arguments follows; checks them as the call does, launches nothing.
+/// Log-softmax over the columns that a mask allows, y_k = z_k - m - log(sum over the allowed j of exp(z_j - m) +
+/// exp(s - m)) with masked_softmax's z, m and s, and -inf where k is not allowed.
+///
+/// Parameters and all else as for masked_softmax, with these differences. Accuracy: results are within 4 ulp of max(1,
+/// |y|), beside what a bias, slopes and a softcap add. Values: what is masked is -inf, and so is a row of no allowed
+/// column that has a sink; without a sink it follows options.masked_row (NaN, or -inf for `zero`, in every column).
+/// Plans: on a GPU there is no team_scratch. Cost: rows that several teams share are read twice.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View YView>
+void masked_log_softmax(const Exec& exec, const XView& x, const M& mask, const YView& y,
+                        const MaskedSoftmaxOptions& options = {}) {
+  Impl::masked_call<RowOperator::masked_log_softmax>(exec, x, mask, y, options);
+}
+
+/// Masked log-softmax on the default instance of y's execution space.
+template <Concepts::View XView, Concepts::Mask M, Concepts::View YView>
+void masked_log_softmax(const XView& x, const M& mask, const YView& y, const MaskedSoftmaxOptions& options = {}) {
+  masked_log_softmax(typename YView::execution_space{}, x, mask, y, options);
+}
+
+/// Logarithm of the sum of exponentials over the columns that a mask allows, and of the sink's: lse = m + log(sum over
+/// the allowed j of exp(z_j - m) + exp(s - m)) with masked_softmax's z, m and s.
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param x        input of rank 2 to 8, axes (..., head, query, key)
+/// \param mask     as masked_softmax's
+/// \param lse      output, x's extents without the last axis
+/// \param options  as masked_softmax's; masked_row does not matter
+///
+/// Ordering, masks and errors as for masked_softmax. Accuracy: results are within 4 ulp of max(1, |lse|, |m|), beside
+/// what a bias, slopes and a softcap add. Values: a row of no allowed column, or of allowed -inf alone, gives -inf, or
+/// with a sink the sink; an allowed z, or a sink, of +inf gives +inf, and NaN gives NaN, whatever else the row has.
+/// Plans as for masked_log_softmax. Reads up to MN elements, once, writes M.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View LseView>
+void masked_logsumexp(const Exec& exec, const XView& x, const M& mask, const LseView& lse,
+                      const MaskedSoftmaxOptions& options = {}) {
+  Impl::masked_call<RowOperator::masked_logsumexp>(exec, x, mask, lse, options);
+}
+
+/// Masked log-sum-exp on the default instance of lse's execution space.
+template <Concepts::View XView, Concepts::Mask M, Concepts::View LseView>
+void masked_logsumexp(const XView& x, const M& mask, const LseView& lse, const MaskedSoftmaxOptions& options = {}) {
+  masked_logsumexp(typename LseView::execution_space{}, x, mask, lse, options);
+}
+
+/// The plan that a call with these arguments follows; checks them as the call does, launches nothing.
+///
+/// \param op  RowOperator::masked_softmax, masked_log_softmax or masked_logsumexp, for which y is lse; another one is a
+///            std::invalid_argument
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View YView>
+RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const M& mask, const YView& y,
+                  const MaskedSoftmaxOptions& options = {}) {
+  Impl::require_operator("make_plan", op, is_operator(op) && traits_of(op).family == OperatorFamily::masked);
+  return Impl::masked_plan(op, exec, x, mask, y, options);
+}
+
+/// The plan of masked_softmax.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::Mask M, Concepts::View YView>
 RowPlan make_plan(const Exec& exec, const XView& x, const M& mask, const YView& y,
                   const MaskedSoftmaxOptions& options = {}) {
   Impl::check_masked<Exec, XView, M, YView>();
-  using X = typename XView::non_const_value_type;
-  return Impl::plan_of(RowOperator::masked_softmax, exec, {Impl::tensor_of(x), Impl::tensor_of(y)},
-                       Impl::erased_with_sinks<Exec, X>(mask, options));
+  return Impl::masked_plan(RowOperator::masked_softmax, exec, x, mask, y, options);
 }
 
 /// A masked_softmax call that is planned once and run often, as SoftmaxPlan: `run()` only enqueues kernels on `exec`,
 /// so it may be captured in a CUDA or HIP graph. The mask's Views must outlive it.
 template <class Exec, class XView, class YView>
-class MaskedSoftmaxPlan
-    : public Impl::PlannedCall<
-          RowOperator::masked_softmax, Exec,
-          Impl::MaskedCall<Exec, typename XView::non_const_value_type, typename YView::non_const_value_type>,
-          Impl::MaskedOptions> {
-  using Base = typename MaskedSoftmaxPlan::PlannedCall;
-  using X    = typename XView::non_const_value_type;
+class MaskedSoftmaxPlan : public Impl::PlannedMasked<RowOperator::masked_softmax, Exec, XView, YView> {
+  using Base = typename MaskedSoftmaxPlan::PlannedMasked;
 
  public:
-  template <Concepts::Mask M>
-  MaskedSoftmaxPlan(const Exec& exec, const XView& x, const M& mask, const YView& y,
-                    const MaskedSoftmaxOptions& options = {})
-      : Base(exec, {Impl::tensor_of(x), Impl::tensor_of(y)}, Impl::erased_with_sinks<Exec, X>(mask, options)),
-        m_x(x),
-        m_y(y) {
-    Impl::check_masked<Exec, XView, M, YView>();
-  }
-
- private:
-  XView m_x;
-  YView m_y;
+  using Base::Base;
 };
 template <class Exec, class XView, class M, class YView>
 MaskedSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const MaskedSoftmaxOptions& = {})
     -> MaskedSoftmaxPlan<Exec, XView, YView>;
+
+/// Plan object of masked_log_softmax; see MaskedSoftmaxPlan.
+template <class Exec, class XView, class YView>
+class MaskedLogSoftmaxPlan : public Impl::PlannedMasked<RowOperator::masked_log_softmax, Exec, XView, YView> {
+  using Base = typename MaskedLogSoftmaxPlan::PlannedMasked;
+
+ public:
+  using Base::Base;
+};
+template <class Exec, class XView, class M, class YView>
+MaskedLogSoftmaxPlan(const Exec&, const XView&, const M&, const YView&, const MaskedSoftmaxOptions& = {})
+    -> MaskedLogSoftmaxPlan<Exec, XView, YView>;
+
+/// Plan object of masked_logsumexp; see MaskedSoftmaxPlan.
+template <class Exec, class XView, class LseView>
+class MaskedLogSumExpPlan : public Impl::PlannedMasked<RowOperator::masked_logsumexp, Exec, XView, LseView> {
+  using Base = typename MaskedLogSumExpPlan::PlannedMasked;
+
+ public:
+  using Base::Base;
+};
+template <class Exec, class XView, class M, class LseView>
+MaskedLogSumExpPlan(const Exec&, const XView&, const M&, const LseView&, const MaskedSoftmaxOptions& = {})
+    -> MaskedLogSumExpPlan<Exec, XView, LseView>;
 
 /// Gradient of masked_softmax with respect to x: dx_k = scale y_k (dy_k - sum_j y_j dy_j), times 1 - tanh^2(scale x_k /
 /// softcap) under a softcap, and 0 where k is not allowed. The sum is over the allowed columns; bias, slopes and sinks
@@ -125,11 +184,7 @@ template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YV
           Concepts::Mask M, Concepts::View DxView>
 void masked_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
                              const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
-  Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
-  using Call = Impl::MaskedGradientCall<Exec, typename YView::non_const_value_type,
-                                        typename DyView::non_const_value_type, typename DxView::non_const_value_type>;
-  Impl::call_erased<RowOperator::masked_softmax_backward, Call>(
-      exec, {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)}, Impl::erased_with_logits(mask, options, x));
+  Impl::masked_gradient_call<RowOperator::masked_softmax_backward>(exec, x, y, dy, mask, dx, options);
 }
 
 /// Gradient of masked_softmax on the default instance of dx's execution space.
@@ -139,15 +194,47 @@ void masked_softmax_backward(const XView& x, const YView& y, const DyView& dy, c
   masked_softmax_backward(typename DxView::execution_space{}, x, y, dy, mask, dx, options);
 }
 
-/// The plan that masked_softmax_backward with these arguments follows; checks them as the call does, launches nothing.
+/// Gradient of masked_log_softmax with respect to x: dx_k = scale (dy_k - exp(y_k) sum_j dy_j), times 1 - tanh^2(scale
+/// x_k / softcap) under a softcap, and 0 where k is not allowed. The sum is over the allowed columns.
+///
+/// \param y  masked_log_softmax's result
+///
+/// Other parameters, accuracy, values, ordering and errors as masked_softmax_backward; plans as masked_log_softmax. An
+/// allowed y of -inf gives scale dy. Without scale and softcap dx is the gradient with respect to an additive bias,
+/// before it is summed over the axes along which the bias was broadcast. Reads 2 MN elements (allowed ones; with a
+/// softcap x besides), writes MN.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView, Concepts::View DyView,
+          Concepts::Mask M, Concepts::View DxView>
+void masked_log_softmax_backward(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
+                                 const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
+  Impl::masked_gradient_call<RowOperator::masked_log_softmax_backward>(exec, x, y, dy, mask, dx, options);
+}
+
+/// Gradient of masked_log_softmax on the default instance of dx's execution space.
+template <Concepts::View XView, Concepts::View YView, Concepts::View DyView, Concepts::Mask M, Concepts::View DxView>
+void masked_log_softmax_backward(const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
+                                 const MaskedSoftmaxOptions& options = {}) {
+  masked_log_softmax_backward(typename DxView::execution_space{}, x, y, dy, mask, dx, options);
+}
+
+/// The plan that a gradient with these arguments follows; checks them as the call does, launches nothing.
+///
+/// \param op  RowOperator::masked_softmax_backward or masked_log_softmax_backward; another one is a
+///            std::invalid_argument
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView, Concepts::View DyView,
+          Concepts::Mask M, Concepts::View DxView>
+RowPlan make_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
+                  const DxView& dx, const MaskedSoftmaxOptions& options = {}) {
+  Impl::require_operator("make_plan", op, is_operator(op) && traits_of(op).family == OperatorFamily::masked_gradient);
+  return Impl::masked_gradient_plan(op, exec, x, y, dy, mask, dx, options);
+}
+
+/// The plan of masked_softmax_backward.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View YView, Concepts::View DyView,
           Concepts::Mask M, Concepts::View DxView>
 RowPlan make_plan(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx,
                   const MaskedSoftmaxOptions& options = {}) {
-  Impl::check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
-  return Impl::plan_of(RowOperator::masked_softmax_backward, exec,
-                       {Impl::tensor_of(y), Impl::tensor_of(dx), Impl::tensor_of(dy)},
-                       Impl::erased_with_logits(mask, options, x));
+  return Impl::masked_gradient_plan(RowOperator::masked_softmax_backward, exec, x, y, dy, mask, dx, options);
 }
 
 /// Gradient of masked_softmax with respect to an additive bias: dbias = sum of dz_k = y_k (dy_k - sum_j y_j dy_j) over

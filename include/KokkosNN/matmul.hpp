@@ -48,9 +48,9 @@ struct MatmulOptions {
 /// Errors     std::invalid_argument, with the extents and nothing written: matrices that do not fit, batches that do
 ///            not broadcast, overlap, a c whose elements share memory.
 /// Cost       2 m n k operations a matrix. Batches that b does not depend on are one tall matrix where strides allow. A
-///            GPU's team multiplies a tile of c through 48 KiB of team scratch by tensor cores where there are some
-///            (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions), else by
-///            multiplications; operands whose base, strides and batch strides are multiples of 16 bytes, with a
+///            GPU's team multiplies a tile of c through 33 to 65 KiB of team scratch by tensor cores where there are
+///            some (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions),
+///            else by multiplications; operands whose base, strides and batch strides are multiples of 16 bytes, with a
 ///            contiguous axis, are copied asynchronously, others element by element. Hosts pack parts of a and b, as
 ///            floats if they hold 16 bits, and multiply them by vectors.
 ///

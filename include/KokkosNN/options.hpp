@@ -61,6 +61,7 @@ enum class Reduction {
 
 /// Options of the cross entropies; an aggregate for designated initialisers: `{.label_smoothing = 0.1}`.
 struct CrossEntropyOptions {
+  int axis                  = -1;    ///< the axis of the classes; negative counts from the end
   std::int64_t ignore_index = -100;  ///< rows with this label give loss 0 and gradient 0
   Reduction reduction       = Reduction::mean;
   double label_smoothing    = 0;      ///< share of the target that goes to all classes alike: 0 to 1

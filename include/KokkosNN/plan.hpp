@@ -56,15 +56,16 @@ struct TuningTable;
 
 /// Properties of the machine that plans depend on.
 struct DeviceTraits {
-  Backend backend        = Backend::host;
-  int warp_size          = 1;  ///< hardware threads that can shuffle: 32, 64, or 1 on a host
-  int multiprocessors    = 1;  ///< SMs, CUs; on a host the threads
-  int max_team_size      = 1;
-  int resident_threads   = 1;       ///< threads of split_row that a multiprocessor surely holds at once
-  std::size_t scratch[2] = {0, 0};  ///< bytes of team scratch at level 0 and 1
-  std::size_t cache      = 0;       ///< bytes of the last-level cache, of its threads' share on a host; 0: not known
-  bool prefetches        = false;   ///< a thread can ask for a row to be brought into that cache
-  bool evicts_as_told    = false;   ///< and say when that cache gives up what the thread reads
+  Backend backend           = Backend::host;
+  int warp_size             = 1;  ///< hardware threads that can shuffle: 32, 64, or 1 on a host
+  int multiprocessors       = 1;  ///< SMs, CUs; on a host the threads
+  int max_team_size         = 1;
+  int resident_threads      = 1;       ///< threads of split_row that a multiprocessor surely holds at once
+  std::size_t scratch[2]    = {0, 0};  ///< bytes of team scratch at level 0 and 1
+  std::size_t large_scratch = 0;  ///< bytes of team scratch that a launch of our own gives; 0: there is no such launch
+  std::size_t cache         = 0;  ///< bytes of the last-level cache, of its threads' share on a host; 0: not known
+  bool prefetches           = false;  ///< a thread can ask for a row to be brought into that cache
+  bool evicts_as_told       = false;  ///< and say when that cache gives up what the thread reads
   const TuningTable* tuning =
       nullptr;  ///< plans that were measured on it, see tuning.hpp; goes before the shipped table
 };

@@ -175,6 +175,7 @@ class Mask:
     window          (left, right): q + window_offset - left <= k <= q + window_offset + right; None is unbounded
     lengths         k < length: a length a row, or of rank 1 one for each index of x's first axis; int32 or int64
     alibi_slopes    -slope * abs(k - (q + alibi_offset)) is added; a slope a head
+    diagonal_offsets  is added to the offsets of causal, window and alibi_slopes; shapes and types as lengths
     """
 
     boolean: Array | None = None
@@ -186,6 +187,7 @@ class Mask:
     lengths: Array | None = None
     alibi_slopes: Array | None = None
     alibi_offset: int = 0
+    diagonal_offsets: Array | None = None
 
     def members(self) -> dict[str, Any]:
         """The C struct's members."""
@@ -195,6 +197,7 @@ class Mask:
             "bias": self.bias,
             "lengths": self.lengths,
             "alibi_slopes": self.alibi_slopes,
+            "diagonal_offsets": self.diagonal_offsets,
         }
         return {
             **{name: part for name, part in parts.items() if part is not None},
@@ -243,6 +246,49 @@ def masked_softmax(
     return as_kind(x, y)
 
 
+def masked_log_softmax(
+    x: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.log_softmax((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
+
+    Parameters as masked_softmax's. A row of which nothing takes part is NaN, or with masked_row="zero" -inf.
+    """
+    y = _output(out, x, x.shape)
+    options = {**_masked_options(scale, softcap, sinks), **_row_options(masked_row, batch_invariant)}
+    _run(_core.masked_log_softmax, stream, x, _members(mask), y, options)
+    return as_kind(x, y)
+
+
+def masked_logsumexp(
+    x: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    batch_invariant: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.logsumexp((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
+
+    Parameters as masked_softmax's.
+    """
+    lse = _output(out, x, _without(x, -1))
+    options = {**_masked_options(scale, softcap, sinks), "determinism": int(batch_invariant)}
+    _run(_core.masked_logsumexp, stream, x, _members(mask), lse, options)
+    return as_kind(x, lse)
+
+
 def masked_softmax_backward(
     y: Array,
     dy: Array,
@@ -260,6 +306,26 @@ def masked_softmax_backward(
     """
     dx = _output(out, y, y.shape)
     _run(_core.masked_softmax_backward, stream, x, y, dy, _members(mask), dx, _masked_options(scale, softcap, None))
+    return as_kind(y, dx)
+
+
+def masked_log_softmax_backward(
+    y: Array,
+    dy: Array,
+    mask: Mask | Array | None = None,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    x: Array | None = None,
+    softcap: float = 0.0,
+    stream: Any = None,
+) -> Array:
+    """scale * (dy - y.exp() * dy.sum(-1, keepdim=True)) where the mask allows, else 0: masked_log_softmax's gradient
+
+    The sum is over what the mask allows. x, the forward call's, is needed with a softcap alone. out may be y or dy.
+    """
+    dx = _output(out, y, y.shape)
+    _run(_core.masked_log_softmax_backward, stream, x, y, dy, _members(mask), dx, _masked_options(scale, softcap, None))
     return as_kind(y, dx)
 
 
@@ -311,8 +377,8 @@ def _loss_options(
     }
 
 
-def _empty_loss(logits: Array, reduction: str) -> Array:
-    return empty(logits, tuple(logits.shape)[:-1] if reduction == "none" else (), accumulator_name(logits))
+def _empty_loss(logits: Array, axis: int, reduction: str) -> Array:
+    return empty(logits, _without(logits, axis) if reduction == "none" else (), accumulator_name(logits))
 
 
 def cross_entropy(
@@ -320,6 +386,7 @@ def cross_entropy(
     labels: Array,
     weights: Array | None = None,
     *,
+    axis: int = -1,
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
@@ -328,15 +395,16 @@ def cross_entropy(
     check_labels: bool = False,
     stream: Any = None,
 ) -> tuple[Array, Array]:
-    """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, -1)
+    """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, axis)
 
-    Classes lie along the last axis. loss, lse and weights are float64 if the logits are, else float32. z_loss * lse^2
-    is added to a row's loss. A label out of range gives NaN, or with check_labels a ValueError.
+    Classes lie along the axis, which of torch.nn.functional's is 1. loss, lse and weights are float64 if the logits
+    are, else float32. z_loss * lse^2 is added to a row's loss. A label out of range gives NaN, or with check_labels a
+    ValueError.
     """
-    loss = _empty_loss(logits, reduction)
-    lse = empty(logits, tuple(logits.shape)[:-1], accumulator_name(logits))
+    loss = _empty_loss(logits, axis, reduction)
+    lse = empty(logits, _without(logits, axis), accumulator_name(logits))
     options = _loss_options(
-        reduction, ignore_index, label_smoothing, z_loss, softcap, check_labels=int(check_labels)
+        reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis, check_labels=int(check_labels)
     )
     _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, options)
     return as_kind(logits, loss), as_kind(logits, lse)
@@ -350,6 +418,7 @@ def cross_entropy_backward(
     weights: Array | None = None,
     out: Array | None = None,
     *,
+    axis: int = -1,
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
@@ -359,7 +428,7 @@ def cross_entropy_backward(
 ) -> Array:
     """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits"""
     dlogits = _output(out, logits, logits.shape)
-    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap)
+    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis)
     _run(_core.cross_entropy_backward, stream, logits, labels, lse, dloss, dlogits, weights, options)
     return as_kind(logits, dlogits)
 
@@ -370,6 +439,7 @@ def cross_entropy_with_gradient(
     weights: Array | None = None,
     out: Array | None = None,
     *,
+    axis: int = -1,
     gradient_scale: float = 1.0,
     reduction: str = "mean",
     ignore_index: int = -100,
@@ -383,7 +453,7 @@ def cross_entropy_with_gradient(
 
     out, where dlogits goes, may be the logits.
     """
-    loss = _empty_loss(logits, reduction)
+    loss = _empty_loss(logits, axis, reduction)
     dlogits = _output(out, logits, logits.shape)
     options = _loss_options(
         reduction,
@@ -391,6 +461,7 @@ def cross_entropy_with_gradient(
         label_smoothing,
         z_loss,
         softcap,
+        axis=axis,
         gradient_scale=gradient_scale,
         check_labels=int(check_labels),
     )

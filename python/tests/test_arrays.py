@@ -94,6 +94,16 @@ def test_masks(dtype):
     dsinks = -((1 - y64.sum(-1)) * dot[..., 0]).sum((0, 2))
     assert np.allclose(kokkosnn.masked_softmax_sinks_backward(y, dy, mask).astype(np.float64), dsinks, atol=0.1)
 
+    log_y, lse = kokkosnn.masked_log_softmax(x, mask, scale=0.5, sinks=sinks), logsumexp(z)
+    close(log_y, np.where(allowed, z[..., :-1] - lse[..., None], -np.inf), dtype)
+    close(kokkosnn.masked_logsumexp(x, mask, scale=0.5, sinks=sinks), lse, dtype)
+    expected = np.where(allowed, 0.5 * (dy64 - np.exp(wide(log_y)) * dy64.sum(-1, keepdims=True)), 0)
+    close(kokkosnn.masked_log_softmax_backward(log_y, dy, mask, scale=0.5), expected, dtype)
+
+    offsets = np.array([0, 2])
+    moved = np.where(key <= query + offsets[:, None, None, None], wide(x), -np.inf)
+    close(kokkosnn.masked_softmax(x, Mask(causal=True, diagonal_offsets=offsets)), softmax(moved), dtype)
+
     boolean = np.tri(5, dtype=bool)
     close(kokkosnn.masked_softmax(x, boolean), softmax(np.where(boolean, wide(x), -np.inf)), dtype)
 
@@ -108,6 +118,10 @@ def test_cross_entropy(dtype):
     close(loss, losses[kept].mean(), dtype)
     close(lse, logsumexp(exact), dtype)
     close(kokkosnn.cross_entropy(logits, labels, reduction="none")[0], np.where(kept, losses, 0), dtype)
+    classes_first = np.ascontiguousarray(logits.T)
+    first_loss, first_lse = kokkosnn.cross_entropy(classes_first, labels, axis=0, reduction="none")
+    close(first_loss, np.where(kept, losses, 0), dtype)
+    close(first_lse, logsumexp(exact), dtype)
 
     gradient = (softmax(exact) - np.eye(5)[labels.clip(0)]) * kept[:, None] / kept.sum()
     dloss = np.array(2, loss.dtype)

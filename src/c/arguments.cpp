@@ -96,7 +96,7 @@ void require_operand_type(RowOperator op, const Operand& operand, const Tensor& 
   if (t.type == ElementType::other) return;  // labels
   if (family == OperatorFamily::forward) {
     if (!becomes_half) require(rows, is_half ? ElementType::f32 : rows);
-  } else if (operand.extents == Extents::rows) {
+  } else if (operand.extents == Extents::rows || is_masked(op)) {
     require(rows, rows);
   } else if (family == OperatorFamily::value_gradient || (is_norm(op) && operand.extents == Extents::columns)) {
     require(rows, accumulator);
@@ -239,12 +239,14 @@ MaskTensors mask_of(const char* function, const kokkosnn_mask* mask, const Tenso
     require_rank(function, "mask.bias", result.bias, 0, x.rank);
     require_type(function, "mask.bias", result.bias, x.type, ElementType::f32);
   }
-  if (result.lengths.exists()) {
-    require_rank(function, "mask.lengths", result.lengths, 1, x.rank - 1);
-    if (!result.lengths.is_signed || result.lengths.element_bytes < 4) {
-      (ArgumentError(function) << "mask.lengths must hold i32 or i64").raise();
-    }
-  }
+  result.offsets            = part("mask.diagonal_offsets", given.diagonal_offsets, Holds::integers);
+  const auto require_counts = [&](const char* name, const Tensor& t) {
+    if (!t.exists()) return;
+    require_rank(function, name, t, 1, x.rank - 1);
+    if (!t.is_signed || t.element_bytes < 4) (ArgumentError(function) << name << " must hold i32 or i64").raise();
+  };
+  require_counts("mask.lengths", result.lengths);
+  require_counts("mask.diagonal_offsets", result.offsets);
   if (result.slopes.exists()) {
     require_rank(function, "mask.alibi_slopes", result.slopes, 1, 1);
     require_type(function, "mask.alibi_slopes", result.slopes, x.type, ElementType::f32);
@@ -282,7 +284,8 @@ SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* 
 CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options) {
   const auto given = read(function, "cross entropy options", options,
                           kokkosnn_cross_entropy_options KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT);
-  return {.ignore_index    = given.ignore_index,
+  return {.axis            = given.axis,
+          .ignore_index    = given.ignore_index,
           .reduction       = reduction_of(function, given.reduction),
           .label_smoothing = given.label_smoothing,
           .z_loss          = given.z_loss,

@@ -40,9 +40,9 @@ struct CallOf<OperatorFamily::gradient, op, X, Y> : GradientCall<Exec, op, X, X,
 template <RowOperator op, class X, class Lse>
 struct CallOf<OperatorFamily::value_gradient, op, X, Lse> : GradientCall<Exec, op, X, Lse, X> {};
 template <RowOperator op, class X, class Y>
-struct CallOf<OperatorFamily::masked, op, X, Y> : MaskedCall<Exec, X, X> {};
+struct CallOf<OperatorFamily::masked, op, X, Y> : MaskedCall<Exec, op, X, X> {};
 template <RowOperator op, class X, class Y>
-struct CallOf<OperatorFamily::masked_gradient, op, X, Y> : MaskedGradientCall<Exec, X, X, X> {};
+struct CallOf<OperatorFamily::masked_gradient, op, X, Y> : MaskedGradientCall<Exec, op, X, X, X> {};
 template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::cross_entropy, op, X, Y> : CrossEntropyCall<Exec, op, X, X> {};
 template <RowOperator op, class X, class Y>
@@ -108,6 +108,28 @@ kokkosnn_status run(const kokkosnn_exec* where, std::initializer_list<Argument> 
   return guarded([&] {
     const auto converted = options_of(to_string(op), options);
     run_erased<op>(where, tensors_of(op, arguments), converted);
+  });
+}
+
+/// A forward operator with a mask.
+template <RowOperator op>
+kokkosnn_status run_masked(const kokkosnn_exec* where, const kokkosnn_tensor* x, const kokkosnn_mask* mask,
+                           const kokkosnn_tensor* y, const kokkosnn_masked_softmax_options* options) {
+  return guarded([&] {
+    const Tensors tensors = tensors_of(op, {x, y});
+    run_erased<op>(where, tensors, masked_options(to_string(op), mask, options, tensors[0], nullptr));
+  });
+}
+
+/// The gradient by x of one; x is read under a softcap.
+template <RowOperator op>
+kokkosnn_status run_masked_gradient(const kokkosnn_exec* where, const kokkosnn_tensor* x, const kokkosnn_tensor* y,
+                                    const kokkosnn_tensor* dy, const kokkosnn_mask* mask, const kokkosnn_tensor* dx,
+                                    const kokkosnn_masked_softmax_options* options) {
+  return guarded([&] {
+    const Tensors tensors = tensors_of(op, {y, dx, dy});
+    const Tensor logits   = tensor_of(to_string(op), "x", optional(x));
+    run_erased<op>(where, tensors, masked_options(to_string(op), mask, options, tensors[0], &logits));
   });
 }
 
@@ -238,23 +260,27 @@ kokkosnn_status kokkosnn_logsumexp_backward(Where exec, Tensor x, Tensor lse, Te
 
 kokkosnn_status kokkosnn_masked_softmax(Where exec, Tensor x, Mask mask, Tensor y,
                                         const kokkosnn_masked_softmax_options* options) {
-  constexpr RowOperator op = RowOperator::masked_softmax;
-  return guarded([&] {
-    const auto tensors = KokkosNN::C::tensors_of(op, {x, y});
-    KokkosNN::C::run_erased<op>(exec, tensors,
-                                KokkosNN::C::masked_options(to_string(op), mask, options, tensors[0], nullptr));
-  });
+  return KokkosNN::C::run_masked<RowOperator::masked_softmax>(exec, x, mask, y, options);
+}
+
+kokkosnn_status kokkosnn_masked_log_softmax(Where exec, Tensor x, Mask mask, Tensor y,
+                                            const kokkosnn_masked_softmax_options* options) {
+  return KokkosNN::C::run_masked<RowOperator::masked_log_softmax>(exec, x, mask, y, options);
+}
+
+kokkosnn_status kokkosnn_masked_logsumexp(Where exec, Tensor x, Mask mask, Tensor lse,
+                                          const kokkosnn_masked_softmax_options* options) {
+  return KokkosNN::C::run_masked<RowOperator::masked_logsumexp>(exec, x, mask, lse, options);
 }
 
 kokkosnn_status kokkosnn_masked_softmax_backward(Where exec, Tensor x, Tensor y, Tensor dy, Mask mask, Tensor dx,
                                                  const kokkosnn_masked_softmax_options* options) {
-  constexpr RowOperator op = RowOperator::masked_softmax_backward;
-  return guarded([&] {
-    const auto tensors = KokkosNN::C::tensors_of(op, {y, dx, dy});
-    const auto logits  = KokkosNN::C::tensor_of(to_string(op), "x", optional(x));
-    KokkosNN::C::run_erased<op>(exec, tensors,
-                                KokkosNN::C::masked_options(to_string(op), mask, options, tensors[0], &logits));
-  });
+  return KokkosNN::C::run_masked_gradient<RowOperator::masked_softmax_backward>(exec, x, y, dy, mask, dx, options);
+}
+
+kokkosnn_status kokkosnn_masked_log_softmax_backward(Where exec, Tensor x, Tensor y, Tensor dy, Mask mask, Tensor dx,
+                                                     const kokkosnn_masked_softmax_options* options) {
+  return KokkosNN::C::run_masked_gradient<RowOperator::masked_log_softmax_backward>(exec, x, y, dy, mask, dx, options);
 }
 
 kokkosnn_status kokkosnn_masked_softmax_bias_backward(Where exec, Tensor y, Tensor dy, Mask mask, Tensor dbias) {

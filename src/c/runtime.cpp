@@ -74,6 +74,7 @@ class Process {
     start(function, device);
     const auto known = find(stream);
     if (known != m_instances.end()) return known->second;
+    set_current_device(kokkos_device());  // a new thread has no context, and Kokkos asks the stream for its own
     return m_instances.emplace_back(stream, new_instance(stream)).second;
   }
 

@@ -42,15 +42,54 @@ std::size_t bytes_of(ElementType type, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * (type == ElementType::f64 ? sizeof(double) : sizeof(float));
 }
 
+/// True if chunks of 16 bytes of every row of a tensor are aligned.
+bool has_chunks(const Tensor& t, const AttentionStrides& strides, ElementType type) {
+  const std::int64_t bytes = type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2;
+  bool has = reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0 && (strides.dim == 1 || t.extent[3] == 1);
+  for (const std::int64_t stride : {strides.batch, strides.head, strides.sequence}) {
+    has = has && stride * bytes % 16 == 0;
+  }
+  return has;
+}
+
+bool serves(const AttentionKernelShape& kernel, const DeviceTraits& traits) {
+  return kernel.rows > 0 && kernel.scratch <= std::max(traits.scratch[0], traits.large_scratch);
+}
+
+/// Blocks of `rows` rows a head of k, so many heads.
+void cut_tiles(std::int64_t heads, std::int64_t rows, const AttentionTensors& tensors, const AttentionLayout& layout,
+               const AttentionKernelShape& kernel, AttentionPlan& plan) {
+  plan.in_tiles      = true;
+  plan.tile          = kernel.keys;
+  plan.rows_per_team = kernel.rows;
+  plan.team_size     = kernel.team_size;
+  plan.scratch       = kernel.scratch;
+  plan.blocks        = (rows + kernel.rows - 1) / kernel.rows;
+  plan.league_size   = std::min(most_teams, heads * plan.blocks);
+  plan.copies_q      = has_chunks(tensors.q, layout.q, plan.type);
+  plan.copies_k      = has_chunks(tensors.k, layout.k, plan.type);
+  plan.copies_v      = has_chunks(tensors.v, layout.v, plan.type);
+}
+
+const char* suffix(Precision precision) {
+  if (precision == Precision::exact) return "";
+  return precision == Precision::tensor_float32 ? ",tf32" : ",tf32x3";
+}
+
 }  // namespace
 
-AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout, const DeviceTraits& traits) {
+AttentionPlan make_attention_plan(ElementType type, Precision precision, const AttentionTensors& tensors,
+                                  const AttentionLayout& layout, const AttentionKernelShape& kernel,
+                                  const DeviceTraits& traits) {
   const AttentionShape& shape = layout.shape;
   AttentionPlan plan;
   plan.type = type;
   if (traits.backend == Backend::host) {
     cut_blocks(shape.batch * shape.kv_heads, shape.group() * shape.queries, traits, plan);
     plan.scratch = bytes_of(type, host_attention_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
+  } else if (serves(kernel, traits)) {
+    plan.precision = precision;
+    cut_tiles(shape.batch * shape.kv_heads, shape.group() * shape.queries, tensors, layout, kernel, plan);
   } else {
     give_rows(shape.batch * shape.heads * shape.queries, plan);
     plan.scratch = bytes_of(type, attention_scratch(shape.dim, shape.value_dim));
@@ -58,15 +97,20 @@ AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layou
   return plan;
 }
 
-AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShape& shape, bool of_keys,
-                                           const DeviceTraits& traits) {
-  const std::int64_t heads = shape.batch * shape.kv_heads;
-  const std::int64_t rows  = of_keys ? shape.keys : shape.group() * shape.queries;  // of a head of k
+AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,
+                                           const AttentionGradientLayout& layout, bool of_keys,
+                                           const AttentionKernelShape& kernel, const DeviceTraits& traits) {
+  const AttentionShape& shape = layout.forward.shape;
+  const std::int64_t heads    = shape.batch * shape.kv_heads;
+  const std::int64_t rows     = of_keys ? shape.keys : shape.group() * shape.queries;  // of a head of k
   AttentionPlan plan;
   plan.type = type;
   if (traits.backend == Backend::host) {
     cut_blocks(heads, rows, traits, plan);
     plan.scratch = bytes_of(type, host_attention_gradients_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
+  } else if (serves(kernel, traits)) {
+    cut_tiles(heads, rows, tensors.forward, layout.forward, kernel, plan);
+    plan.copies_dout = has_chunks(tensors.dout, layout.dout, type);
   } else {
     give_rows(heads * rows, plan);
     plan.scratch = bytes_of(type, attention_gradients_scratch(shape.dim, shape.value_dim, of_keys));
@@ -76,8 +120,11 @@ AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShap
 
 std::string to_string(const char* function, const AttentionPlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ",k" << plan.tile << ",r" << plan.rows_per_team
-       << ",ts" << plan.team_size << ']';
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << suffix(plan.precision) << ",k" << plan.tile << ",r"
+       << plan.rows_per_team;
+  if (plan.in_tiles) text << ",c" << plan.copies_q << plan.copies_k << plan.copies_v;
+  if (plan.copies_dout) text << 1;
+  text << ",ts" << plan.team_size << ']';
   return text.str();
 }
 

@@ -16,7 +16,9 @@ namespace KokkosNN::Impl {
 /// How a row is held in registers; null where no team of a GPU holds it, as an operator may hold fewer packs than those
 /// whose table it uses.
 const RegisterEntry* Planner::register_entry() const {
-  if (is_gpu() && m_packs > std::int64_t(max_packs_per_thread()) * m_traits.max_team_size) return nullptr;
+  const int k     = max_packs_per_thread();
+  const int teams = std::min(m_traits.max_team_size, most_threads_in_registers(kernel_types(), m_plan.form, k));
+  if (is_gpu() && m_packs > std::int64_t(k) * teams) return nullptr;
   return entry_for(policy(&BackendPolicy::register_tables), &RegisterEntry::max_packs, m_packs);
 }
 
@@ -82,7 +84,7 @@ void Planner::vector_lanes() {
 int Planner::packs_of_lanes() const {
   int k                = held_packs();
   const int most_lanes = m_request.threads_per_row != 0 ? m_request.threads_per_row : m_traits.warp_size;
-  while (k < max_packs_per_thread() && needed_lanes(k) > most_lanes) k *= 2;
+  while (k < max_packs_per_thread() && (needed_lanes(k) > most_lanes || !is_packs_per_thread(k))) k *= 2;
   while (is_packs_per_thread(k / 2) && least_lanes() * (k / 2) >= m_packs) k /= 2;
   return k;
 }

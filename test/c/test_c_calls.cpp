@@ -63,31 +63,35 @@ TYPED_TEST(CFunctions, OfTheSoftmaxFamilyEqualTheCppOnes) {
 }
 
 TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
-  using T           = TypeParam;
-  const auto x      = filled<T>(1, heads, queries, keys);
-  const auto y      = filled<T>(2, heads, queries, keys);
-  const auto dy     = filled<T>(3, heads, queries, keys);
-  const auto out    = empty<T>(heads, queries, keys);
-  const auto bias   = filled<T>(4, queries, keys);
-  const auto dbias  = empty<T>(queries, keys);
-  const auto dsinks = empty<T>(heads);
-  const auto kept   = empty<bool>(queries, keys);
-  const auto sinks  = filled<float>(6, heads);
-  const auto slopes = filled<float>(7, heads);
-  const auto length = listed<std::int64_t>({6, 5});
+  using T            = TypeParam;
+  const auto x       = filled<T>(1, heads, queries, keys);
+  const auto y       = filled<T>(2, heads, queries, keys);
+  const auto dy      = filled<T>(3, heads, queries, keys);
+  const auto out     = empty<T>(heads, queries, keys);
+  const auto bias    = filled<T>(4, queries, keys);
+  const auto dbias   = empty<T>(queries, keys);
+  const auto dsinks  = empty<T>(heads);
+  const auto kept    = empty<bool>(queries, keys);
+  const auto sinks   = filled<float>(6, heads);
+  const auto slopes  = filled<float>(7, heads);
+  const auto length  = listed<std::int64_t>({6, 5});
+  const auto offsets = listed<std::int32_t>({1, -1});
   Kokkos::deep_copy(kept, true);
   Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
   const auto masks =
       KokkosNN::masks(KokkosNN::CausalMask{2}, KokkosNN::SlidingWindow{3, 2, 1}, KokkosNN::BooleanMask{kept},
-                      KokkosNN::AdditiveBias{bias}, KokkosNN::RowLengths{length}, KokkosNN::Alibi{slopes, 1});
+                      KokkosNN::AdditiveBias{bias}, KokkosNN::RowLengths{length}, KokkosNN::Alibi{slopes, 1},
+                      KokkosNN::DiagonalOffsets{offsets});
   const KokkosNN::MaskedSoftmaxOptions options{.scale = 0.5, .softcap = 30, .sinks = sinks};
   const kokkosnn_tensor cx = tensor(x), cy = tensor(y), cdy = tensor(dy), cout = tensor(out), ckept = tensor(kept),
                         cbias = tensor(bias), clengths = tensor(length), cslopes = tensor(slopes),
-                        csinks = tensor(sinks), cdbias = tensor(dbias), cdsinks = tensor(dsinks);
+                        coffsets = tensor(offsets), csinks = tensor(sinks), cdbias = tensor(dbias),
+                        cdsinks         = tensor(dsinks);
   kokkosnn_mask mask                    = KOKKOSNN_MASK_INIT;
   mask.boolean                          = &ckept;
   mask.bias                             = &cbias;
   mask.lengths                          = &clengths;
+  mask.diagonal_offsets                 = &coffsets;
   mask.alibi_slopes                     = &cslopes;
   mask.alibi_offset                     = 1;
   mask.is_causal                        = 1;
@@ -108,6 +112,18 @@ TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
   expect_same(
       "masked_softmax without a mask", out, [&] { KokkosNN::masked_softmax(exec, x, KokkosNN::masks(), out); },
       [&] { return kokkosnn_masked_softmax(&here, &cx, nullptr, &cout, nullptr); });
+  const auto lse             = empty<T>(heads, queries);
+  const kokkosnn_tensor clse = tensor(lse);
+  expect_same(
+      "masked_log_softmax", out, [&] { KokkosNN::masked_log_softmax(exec, x, masks, out, options); },
+      [&] { return kokkosnn_masked_log_softmax(&here, &cx, &mask, &cout, &given); });
+  expect_same(
+      "masked_logsumexp", lse, [&] { KokkosNN::masked_logsumexp(exec, x, masks, lse, options); },
+      [&] { return kokkosnn_masked_logsumexp(&here, &cx, &mask, &clse, &given); });
+  expect_same(
+      "masked_log_softmax_backward", out,
+      [&] { KokkosNN::masked_log_softmax_backward(exec, x, y, dy, masks, out, options); },
+      [&] { return kokkosnn_masked_log_softmax_backward(&here, &cx, &cy, &cdy, &mask, &cout, &given); });
   expect_same(
       "masked_softmax_backward", out, [&] { KokkosNN::masked_softmax_backward(exec, x, y, dy, masks, out, options); },
       [&] { return kokkosnn_masked_softmax_backward(&here, &cx, &cy, &cdy, &mask, &cout, &given); });
@@ -163,6 +179,15 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
       "cross_entropy of each row", losses,
       [&] { KokkosNN::cross_entropy(exec, logits, labels, losses, {.reduction = KokkosNN::Reduction::none}); },
       [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closses, nullptr, nullptr, &each); });
+  each.axis         = 0;
+  const auto first  = filled<T>(4, keys, queries);
+  const auto cfirst = tensor(first);
+  expect_same(
+      "cross_entropy along the first axis", losses,
+      [&] {
+        KokkosNN::cross_entropy(exec, first, labels, losses, {.axis = 0, .reduction = KokkosNN::Reduction::none});
+      },
+      [&] { return kokkosnn_cross_entropy(&here, &cfirst, &clabels, &closses, nullptr, nullptr, &each); });
   expect_same(
       "cross_entropy_backward", dlogits,
       [&] { KokkosNN::cross_entropy_backward(exec, logits, labels, lse, dloss, dlogits, options, weights); },

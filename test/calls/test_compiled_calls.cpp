@@ -28,7 +28,7 @@ TEST(CompiledCalls, TheFamiliesHeadersHaveTheLibrarysTypesAndNoOthers) {
   EXPECT_TRUE((has_softmax<bhalf_t, bhalf_t>));
   EXPECT_FALSE((has_softmax<half_t, bhalf_t>));
   EXPECT_FALSE((Impl::HasKernels<Impl::GradientCall<Exec, RowOperator::softmax_backward, float, half_t, float>>));
-  EXPECT_TRUE((Impl::HasKernels<Impl::MaskedCall<Exec, float, float>>));
+  EXPECT_TRUE((Impl::HasKernels<Impl::MaskedCall<Exec, RowOperator::masked_softmax, float, float>>));
   EXPECT_TRUE((Impl::HasKernels<Impl::CrossEntropyCall<Exec, RowOperator::cross_entropy, float, float>>));
   EXPECT_TRUE((Impl::HasKernels<Impl::OperandCall<Exec, RowOperator::rms_norm, float>>));
   EXPECT_TRUE((Impl::HasKernels<Impl::SegmentedCall<Exec, RowOperator::softmax, float, float>>));

@@ -119,8 +119,13 @@ TEST(Errors, SoAreTheOtherOperatorsOutputsThatAreBroadcastLikeThat) {
   EXPECT_TRUE(matches(complaint([&] { KokkosNN::log_softmax_backward(Exec(), b.x, b.x, y); }), expected));
   EXPECT_TRUE(matches(complaint([&] { KokkosNN::masked_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
   EXPECT_TRUE(
+      matches(complaint([&] { KokkosNN::masked_log_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
+  EXPECT_TRUE(
       matches(complaint([&] { KokkosNN::masked_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
               expected));
+  EXPECT_TRUE(matches(
+      complaint([&] { KokkosNN::masked_log_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
+      expected));
   EXPECT_TRUE(
       matches(complaint([&] { KokkosNN::masked_softmax_bias_backward(Exec(), b.x, b.x, KokkosNN::CausalMask{}, y); }),
               expected));
@@ -288,7 +293,8 @@ TEST(Errors, MakePlanRefusesOperatorsOfOtherViews) {
 
   for (const RowOperator op :
        {RowOperator::softmax_backward, RowOperator::log_softmax_backward, RowOperator::logsumexp_backward,
-        RowOperator::masked_softmax, RowOperator::masked_softmax_backward, RowOperator::cross_entropy,
+        RowOperator::masked_softmax, RowOperator::masked_log_softmax, RowOperator::masked_logsumexp,
+        RowOperator::masked_softmax_backward, RowOperator::masked_log_softmax_backward, RowOperator::cross_entropy,
         RowOperator::cross_entropy_backward, RowOperator::cross_entropy_with_gradient, RowOperator(99)}) {
     const std::string name = KokkosNN::to_string(op);
     EXPECT_TRUE(matches(complaint([&] { KokkosNN::make_plan(op, Exec(), x, y); }),

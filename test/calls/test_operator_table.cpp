@@ -62,13 +62,14 @@ Scores<T> scores(float value) {
   return view;
 }
 
-/// True if a call has left a finite number in each element.
+/// True if a call has left a finite number in each element, or, of logarithms, also -inf.
 template <class V>
-bool is_written(const V& view) {
+bool is_written(const V& view, bool are_logarithms = false) {
   Kokkos::fence();
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
   for (std::size_t i = 0; i < host.size(); ++i) {
     const auto value = static_cast<float>(host.data()[i]);
+    if (are_logarithms && value < 0 && std::isinf(value)) continue;
     if (!std::isfinite(value)) return false;
   }
   return true;
@@ -117,6 +118,20 @@ struct Calls {
   template <class M>
   bool masked_softmax_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
     return KokkosNN::masked_softmax_backward(exec, x, y, dy, mask, out, options), is_written(out);
+  }
+  template <class M>
+  bool masked_log_softmax(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    return KokkosNN::masked_log_softmax(exec, x, mask, out, options), is_written(out, true);
+  }
+  template <class M>
+  bool masked_logsumexp(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    const Kokkos::View<T***, Memory> lse("lse", 1, heads, queries);
+    Kokkos::deep_copy(lse, T(unwritten));
+    return KokkosNN::masked_logsumexp(exec, x, mask, lse, options), is_written(lse);
+  }
+  template <class M>
+  bool masked_log_softmax_backward(const M& mask, const MaskedSoftmaxOptions& options = {}) {
+    return KokkosNN::masked_log_softmax_backward(exec, x, y, dy, mask, out, options), is_written(out);
   }
   /// Calls forward with these options first: the gradient is that of its result.
   template <class M>
@@ -299,7 +314,10 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "log_softmax_backward") return c.log_softmax_backward();
     if (op == "logsumexp_backward") return c.logsumexp_backward();
     if (op == "masked_softmax") return c.masked_softmax(none);
+    if (op == "masked_log_softmax") return c.masked_log_softmax(none);
+    if (op == "masked_logsumexp") return c.masked_logsumexp(none);
     if (op == "masked_softmax_backward") return c.masked_softmax_backward(none);
+    if (op == "masked_log_softmax_backward") return c.masked_log_softmax_backward(none);
     if (op == "masked_softmax_bias_backward") return c.masked_softmax_bias_backward(none);
     if (op == "masked_softmax_sinks_backward") return c.masked_softmax_sinks_backward(none);
     if (op == "cross_entropy") return c.cross_entropy();
@@ -361,7 +379,10 @@ bool runs_with_mask(const std::string& op, const std::string& mask, const std::s
       if (op == "attention") return c.attention(m, of_attention);
       if (op == "attention_backward") return c.attention_backward(m, of_attention);
       if (op == "masked_softmax") return c.masked_softmax(m, options);
+      if (op == "masked_log_softmax") return c.masked_log_softmax(m, options);
+      if (op == "masked_logsumexp") return c.masked_logsumexp(m, options);
       if (op == "masked_softmax_backward") return c.masked_softmax_backward(m, options);
+      if (op == "masked_log_softmax_backward") return c.masked_log_softmax_backward(m, options);
       if (op == "masked_softmax_bias_backward") return c.masked_softmax_bias_backward(m, options);
       if (op == "masked_softmax_sinks_backward") return c.masked_softmax_sinks_backward(m, options);
       return false;

@@ -247,11 +247,12 @@ void rope(Draw& draw) {
 }
 
 /// A mask of the kinds that the bytes choose, all of them data of one type, so that little is compiled.
-template <class T>
+template <RowOperator Op, class T>
 void masked(Draw& draw) {
+  using Trial        = MaskedTrial<T, T, 4, Op>;
   const auto extents = draw.extents(4);
-  const Placement x = draw.placement(extents), y = draw.placement(extents);
-  MaskedTrial<T> trial(x, y, draw.of({Recipe::uniform, Recipe::wide, Recipe::all_equal}));
+  const Placement x = draw.placement(extents), y = draw.placement(Trial::results_of(right(extents)).extents);
+  Trial trial(x, y, draw.of({Recipe::uniform, Recipe::wide, Recipe::all_equal}));
   add_specials(draw, trial.x().host(), x, 3, 11);  // a bias is added to scaled numbers
   trial.x().upload();
   MaskedSoftmaxOptions options;
@@ -261,14 +262,14 @@ void masked(Draw& draw) {
   options.determinism    = draw.determinism();
   options.plan           = draw.plan();
   const bool is_forced   = !(options.plan == KokkosNN::PlanRequest{});
-  const std::string what = "masked_softmax" + text_of(x) + text_of(y) + " scale " + std::to_string(options.scale) +
+  const std::string what = to_string(Op) + text_of(x) + text_of(y) + " scale " + std::to_string(options.scale) +
                            " softcap " + std::to_string(options.softcap);
   const auto run         = [&](const auto& mask, const Meaning& meaning) {
     expect_right(what, is_forced, [&] { return trial.run_correct(mask, meaning, options); });
   };
 
   const std::int64_t offset = draw.below(9) - 4;
-  const std::int64_t kind   = draw.below(5);
+  const std::int64_t kind   = draw.below(6);
   const std::uint8_t seed   = draw.byte();
   if (kind == 0) {
     run(KokkosNN::CausalMask{offset}, Meaning{.allows = [=](const At& at) { return at.key <= at.query + offset; }});
@@ -284,6 +285,11 @@ void masked(Draw& draw) {
     run(KokkosNN::RowLengths{lengths.view()},
         Meaning{.allows = [&](const At& at) { return at.key < lengths({at.batch}); }});
   } else if (kind == 3) {
+    const MaskData<int, 1> offsets(right({extents[0]}),
+                                   [&](const auto& index) { return static_cast<int>((index[0] * 5 + seed) % 11) - 5; });
+    run(KokkosNN::masks(KokkosNN::CausalMask{offset}, KokkosNN::DiagonalOffsets{offsets.view()}),
+        Meaning{.allows = [&](const At& at) { return at.key <= at.query + offset + offsets({at.batch}); }});
+  } else if (kind == 4) {
     // Broadcast over heads.
     const MaskData<std::uint8_t, 4> keep(
         draw.placement({extents[0], 1, extents[2], extents[3]}),
@@ -445,8 +451,10 @@ const std::array kinds_of{
     Kind{{RowOperator::softmax_backward}, gradient<RowOperator::softmax_backward, T, 3>},
     Kind{{RowOperator::log_softmax_backward}, gradient<RowOperator::log_softmax_backward, T, 2>},
     Kind{{RowOperator::logsumexp_backward}, gradient<RowOperator::logsumexp_backward, T, 3>},
-    Kind{{RowOperator::masked_softmax, RowOperator::masked_softmax_backward}, masked<T>},
-    Kind{{RowOperator::masked_softmax, RowOperator::masked_softmax_backward}, masked<T>},
+    Kind{{RowOperator::masked_softmax, RowOperator::masked_softmax_backward}, masked<RowOperator::masked_softmax, T>},
+    Kind{{RowOperator::masked_log_softmax, RowOperator::masked_log_softmax_backward},
+         masked<RowOperator::masked_log_softmax, T>},
+    Kind{{RowOperator::masked_logsumexp}, masked<RowOperator::masked_logsumexp, T>},
     Kind{{RowOperator::softmax}, segmented<RowOperator::softmax, T>},
     Kind{{RowOperator::logsumexp}, segmented<RowOperator::logsumexp, T>},
     Kind{{RowOperator::cross_entropy}, loss<RowOperator::cross_entropy, T>},

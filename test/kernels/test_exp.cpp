@@ -29,7 +29,7 @@ using FullExp = KokkosNN::Impl::ScaledExp<A, ExpAccuracy::full>;
 
 // 2 are promised of any exponential; what exp.hpp says is less.
 template <class A>
-constexpr double promised_ulp = 1.2;
+constexpr double promised_ulp = KokkosNN::Impl::has_fma ? 1.2 : 1.3;
 template <class A>
 constexpr double promised_ulp_in_a_vector = KokkosNN::Impl::has_lookup<Vector<A>> ? 0.65 : promised_ulp<A>;
 

@@ -160,6 +160,38 @@ TYPED_TEST(Accuracy, ADominantLogitLeavesALogSoftmaxNearZeroThatIsNotLost) {
   }
 }
 
+/// The rounding of log2(e), times logits far from 0, must not be seen in results near 0.
+template <class T>
+void expect_dominant_logits_are_exact() {
+  for (const RowStrategy strategy : all_strategies) {
+    for (const double largest : {-86.0, -1416.0, 3.0, 1000.0}) {
+      for (const std::int64_t cols : {1, 64}) {
+        auto trial = strategy_trial<RowOperator::log_softmax, T>(strategy, 5, cols);
+        std::fill_n(trial.x().host(), trial.x().count(), T(largest - 16));
+        // The first of each row, or of rows side by side.
+        for (std::int64_t r = 0; r < 5; ++r) {
+          const bool is_inner                       = strategy == RowStrategy::inner_lanes;
+          trial.x().host()[is_inner ? r : r * cols] = T(largest);
+        }
+        trial.x().upload();
+
+        trial.run(forced(strategy));
+
+        const double exact_result = -std::log1p(static_cast<double>(cols - 1) * std::exp(-16.0));
+        const double result       = static_cast<double>(exact(trial.y().host()[0]));
+        constexpr double fast     = 5e-6;  // of an exponential for 16-bit results
+        EXPECT_NEAR(result, exact_result, fast + std::fabs(exact_result) / 128)
+            << to_string(strategy) << ", " << largest << ", " << cols << " columns";
+      }
+    }
+  }
+}
+
+TEST(Accuracy16Bit, OfALogSoftmaxNearZeroDoesNotDependOnHowFarItsLogitsAreFromZero) {
+  expect_dominant_logits_are_exact<Half>();
+  expect_dominant_logits_are_exact<BHalf>();
+}
+
 /// Exponentials are taken relative to powers of two up to a limit, and relative to the maximum itself beyond: threads
 /// of one row may lie on either side of it.
 TYPED_TEST(Accuracy, RowsAcrossTheLimitOfPowersOfTwoMatch) {

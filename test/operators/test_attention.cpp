@@ -156,8 +156,9 @@ struct Trial {
         if (!std::isnan(got)) return INFINITY;
         continue;
       }
-      const long double rounding = is_16_bit<T> ? std::ldexp(std::abs(result), -Format<T>::digits) + 0x1p-24L : 0;
-      const auto error           = static_cast<double>(std::abs(got - result) / (bound * size + rounding));
+      long double rounding = is_16_bit<T> ? std::ldexp(std::abs(result), -Format<T>::digits) + 0x1p-24L : 0;
+      if (is_16_bit<T> && on_gpu) rounding += std::ldexp(size, -Format<T>::digits);  // of the weights
+      const auto error = static_cast<double>(std::abs(got - result) / (bound * size + rounding));
       if (got == result) continue;
       if (std::isnan(error)) return error;
       worst = std::max(worst, error);
@@ -307,6 +308,18 @@ TYPED_TEST(Attention, MakesAQueryNaNByAnInfiniteLogitAndTakesHugeOnes) {
   trial.k.upload();
   trial.run(masks());
   EXPECT_TRUE(std::isnan(trial.o.exact(0, 0, 0, 0)));
+}
+
+TEST(AttentionPrecisions, AreThoseThatTheOptionAsksForWhereThereAreTensorCores) {
+  const double of_parts = on_gpu ? 2 : 1, of_upper_bits = on_gpu ? 0x1p13 : 1;
+  for (const int dim : {33, 128, 200}) {
+    Trial<float> trial({1, 2, 1, 70, 90, dim, 64});
+    trial.run(KokkosNN::CausalMask{20}, {.precision = KokkosNN::Precision::tensor_float32x3});
+    const Logit causal = [](int, int, int i, int j, long double s) { return j <= i + 20 ? s : -infinity; };
+    EXPECT_LE(trial.error(causal), of_parts) << dim;
+    trial.run(KokkosNN::CausalMask{20}, {.precision = KokkosNN::Precision::tensor_float32});
+    EXPECT_LE(trial.error(causal), of_upper_bits) << dim;
+  }
 }
 
 TEST(AttentionCalls, WriteNothingOfNoQueriesAndTheMaskedResultOfNoKeys) {

@@ -616,6 +616,79 @@ TEST(CrossEntropyGradients, MayBeOfAnotherTypeThanTheLogits) {
   EXPECT_TRUE(narrow.run_correct());
 }
 
+// --- the axis of the classes ---
+
+/// (N, C, D) memory as it is, and as (N, D, C).
+template <class T>
+struct ClassesInTheMiddle {
+  static constexpr std::int64_t n = 3, classes = 37, d = 5;
+  Placement middle{right({n, classes, d})};
+  Placement last{{n, d, classes}, {classes * d, 1, d}};
+  Buffer<T> data{n * classes * d};
+
+  auto in_the_middle() const { return strided_view<3>(data.device(), middle); }
+  auto at_the_end() const { return strided_view<3>(data.device(), last); }
+};
+
+/// The bits of a buffer on the device.
+template <class T>
+std::vector<T> bits_of(Buffer<T>& buffer) {
+  Exec().fence();
+  buffer.download();
+  return {buffer.host(), buffer.host() + buffer.count()};
+}
+
+TYPED_TEST(CrossEntropy, AlongAnyAxisIsThatOfAViewWhoseLastAxisItIs) {
+  using Middle = ClassesInTheMiddle<TypeParam>;
+  using A      = KokkosNN::accumulator_t<TypeParam>;
+  Middle logits, dlogits;
+  fill(logits.data.host(), logits.middle, 1, Recipe::uniform);
+  logits.data.upload();
+  Kokkos::View<int**, Kokkos::LayoutRight, Memory> labels("labels", Middle::n, Middle::d);
+  const auto host_labels = Kokkos::create_mirror(labels);
+  for (int i = 0; i < 15; ++i) host_labels.data()[i] = i == 4 ? -100 : i * 7 % static_cast<int>(Middle::classes);
+  Kokkos::deep_copy(labels, host_labels);
+  Buffer<A> losses(Middle::n * Middle::d), lses(Middle::n * Middle::d);
+  const auto loss = strided_view<2>(losses.device(), right({Middle::n, Middle::d}));
+  const auto lse  = strided_view<2>(lses.device(), right({Middle::n, Middle::d}));
+  const auto run  = [&](const auto& x, const auto& dx, int axis) {
+    const CrossEntropyOptions options{.axis = axis, .reduction = Reduction::none, .label_smoothing = 0.1};
+    std::vector<A> results;
+    const auto keep          = [&](const auto& more) { results.insert(results.end(), more.begin(), more.end()); };
+    const auto keep_gradient = [&] {
+      for (const auto value : bits_of(dlogits.data)) results.push_back(static_cast<A>(static_cast<double>(value)));
+      dlogits.data.poison_all();
+    };
+    KokkosNN::cross_entropy(Exec(), x, labels, loss, options, lse);
+    keep(bits_of(losses));
+    keep(bits_of(lses));
+    KokkosNN::cross_entropy_backward(Exec(), x, labels, lse, loss, dx, options);
+    keep_gradient();
+    KokkosNN::cross_entropy_with_gradient(Exec(), x, labels, loss, dx, options);
+    keep_gradient();
+    return results;
+  };
+
+  const std::vector<A> expected = run(logits.at_the_end(), dlogits.at_the_end(), -1);
+
+  for (const int axis : {1, -2}) {
+    const std::vector<A> results = run(logits.in_the_middle(), dlogits.in_the_middle(), axis);
+    ASSERT_EQ(results.size(), expected.size());
+    for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], expected[i]) << i;
+  }
+}
+
+TEST(CrossEntropyAxis, OutOfRangeIsAnError) {
+  LossTrial<RowOperator::cross_entropy, float> trial(3, 7, {.axis = 2});
+  std::string complaint;
+  try {
+    trial.call();
+  } catch (const std::invalid_argument& error) {
+    complaint = error.what();
+  }
+  EXPECT_EQ(complaint.rfind("KokkosNN::cross_entropy: axis", 0), 0u) << complaint;
+}
+
 // --- far apart ---
 
 TEST(CrossEntropyLarge, RowsMoreThan2To31ElementsApartMatch) {

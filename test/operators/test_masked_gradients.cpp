@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-#include "support/masked.hpp"
+#include "support/masked_strategies.hpp"
 #include "support/recorder.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -25,11 +25,6 @@ using KokkosNN::RowLengths;
 
 namespace {
 
-using Index = std::vector<std::int64_t>;
-
-constexpr std::array row_strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                    RowStrategy::team_online, RowStrategy::split_row};
-
 /// How far a gradient may be off, in units of T at the largest term of its sum.
 template <class T>
 double bound(long double magnitude, double ulps) {
@@ -37,9 +32,13 @@ double bound(long double magnitude, double ulps) {
 }
 
 /// A forward call's result in memory, a gradient dy, and the gradients by the reference.
-template <class T>
+template <class T, RowOperator Op = RowOperator::masked_softmax_backward>
 struct GradientTrial {
-  MaskedTrial<T> forward;
+  static constexpr bool has_logarithms = Op == RowOperator::masked_log_softmax_backward;
+  static constexpr RowOperator forward_op =
+      has_logarithms ? RowOperator::masked_log_softmax : RowOperator::masked_softmax;
+
+  MaskedTrial<T, T, 4, forward_op> forward;
   Buffer<T> dy;
   Buffer<T> dx;
   Placement place;
@@ -69,8 +68,23 @@ struct GradientTrial {
 
   template <class M>
   void call(const M& mask, const MaskedSoftmaxOptions& options) {
-    KokkosNN::masked_softmax_backward(Exec(), forward.x_view(), forward.y_view(), dy_view(), mask, view(dx), options);
+    apply(forward.x_view(), forward.y_view(), dy_view(), mask, view(dx), options);
     Exec().fence();
+  }
+
+  template <class XView, class YView, class DyView, class M, class DxView>
+  static void apply(const XView& x, const YView& y, const DyView& dy, const M& mask, const DxView& dx_,
+                    const MaskedSoftmaxOptions& options = {}) {
+    if constexpr (has_logarithms) {
+      KokkosNN::masked_log_softmax_backward(Exec(), x, y, dy, mask, dx_, options);
+    } else {
+      KokkosNN::masked_softmax_backward(Exec(), x, y, dy, mask, dx_, options);
+    }
+  }
+
+  template <class M>
+  RowPlan plan(const M& mask, const MaskedSoftmaxOptions& options) {
+    return KokkosNN::make_plan(Op, Exec(), forward.x_view(), forward.y_view(), dy_view(), mask, view(dx), options);
   }
 
   template <class M>
@@ -80,23 +94,28 @@ struct GradientTrial {
     dx.download();
   }
 
-  /// f(row, its offset, dz and y of its columns, which are 0 where masked, the largest |dy|)
+  /// f(row, its offset, dz of its columns, which is 0 where masked, and the sizes of what it is a difference of)
   template <class F>
   void for_reference_rows(const Meaning& meaning, const F& f) {
     forward.for_rows([&](const Index& row, std::int64_t offset, std::int64_t) {
-      std::vector<Real> dz(forward.cols(), 0), y(forward.cols(), 0);
-      Real dot = 0, largest = 0;
+      std::vector<Real> dz(forward.cols(), 0), sizes(forward.cols(), 0);
+      Real sum = 0, largest = 0, size = 0;
       const auto at = [&](Buffer<T>& b, std::int64_t k) { return exact(b.host()[offset + k * place.strides[3]]); };
-      for (std::int64_t k = 0; k < forward.cols(); ++k) {
-        if (meaning.allows(At::of(row, k))) dot += at(forward.y(), k) * at(dy, k);
-      }
-      for (std::int64_t k = 0; k < forward.cols(); ++k) {
-        if (!meaning.allows(At::of(row, k))) continue;
-        y[k]    = at(forward.y(), k);
-        dz[k]   = y[k] * (at(dy, k) - dot);
-        largest = std::max<Real>(largest, std::fabs(at(dy, k)));
-      }
-      f(row, offset, dz, y, largest);
+      const auto for_kept = [&](const auto& each) {
+        for (std::int64_t k = 0; k < forward.cols(); ++k) {
+          if (meaning.allows(At::of(row, k))) each(k, at(forward.y(), k), at(dy, k));
+        }
+      };
+      for_kept([&](std::int64_t, Real y, Real gradient) {
+        sum += has_logarithms ? gradient : y * gradient;
+        size += std::fabs(gradient);
+        largest = std::max<Real>(largest, std::fabs(gradient));
+      });
+      for_kept([&](std::int64_t k, Real y, Real gradient) {
+        dz[k]    = has_logarithms ? gradient - std::exp(y) * sum : y * (gradient - sum);
+        sizes[k] = has_logarithms ? std::fabs(gradient) + std::exp(y) * size : y * largest;
+      });
+      f(row, offset, dz, sizes);
     });
   }
 
@@ -105,12 +124,12 @@ struct GradientTrial {
     if (const auto n = unwritten(dx, place)) return ::testing::AssertionFailure() << n << " elements not written";
     ::testing::AssertionResult result = ::testing::AssertionSuccess();
     for_reference_rows(meaning, [&](const Index& row, std::int64_t offset, const std::vector<Real>& dz,
-                                    const std::vector<Real>& y, Real largest) {
+                                    const std::vector<Real>& sizes) {
       for (std::int64_t k = 0; k < forward.cols(); ++k) {
         const std::int64_t i = offset + k * place.strides[3];
         const Real slope     = Reference::capped_slope(exact(forward.x().host()[i]), options.scale, options.softcap);
         const Real expected  = dz[k] * slope;
-        const Real magnitude = std::fabs(slope * y[k]) * largest;
+        const Real magnitude = std::fabs(slope) * sizes[k];
         const Real bend =
             options.softcap == 0 ? 0 : std::fabs(options.scale * exact(forward.x().host()[i]) / options.softcap);
         const Real value = exact(dx.host()[i]);
@@ -150,11 +169,13 @@ template <class T>
 class MaskedGradients : public ::testing::Test {};
 TYPED_TEST_SUITE(MaskedGradients, ElementTypes, ElementNames);
 
-TYPED_TEST(MaskedGradients, ByXMatchTheReferenceOnEveryStrategy) {
+/// dx on every strategy, against the reference.
+template <class T, RowOperator op>
+void expect_right_on_every_strategy() {
   for (const RowStrategy strategy : row_strategies) {
     int served = 0;
     for (const std::int64_t cols : {5, 8, 33, 64, 100, 256, 1000, 4097}) {
-      GradientTrial<TypeParam> trial(right({2, 3, 7, cols}));
+      GradientTrial<T, op> trial(right({2, 3, 7, cols}));
       const Masks mask(cols);
       const MaskedSoftmaxOptions plain  = on(strategy, {.scale = 0.5});
       const MaskedSoftmaxOptions capped = on(strategy, {.scale = -2, .softcap = 3});
@@ -162,8 +183,7 @@ TYPED_TEST(MaskedGradients, ByXMatchTheReferenceOnEveryStrategy) {
         trial.set_y(meaning, options);
         RowPlan plan;
         try {
-          plan = KokkosNN::make_plan(Exec(), trial.forward.x_view(), trial.forward.y_view(), trial.dy_view(), m,
-                                     trial.view(trial.dx), options);
+          plan = trial.plan(m, options);
         } catch (const std::invalid_argument&) {
           return;
         }
@@ -171,7 +191,7 @@ TYPED_TEST(MaskedGradients, ByXMatchTheReferenceOnEveryStrategy) {
         const auto kernels = kernels_of([&] { trial.call(m, options); });
         trial.dx.download();
         EXPECT_EQ(kernels, std::vector{to_string(plan)});
-        EXPECT_EQ(to_string(plan).rfind("KokkosNN::masked_softmax_backward[", 0), 0u);
+        EXPECT_EQ(to_string(plan).rfind(std::string("KokkosNN::") + to_string(op) + "[", 0), 0u);
         EXPECT_TRUE(trial.correct(meaning, options)) << to_string(plan) << ", " << cols << " columns";
         ++served;
       };
@@ -179,20 +199,31 @@ TYPED_TEST(MaskedGradients, ByXMatchTheReferenceOnEveryStrategy) {
       check(mask.joined(), mask.of_joined(), plain);
       check(mask.joined(), mask.of_joined(), capped);
     }
-    EXPECT_GT(served, 5) << to_string(strategy);
+    const bool has_kernels = !lacks_kernels(op, strategy);
+    EXPECT_GT(served, has_kernels ? 5 : -1) << to_string(strategy);
   }
 }
 
-TYPED_TEST(MaskedGradients, AreZeroWhereMaskedWhateverStandsThere) {
+TYPED_TEST(MaskedGradients, ByXMatchTheReferenceOnEveryStrategy) {
+  expect_right_on_every_strategy<TypeParam, RowOperator::masked_softmax_backward>();
+}
+
+TYPED_TEST(MaskedGradients, OfLogSoftmaxMatchTheReferenceOnEveryStrategy) {
+  expect_right_on_every_strategy<TypeParam, RowOperator::masked_log_softmax_backward>();
+}
+
+/// dx where NaN and infinities stand under the mask.
+template <class T, RowOperator op>
+void expect_zeros_where_masked() {
   for (const std::int64_t cols : {9, 100, 1000}) {
-    GradientTrial<TypeParam> trial(right({2, 3, 7, cols}));
+    GradientTrial<T, op> trial(right({2, 3, 7, cols}));
     const Masks mask(cols);
     trial.set_y(mask.of_joined(), {});
     trial.forward.for_rows([&](const Index& row, std::int64_t offset, std::int64_t) {
       for (std::int64_t k = 0; k < cols; ++k) {
         if (mask.of_joined().allows(At::of(row, k))) continue;
-        trial.dy.host()[offset + k]          = TypeParam(std::numeric_limits<double>::quiet_NaN());
-        trial.forward.y().host()[offset + k] = TypeParam(std::numeric_limits<double>::infinity());
+        trial.dy.host()[offset + k]          = T(not_a_number);
+        trial.forward.y().host()[offset + k] = T(infinity);
       }
     });
     trial.dy.upload();
@@ -201,6 +232,40 @@ TYPED_TEST(MaskedGradients, AreZeroWhereMaskedWhateverStandsThere) {
     trial.run(mask.joined(), {});
 
     EXPECT_TRUE(trial.correct(mask.of_joined(), {})) << cols << " columns";
+  }
+}
+
+TYPED_TEST(MaskedGradients, AreZeroWhereMaskedWhateverStandsThere) {
+  expect_zeros_where_masked<TypeParam, RowOperator::masked_softmax_backward>();
+  expect_zeros_where_masked<TypeParam, RowOperator::masked_log_softmax_backward>();
+}
+
+TYPED_TEST(MaskedGradients, OfLogSoftmaxAreZeroInRowsWithoutAnAllowedColumn) {
+  GradientTrial<TypeParam, RowOperator::masked_log_softmax_backward> trial(right({2, 3, 7, 40}));
+  const Meaning meaning{[](const At& at) { return at.key <= at.query - 3; }};
+  trial.set_y(meaning, {});  // NaN in the first rows
+
+  trial.run(CausalMask{-3}, {.scale = 2});
+
+  EXPECT_TRUE(trial.correct(meaning, {.scale = 2}));
+}
+
+TYPED_TEST(MaskedGradients, OfLogSoftmaxInPlaceAndStridedMatch) {
+  const std::int64_t cols = 100;
+  for (const Placement& place : {right({2, 3, 7, cols}, 3), left({2, 3, 7, cols})}) {
+    GradientTrial<TypeParam, RowOperator::masked_log_softmax_backward> trial(place);
+    const Masks mask(cols);
+    trial.set_y(mask.of_joined(), {});
+    trial.run(mask.joined(), {});
+    EXPECT_TRUE(trial.correct(mask.of_joined(), {}));
+
+    std::copy_n(trial.dy.host(), trial.dy.count(), trial.dx.host());
+    trial.dx.upload();
+    trial.apply(trial.forward.x_view(), trial.forward.y_view(), trial.view(trial.dx), mask.joined(),
+                trial.view(trial.dx));
+    Exec().fence();
+    trial.dx.download();
+    EXPECT_TRUE(trial.correct(mask.of_joined(), {})) << "over dy";
   }
 }
 
@@ -273,14 +338,14 @@ TYPED_TEST(MaskedGradients, InPlaceAndStridedMatch) {
 template <class T, class To>
 void reference_sums(GradientTrial<T>& trial, const Meaning& meaning, const To& to, std::vector<Real>& sums,
                     std::vector<Real>& sizes) {
-  trial.for_reference_rows(meaning, [&](const Index& row, std::int64_t, const std::vector<Real>& dz,
-                                        const std::vector<Real>& y, Real largest) {
-    for (std::int64_t k = 0; k < trial.forward.cols(); ++k) {
-      const auto i = static_cast<std::size_t>(to(At::of(row, k)));
-      sums[i] += dz[k];
-      sizes[i] += 2 * y[k] * largest;
-    }
-  });
+  trial.for_reference_rows(
+      meaning, [&](const Index& row, std::int64_t, const std::vector<Real>& dz, const std::vector<Real>& of_terms) {
+        for (std::int64_t k = 0; k < trial.forward.cols(); ++k) {
+          const auto i = static_cast<std::size_t>(to(At::of(row, k)));
+          sums[i] += dz[k];
+          sizes[i] += 2 * of_terms[k];
+        }
+      });
 }
 
 /// dbias of these extents, against the reference.
@@ -407,6 +472,37 @@ TYPED_TEST(MaskedGradients, AgreeWithDifferencesOfTheForwardCall) {
     for (std::int64_t i = 0; i < trial.place.count(); i += 13) {
       EXPECT_NEAR(trial.dx.host()[i], slope(trial.forward.x().host()[i]), 1e-8) << "x " << i;
     }
+  }
+}
+
+TEST(MaskedLogSoftmaxGradient, AgreesWithDifferencesOfTheForwardCall) {
+  const std::vector<std::int64_t> extents{2, 3, 7, 11};
+  GradientTrial<double, RowOperator::masked_log_softmax_backward> trial(right(extents));
+  const Masks mask(11);
+  const MaskData<double, 1> sinks(right({3}), [](const Index& i) { return 0.3 * double(i[0]) - 0.2; });
+  const MaskedSoftmaxOptions options{.scale = 0.7, .softcap = 4, .sinks = sinks.view()};
+  // L = sum of y dy over what the mask allows.
+  const auto loss = [&] {
+    trial.forward.x().upload();
+    trial.forward.run(mask.joined(), options);
+    Real sum = 0;
+    for (std::int64_t i = 0; i < trial.place.count(); ++i) {
+      const Real y = exact(trial.forward.y().host()[i]);
+      if (std::isfinite(y)) sum += y * exact(trial.dy.host()[i]);
+    }
+    return sum;
+  };
+  loss();
+  trial.run(mask.joined(), options);
+  for (std::int64_t i = 0; i < trial.place.count(); i += 13) {
+    double& x       = trial.forward.x().host()[i];
+    const double at = x, h = 1e-5;
+    x               = at + h;
+    const Real up   = loss();
+    x               = at - h;
+    const Real down = loss();
+    x               = at;
+    EXPECT_NEAR(trial.dx.host()[i], static_cast<double>((up - down) / (2 * h)), 1e-8) << "x " << i;
   }
 }
 

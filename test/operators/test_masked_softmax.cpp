@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/instances.hpp"
-#include "support/masked.hpp"
+#include "support/masked_strategies.hpp"
 #include "support/recorder.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -33,23 +33,6 @@ using KokkosNN::RowLengths;
 using KokkosNN::SlidingWindow;
 
 namespace {
-
-constexpr double infinity     = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-using Index = std::vector<std::int64_t>;
-
-/// Three elements of four are kept, and the diagonal.
-bool is_kept_at(const Index& i) {
-  std::uint32_t hash = 1;
-  for (const std::int64_t n : i) hash = hash * 2654435761u + static_cast<std::uint32_t>(n) * 40503u + 11u;
-  return (hash >> 13) % 4 != 0 || i.back() == i[i.size() - 2];
-}
-
-template <class T>
-T bias_at(const Index& i) {
-  return static_cast<T>(noise_at(i, 3));
-}
 
 /// Widths around packs, teams and what strategies can hold.
 const std::vector<std::int64_t>& masked_widths() {
@@ -202,48 +185,6 @@ template <class T>
 class MaskedStrategies : public ::testing::Test {};
 TYPED_TEST_SUITE(MaskedStrategies, ElementTypes, ElementNames);
 
-constexpr std::array row_strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                    RowStrategy::team_online, RowStrategy::split_row};
-
-/// Runs the mask with the strategy forced, and asserts that its kernels ran and that the results are right; whether the
-/// strategy can serve.
-template <class Trial, class M>
-bool takes_the_path(Trial& trial, const M& mask, const Meaning& meaning, const MaskedSoftmaxOptions& options) {
-  RowPlan plan;
-  try {
-    plan = trial.plan(mask, options);
-  } catch (const std::invalid_argument&) {
-    return false;
-  }
-  EXPECT_EQ(plan.strategy, options.plan.strategy);
-  EXPECT_EQ(to_string(plan).rfind("KokkosNN::masked_softmax[" + std::string(to_string(plan.strategy)), 0), 0u);
-  trial.y().poison_all();
-  const auto kernels = kernels_of([&] { trial.call(mask, options); });
-  trial.y().download();
-  EXPECT_EQ(kernels, std::vector<std::string>(plan.launches(), to_string(plan)));
-  EXPECT_TRUE(trial.correct(meaning, options)) << to_string(plan) << ", " << trial.cols() << " columns";
-  return true;
-}
-
-/// A range of columns, single elements and a sink.
-template <class T>
-struct StrategyMasks {
-  MaskData<bool, 2> keep;
-  MaskData<T, 1> sinks{right({3}), [](const Index& i) { return T(double(i[0]) - 1); }};
-  std::int64_t offset;
-
-  explicit StrategyMasks(std::int64_t cols) : keep(right({7, cols}), is_kept_at), offset(cols / 2) {}
-
-  auto band() const { return SlidingWindow{.left = offset + 3, .right = 0, .offset = offset}; }
-  Meaning of_band() const {
-    return {[this](const At& at) { return at.key <= at.query + offset && at.key >= at.query - 3; }};
-  }
-  auto joined() const { return masks(band(), BooleanMask{keep.view()}); }
-  Meaning of_joined() const {
-    return {[this](const At& at) { return of_band().allows(at) && keep({at.query, at.key}); }, nullptr, {-1, 0, 1}};
-  }
-};
-
 TYPED_TEST(MaskedStrategies, EachTakesItsPathAndMatches) {
   for (const RowStrategy strategy : row_strategies) {
     int served = 0;
@@ -305,18 +246,6 @@ TEST(MaskedInnerLanes, AreRefusedWithAReason) {
 }
 
 // --- what other libraries are known to get wrong ---
-
-/// Each of x's elements that a mask does not allow becomes NaN or an infinity.
-template <class T, int Rank>
-void spoil_masked(MaskedTrial<T, T, Rank>& trial, const Meaning& meaning) {
-  trial.for_rows([&](const Index& row, std::int64_t offset, std::int64_t) {
-    for (std::int64_t k = 0; k < trial.cols(); ++k) {
-      if (meaning.allows(At::of(row, k))) continue;
-      trial.x().host()[offset + k * trial.x_place().strides.back()] = T(k % 3 == 0 ? infinity : not_a_number);
-    }
-  });
-  trial.x().upload();
-}
 
 TYPED_TEST(MaskedSoftmax, ANaNUnderTheMaskIsIgnored) {
   for (const RowStrategy strategy : row_strategies) {

@@ -388,6 +388,29 @@ TEST(Planner, MaskedRowsOnAnNvidiaGpuTakeMorePacksAThread) {
             packs(512, ElementType::bf16, RowForm::strided, invariant));
 }
 
+TEST(Planner, MaskedLogarithmsOnAGpuHaveTheFewKernelsThatThereAre) {
+  for (const RowOperator op :
+       {RowOperator::masked_log_softmax, RowOperator::masked_logsumexp, RowOperator::masked_log_softmax_backward}) {
+    RowProblem masked = problem(131072, 100);
+    masked.op         = op;
+    const int most    = op == RowOperator::masked_log_softmax_backward ? 4 : 8;
+    for (const auto& [cols, packs] : {std::pair<std::int64_t, int>{16, 2}, {1024, most}, {4096, most}}) {
+      masked.cols = cols;
+      EXPECT_EQ(make_plan(masked, h200()).packs_per_thread, packs) << to_string(op) << ", " << cols;
+    }
+    masked.cols = 100;
+    SoftmaxOptions four_packs;
+    four_packs.plan = {.strategy = RowStrategy::vector_lanes, .packs_per_thread = most / 2 + 1};
+    EXPECT_THROW(make_plan(masked, h200(), four_packs), std::invalid_argument) << to_string(op);
+    EXPECT_THROW(make_plan(masked, h200(), forcing(RowStrategy::team_scratch)), std::invalid_argument) << to_string(op);
+    // Rows that lanes hold by all packs are held by them, whatever the table has.
+    masked.cols = 31 * 4 * most;
+    EXPECT_EQ(make_plan(masked, h200(), forcing(RowStrategy::vector_lanes)).packs_per_thread, most) << to_string(op);
+    masked.cols = 30000;
+    EXPECT_NE(make_plan(masked, h200()).strategy, RowStrategy::team_registers) << to_string(op);
+  }
+}
+
 TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
   for (const auto& [cols, packs] : {std::pair<std::int64_t, int>{256, 1}, {1024, 1}, {1028, 2}, {4096, 4}, {8192, 8}}) {
     EXPECT_EQ(make_plan(problem(64, cols), h200()).packs_per_thread, packs) << cols;
@@ -904,6 +927,27 @@ TEST(Planner, MisalignedRowsAlongSeveralAxesAreMovedByPacksUntilTheyAreLong) {
   }
 }
 
+/// A number of packs a thread that such rows have a kernel of, and that holds the row in a warp.
+TEST(Planner, LanesThatAreAskedForServeMisalignedRowsAlongSeveralAxes) {
+  for (const RowOperator op : {RowOperator::softmax, RowOperator::logsumexp, RowOperator::cross_entropy}) {
+    for (const ElementType type : {ElementType::f32, ElementType::bf16}) {
+      for (const std::int64_t rows : {1, 6, 600, 1000000}) {
+        for (const int packs : {1, 30, 61, 65, 125, 200}) {
+          RowProblem p = problem(rows, packs * (type == ElementType::f32 ? 4 : 8) + 3, type, type);
+          p.op         = op;
+          p.form       = RowForm::misaligned;
+          p.one_stride = false;
+
+          const RowPlan plan = make_plan(p, h200(), forcing(RowStrategy::vector_lanes));
+
+          EXPECT_EQ(plan.form, RowForm::misaligned) << describe(p, h200(), plan);
+          EXPECT_TRUE(plan.packs_per_thread == 2 || plan.packs_per_thread == 8) << describe(p, h200(), plan);
+        }
+      }
+    }
+  }
+}
+
 TEST(Planner, EveryStrategyServesAShortRowOnEveryMachine) {
   for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
     for (const RowStrategy strategy : strategies) {
@@ -1180,7 +1224,10 @@ TEST(Planner, EveryNameIsItsEnumerators) {
   EXPECT_STREQ(to_string(RowOperator::log_softmax_backward), "log_softmax_backward");
   EXPECT_STREQ(to_string(RowOperator::logsumexp_backward), "logsumexp_backward");
   EXPECT_STREQ(to_string(RowOperator::masked_softmax), "masked_softmax");
+  EXPECT_STREQ(to_string(RowOperator::masked_log_softmax), "masked_log_softmax");
+  EXPECT_STREQ(to_string(RowOperator::masked_logsumexp), "masked_logsumexp");
   EXPECT_STREQ(to_string(RowOperator::masked_softmax_backward), "masked_softmax_backward");
+  EXPECT_STREQ(to_string(RowOperator::masked_log_softmax_backward), "masked_log_softmax_backward");
   EXPECT_STREQ(to_string(RowOperator::cross_entropy), "cross_entropy");
   EXPECT_STREQ(to_string(RowOperator::cross_entropy_backward), "cross_entropy_backward");
   EXPECT_STREQ(to_string(RowOperator::cross_entropy_with_gradient), "cross_entropy_with_gradient");

@@ -95,9 +95,11 @@ inline double noise_at(const std::vector<std::int64_t>& index, double size) {
 }
 
 /// One masked call on tensors of its own: x filled, y poisoned and guarded, results against the reference.
-template <class X, class Y = X, int Rank = 4>
+template <class X, class Y = X, int Rank = 4, RowOperator Op = RowOperator::masked_softmax>
 class MaskedTrial {
  public:
+  static constexpr bool has_values = Op == RowOperator::masked_logsumexp;
+
   MaskedTrial(Placement x_place, Placement y_place, Recipe recipe = Recipe::uniform, int misalignment = 0)
       : m_x_place(std::move(x_place)),
         m_y_place(std::move(y_place)),
@@ -107,14 +109,19 @@ class MaskedTrial {
     m_x.upload();
   }
   explicit MaskedTrial(std::vector<std::int64_t> extents, Recipe recipe = Recipe::uniform)
-      : MaskedTrial(right(extents), right(extents), recipe) {}
+      : MaskedTrial(right(extents), results_of(right(extents)), recipe) {}
+
+  /// Where the results of such an x lie, one after the other.
+  static Placement results_of(const Placement& x) {
+    return right(has_values ? x.without(Rank - 1).extents : x.extents);
+  }
 
   Buffer<X>& x() { return m_x; }
   Buffer<Y>& y() { return m_y; }
   const Placement& x_place() const { return m_x_place; }
   const Placement& y_place() const { return m_y_place; }
   auto x_view() const { return strided_view<Rank>(static_cast<const X*>(m_x.device()), m_x_place); }
-  auto y_view() const { return strided_view<Rank>(m_y.device(), m_y_place); }
+  auto y_view() const { return strided_view<has_values ? Rank - 1 : Rank>(m_y.device(), m_y_place); }
   std::int64_t cols() const { return m_x_place.extents.back(); }
 
   /// The element of x at these indices, on the host.
@@ -126,14 +133,23 @@ class MaskedTrial {
 
   template <class M>
   RowPlan plan(const M& mask, const MaskedSoftmaxOptions& options = {}) const {
-    return KokkosNN::make_plan(Exec(), x_view(), mask, y_view(), options);
+    return KokkosNN::make_plan(Op, Exec(), x_view(), mask, y_view(), options);
   }
 
   template <class M>
   void call(const M& mask, const MaskedSoftmaxOptions& options = {}) const {
     const Exec exec;
-    KokkosNN::masked_softmax(exec, x_view(), mask, y_view(), options);
+    apply(exec, x_view(), mask, y_view(), options);
     exec.fence("MaskedTrial::call");
+  }
+
+  /// The public function of the operator.
+  template <class Execution, class XView, class M, class YView>
+  static void apply(const Execution& exec, const XView& x, const M& mask, const YView& y,
+                    const MaskedSoftmaxOptions& options) {
+    if constexpr (Op == RowOperator::masked_softmax) KokkosNN::masked_softmax(exec, x, mask, y, options);
+    if constexpr (Op == RowOperator::masked_log_softmax) KokkosNN::masked_log_softmax(exec, x, mask, y, options);
+    if constexpr (Op == RowOperator::masked_logsumexp) KokkosNN::masked_logsumexp(exec, x, mask, y, options);
   }
 
   template <class M>
@@ -154,14 +170,18 @@ class MaskedTrial {
   ::testing::AssertionResult correct(const Y* y, const Placement& y_place, const X* x, const Meaning& meaning,
                                      const MaskedSoftmaxOptions& options) const {
     Errors errors;
-    double allowance = promised_ulp<Y>;
+    double allowance = promise;
     for_rows([&](const std::vector<std::int64_t>& row, std::int64_t x_offset, std::int64_t number) {
-      const auto expected = expected_row(x + x_offset, row, meaning, options, allowance);
+      double magnitude    = 1;
+      const auto expected = expected_row(x + x_offset, row, meaning, options, allowance, &magnitude);
       std::int64_t y_row  = y_place.origin;
       for (std::size_t d = 0; d < row.size(); ++d) y_row += row[d] * y_place.strides[d];
-      for (std::int64_t k = 0; k < cols(); ++k) {
-        const long double value = exact(y[y_row + k * y_place.strides.back()]);
-        errors.add(probability_error<Y>(value, expected[k]), number, k, value, expected[k]);
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        const auto column       = static_cast<std::int64_t>(k);
+        const long double value = exact(y[y_row + (has_values ? 0 : column * y_place.strides.back())]);
+        const double ulp        = Op == RowOperator::masked_softmax ? probability_error<Y>(value, expected[k])
+                                                                    : ulp_error<Y>(value, expected[k], magnitude);
+        errors.add(ulp, number, column, value, expected[k]);
       }
     });
     if (!(errors.max_ulp <= allowance)) {
@@ -188,9 +208,11 @@ class MaskedTrial {
     });
   }
 
-  /// The oracle's row; `allowance` grows by what rounding its logits costs.
+  /// The oracle's row, of a log-sum-exp one value; `allowance` grows by what rounding its logits costs, and
+  /// `magnitude` to that of the largest logit where that is what an error is measured by.
   std::vector<Real> expected_row(const X* x, const std::vector<std::int64_t>& row, const Meaning& meaning,
-                                 const MaskedSoftmaxOptions& options, double& allowance) const {
+                                 const MaskedSoftmaxOptions& options, double& allowance,
+                                 double* magnitude = nullptr) const {
     std::vector<Real> z(cols());
     std::vector<bool> allowed(cols());
     for (std::int64_t k = 0; k < cols(); ++k) {
@@ -198,20 +220,30 @@ class MaskedTrial {
       allowed[k]  = meaning.allows(at);
       z[k]        = Reference::capped(exact(x[k * m_x_place.strides.back()]), options.scale, options.softcap);
       // The terms that are rounded may be larger than the logit: a bias can be next to minus the capped x.
-      const Real added     = meaning.adds ? Real(meaning.adds(at)) : Real(0);
-      const Real magnitude = std::fabs(z[k]) + std::fabs(added);
+      const Real added = meaning.adds ? Real(meaning.adds(at)) : Real(0);
+      const Real size  = std::fabs(z[k]) + std::fabs(added);
       z[k] += added;
       const bool is_rounded = (meaning.adds || options.softcap != 0) && allowed[k] && std::isfinite(z[k]);
       if (is_rounded && !is_16_bit<Y>) {
         const double roundings = options.softcap != 0 ? 6 : 3;  // a softcap adds those of two products and of tanh
-        allowance              = std::max(allowance, promised_ulp<Y> + roundings * static_cast<double>(magnitude));
+        allowance              = std::max(allowance, promise + roundings * static_cast<double>(size));
       }
     }
     const Real sink = meaning.sinks.empty() ? -Reference::infinity : Real(meaning.sinks[At::of(row, 0).head]);
-    return Reference::masked_softmax(z, allowed, sink, options.masked_row);
+    if constexpr (Op == RowOperator::masked_softmax) {
+      return Reference::masked_softmax(z, allowed, sink, options.masked_row);
+    } else if constexpr (Op == RowOperator::masked_log_softmax) {
+      return Reference::masked_log_softmax(z, allowed, sink, options.masked_row);
+    } else {
+      const Real max = Reference::masked_sum(z, allowed, sink).max;
+      if (magnitude != nullptr && std::isfinite(max)) *magnitude = std::max(1.0, double(std::fabs(max)));
+      return {Reference::masked_logsumexp(z, allowed, sink)};
+    }
   }
 
  private:
+  static constexpr double promise = Op == RowOperator::masked_softmax ? promised_ulp<Y> : promised_log_ulp<Y>;
+
   Placement m_x_place;
   Placement m_y_place;
   Buffer<X> m_x;

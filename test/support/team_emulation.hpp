@@ -71,6 +71,7 @@ class EmulatedTeam {
 
   // --- what threads call ---
   int lane() const { return m_current % m_lanes; }
+  int threads() const { return static_cast<int>(m_fibers.size()); }
   char* scratch(std::uint32_t address, std::size_t bytes) {
     if (address + bytes > m_scratch_bytes) fail("an access outside of team scratch");
     if (address % bytes != 0) fail("a misaligned access of team scratch");
@@ -277,6 +278,7 @@ struct EmulatedMember {
   int league_rank() const { return league; }
   int league_size() const { return teams; }
   int team_rank() const { return rank; }
+  int team_size() const { return EmulatedTeam::running().threads(); }
   void team_barrier() const { EmulatedTeam::running().barrier(); }
   Scratch team_scratch(int) const { return {}; }
 };

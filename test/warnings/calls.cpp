@@ -24,6 +24,8 @@ using Columns = View<T**, LayoutLeft, Exec>;
 template <class T>
 using Strided = View<T**, LayoutStride, Exec>;
 template <class T>
+using Cubes = View<T***, LayoutRight, Exec>;
+template <class T>
 using Scores = View<T****, LayoutRight, Exec>;
 
 void views(const Exec& exec) {
@@ -41,12 +43,16 @@ void gradients(const Exec& exec) {
 }
 
 void masked(const Exec& exec) {
-  const auto mask = masks(SlidingWindow{.left = 3}, RowLengths{Values<std::int32_t>()},
-                          BooleanMask{Rows<std::uint8_t>()}, AdditiveBias{Rows<float>()}, Alibi{Values<float>()});
+  const auto mask =
+      masks(SlidingWindow{.left = 3}, RowLengths{Values<std::int32_t>()}, BooleanMask{Rows<std::uint8_t>()},
+            AdditiveBias{Rows<float>()}, Alibi{Values<float>()}, DiagonalOffsets{Values<std::int64_t>()});
   masked_softmax(Scores<double>(), CausalMask{}, Scores<float>());
   masked_softmax(exec, Scores<const half_t>(), mask, Scores<bhalf_t>(), {.softcap = 30, .sinks = Values<float>()});
+  masked_log_softmax(exec, Scores<const half_t>(), mask, Scores<float>(), {.softcap = 30});
+  masked_logsumexp(Scores<bhalf_t>(), mask, Cubes<float>(), {.sinks = Values<float>()});
   masked_softmax_backward(Scores<half_t>(), Scores<half_t>(), Scores<float>(), mask, Scores<bhalf_t>(),
                           {.softcap = 30});
+  masked_log_softmax_backward(Scores<half_t>(), Scores<half_t>(), Scores<float>(), mask, Scores<bhalf_t>());
   masked_softmax_bias_backward(Scores<half_t>(), Scores<float>(), mask, Rows<float>());
   masked_softmax_sinks_backward(Scores<half_t>(), Scores<float>(), mask, Values<float>());
 }
@@ -65,13 +71,16 @@ void elementwise(const Exec& exec) {
 /// Those of docs/masks.md, as they stand there.
 void guide(const Scores<float>& x, const Scores<float>& y, const Scores<float>& dy, const Scores<float>& dx,
            const Values<int>& lengths, const Scores<float>& bias, const Values<float>& sinks,
-           const Scores<float>& dbias, const Values<float>& dsinks) {
+           const Scores<float>& dbias, const Values<float>& dsinks, const Cubes<float>& lse) {
   masked_softmax(x, CausalMask{}, y, {.scale = 0.125});
   masked_softmax(x, masks(RowLengths{lengths}, AdditiveBias{bias}), y, {.softcap = 30, .sinks = sinks});
   masked_softmax_backward(x, y, dy, CausalMask{}, dx, {.scale = 0.125});
   const auto mask = masks(RowLengths{lengths}, AdditiveBias{bias});
   masked_softmax_bias_backward(y, dy, mask, dbias);
   masked_softmax_sinks_backward(y, dy, mask, dsinks);
+  masked_log_softmax(x, CausalMask{}, y);
+  masked_logsumexp(x, CausalMask{}, lse);
+  masked_log_softmax_backward(x, y, dy, CausalMask{}, dx);
 }
 
 void norms(const Exec& exec) {

@@ -3,16 +3,145 @@
 #ifndef KOKKOSNN_IMPL_ATTENTION_SHAPES_HPP
 #define KOKKOSNN_IMPL_ATTENTION_SHAPES_HPP
 
+#include <KokkosNN/impl/matmul_shapes.hpp>
+
 #include <Kokkos_Core.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 // Shapes that planner and kernels of attention share: a call's extents and strides, a team's tile and scratch.
 
 namespace KokkosNN::Impl {
 
+/// Shapes of the kernel that has a row of scores a team.
 inline constexpr int attention_tile      = 128;  ///< keys
 inline constexpr int attention_team_size = 128;
+
+/// Shape of a GPU's kernel on a matrix unit: a team's warps, each with `row_tiles` x 16 rows of scores; keys of a tile;
+/// true if queries stay in registers, else they do in scratch; tiles in scratch at once; teams that a multiprocessor
+/// should have at once.
+template <int warps_, int row_tiles_, int keys_, bool keeps_queries_, int stages_, int resident_>
+struct AttentionTile {
+  static constexpr int warps          = warps_;
+  static constexpr int row_tiles      = row_tiles_;
+  static constexpr int keys           = keys_;
+  static constexpr bool keeps_queries = keeps_queries_;
+  static constexpr int stages         = stages_;
+  static constexpr int resident       = resident_;
+};
+
+/// Shapes on CUDA by an element's bytes, the means of multiplication and the elements that heads are padded to. Those
+/// of tensor cores are a prototype's that ran on an H200; the others were not compared with others. Two teams fit into
+/// 227 KiB of scratch. Doubles of more than 128 elements have no tile, nor has HIP: without products of matrices in
+/// instructions its kernels spilled at four wavefronts a SIMD.
+template <int element_bytes, MatmulUnit unit, int dims>
+struct AttentionTileFor;
+template <>
+struct AttentionTileFor<2, MatmulUnit::tensor_cores, 64> : AttentionTile<4, 2, 64, true, 2, 2> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::tensor_cores, 128> : AttentionTile<4, 2, 64, false, 2, 2> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::tensor_cores, 256> : AttentionTile<4, 1, 32, false, 2, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::tensor_cores, 64> : AttentionTile<4, 2, 32, false, 2, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::tensor_cores, 128> : AttentionTile<4, 2, 16, false, 2, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::tensor_cores, 256> : AttentionTile<4, 1, 16, false, 1, 2> {};
+template <>
+struct AttentionTileFor<8, MatmulUnit::tensor_cores, 64> : AttentionTile<4, 1, 32, true, 2, 2> {};
+template <>
+struct AttentionTileFor<8, MatmulUnit::tensor_cores, 128> : AttentionTile<8, 1, 16, false, 2, 1> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 1, 32, false, 2, 2> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 1, 32, false, 1, 2> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::narrow_warps, 256> : AttentionTile<4, 1, 16, false, 1, 1> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 2, 32, false, 2, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 2, 16, false, 2, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::narrow_warps, 256> : AttentionTile<4, 1, 16, false, 1, 2> {};
+template <>
+struct AttentionTileFor<8, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 1, 16, false, 1, 2> {};
+template <>
+struct AttentionTileFor<8, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 1, 16, false, 1, 1> {};
+
+/// Shape of a kernel of gradients: a team's warps, each with `row_tiles` x 16 rows, queries or keys; rows of the tiles,
+/// of keys or queries, that pass by; tiles in scratch at once; teams that a multiprocessor should have at once.
+template <int warps_, int row_tiles_, int tile_rows_, int stages_, int resident_>
+struct AttentionGradientTile {
+  static constexpr int warps     = warps_;
+  static constexpr int row_tiles = row_tiles_;
+  static constexpr int tile_rows = tile_rows_;
+  static constexpr int stages    = stages_;
+  static constexpr int resident  = resident_;
+};
+
+/// Shapes on CUDA by an element's bytes and the elements that heads are padded to, such that registers and scratch
+/// suffice: of the kernel that adds up dq, and of that of dk and dv. One kernel adds up both where it has the
+/// registers.
+template <int element_bytes, int dims>
+struct AttentionGradientTilesFor;
+template <>
+struct AttentionGradientTilesFor<2, 64> {
+  using OfQueries                             = AttentionGradientTile<4, 2, 32, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 64, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct AttentionGradientTilesFor<2, 128> {
+  using OfQueries                             = AttentionGradientTile<4, 2, 32, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 32, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct AttentionGradientTilesFor<2, 256> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 32, 1, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 32, 1, 2>;
+  static constexpr bool joins_keys_and_values = false;
+};
+template <>
+struct AttentionGradientTilesFor<4, 64> {
+  using OfQueries                             = AttentionGradientTile<4, 2, 16, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 32, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct AttentionGradientTilesFor<4, 128> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct AttentionGradientTilesFor<4, 256> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 1, 1>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 1, 1>;
+  static constexpr bool joins_keys_and_values = false;
+};
+template <>
+struct AttentionGradientTilesFor<8, 64> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 2>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct AttentionGradientTilesFor<8, 128> {
+  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 1>;
+  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 1>;
+  static constexpr bool joins_keys_and_values = false;
+};
+
+/// A GPU's kernel on a matrix unit as the planner sees it; no rows: there is none.
+struct AttentionKernelShape {
+  int rows            = 0;
+  int keys            = 0;
+  int team_size       = 0;
+  std::size_t scratch = 0;
+};
 
 /// Shapes of a host's kernel: keys of a tile; most rows of scores that a thread takes at a time; elements that its rows
 /// in scratch are padded to, a multiple of all vectors.
@@ -80,6 +209,7 @@ struct ScoreMaskLayout {
   AttentionStrides lengths;
   AttentionStrides slopes;
   AttentionStrides sinks;
+  AttentionStrides offsets;
 };
 
 }  // namespace KokkosNN::Impl

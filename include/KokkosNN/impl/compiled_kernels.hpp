@@ -103,6 +103,13 @@ constexpr BusyTeams busy_teams(const KernelTypes& types, RowForm form, int k) {
   return {is_strided ? max_threads_when_wide : max_threads_when_looping, max_threads_when_wide / 2};
 }
 
+/// Threads of the largest team that holds a row in registers at k packs each. Where there are few kernels there is none
+/// besides those for busy teams.
+constexpr int most_threads_in_registers(const KernelTypes& types, RowForm form, int k) {
+  const int busy = busy_teams(types, form, k).max_threads;
+  return has_few_masked_kernels(types.op) && busy != 0 ? busy : max_threads_per_team;
+}
+
 /// Kernels of light teams (`is_light`) exist for k packs.
 constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
   return is_light(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
@@ -126,7 +133,7 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
              has_lanes_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.pack);
     case RowKernel::row_in_team:
       return !has_host_loops(types.backend, types.op) &&
-             (key.max_threads == max_threads_per_team ||
+             (key.max_threads == most_threads_in_registers(types, key.form, k) ||
               (key.max_threads > 0 && key.max_threads == busy_teams(types, key.form, k).max_threads) ||
               (key.max_threads == max_threads_when_light && has_light_teams(types, key.form, k)));
     default:
@@ -146,9 +153,10 @@ constexpr bool exists_in_team(const KernelKey& key, const KernelTypes& types) {
 }
 
 /// Teams that share a row hold it as rows in registers are held: not where those are read twice in truth, as logits
-/// that were changed are where packs would be kept as they were loaded.
+/// that were changed are where packs would be kept as they were loaded, nor where there are few kernels.
 constexpr bool holds_split_rows(const KernelTypes& types) {
-  return !(types.is_extended &&
+  return !has_few_masked_kernels(types.op) &&
+         !(types.is_extended &&
            keeps_packed(types.backend, types.x_bytes, types.pack, most_packs(types.backend, types.op)));
 }
 

@@ -40,16 +40,25 @@ constexpr int max_packs_per_thread(Backend backend) { return backend == Backend:
 /// Operators that have kernels for rows with edges.
 constexpr bool has_edge_kernels(RowOperator op) { return !is_masked(op) && !is_norm(op); }
 
+/// Masked operators that are logarithms. They are called less often than masked softmax and have a third of its
+/// kernels: of rows in registers two numbers of packs a thread, none of team scratch on a GPU, and one of rows that
+/// several teams share, which read them twice.
+constexpr bool has_few_masked_kernels(RowOperator op) {
+  return op == RowOperator::masked_log_softmax || op == RowOperator::masked_logsumexp ||
+         op == RowOperator::masked_log_softmax_backward;
+}
+
 /// Long rows that two kernels may reduce and write, one after the other. Few rows are long enough for that and lie
 /// between pack boundaries: those are split by one kernel.
 constexpr bool splits_twice(RowOperator op, RowForm form) {
-  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op);
+  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op) &&
+         !has_few_masked_kernels(op);
 }
 
 /// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
 /// who asks for it, and takes rows of any form as strided ones.
 constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
-  return !is_elementwise(op) && (backend == Backend::host || form == RowForm::strided);
+  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && !has_few_masked_kernels(op)));
 }
 
 /// Operators whose rows side by side are read twice, whatever a team could hold.
@@ -101,10 +110,11 @@ constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator
   return backend != Backend::host && x_bytes == 2 && is_forward(op);
 }
 
-/// True if a kernel is compiled for k packs a thread; of the cross entropies a GPU has few.
+/// True if a kernel is compiled for k packs a thread; of the cross entropies and of masked logarithms a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
   if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
+  if (has_few_masked_kernels(op) && backend != Backend::host) return k == 2 || k == most_packs(backend, op);
   return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
 }
 

@@ -26,15 +26,16 @@ enum class MatmulForm {
 constexpr bool is_a_along(MatmulForm form) { return form != MatmulForm::a_across_b_across; }
 constexpr bool is_b_along(MatmulForm form) { return form == MatmulForm::a_along_b_along; }
 
-/// A team's tile of c, `rows` x `cols`, summed by `inner` products a step; a warp's part of it; teams that a GPU's
-/// multiprocessor should have at once.
-template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int resident_>
+/// A team's tile of c, `rows` x `cols`, summed by `inner` products a step; a warp's part of it; steps whose operands
+/// are in scratch or on their way; teams that a GPU's multiprocessor should have at once.
+template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int stages_, int resident_>
 struct MatmulTile {
   static constexpr int rows      = rows_;
   static constexpr int cols      = cols_;
   static constexpr int inner     = inner_;
   static constexpr int warp_rows = warp_rows_;
   static constexpr int warp_cols = warp_cols_;
+  static constexpr int stages    = stages_;
   static constexpr int warps     = rows / warp_rows * (cols / warp_cols);
   static constexpr int resident  = resident_;
 };
@@ -42,18 +43,18 @@ struct MatmulTile {
 /// Means of multiplication: tensor cores, or warps of 32 lanes (CUDA) or 64 (HIP).
 enum class MatmulUnit { tensor_cores, narrow_warps, wide_warps };
 
-/// Tiles by the size of elements, two of which fit into 48 KiB of scratch. Those of tensor cores are a prototype's that
-/// ran on an H200 (bf16 4096: 427 TFLOP/s, f64 4096: 50.9), the others were not measured; on HIP a SIMD has four
+/// Tiles by the size of elements. Those of tensor cores are a prototype's that ran on an H200 (bf16 4096: 420 TFLOP/s
+/// with four stages, 278 with two; f64 4096: 50.9), the others were not compared with others; on HIP a SIMD has four
 /// wavefronts.
 template <int element_bytes, MatmulUnit unit>
 struct MatmulTileFor
-    : MatmulTile<64, 64, element_bytes == 2 ? 32 : 16, 32, 32, unit == MatmulUnit::wide_warps ? 4 : 2> {};
+    : MatmulTile<64, 64, element_bytes == 2 ? 32 : 16, 32, 32, 2, unit == MatmulUnit::wide_warps ? 4 : 2> {};
 template <>
-struct MatmulTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<128, 128, 32, 64, 64, 2> {};
+struct MatmulTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<128, 128, 32, 64, 64, 4, 2> {};
 template <>
-struct MatmulTileFor<4, MatmulUnit::tensor_cores> : MatmulTile<128, 64, 16, 64, 32, 2> {};
+struct MatmulTileFor<4, MatmulUnit::tensor_cores> : MatmulTile<128, 64, 16, 64, 32, 4, 2> {};
 template <>
-struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64, 32, 1> {};
+struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64, 32, 2, 1> {};
 
 /// A GPU's kernel as the planner sees it.
 struct MatmulKernelShape {

@@ -68,7 +68,7 @@ concept RowSource = std::same_as<std::remove_cvref_t<decltype(S::form)>, RowForm
 /// One row of a source.
 ///   gives_packs      `packs<V>(cols)`: only this range is loaded, the other columns are written as masked elements
 ///   completes_state  `completed(params, state)`: adds what is no column of the row
-///   masks_pairs      `mask` and `chain`, of rows of y and dy
+///   masks_pairs      `mask`, `mask_gradient` and `chain`, of rows of y and dy
 ///   clear_policy()   takes back the eviction hint of its loads
 template <class R>
 concept InputRow =

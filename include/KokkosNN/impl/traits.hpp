@@ -56,6 +56,7 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     const auto& properties = exec.cuda_device_prop();
     // Kernels that loop are compiled for teams of 768, so the registers suffice for as many threads in smaller ones.
     on_gpu(properties, properties.warpSize, Impl::max_threads_when_looping);
+    traits.large_scratch  = properties.sharedMemPerBlockOptin;
     traits.prefetches     = properties.major >= 9;
     traits.evicts_as_told = properties.major >= 9;  // those before could; nobody measured what they gain
   }

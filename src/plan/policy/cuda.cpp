@@ -48,11 +48,14 @@ using namespace CudaTables;
 
 constexpr auto is_log_softmax          = is_one_of<RowOperator::log_softmax>;
 constexpr auto is_logsumexp            = is_one_of<RowOperator::logsumexp>;
+constexpr auto is_any_logsumexp        = is_one_of<RowOperator::logsumexp, RowOperator::masked_logsumexp>;
 constexpr auto is_masked_softmax       = is_one_of<RowOperator::masked_softmax>;
 constexpr auto is_softmax_gradient     = is_one_of<RowOperator::softmax_backward>;
 constexpr auto is_log_softmax_gradient = is_one_of<RowOperator::log_softmax_backward>;
 constexpr auto is_logsumexp_gradient   = is_one_of<RowOperator::logsumexp_backward>;
+constexpr auto is_masked_logarithm     = is_one_of<RowOperator::masked_log_softmax, RowOperator::masked_logsumexp>;
 constexpr auto is_masked_gradient      = is_one_of<RowOperator::masked_softmax_backward>;
+constexpr auto is_masked_log_gradient  = is_one_of<RowOperator::masked_log_softmax_backward>;
 constexpr auto is_loss                 = is_one_of<RowOperator::cross_entropy>;
 constexpr auto is_loss_gradient        = is_one_of<RowOperator::cross_entropy_backward>;
 constexpr auto is_loss_with_gradient   = is_one_of<RowOperator::cross_entropy_with_gradient>;
@@ -60,6 +63,7 @@ constexpr auto is_either_softmax       = is_one_of<RowOperator::softmax, RowOper
 constexpr auto is_either_gradient      = is_one_of<RowOperator::softmax_backward, RowOperator::log_softmax_backward>;
 
 constexpr Keyed<RegisterTable> register_tables[] = {
+    {{.op = is_masked_log_gradient}, masked_logarithm_gradient},
     {{.op = is_gradient, .moves = Moves::elements}, gradient_by_rule},
     {{.op = is_either_gradient, .pack = 2}, gradient_v2},
     {{.op = is_softmax_gradient, .pack = 4}, softmax_gradient_v4},
@@ -82,6 +86,7 @@ constexpr Keyed<RegisterTable> register_tables[] = {
     {{.op = is_masked_softmax, .pack = 4}, masked_v4},
     {{.op = is_masked_softmax, .pack = 8, .moves = Moves::packs}, masked_v8},
     {{.op = is_masked_softmax, .pack = 8}, masked_elements_v8},
+    {{.op = is_masked_logarithm}, masked_logarithm},
     {{.op = is_logsumexp, .pack = 2}, reduction_v2},
     {{.op = is_logsumexp, .pack = 4}, reduction_v4},
     {{.op = is_logsumexp, .pack = 8, .moves = Moves::packs}, reduction_v8},
@@ -185,7 +190,7 @@ constexpr SplitPolicy split_logsumexp = [] {
 }();
 constexpr Keyed<SplitPolicy> split[] = {
     {{.op = is_gradient}, split_gradients},
-    {{.op = is_logsumexp}, split_logsumexp},
+    {{.op = is_any_logsumexp}, split_logsumexp},
     {{.op = is_either_softmax, .pack = 8}, split_rows_v8},
     {{}, split_rows},
 };

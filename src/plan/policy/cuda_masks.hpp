@@ -37,6 +37,12 @@ inline constexpr RegisterEntry masked_elements_v8[] = {
 
 // Under a mask, whose columns many rows do without: three packs a thread where they leave no lane idle that two or four
 // would. Microseconds of a causal and of a boolean mask, 134 MB a tensor, on one H100, 2026-11-25.
+// Not measured: fewer packs where few lanes hold a row.
+inline constexpr RegisterEntry masked_logarithm[] = {
+    {8, 2, 128},
+    {8192, 8, 128},
+};
+
 inline constexpr RegisterEntry masked_gradient_v4[] = {
     {2, 2, 128},  // x 8: 140 and 141, with 1 pack 140 and 153
     {3, 4, 128},  // x 12: 142 and 146, with 1 pack 171 and 192
@@ -68,6 +74,12 @@ inline constexpr RegisterEntry masked_gradient_v8[] = {
     {48, 3, 128},     // x 264: 130 and 207, with 2 packs 193 and 275
     {64, 2, 128, 4},  // x 512: 102 and 167, with 2 packs 113 and 157
     {96, 3, 128},     // x 520: 128 and 212, with 4 packs 149 and 268
+    {4096, 4, 64},
+};
+
+// Not measured: of the kernels that there are, fewer packs where a warp holds a row.
+inline constexpr RegisterEntry masked_logarithm_gradient[] = {
+    {64, 2, 128},
     {4096, 4, 64},
 };
 

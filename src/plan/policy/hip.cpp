@@ -17,7 +17,7 @@
 namespace KokkosNN::Impl {
 namespace {
 
-constexpr auto is_logsumexp = is_one_of<RowOperator::logsumexp>;
+constexpr auto is_logsumexp = is_one_of<RowOperator::logsumexp, RowOperator::masked_logsumexp>;
 
 constexpr RegisterEntry rows[] = {
     {8, 2, 256},     // few lanes a row, and two loads each in flight

@@ -9,6 +9,7 @@
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +34,7 @@ struct AttentionCallOptions {
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
   bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
   MaskTensors mask;
+  Precision precision = Precision::exact;
 };
 
 /// A checked call.
@@ -79,23 +81,36 @@ KOKKOSNN_EXPORT AttentionGradientLayout normalise_attention_gradient(const char*
 /// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
 struct AttentionPlan {
   ElementType type         = ElementType::f32;
+  Precision precision      = Precision::exact;  ///< of products of float
   int tile                 = 1;
   int rows_per_team        = 1;
   int team_size            = 1;
   std::int64_t league_size = 1;
   int scratch_level        = 0;
-  std::size_t scratch      = 0;  ///< bytes a team
+  std::size_t scratch      = 0;      ///< bytes a team
+  bool in_tiles            = false;  ///< a GPU's kernel on a matrix unit runs, else a row of scores a team
+  std::int64_t blocks      = 0;      ///< of rows, a head of k
+  bool copies_q            = false;  ///< q's tiles come by asynchronous copies of 16 bytes, else element by element
+  bool copies_k            = false;
+  bool copies_v            = false;
+  bool copies_dout         = false;
 };
 
-KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, const AttentionLayout& layout,
-                                                  const DeviceTraits& traits);
+/// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel on a matrix unit, which serves
+/// where its scratch can be had.
+KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, Precision precision,
+                                                  const AttentionTensors& tensors, const AttentionLayout& layout,
+                                                  const AttentionKernelShape& shape, const DeviceTraits& traits);
 
 /// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
 /// empty where it has nothing to write.
-KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionShape& shape, bool of_keys,
+KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,
+                                                           const AttentionGradientLayout& layout, bool of_keys,
+                                                           const AttentionKernelShape& shape,
                                                            const DeviceTraits& traits);
 
-/// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`.
+/// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`; on a matrix unit
+/// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c if q, k, v (and dout) are copied asynchronously.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);
 
 }  // namespace KokkosNN::Impl

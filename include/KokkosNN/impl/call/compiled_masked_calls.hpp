@@ -16,8 +16,8 @@ namespace KokkosNN::Impl {
 template <class ExecutionSpace>
 using MaskedArguments = CallArguments<ExecutionSpace, MaskedLayout, MaskedOptions>;
 
-/// masked_softmax of rows of X to rows of Y.
-template <class ExecutionSpace, class X, class Y>
+/// masked_softmax, masked_log_softmax or masked_logsumexp of rows of X to rows, or values, of Y.
+template <class ExecutionSpace, RowOperator op, class X, class Y>
 struct MaskedCall {
   using Arguments = MaskedArguments<ExecutionSpace>;
 
@@ -26,8 +26,8 @@ struct MaskedCall {
   static void reserve(const ExecutionSpace& exec, const RowPlan& plan, WorkspaceView<ExecutionSpace>& workspace);
 };
 
-/// Its gradient with respect to x; X is also y's type.
-template <class ExecutionSpace, class X, class D, class Dx>
+/// The gradient of one of the first two with respect to x; X is also y's type.
+template <class ExecutionSpace, RowOperator op, class X, class D, class Dx>
 struct MaskedGradientCall {
   using Arguments = MaskedArguments<ExecutionSpace>;
 

@@ -36,11 +36,21 @@ struct MaskChecks {
     static_assert(V::rank() <= XView::rank(), "KokkosNN::AdditiveBias: the View must not have more axes than x");
     static_assert(can_access<Exec, V>, "KokkosNN::AdditiveBias: the execution space must be able to access its memory");
   }
+  /// A length's or an offset's type.
+  template <class V, class T = typename V::non_const_value_type>
+  static constexpr bool is_count = std::integral<T> && std::is_signed_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+
+  template <class V>
+  static constexpr void check(const DiagonalOffsets<V>*) {
+    static_assert(is_count<V>, "KokkosNN::DiagonalOffsets: the View must hold signed integers of 32 or 64 bits");
+    static_assert(V::rank() >= 1 && V::rank() < XView::rank(),
+                  "KokkosNN::DiagonalOffsets: the View must have rank 1 or up to one axis less than x");
+    static_assert(can_access<Exec, V>,
+                  "KokkosNN::DiagonalOffsets: the execution space must be able to access its memory");
+  }
   template <class V>
   static constexpr void check(const RowLengths<V>*) {
-    using Length = typename V::non_const_value_type;
-    static_assert(std::integral<Length> && std::is_signed_v<Length> && (sizeof(Length) == 4 || sizeof(Length) == 8),
-                  "KokkosNN::RowLengths: the View must hold signed integers of 32 or 64 bits");
+    static_assert(is_count<V>, "KokkosNN::RowLengths: the View must hold signed integers of 32 or 64 bits");
     static_assert(V::rank() >= 1 && V::rank() < XView::rank(),
                   "KokkosNN::RowLengths: the View must have rank 1 or up to one axis less than x");
     static_assert(can_access<Exec, V>, "KokkosNN::RowLengths: the execution space must be able to access its memory");
@@ -61,6 +71,7 @@ struct MaskChecks {
   static constexpr void check(const Masks<Parts...>*) {
     static_assert(count<BooleanMask, Parts...> <= 1 && count<AdditiveBias, Parts...> <= 1 &&
                       count<RowLengths, Parts...> <= 1 && count<Alibi, Parts...> <= 1 &&
+                      count<DiagonalOffsets, Parts...> <= 1 &&
                       (0 + ... + int(std::is_same_v<Parts, CausalMask>)) <= 1 &&
                       (0 + ... + int(std::is_same_v<Parts, SlidingWindow>)) <= 1,
                   "KokkosNN::masks: at most one mask of each kind can be joined");
@@ -68,11 +79,14 @@ struct MaskChecks {
   }
 };
 
-/// A masked call as the compiler sees it.
-template <class Exec, class XView, class M, class YView>
+/// A masked call as the compiler sees it: y has rows, or, of a log-sum-exp, a value a row.
+template <class Exec, class XView, class M, class YView, bool has_values = false>
 constexpr void check_masked() {
   static_assert(XView::rank() >= 2, "KokkosNN::masked_softmax: x must have rank 2 to 8: (..., head, query, key)");
-  static_assert(XView::rank() == YView::rank(), "KokkosNN::masked_softmax: x and y must have the same rank");
+  static_assert(has_values || XView::rank() == YView::rank(),
+                "KokkosNN::masked_softmax: x and y must have the same rank");
+  static_assert(!has_values || XView::rank() == YView::rank() + 1,
+                "KokkosNN::masked_logsumexp: lse must have one axis less than x");
   static_assert((hold_elements<XView, YView>),
                 "KokkosNN::masked_softmax: x and y must hold double, float, half_t or bhalf_t");
   static_assert(is_writable<YView>, "KokkosNN::masked_softmax: y must not be const");

@@ -12,15 +12,14 @@
 
 namespace KokkosNN::Impl {
 
+inline CountsOfRows counts_of(const Tensor& t) {
+  return t.exists() ? CountsOfRows{t.data, t.element_bytes == 8} : CountsOfRows{};
+}
+
 /// Limits that a mask and its layout, of rows or of scores, have.
 template <class Layout>
 ColumnLimits limits_of(const MaskTensors& mask, const Layout& layout, std::int64_t cols) {
-  return {cols,
-          layout.has_diagonals,
-          layout.low,
-          layout.high,
-          mask.lengths.exists() ? mask.lengths.data : nullptr,
-          mask.lengths.element_bytes == 8};
+  return {cols, layout.has_diagonals, layout.low, layout.high, counts_of(mask.lengths), counts_of(mask.offsets)};
 }
 
 inline const std::uint8_t* kept_bytes(const MaskTensors& mask) {

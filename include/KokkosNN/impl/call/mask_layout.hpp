@@ -28,7 +28,8 @@ struct MaskTensors {
   std::int64_t alibi_offset  = 0;
   Tensor keep;  ///< of bytes
   Tensor bias;
-  Tensor lengths;  ///< of 4 or 8 bytes
+  Tensor lengths;  ///< of 4 or 8 bytes, as are offsets
+  Tensor offsets;
   Tensor slopes;
   Tensor sinks;
   Tensor x;  ///< of a gradient: the forward call's logits, which matter if there is a softcap
@@ -43,7 +44,8 @@ struct MaskLayout {
   std::int64_t low   = 0;  ///< query q may see columns q + low
   std::int64_t high  = 0;  ///< to q + high
   RowMap query;            ///< row -> its number on the axis of the queries
-  RowMap keep;             ///< row -> offset in elements, here and below
+  RowMap offsets;          ///< row -> offset in elements, here and below
+  RowMap keep;
   RowMap bias;
   RowMap lengths;
   RowMap slopes;
@@ -86,6 +88,7 @@ struct MaskSums {
   SplitMap dy;
   SplitMap row;  ///< its number, x's last axis but one fastest
   SplitMap query;
+  SplitMap offsets;
   SplitMap keep;
   SplitMap lengths;
   RowMap result;

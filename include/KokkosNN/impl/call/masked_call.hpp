@@ -56,6 +56,10 @@ void erase(MaskTensors& all, const RowLengths<V>& mask) {
   all.lengths = tensor_of(mask.view);
 }
 template <class V>
+void erase(MaskTensors& all, const DiagonalOffsets<V>& mask) {
+  all.offsets = tensor_of(mask.view);
+}
+template <class V>
 void erase(MaskTensors& all, const Alibi<V>& mask) {
   all.slopes       = tensor_of(mask.slopes);
   all.alibi_offset = mask.offset;
@@ -80,12 +84,12 @@ MaskedOptions erased(const M& mask, const MaskedSoftmaxOptions& options) {
   return all;
 }
 
-/// Options of the forward call, which reads the sinks beside x of type X.
+/// Options of a forward call, which reads the sinks beside x of type X.
 template <class Exec, class X, Concepts::Mask M>
-MaskedOptions erased_with_sinks(const M& mask, const MaskedSoftmaxOptions& options) {
+MaskedOptions erased_with_sinks(RowOperator op, const M& mask, const MaskedSoftmaxOptions& options) {
   if (options.sinks.exist()) {
-    require_sinks(to_string(RowOperator::masked_softmax), options.sinks.template accessible_from<Exec>(),
-                  options.sinks.type(), element_type<X>());
+    require_sinks(to_string(op), options.sinks.template accessible_from<Exec>(), options.sinks.type(),
+                  element_type<X>());
   }
   return erased(mask, options);
 }
@@ -96,6 +100,64 @@ MaskedOptions erased_with_logits(const M& mask, const MaskedSoftmaxOptions& opti
   MaskedOptions all = erased(mask, options);
   all.mask.x        = tensor_of(x);
   return all;
+}
+
+/// The body of a forward call.
+template <RowOperator op, class Exec, class XView, Concepts::Mask M, class YView>
+void masked_call(const Exec& exec, const XView& x, const M& mask, const YView& y, const MaskedSoftmaxOptions& options) {
+  check_masked<Exec, XView, M, YView, is_reduction(op)>();
+  using X    = typename XView::non_const_value_type;
+  using Call = MaskedCall<Exec, op, X, typename YView::non_const_value_type>;
+  call_erased<op, Call>(exec, {tensor_of(x), tensor_of(y)}, erased_with_sinks<Exec, X>(op, mask, options));
+}
+
+/// The plan of a forward call.
+template <class Exec, class XView, Concepts::Mask M, class YView>
+RowPlan masked_plan(RowOperator op, const Exec& exec, const XView& x, const M& mask, const YView& y,
+                    const MaskedSoftmaxOptions& options) {
+  MaskChecks<Exec, XView>::check(static_cast<const M*>(nullptr));
+  using X = typename XView::non_const_value_type;
+  return plan_of(op, exec, {tensor_of(x), tensor_of(y)}, erased_with_sinks<Exec, X>(op, mask, options));
+}
+
+/// A forward call that is planned once.
+template <RowOperator op, class Exec, class XView, class YView>
+class PlannedMasked
+    : public PlannedCall<
+          op, Exec, MaskedCall<Exec, op, typename XView::non_const_value_type, typename YView::non_const_value_type>,
+          MaskedOptions> {
+  using Base = typename PlannedMasked::PlannedCall;
+  using X    = typename XView::non_const_value_type;
+
+ public:
+  template <Concepts::Mask M>
+  PlannedMasked(const Exec& exec, const XView& x, const M& mask, const YView& y,
+                const MaskedSoftmaxOptions& options = {})
+      : Base(exec, {tensor_of(x), tensor_of(y)}, erased_with_sinks<Exec, X>(op, mask, options)), m_x(x), m_y(y) {
+    check_masked<Exec, XView, M, YView, is_reduction(op)>();
+  }
+
+ private:
+  XView m_x;
+  YView m_y;
+};
+
+/// The body of a gradient with respect to x.
+template <RowOperator op, class Exec, class XView, class YView, class DyView, Concepts::Mask M, class DxView>
+void masked_gradient_call(const Exec& exec, const XView& x, const YView& y, const DyView& dy, const M& mask,
+                          const DxView& dx, const MaskedSoftmaxOptions& options) {
+  check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
+  using Call = MaskedGradientCall<Exec, op, typename YView::non_const_value_type, typename DyView::non_const_value_type,
+                                  typename DxView::non_const_value_type>;
+  call_erased<op, Call>(exec, {tensor_of(y), tensor_of(dx), tensor_of(dy)}, erased_with_logits(mask, options, x));
+}
+
+/// The plan of a gradient with respect to x.
+template <class Exec, class XView, class YView, class DyView, Concepts::Mask M, class DxView>
+RowPlan masked_gradient_plan(RowOperator op, const Exec& exec, const XView& x, const YView& y, const DyView& dy,
+                             const M& mask, const DxView& dx, const MaskedSoftmaxOptions& options) {
+  check_masked_gradient<Exec, XView, YView, DyView, M, DxView>();
+  return plan_of(op, exec, {tensor_of(y), tensor_of(dx), tensor_of(dy)}, erased_with_logits(mask, options, x));
 }
 
 /// The gradient with respect to a bias, or, `to_heads`, to sinks, on erased Views of Y and D; the result has Y or

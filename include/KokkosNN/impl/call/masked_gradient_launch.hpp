@@ -21,15 +21,14 @@
 #include <cstdint>
 #include <type_traits>
 
-// The gradients of a masked softmax on their way to a launch: with respect to x in softmax_backward's kernels, with
-// respect to a bias and to sinks in kernels of their own.
+// The gradients of a masked softmax and its logarithm on their way to a launch: with respect to x in the kernels of
+// gradients without a mask, with respect to a bias and to sinks in kernels of their own.
 
 namespace KokkosNN::Impl {
 
 /// The launches of the gradient with respect to x with one of the two kinds of masks.
-template <class ExecutionSpace, class X, class D, class Dx, bool has_element_mask>
+template <class ExecutionSpace, RowOperator op, class X, class D, class Dx, bool has_element_mask>
 struct MaskedPairsLauncher {
-  static constexpr RowOperator op  = RowOperator::masked_softmax_backward;
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = gradient_accumulator_t<X, D, Dx>;
   static constexpr int V           = pack_size(backend, gradient_input_bytes<X, D>(op), sizeof(Dx), sizeof(A));
@@ -47,7 +46,8 @@ struct MaskedPairsLauncher {
 
   template <RowForm form>
   static void run_rows(const ExecutionSpace& exec, const Arguments& call) {
-    using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements>;
+    constexpr bool has_logarithms = op == RowOperator::masked_log_softmax_backward;
+    using Source = MaskedPairRows<MemoryRows<const X, form>, MemoryRows<const D, form>, Elements, has_logarithms>;
     const Source source{rows_of<const X, form>(call, Tensor::x), rows_of<const D, form>(call, Tensor::dy),
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), elements_of(call)};
     const Params params(call.options.scale, call.options.masked_row);
@@ -72,16 +72,16 @@ struct MaskedPairsLauncher {
   }
 };
 
-template <class ExecutionSpace, class X, class D, class Dx>
-struct Launcher<MaskedGradientCall<ExecutionSpace, X, D, Dx>> {
+template <class ExecutionSpace, RowOperator op, class X, class D, class Dx>
+struct Launcher<MaskedGradientCall<ExecutionSpace, op, X, D, Dx>> {
   static void run(const ExecutionSpace& exec, const MaskedArguments<ExecutionSpace>& call) {
-    call.layout.has_element_mask ? MaskedPairsLauncher<ExecutionSpace, X, D, Dx, true>::run(exec, call)
-                                 : MaskedPairsLauncher<ExecutionSpace, X, D, Dx, false>::run(exec, call);
+    call.layout.has_element_mask ? MaskedPairsLauncher<ExecutionSpace, op, X, D, Dx, true>::run(exec, call)
+                                 : MaskedPairsLauncher<ExecutionSpace, op, X, D, Dx, false>::run(exec, call);
   }
 };
 
-template <class ExecutionSpace, class X, class D, class Dx>
-void MaskedGradientCall<ExecutionSpace, X, D, Dx>::run(const ExecutionSpace& exec, const Arguments& call) {
+template <class ExecutionSpace, RowOperator op, class X, class D, class Dx>
+void MaskedGradientCall<ExecutionSpace, op, X, D, Dx>::run(const ExecutionSpace& exec, const Arguments& call) {
   Launcher<MaskedGradientCall>::run(exec, call);
 }
 
@@ -101,12 +101,7 @@ struct Launcher<MaskSumsCall<ExecutionSpace, Y, D>> {
   using Terms = MaskTerms<Y, D>;
 
   static Terms terms_of(const Arguments& call, const MaskSums& at) {
-    return {call.y,
-            call.dy,
-            kept_bytes(call.mask),
-            call.mask.lengths.exists() ? call.mask.lengths.data : nullptr,
-            call.mask.lengths.element_bytes == 8,
-            at};
+    return {call.y, call.dy, kept_bytes(call.mask), limits_of(call.mask, at, at.cols), at};
   }
 
   template <class Kernel>

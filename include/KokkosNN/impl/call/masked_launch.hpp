@@ -18,8 +18,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// A masked softmax's way from a plan to a launch: its rows, in the kernels of softmax. Whatever a mask is made of, it
-// is data here; kernels are compiled for two kinds of masks, with and without what looks at single elements.
+// The way of a masked softmax, its logarithm or a masked log-sum-exp from a plan to a launch: its rows, in the kernels
+// of rows without a mask. Whatever a mask is made of, it is data here; kernels are compiled for two kinds of masks,
+// with and without what looks at single elements.
 
 namespace KokkosNN::Impl {
 
@@ -31,18 +32,28 @@ constexpr int masked_x_bytes() {
 
 /// The half of a mask that rules out columns by their numbers.
 inline AllowedColumns range_of(const MaskTensors& mask, const MaskLayout& layout, std::int64_t cols) {
-  return {limits_of(mask, layout, cols), layout.query, layout.lengths};
+  return {limits_of(mask, layout, cols), layout.query, layout.lengths, layout.offsets};
 }
 
-/// The launches of masked_softmax with one of the two kinds of masks.
-template <class ExecutionSpace, class X, class Y, bool has_element_mask>
+/// Parameters of a log-sum-exp, which is infinite where a sink is.
+template <class A, ExpAccuracy accuracy>
+struct LogSumExpParams : SoftmaxParams<A, accuracy> {
+  static constexpr bool has_lse = true;
+
+  using SoftmaxParams<A, accuracy>::SoftmaxParams;
+};
+
+/// The launches of an operator on rows of x with one of the two kinds of masks.
+template <class ExecutionSpace, RowOperator op, class X, class Y, bool has_element_mask>
 struct MaskedRowsLauncher {
-  static constexpr RowOperator op  = RowOperator::masked_softmax;
+  static constexpr bool is_lse     = is_reduction(op);
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   using A                          = common_accumulator_t<X, Y>;
-  static constexpr int V           = pack_size(backend, masked_x_bytes<X, Y, has_element_mask>(), sizeof(Y), sizeof(A));
-  using Params                     = SoftmaxParams<A, exp_accuracy_for<Y>>;
-  using Elements                   = std::conditional_t<has_element_mask, ElementMask<X, A>, NoElementMask>;
+  static constexpr int y_bytes     = is_lse ? sizeof(X) : sizeof(Y);
+  static constexpr int V           = pack_size(backend, masked_x_bytes<X, Y, has_element_mask>(), y_bytes, sizeof(A));
+  static constexpr auto accuracy   = exp_accuracy_for<Y>;
+  using Params   = std::conditional_t<is_lse, LogSumExpParams<A, accuracy>, SoftmaxParams<A, accuracy>>;
+  using Elements = std::conditional_t<has_element_mask, ElementMask<X, A>, NoElementMask>;
 
   using Arguments = MaskedArguments<ExecutionSpace>;
 
@@ -60,7 +71,16 @@ struct MaskedRowsLauncher {
                         range_of(call.options.mask, call.layout.mask, call.layout.cols), sinks_of(call),
                         elements_of(call)};
     const Params params(folds_scale(call) ? 1.0 : call.options.scale, call.options.masked_row);
-    run_on_rows<op, V>(exec, call, params, source, rows_of<Y, form>(call, Tensor::y));
+    if constexpr (is_lse) {
+      run_on_rows<op, V>(exec, call, params, source, values_of(call));
+    } else {
+      run_on_rows<op, V>(exec, call, params, source, rows_of<Y, form>(call, Tensor::y));
+    }
+  }
+
+  /// The log-sum-exps.
+  static MemoryScalars<Y, RowMap> values_of(const Arguments& call) {
+    return {call.template data<Y>(Tensor::y), call.layout.map(Tensor::y)};
   }
 
   static bool folds_scale(const Arguments& call) { return has_element_mask && call.options.mask.changes_logits(); }
@@ -87,31 +107,31 @@ struct MaskedRowsLauncher {
       elements.keep_place      = layout.keep;
       elements.slopes          = pointer_to<X>(mask.slopes);
       elements.slope_place     = layout.slopes;
-      elements.query           = layout.query;
       elements.alibi_offset    = mask.alibi_offset;
     }
     return elements;
   }
 };
 
-template <class ExecutionSpace, class X, class Y>
-struct Launcher<MaskedCall<ExecutionSpace, X, Y>> {
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+struct Launcher<MaskedCall<ExecutionSpace, op, X, Y>> {
+  template <bool has_element_mask>
+  using Rows      = MaskedRowsLauncher<ExecutionSpace, op, X, Y, has_element_mask>;
   using Arguments = MaskedArguments<ExecutionSpace>;
-  using Params    = typename MaskedRowsLauncher<ExecutionSpace, X, Y, false>::Params;  // the same with single elements
+  using Params    = typename Rows<false>::Params;  // the same with single elements
 
   static void run(const ExecutionSpace& exec, const Arguments& call) {
-    call.layout.has_element_mask ? MaskedRowsLauncher<ExecutionSpace, X, Y, true>::run(exec, call)
-                                 : MaskedRowsLauncher<ExecutionSpace, X, Y, false>::run(exec, call);
+    call.layout.has_element_mask ? Rows<true>::run(exec, call) : Rows<false>::run(exec, call);
   }
 };
 
-template <class ExecutionSpace, class X, class Y>
-void MaskedCall<ExecutionSpace, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void MaskedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
   Launcher<MaskedCall>::run(exec, call);
 }
-template <class ExecutionSpace, class X, class Y>
-void MaskedCall<ExecutionSpace, X, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,
-                                               WorkspaceView<ExecutionSpace>& workspace) {
+template <class ExecutionSpace, RowOperator op, class X, class Y>
+void MaskedCall<ExecutionSpace, op, X, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,
+                                                   WorkspaceView<ExecutionSpace>& workspace) {
   reserve_split_workspace<typename Launcher<MaskedCall>::Params>(exec, plan, workspace);
 }
 

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/call/large_scratch_launch.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
@@ -90,9 +91,8 @@ struct MatmulLaunch {
 
   template <class Kernel>
   static void launch_form(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, const F& f) {
-    launch<Kokkos::LaunchBounds<Kernel::team_size, Kernel::Tile::resident>>(
-        exec, plan.label, teams_of(plan),
-        Kernel{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.copies_a, plan.copies_b});
+    launch_tiles(exec, plan.label, teams_of(plan),
+                 Kernel{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.copies_a, plan.copies_b});
   }
 
   static Teams teams_of(const MatmulPlan& plan) {

@@ -36,22 +36,7 @@ struct AttentionInTeam {
     }
   }
 
- private:
-  /// Largest logit and sum of exponentials, the same in all threads.
-  struct State {
-    A max = -Kokkos::Experimental::infinity_v<A>;
-    A sum = 0;
-
-    /// Raises the maximum; returns the factor of what was added up before. A NaN is ignored here.
-    KOKKOS_FUNCTION A raise(A logit) {
-      if (!(logit > max)) return A(1);
-      const A factor = max == -Kokkos::Experimental::infinity_v<A> ? A(0) : Kokkos::exp(max - logit);
-      max            = logit;
-      return factor;
-    }
-    KOKKOS_FUNCTION A weight(A logit) const { return Kokkos::exp(logit - finite_reference(max)); }
-  };
-
+  /// Computes a row: query, results and a tile of logits are scratch.
   template <class Member>
   KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* query, A* results, A* tile) const {
     const ScoreRow first_key = data.first_key(row);
@@ -83,17 +68,33 @@ struct AttentionInTeam {
     write(team, row, state, results);
   }
 
+ private:
+  /// Largest logit and sum of exponentials, the same in all threads.
+  struct State {
+    A max = -Kokkos::Experimental::infinity_v<A>;
+    A sum = 0;
+
+    /// Raises the maximum; returns the factor of what was added up before. A NaN is ignored here.
+    KOKKOS_FUNCTION A raise(A logit) {
+      if (!(logit > max)) return A(1);
+      const A factor = max == -Kokkos::Experimental::infinity_v<A> ? A(0) : Kokkos::exp(max - logit);
+      max            = logit;
+      return factor;
+    }
+    KOKKOS_FUNCTION A weight(A logit) const { return Kokkos::exp(logit - finite_reference(max)); }
+  };
+
   template <class Member>
   KOKKOS_FUNCTION void compute_logits(const Member& team, const ScoreRow& row, const X* k, std::int64_t first,
                                       int count, const A* query, A* tile) const {
-    const auto mask = data.elements.row(row);
+    const auto mask = data.mask_of(row);
     for (int j = team.team_rank(); j < count; j += team.team_size()) {
       tile[j] = -Kokkos::Experimental::infinity_v<A>;
       if (!data.elements.keeps(mask, first + j)) continue;
       const X* const key = k + (first + j) * data.k_strides.sequence;
       A score            = 0;
       for (std::int64_t d = 0; d < data.shape.dim; ++d) {
-        score = fused_multiply_add(query[d], static_cast<A>(key[d * data.k_strides.dim]), score);
+        score = multiply_add(query[d], static_cast<A>(key[d * data.k_strides.dim]), score);
       }
       tile[j] = data.elements.logit(score * data.scale, mask, first + j);
     }
@@ -114,7 +115,7 @@ struct AttentionInTeam {
       A result              = results[d] * factor;
       for (int j = 0; j < count; ++j) {
         if (weights[j] == A(0)) continue;
-        result = fused_multiply_add(weights[j], static_cast<A>(column[j * data.v_strides.sequence]), result);
+        result = multiply_add(weights[j], static_cast<A>(column[j * data.v_strides.sequence]), result);
       }
       results[d] = result;
     }

@@ -26,10 +26,10 @@ KOKKOS_FUNCTION A dot_product(const A* a, const X* x, std::int64_t stride, std::
   std::int64_t d      = 0;
   for (; d + parts <= count; d += parts) {
     for (int p = 0; p < parts; ++p) {
-      sum[p] = fused_multiply_add(a[d + p], static_cast<A>(x[(d + p) * stride]), sum[p]);
+      sum[p] = multiply_add(a[d + p], static_cast<A>(x[(d + p) * stride]), sum[p]);
     }
   }
-  for (; d < count; ++d) sum[0] = fused_multiply_add(a[d], static_cast<A>(x[d * stride]), sum[0]);
+  for (; d < count; ++d) sum[0] = multiply_add(a[d], static_cast<A>(x[d * stride]), sum[0]);
   return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
@@ -77,7 +77,7 @@ struct AttentionGradientTerms {
                                   A* sum) {
     if (weight == A(0)) return;
     for (std::int64_t d = team.team_rank(); d < count; d += team.team_size()) {
-      sum[d] = fused_multiply_add(weight, static_cast<A>(row[d * stride]), sum[d]);
+      sum[d] = multiply_add(weight, static_cast<A>(row[d * stride]), sum[d]);
     }
   }
   template <class Member>
@@ -98,23 +98,28 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const AttentionShape& shape = data.shape;
-    A* const query = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, false), 16));
-    A* const dout  = query + shape.dim;
-    A* const sum   = dout + shape.value_dim;
-    A* const tile  = sum + shape.dim;
+    A* const scratch = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(data.shape, false), 16));
     for (std::int64_t r = team.league_rank(); r < data.rows(); r += team.league_size()) {
-      const ScoreRow row = data.row(r);
-      Terms::load(team, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim, query);
-      Terms::load(team, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim, dout);
-      Terms::clear(team, shape.dim, sum);
-      team.team_barrier();
-      const A delta = dot_product(dout, data.o + row.in(data.o_strides), data.o_strides.dim, shape.value_dim);
-      if (team.team_rank() == 0) data.delta[r] = delta;
-      add_keys(team, row, delta, query, dout, sum, tile);
-      Terms::store(team, sum, data.scale, data.dq_strides.dim, shape.dim, data.dq + row.in(data.dq_strides));
+      do_row(team, data.row(r), scratch);
       team.team_barrier();  // before the next row's query
     }
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* scratch) const {
+    const AttentionShape& shape = data.shape;
+    A* const query              = scratch;
+    A* const dout               = query + shape.dim;
+    A* const sum                = dout + shape.value_dim;
+    A* const tile               = sum + shape.dim;
+    Terms::load(team, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim, query);
+    Terms::load(team, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim, dout);
+    Terms::clear(team, shape.dim, sum);
+    team.team_barrier();
+    const A delta = dot_product(dout, data.o + row.in(data.o_strides), data.o_strides.dim, shape.value_dim);
+    if (team.team_rank() == 0) data.delta[data.number(row)] = delta;
+    add_keys(team, row, delta, query, dout, sum, tile);
+    Terms::store(team, sum, data.scale, data.dq_strides.dim, shape.dim, data.dq + row.in(data.dq_strides));
   }
 
  private:
@@ -124,7 +129,7 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
     const ScoreRow first_key  = data.first_key(row);
     const X* const k          = data.k + first_key.in(data.k_strides);
     const X* const v          = data.v + first_key.in(data.v_strides);
-    const auto mask           = data.elements.row(row);
+    const auto mask           = data.mask_of(row);
     const A lse               = data.lse[row.in(data.lse_strides)];
     const ColumnRange allowed = data.ranges(row);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
@@ -163,22 +168,28 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
-    A* const own = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, true), 16));
-    const Scratch s{own, own + shape.dim, own + shape.dim + shape.value_dim, own + 2 * shape.dim + shape.value_dim,
-                    own + 2 * (shape.dim + shape.value_dim)};
+    A* const scratch = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, true), 16));
     for (std::int64_t n = team.league_rank(); n < keys(); n += team.league_size()) {
       const std::int64_t head = n / shape.keys;
-      const ScoreRow key{head / shape.kv_heads, head % shape.kv_heads, n % shape.keys};  // its number is the key's
-      Terms::load(team, data.k + key.in(data.k_strides), data.k_strides.dim, shape.dim, s.key);
-      Terms::load(team, data.v + key.in(data.v_strides), data.v_strides.dim, shape.value_dim, s.value);
-      Terms::clear(team, shape.dim, s.dk);
-      Terms::clear(team, shape.value_dim, s.dv);
-      team.team_barrier();
-      add_rows(team, key, s);
-      Terms::store(team, s.dk, data.scale, data.dk_strides.dim, shape.dim, data.dk + key.in(data.dk_strides));
-      Terms::store(team, s.dv, A(1), data.dv_strides.dim, shape.value_dim, data.dv + key.in(data.dv_strides));
+      do_key(team, {head / shape.kv_heads, head % shape.kv_heads, n % shape.keys}, scratch);
       team.team_barrier();  // before the next key
     }
+  }
+
+  /// Computes the gradients of a key, whose number is the row's.
+  template <class Member>
+  KOKKOS_FUNCTION void do_key(const Member& team, const ScoreRow& key, A* own) const {
+    const AttentionShape& shape = data.shape;
+    const Scratch s{own, own + shape.dim, own + shape.dim + shape.value_dim, own + 2 * shape.dim + shape.value_dim,
+                    own + 2 * (shape.dim + shape.value_dim)};
+    Terms::load(team, data.k + key.in(data.k_strides), data.k_strides.dim, shape.dim, s.key);
+    Terms::load(team, data.v + key.in(data.v_strides), data.v_strides.dim, shape.value_dim, s.value);
+    Terms::clear(team, shape.dim, s.dk);
+    Terms::clear(team, shape.value_dim, s.dv);
+    team.team_barrier();
+    add_rows(team, key, s);
+    Terms::store(team, s.dk, data.scale, data.dk_strides.dim, shape.dim, data.dk + key.in(data.dk_strides));
+    Terms::store(team, s.dv, A(1), data.dv_strides.dim, shape.value_dim, data.dv + key.in(data.dv_strides));
   }
 
  private:
@@ -219,7 +230,7 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
     if (key < allowed.begin || key >= allowed.end) return {};
     const AttentionShape& shape = data.shape;
     return Terms::term(
-        data.elements.row(row), key, data.lse[row.in(data.lse_strides)], data.delta[data.number(row)],
+        data.mask_of(row), key, data.lse[row.in(data.lse_strides)], data.delta[data.number(row)],
         [&] { return dot_product(s.key, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim); },
         [&] {
           return dot_product(s.value, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim);

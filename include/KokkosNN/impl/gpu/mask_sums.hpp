@@ -25,8 +25,7 @@ struct MaskTerms {
   const Y* y;
   const D* dy;
   const std::uint8_t* keep;
-  const void* lengths;
-  bool has_64_bit_lengths;
+  ColumnLimits limits;
   MaskSums at;
 
   /// One row; masked columns have no gradient.
@@ -50,18 +49,10 @@ struct MaskTerms {
   };
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t k, std::int64_t r) const {
-    ColumnRange allowed{0, at.cols};
-    if (at.has_diagonals) {
-      const std::int64_t q = at.query(k, r);
-      if (q + at.low > 0) allowed.begin = q + at.low;
-      if (q + at.high < at.cols) allowed.end = q + at.high + 1;
-    }
-    if (lengths != nullptr) {
-      const std::int64_t i = at.lengths(k, r);
-      const std::int64_t n = has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
-                                                : static_cast<const std::int32_t*>(lengths)[i];
-      if (n < allowed.end) allowed.end = n;
-    }
+    ColumnLimits::Counts counts = limits.no_counts();
+    if (limits.lengths.exist()) counts.length = limits.lengths[at.lengths(k, r)];
+    if (limits.offsets.exist()) counts.offset = limits.offsets[at.offsets(k, r)];
+    const ColumnRange allowed = limits.allowed([&] { return at.query(k, r); }, counts);
     return {y + at.y(k, r), dy + at.dy(k, r), keep != nullptr ? keep + at.keep(k, r) : nullptr, allowed, at};
   }
 };

@@ -16,8 +16,8 @@
 #include <utility>
 
 // Matrix products on a GPU. A team sums a tile of c: it takes a and b through team scratch, `inner` columns of a and
-// rows of b a step, the next step's copies in flight while a matrix unit multiplies this step's; the accumulators stay
-// in registers until the epilogue. Elements behind the ends are zeros in scratch.
+// rows of b a step, the copies of the next steps in flight while a matrix unit multiplies this step's; the accumulators
+// stay in registers until the epilogue. Elements behind the ends are zeros in scratch.
 
 namespace KokkosNN::Impl {
 
@@ -39,9 +39,9 @@ struct MatmulInTeam {
   static constexpr int b_row_bytes   = (b_along ? Tile::inner : Tile::cols) * element_bytes;
   static constexpr int a_bytes       = Tile::rows * Tile::inner * element_bytes;
   static constexpr int stage_bytes   = a_bytes + Tile::cols * Tile::inner * element_bytes;
-  static constexpr int stages        = 2;
-  static constexpr std::size_t tile_alignment = 128;
-  static constexpr std::size_t scratch        = stages * stage_bytes + tile_alignment;
+  static constexpr int stages        = Tile::stages;
+  static constexpr int resident      = Tile::resident;
+  static constexpr std::size_t scratch = stages * stage_bytes + tile_alignment;
 
   MatmulData<T> data;
   MatmulEpilogue<F, A> epilogue;
@@ -94,15 +94,17 @@ struct MatmulInTeam {
       }
       Unit::commit();
     };
+    constexpr int ahead = stages - 1;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < ahead; ++i) fetch(i * Tile::inner, i);
     int stage = 0;
-    fetch(0, 0);
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t k = 0; k < data.inner; k += Tile::inner) {
-      Unit::template wait<0>();
-      team.team_barrier();  // this step is there, and nobody reads the other stage any more
-      fetch(k + Tile::inner, stage ^ 1);
+      Unit::template wait<ahead - 1>();
+      team.team_barrier();  // this step is there, and nobody reads the stage before it any more
+      fetch(k + ahead * Tile::inner, stage == 0 ? ahead : stage - 1);
       multiply(memory + stage * stage_bytes, anew(rank), sums);
-      stage ^= 1;
+      stage = stage == ahead ? 0 : stage + 1;
     }
     Unit::template wait<0>();
   }

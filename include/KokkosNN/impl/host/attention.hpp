@@ -186,7 +186,7 @@ struct HostAttention : AttentionTiles<X> {
       for (int j = from; j < to; ++j) scores[j] *= data.scale;
       return;
     }
-    const auto mask = data.elements.row(row);
+    const auto mask = data.mask_of(row);
     for (int j = from; j < to; ++j) {
       scores[j] = data.elements.keeps(mask, first + j) ? data.elements.logit(scores[j] * data.scale, mask, first + j)
                                                        : max_of_none;

@@ -129,8 +129,8 @@ struct HostAttentionGradients : AttentionTiles<X> {
     const X* const dout = data.dout + row.in(data.dout_strides);
     A sum               = 0;
     for (std::int64_t d = 0; d < data.shape.value_dim; ++d) {
-      sum = fused_multiply_add(static_cast<A>(o[d * data.o_strides.dim]),
-                               static_cast<A>(dout[d * data.dout_strides.dim]), sum);
+      sum =
+          multiply_add(static_cast<A>(o[d * data.o_strides.dim]), static_cast<A>(dout[d * data.dout_strides.dim]), sum);
     }
     return sum;
   }
@@ -215,7 +215,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
       scores[j]              = is_seen ? scores[j] * data.scale : -Kokkos::Experimental::infinity_v<A>;
       slopes[j]              = data.scale;
       if (!is_seen || !data.elements.exist()) continue;
-      const auto mask = data.elements.row(rows.row[q]);
+      const auto mask = data.mask_of(rows.row[q]);
       slopes[j] *= data.elements.slope_of_softcap(scores[j]);
       scores[j] = data.elements.keeps(mask, key) ? data.elements.logit(scores[j], mask, key)
                                                  : -Kokkos::Experimental::infinity_v<A>;

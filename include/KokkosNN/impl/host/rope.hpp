@@ -362,7 +362,7 @@ struct HostRope {
   KOKKOS_FORCEINLINE_FUNCTION void rotate_neighbours(const X* x, X* y, const A* cos, const A* sin, int n) const {
     const V sign       = splat<V>(direction);
     const auto rotated = [&](const V& v, int j) KOKKOSNN_IMPL_INLINED {
-      return fused_multiply_add(v, load_vector(cos + j), pairs_exchanged<A>(v) * (sign * load_vector(sin + j)));
+      return multiply_add(v, load_vector(cos + j), pairs_exchanged<A>(v) * (sign * load_vector(sin + j)));
     };
     int j = 0;
     for (; j + lanes <= n; j += lanes) store<nontemporal>(y + j, rotated(load_vector(x + j), j));

@@ -85,10 +85,16 @@ struct HostSums {
 /// Adds a product to a double-double: the low word takes the rounding errors of the product and of the addition.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void add_product(const T& a, const T& b, T& high, T& low) {
-  const T sum  = fused_multiply_add(a, b, high);
-  const T term = sum - high;  // part of the product that arrived
-  low += fused_multiply_add(a, b, -term) + (high - (sum - term));
-  high = sum;
+  if constexpr (has_fma) {
+    const T sum  = fused_multiply_add(a, b, high);
+    const T term = sum - high;  // part of the product that arrived
+    low += fused_multiply_add(a, b, -term) + (high - (sum - term));
+    high = sum;
+  } else {
+    const T product = a * b, sum = high + product, term = sum - high;
+    low += product_error(a, b, product) + ((product - term) + (high - (sum - term)));
+    high = sum;
+  }
 }
 
 /// Joins both words of a lane's sum. Next to an infinite sum the low word is NaN, and is dropped.
@@ -114,8 +120,8 @@ struct HostTerms {
       const InDouble b(dy);
       if constexpr (Params::sums_products) {
         const InDouble a(y);
-        sum = fused_multiply_add(a.half[0], b.half[0], sum);  // products are exact
-        low = fused_multiply_add(a.half[1], b.half[1], low);
+        sum = multiply_add(a.half[0], b.half[0], sum);  // products are exact
+        low = multiply_add(a.half[1], b.half[1], low);
       } else {
         sum += b.half[0];
         low += b.half[1];
@@ -134,8 +140,8 @@ struct HostTerms {
     if constexpr (in_double && std::is_same_v<Y, float> && std::is_same_v<D, float>) {
       constexpr int half = simd_width<A> / 2;
       if constexpr (Params::sums_products) {
-        sum = fused_multiply_add(load_in_double(y), load_in_double(dy), sum);
-        low = fused_multiply_add(load_in_double(y + half), load_in_double(dy + half), low);
+        sum = multiply_add(load_in_double(y), load_in_double(dy), sum);
+        low = multiply_add(load_in_double(y + half), load_in_double(dy + half), low);
       } else {
         sum += load_in_double(dy);
         low += load_in_double(dy + half);

@@ -96,14 +96,22 @@ KOKKOS_FORCEINLINE_FUNCTION T splat(A a) {
   }
 }
 
-/// a * b + c rounded once, at the speed of the machine: without a fused instruction std::fma is a slow library call,
-/// and for float the exact product in double does the same.
-KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return Kokkos::fma(a, b, c);
+/// True if a * b + c, rounded once, is one instruction. g++ may then fuse what is written apart, so it is asked, too.
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || \
+    defined(__FP_FAST_FMA)
+inline constexpr bool has_fma = true;
 #else
-  return static_cast<float>(static_cast<double>(a) * b + c);
+inline constexpr bool has_fma = false;
 #endif
+
+/// a * b + c rounded once. Without a fused instruction std::fma is a slow library call, and for float the exact product
+/// in double does the same.
+KOKKOS_INLINE_FUNCTION float fused_multiply_add(float a, float b, float c) {
+  if constexpr (has_fma) {
+    return Kokkos::fma(a, b, c);
+  } else {
+    return static_cast<float>(static_cast<double>(a) * b + c);
+  }
 }
 KOKKOS_INLINE_FUNCTION double fused_multiply_add(double a, double b, double c) { return Kokkos::fma(a, b, c); }
 
@@ -219,6 +227,97 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<double> fused_multiply_add(Vector<double> a, 
 }
 
 #endif  // KOKKOSNN_IMPL_HAS_VECTORS
+
+/// a * b + c, fused if that is one instruction: for sums in which an error of the product, half an ulp of it, does no
+/// harm. x86-64 without FMA would take six times as long for the fused one, and more in double.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T multiply_add(const T& a, const std::type_identity_t<T>& b,
+                                           const std::type_identity_t<T>& c) {
+  if constexpr (has_fma) {
+    return fused_multiply_add(a, b, c);
+  } else {
+    return a * b + c;
+  }
+}
+
+/// a * (high + low) - n without an error to speak of, where n is 0 or near a high, and high + low is a number in two
+/// words; for machines without a fused instruction.
+KOKKOS_FORCEINLINE_FUNCTION float distance_of_product(float a, float high, float low, float n) {
+  return static_cast<float>(static_cast<double>(a) * (static_cast<double>(high) + static_cast<double>(low)) -
+                            static_cast<double>(n));
+}
+
+/// The upper half of a double's bits, a number whose product with another such number is exact.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T upper_half(T x) {
+  using Bits = BitsOf<T>;
+  return Kokkos::bit_cast<T>(Kokkos::bit_cast<Bits>(x) & splat<Bits>(~std::uint64_t(0) << 27));
+}
+
+/// In double: Dekker's product, whose error is the sum of the halves' products less the rounded one.
+template <class T>
+  requires std::is_same_v<ScalarOf<T>, double>
+KOKKOS_FORCEINLINE_FUNCTION T distance_of_product(T a, T high, T low, T n) {
+  const T product = a * high;
+  const T a_upper = upper_half(a), a_lower = a - a_upper;
+  const T upper = upper_half(high), lower = high - upper;
+  const T error = (((a_upper * upper - product) + a_upper * lower) + a_lower * upper) + a_lower * lower;
+  return (product - n) + (error + a * low);
+}
+
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+KOKKOS_FORCEINLINE_FUNCTION Vector<float> distance_of_product(Vector<float> a, Vector<float> high, Vector<float> low,
+                                                              Vector<float> n) {
+#if defined(__SSE2__) && !defined(__AVX2__)
+  // Compilers convert lane by lane.
+  const auto upper_lanes = [](__m128 v) KOKKOSNN_IMPL_INLINED { return _mm_cvtps_pd(_mm_movehl_ps(v, v)); };
+  const auto lower_lanes = [](__m128 v) KOKKOSNN_IMPL_INLINED { return _mm_cvtps_pd(v); };
+  const auto distance    = [&](const auto& half) KOKKOSNN_IMPL_INLINED {
+    return _mm_cvtpd_ps(half(__m128(a)) * (half(__m128(high)) + half(__m128(low))) - half(__m128(n)));
+  };
+  return Vector<float>(_mm_movelh_ps(distance(lower_lanes), distance(upper_lanes)));
+#else
+  using Wide        = typename VectorOf<double, 2 * vector_bytes>::type;
+  const Wide factor = __builtin_convertvector(high, Wide) + __builtin_convertvector(low, Wide);
+  const Wide result = __builtin_convertvector(a, Wide) * factor - __builtin_convertvector(n, Wide);
+  return __builtin_convertvector(result, Vector<float>);
+#endif
+}
+#endif
+
+/// a * (high + low), high + low being a number in two words, rounded once but for a small part of an ulp. (A product
+/// that is rounded before the low word's is added may be next to an exact result: the only element of a row would not
+/// be 1.)
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T product_with_words(const T& a, const std::type_identity_t<T>& high,
+                                                 const std::type_identity_t<T>& low) {
+  if constexpr (has_fma) {
+    return fused_multiply_add(a, high, a * low);
+  } else {
+    return distance_of_product(a, high, low, T{});
+  }
+}
+
+/// a * b, rounded by itself. A compiler may fuse a product that is written as one with the sums that it is in: where
+/// an error is computed from the rounded product, it would count twice.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T rounded_product(const T& a, const std::type_identity_t<T>& b) {
+  if constexpr (has_fma) {
+    return fused_multiply_add(a, b, T{});
+  } else {
+    return a * b;
+  }
+}
+
+/// Rounding error of product = a * b, a number itself.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T product_error(const T& a, const T& b, const T& product) {
+  if constexpr (has_fma) {
+    return fused_multiply_add(a, b, -product);
+  } else {
+    return distance_of_product(a, b, T{}, product);
+  }
+}
 
 /// True if vectors T have `look_up`.
 template <class T>

@@ -29,10 +29,18 @@ struct ScoreRow {
 /// Half of a mask that rules out keys by their numbers.
 struct ScoreRanges : ColumnLimits {
   AttentionStrides length_strides;
+  AttentionStrides offset_strides;
 
   /// Keys that a row may see.
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row) const {
-    return allowed([&] { return row.query; }, [&] { return row.in(length_strides); });
+    Counts counts = no_counts();
+    if (lengths.exist()) counts.length = lengths[row.in(length_strides)];
+    if (offsets.exist()) counts.offset = offsets[row.in(offset_strides)];
+    return allowed([&] { return row.query; }, counts);
+  }
+  /// The row's query, with its offset.
+  KOKKOS_INLINE_FUNCTION std::int64_t diagonal(const ScoreRow& row) const {
+    return row.query + (offsets.exist() ? bounded(offsets[row.in(offset_strides)]) : 0);
   }
 };
 
@@ -60,8 +68,8 @@ struct ScoreElements {
     std::int64_t diagonal;
     A slope;
   };
-  KOKKOS_INLINE_FUNCTION Row row(const ScoreRow& r) const {
-    return {r.in(bias_strides), r.in(keep_strides), r.query + alibi_offset,
+  KOKKOS_INLINE_FUNCTION Row row(const ScoreRow& r, const ScoreRanges& ranges) const {
+    return {r.in(bias_strides), r.in(keep_strides), ranges.diagonal(r) + alibi_offset,
             slopes.exists() ? slopes.template load<A>(r.in(slope_strides)) : A(0)};
   }
 
@@ -127,6 +135,7 @@ struct AttentionData {
   KOKKOS_INLINE_FUNCTION ScoreRow row_of_head(std::int64_t batch, std::int64_t kv_head, std::int64_t number) const {
     return {batch, kv_head * shape.group() + number / shape.queries, number % shape.queries};
   }
+  KOKKOS_INLINE_FUNCTION auto mask_of(const ScoreRow& row) const { return elements.row(row, ranges); }
   KOKKOS_INLINE_FUNCTION A sink(const ScoreRow& row) const {
     return sinks.exists() ? sinks.template load<A>(row.in(sink_strides)) : -Kokkos::Experimental::infinity_v<A>;
   }

@@ -54,45 +54,82 @@ struct TypedPointer {
   }
 };
 
+/// Numbers of rows that a View has, of 32 or 64 bits.
+struct CountsOfRows {
+  const void* data   = nullptr;
+  bool are_of_64_bit = false;
+
+  KOKKOS_INLINE_FUNCTION bool exist() const { return data != nullptr; }
+  KOKKOS_INLINE_FUNCTION std::int64_t operator[](std::int64_t i) const {
+    return are_of_64_bit ? static_cast<const std::int64_t*>(data)[i] : static_cast<const std::int32_t*>(data)[i];
+  }
+};
+
 /// Columns that causal masks, windows and lengths allow.
 struct ColumnLimits {
-  std::int64_t cols       = 0;
-  bool has_diagonals      = false;
-  std::int64_t low        = 0;  ///< lowest column of query q is q + low
-  std::int64_t high       = 0;  ///< highest column of query q is q + high
-  const void* lengths     = nullptr;
-  bool has_64_bit_lengths = false;
+  std::int64_t cols  = 0;
+  bool has_diagonals = false;
+  std::int64_t low   = 0;  ///< lowest column of query q is q + low
+  std::int64_t high  = 0;  ///< highest column of query q is q + high
+  CountsOfRows lengths;
+  CountsOfRows offsets;  ///< are added to q
 
-  /// Columns of a row; `query` and `length` are functions that find its q, and its index in lengths, if asked.
-  template <class Query, class Length>
-  KOKKOS_INLINE_FUNCTION ColumnRange allowed(const Query& query, const Length& length) const {
+  /// A row's length and offset, as its Views have them, or what stands for none.
+  struct Counts {
+    std::int64_t length;
+    std::int64_t offset;
+  };
+  KOKKOS_INLINE_FUNCTION Counts no_counts() const { return {cols, 0}; }
+
+  /// An offset nearer to 0 than the end of an unbounded window, which stays so.
+  KOKKOS_INLINE_FUNCTION static std::int64_t bounded(std::int64_t offset) {
+    constexpr std::int64_t far = std::int64_t(1) << 59;
+    return offset < -far ? -far : (offset > far ? far : offset);
+  }
+
+  /// Columns of a row; `query` is a function that finds its q, if asked.
+  template <class Query>
+  KOKKOS_INLINE_FUNCTION ColumnRange allowed(const Query& query, const Counts& counts) const {
     ColumnRange allowed{0, cols};
     if (has_diagonals) {
-      const std::int64_t q = query();
+      const std::int64_t q = query() + bounded(counts.offset);
       if (q + low > 0) allowed.begin = q + low;
       if (q + high < cols) allowed.end = q + high + 1;
     }
-    if (lengths != nullptr) {
-      const std::int64_t n = length_at(length());
-      if (n < allowed.end) allowed.end = n;
-    }
+    if (counts.length < allowed.end) allowed.end = counts.length;
     return allowed.begin < allowed.end ? allowed : ColumnRange{0, 0};
-  }
-
- private:
-  KOKKOS_INLINE_FUNCTION std::int64_t length_at(std::int64_t i) const {
-    return has_64_bit_lengths ? static_cast<const std::int64_t*>(lengths)[i]
-                              : static_cast<const std::int32_t*>(lengths)[i];
   }
 };
 
 /// Columns of each row that a mask allows.
 struct AllowedColumns : ColumnLimits {
-  RowMap query;   ///< row -> q
-  RowMap length;  ///< row -> index in lengths
+  RowMap query;         ///< row -> its number on the axis of the queries
+  RowMap length;        ///< row -> index in lengths
+  RowMap offset_place;  ///< row -> index in offsets
 
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(std::int64_t row) const {
-    return allowed([&] { return query(row); }, [&] { return length(row); });
+    return allowed([&] { return query(row); }, counts(row));
+  }
+  /// The row's q, with its offset.
+  KOKKOS_INLINE_FUNCTION std::int64_t diagonal(std::int64_t row) const {
+    return query(row) + (offsets.exist() ? bounded(offsets[offset_place(row)]) : 0);
+  }
+
+ private:
+  /// Reads both Views by one piece of code, a loop that is not unrolled: code of its own for the offsets would take
+  /// registers from all of a kernel (masked_softmax_backward of strided bf16 with a boolean mask: 86 | 109).
+  KOKKOS_INLINE_FUNCTION Counts counts(std::int64_t row) const {
+    Counts result = no_counts();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const bool is_offset        = i == 0;
+      const CountsOfRows& numbers = is_offset ? offsets : lengths;
+      const RowMap& place         = is_offset ? offset_place : length;
+      if (!numbers.exist()) continue;
+      const std::int64_t n                        = numbers[place(row)];
+      (is_offset ? result.offset : result.length) = n;
+    }
+    return result;
   }
 };
 
@@ -118,10 +155,11 @@ struct RowSinks {
 };
 
 /// State of a sink, a logit that is not scaled: a sum of one exponential. NaN and +inf spoil the row, as an element's
-/// do.
+/// do, but a log-sum-exp of +inf is infinite.
 template <class Params, class A = typename Params::accumulator>
 KOKKOS_INLINE_FUNCTION typename Params::State state_of_sink(const Params& params, A sink) {
   using W = typename Params::wide_sum;
+  if (Params::has_lse && sink == Kokkos::Experimental::infinity_v<A>) return {sink, W{A(1)}};
   if (!(sink < Kokkos::Experimental::infinity_v<A>)) {
     return {-Kokkos::Experimental::infinity_v<A>, W{Kokkos::Experimental::quiet_NaN_v<A>}};
   }
@@ -159,7 +197,6 @@ struct ElementMask {
   RowMap keep_place;
   TypedPointer<T> slopes;
   RowMap slope_place;
-  RowMap query;
   std::int64_t alibi_offset = 0;
 
   /// Mask of a row's columns from some column on.
@@ -221,7 +258,7 @@ struct ElementMask {
     template <class B, int V>
     KOKKOS_INLINE_FUNCTION void add_values(Pack<A, V>& pack, const Pack<B, V>& values) const {
       const A factor = all.softcap != A(0) ? A(1) : all.scale;
-      for (int v = 0; v < V; ++v) pack[v] = fused_multiply_add(pack[v], factor, static_cast<A>(values[v]));
+      for (int v = 0; v < V; ++v) pack[v] = multiply_add(pack[v], factor, static_cast<A>(values[v]));
     }
 
     /// True if bias and `keep` can be loaded in packs from an offset at which a pack begins.
@@ -317,13 +354,13 @@ struct ElementMask {
     }
   };
 
-  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t r, const AllowedColumns& range) const {
     Row row{*this, bias, keep, A(0), 0};
     if (bias.exists()) row.bias = moved(bias, bias_place(r));
     if (keep != nullptr) row.keep = keep + keep_place(r);
     if (slopes.exists()) {
       row.slope    = slopes.template load<A>(slope_place(r));
-      row.diagonal = query(r) + alibi_offset;
+      row.diagonal = range.diagonal(r) + alibi_offset;
     }
     return row;
   }
@@ -341,7 +378,7 @@ struct NoElementMask {
   struct Row {
     KOKKOS_INLINE_FUNCTION Row from(std::int64_t) const { return {}; }
   };
-  KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
+  KOKKOS_INLINE_FUNCTION Row row(std::int64_t, const AllowedColumns&) const { return {}; }
 };
 
 /// Columns of a masked row from some column on.
@@ -456,8 +493,8 @@ struct MaskedRows {
   Elements elements;
 
   KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
-    return MaskedRow<T, form, A, std::decay_t<decltype(elements.row(r))>>{x.row(r), range(r), sinks.template of<A>(r),
-                                                                          elements.row(r)};
+    using Row = MaskedRow<T, form, A, std::decay_t<decltype(elements.row(r, range))>>;
+    return Row{x.row(r), range(r), sinks.template of<A>(r), elements.row(r, range)};
   }
 };
 

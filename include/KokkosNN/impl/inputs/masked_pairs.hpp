@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// Rows of y and dy under a mask: a masked element counts as 0 in both, whatever its value.
+// Rows of y and dy under a mask: a masked element counts as 0 in both, whatever its value, or as -inf in logarithms y.
 
 namespace KokkosNN::Impl {
 
@@ -65,8 +65,8 @@ struct NoGradientElements {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t) const { return {}; }
 };
 
-/// Row of y and of dy under a mask.
-template <class YRow, class DyRow, class ElementsRow>
+/// Row of y, numbers or logarithms, and of dy under a mask.
+template <class YRow, class DyRow, class ElementsRow, bool has_logarithms>
 struct MaskedPairRow {
   static constexpr bool has_edges       = false;
   static constexpr bool gives_packs     = true;
@@ -85,19 +85,18 @@ struct MaskedPairRow {
 
   KOKKOS_INLINE_FUNCTION void clear_policy() { y.policy = dy.policy = {}; }
 
-  /// Sets masked elements of the packs at column start + `place` to 0.
+  /// Sets masked elements of the packs at column start + `place` to 0, or to -inf.
   template <class Y, class D, int V>
   KOKKOS_INLINE_FUNCTION void mask(HeldPack<Y, V>& of_y, HeldPack<D, V>& of_dy, std::int64_t start, int place) const {
-    const std::int64_t column = start + opaque(place);
-    if (column >= allowed.begin && column + V <= allowed.end && !elements.looks()) return;
-    const auto is_allowed = [&](int v) {
-      return column + v >= allowed.begin && column + v < allowed.end &&
-             (!elements.looks() || elements.keeps(column + v));
-    };
-    bool allows[V];
-    for (int v = 0; v < V; ++v) allows[v] = is_allowed(v);
-    of_y.keep_where(allows);
-    of_dy.keep_where(allows);
+    if_masked<V>(start, place, [&](const bool (&allows)[V]) {
+      of_y.template keep_where<has_logarithms>(allows);
+      of_dy.template keep_where<false>(allows);
+    });
+  }
+  /// Sets those of dy's pack to 0, for a sum that does not read y.
+  template <class D, int V>
+  KOKKOS_INLINE_FUNCTION void mask_gradient(HeldPack<D, V>& of_dy, std::int64_t start, int place) const {
+    if_masked<V>(start, place, [&](const bool (&allows)[V]) { of_dy.template keep_where<false>(allows); });
   }
 
   /// Turns a gradient with respect to capped logits into one with respect to x.
@@ -110,10 +109,25 @@ struct MaskedPairRow {
         gradient[v] *= static_cast<A>(elements.slope(column + v));
     }
   }
+
+ private:
+  /// Calls f(which elements of a pack are allowed) unless all are.
+  template <int V, class F>
+  KOKKOS_INLINE_FUNCTION void if_masked(std::int64_t start, int place, const F& f) const {
+    const std::int64_t column = start + opaque(place);
+    if (column >= allowed.begin && column + V <= allowed.end && !elements.looks()) return;
+    const auto is_allowed = [&](int v) {
+      return column + v >= allowed.begin && column + v < allowed.end &&
+             (!elements.looks() || elements.keeps(column + v));
+    };
+    bool allows[V];
+    for (int v = 0; v < V; ++v) allows[v] = is_allowed(v);
+    f(allows);
+  }
 };
 
 /// Rows of y and of dy side by side, under a mask.
-template <class YRows, class DyRows, class Elements>
+template <class YRows, class DyRows, class Elements, bool has_logarithms>
 struct MaskedPairRows {
   static_assert(YRows::form == DyRows::form && YRows::form != RowForm::misaligned);
   static constexpr RowForm form          = YRows::form;
@@ -126,8 +140,8 @@ struct MaskedPairRows {
   Elements elements;
 
   KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
-    return MaskedPairRow<decltype(y.row(r)), decltype(dy.row(r)), decltype(elements.row(r))>{y.row(r), dy.row(r),
-                                                                                             range(r), elements.row(r)};
+    using Row = MaskedPairRow<decltype(y.row(r)), decltype(dy.row(r)), decltype(elements.row(r)), has_logarithms>;
+    return Row{y.row(r), dy.row(r), range(r), elements.row(r)};
   }
 };
 

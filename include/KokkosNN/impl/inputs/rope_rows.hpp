@@ -117,8 +117,8 @@ struct ComputedAngles {
 /// Rotates a pair: (a, b) -> (a c - b s, b c + a s). Each result is rounded twice, the last time of both terms' sum.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void rotate_pair(T& a, T& b, const T& c, const T& s) {
-  const T first = fused_multiply_add(a, c, -(b * s));
-  b             = fused_multiply_add(b, c, a * s);
+  const T first = multiply_add(a, c, -(b * s));
+  b             = multiply_add(b, c, a * s);
   a             = first;
 }
 

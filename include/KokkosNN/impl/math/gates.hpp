@@ -53,7 +53,7 @@ struct DecayingExp {
   KOKKOS_FORCEINLINE_FUNCTION T operator()(T x, T low) const {
     const T e = (*this)(x);
     if constexpr (accuracy == ExpAccuracy::fast) return e;
-    return fused_multiply_add(e, splat<T>(-exp.scale()) * low, e);
+    return multiply_add(e, splat<T>(-exp.scale()) * low, e);
   }
 };
 
@@ -99,7 +99,7 @@ struct TanhTail {
   KOKKOS_FORCEINLINE_FUNCTION TailValues<T> with_density(T h) const {
     const T t = decay_at(h), inverse = inverse_of_normal(splat<T>(A(1)) + t);
     const T tail  = t * inverse;
-    const T slope = fused_multiply_add(h * h, splat<T>(A(3 * cubic)), splat<T>(A(linear)));
+    const T slope = multiply_add(h * h, splat<T>(A(3 * cubic)), splat<T>(A(linear)));
     return {tail, tail * inverse * slope};
   }
 
@@ -107,18 +107,19 @@ struct TanhTail {
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T decay_at(T h) const {
     const T square = h * h;
-    const T third  = splat<T>(A(cubic)) * square;
-    const T slope  = third + splat<T>(A(linear));
-    if constexpr (accuracy == ExpAccuracy::fast) return decay(h * slope);
+    if constexpr (accuracy == ExpAccuracy::fast)
+      return decay(h * multiply_add(splat<T>(A(cubic)), square, splat<T>(A(linear))));
     // The sum's error (Knuth's two-sum), the product's, and those of the constants.
+    const T third      = rounded_product(splat<T>(A(cubic)), square);
+    const T slope      = third + splat<T>(A(linear));
     const T part       = slope - third;
     const T sum_error  = (third - (slope - part)) + (splat<T>(A(linear)) - part);
-    const T square_low = fused_multiply_add(h, h, -square);
-    const T third_low  = fused_multiply_add(splat<T>(A(cubic)), square, -third) +
-                         fused_multiply_add(splat<T>(A(cubic)), square_low, splat<T>(cubic_rest) * square);
+    const T square_low = product_error(h, h, square);
+    const T third_low  = product_error(splat<T>(A(cubic)), square, third) +
+                         multiply_add(splat<T>(A(cubic)), square_low, splat<T>(cubic_rest) * square);
     const T slope_low  = sum_error + (third_low + splat<T>(linear_rest));
     const T product    = h * slope;
-    return decay(product, fused_multiply_add(h, slope, -product) + h * slope_low);
+    return decay(product, product_error(h, slope, product) + h * slope_low);
   }
 };
 
@@ -183,11 +184,11 @@ struct NormalTail {
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T bell(T h) const {
     const T square = h * h;
-    return decay(square, fused_multiply_add(h, h, -square));
+    return decay(square, product_error(h, h, square));
   }
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T ratio(T h) {
-    const T t = inverse_of_normal(fused_multiply_add(h, splat<T>(Series::shift), splat<T>(A(1))));
+    const T t = inverse_of_normal(multiply_add(h, splat<T>(Series::shift), splat<T>(A(1))));
     return t * sum_from<0>(t - splat<T>(Series::center));
   }
   template <int i, class T>
@@ -196,7 +197,7 @@ struct NormalTail {
     if constexpr (i + 1 == int(sizeof(Series::series) / sizeof(A))) {
       return splat<T>(coefficient);
     } else {
-      return fused_multiply_add(t, sum_from<i + 1>(t), splat<T>(coefficient));
+      return multiply_add(t, sum_from<i + 1>(t), splat<T>(coefficient));
     }
   }
 };
@@ -235,7 +236,7 @@ struct Gate {
   }
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T value(T x, T h, T p) {
-    return fused_multiply_add(-h, p, at_least(x, splat<T>(ScalarOf<T>(0))));
+    return multiply_add(-h, p, at_least(x, splat<T>(ScalarOf<T>(0))));
   }
 };
 

@@ -22,8 +22,8 @@ namespace KokkosNN::Impl {
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION DoubleDouble<T> product(const DoubleDouble<T>& a, const DoubleDouble<T>& b) {
   const T high  = a.high * b.high;
-  const T error = fused_multiply_add(a.high, b.high, -high);
-  const T low   = fused_multiply_add(a.high, b.low, fused_multiply_add(a.low, b.high, error));
+  const T error = product_error(a.high, b.high, high);
+  const T low   = multiply_add(a.high, b.low, multiply_add(a.low, b.high, error));
   const T sum   = high + low;
   return {sum, low - (sum - high)};
 }
@@ -61,12 +61,12 @@ struct ReducedAngle {
 /// Reduces position * frequency, up to 2^48 turns. The rest is within 2^-53 of itself and 2^-104 turns a turn.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION ReducedAngle<T> reduced_angle(const DoubleDouble<T>& frequency, const T& position) {
-  const T turns = position * frequency.high;
-  const T error = fused_multiply_add(position, frequency.low, fused_multiply_add(position, frequency.high, -turns));
+  const T turns       = position * frequency.high;
+  const T error       = multiply_add(position, frequency.low, product_error(position, frequency.high, turns));
   const T round_magic = splat<T>(0x1.8p52);  // pushes all digits behind the point out
-  const T shifted     = fused_multiply_add(splat<T>(4.0), turns, round_magic);
+  const T shifted     = multiply_add(splat<T>(4.0), turns, round_magic);
   const T quarters    = shifted - round_magic;
-  return {fused_multiply_add(splat<T>(-0.25), quarters, turns) + error, Kokkos::bit_cast<BitsOf<T>>(shifted)};
+  return {multiply_add(splat<T>(-0.25), quarters, turns) + error, Kokkos::bit_cast<BitsOf<T>>(shifted)};
 }
 
 template <class T>
@@ -82,7 +82,7 @@ KOKKOS_FORCEINLINE_FUNCTION T horner(const T&, A last) {
 }
 template <class T, class A, class... More>
 KOKKOS_FORCEINLINE_FUNCTION T horner(const T& x, A first, More... more) {
-  return fused_multiply_add(x, horner<T>(x, more...), splat<T>(first));
+  return multiply_add(x, horner<T>(x, more...), splat<T>(first));
 }
 
 /// Taylor series by powers of r^2, x here, of (cos(2 pi r) - 1) / r^2 and of (sin(2 pi r) / r - 2 pi) / r^2. Up to
@@ -135,9 +135,9 @@ KOKKOS_FORCEINLINE_FUNCTION CosSin<T> cos_sin(const ReducedAngle<T>& angle) {
   constexpr int top  = 8 * sizeof(A) - 2;  // moves a quarter's second bit to the sign
   const T r          = angle.rest;
   const T square     = r * r;
-  const T cos        = fused_multiply_add(square, Series::cos(square), splat<T>(A(1)));
-  const T low        = fused_multiply_add(square, Series::sin(square), splat<T>(Series::two_pi_low));
-  const T sin        = fused_multiply_add(r, splat<T>(Series::two_pi), r * low);
+  const T cos        = multiply_add(square, Series::cos(square), splat<T>(A(1)));
+  const T low        = multiply_add(square, Series::sin(square), splat<T>(Series::two_pi_low));
+  const T sin        = product_with_words(r, splat<T>(Series::two_pi), low);
   const Bits quarter = angle.quarter, is_odd = Bits{} - (quarter & 1u);
   const Bits cos_sign = ((quarter + 1u) & 2u) << top, sin_sign = (quarter & 2u) << top;
   return {Kokkos::bit_cast<T>(Kokkos::bit_cast<Bits>(chosen<T>(is_odd, sin, cos)) ^ cos_sign),

@@ -31,8 +31,8 @@ constexpr int most_threads_online(RowOperator op, RowForm form) {
                                   : most_threads_when_looping(op);
 }
 
-template <RowForm form, class T>
-MemoryRows<T, form> rows_of(const RowsLayout& layout, int tensor, T* data) {
+template <RowForm form, class Map = MapOf<form>, class T>
+MemoryRows<T, form, Map> rows_of(const RowsLayout& layout, int tensor, T* data) {
   return {data, layout.col_stride[tensor], layout.map(tensor)};
 }
 
@@ -345,10 +345,11 @@ struct ShardedCrossEntropy {
                           const CrossEntropyOptions& options, const Shared& shared, const X* logits,
                           const Labels& labels, ShardPair* pairs) {
     with_form<backend, true>(plan.form, [&](auto form) {
-      using Source = LabelledRows<X, form(), A, extended>;
+      using Map    = decltype(labels.map);  // one kind of map finds logits and labels
+      using Source = LabelledRows<X, form(), A, extended, Map>;
       launch_online<op, V, typename Placements<op, Source, A, V, backend>::Online>(
           exec, plan, layout, shared.template params<extended>(options),
-          Source{rows_of<form()>(layout, CrossEntropyTensors::logits, logits), labels, {}, {}},
+          Source{rows_of<form(), Map>(layout, CrossEntropyTensors::logits, logits), labels, {}, {}},
           LabelledPairOutput{pairs, Shared::pairs_a_row(options)});
     });
   }

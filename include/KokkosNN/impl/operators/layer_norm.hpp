@@ -49,7 +49,7 @@ struct LayerNorm {
         : mean(moments.mean_words()), rstd(A(1) / Kokkos::sqrt(moments.variance() + params.epsilon)) {}
 
     KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A weight, A bias) const {
-      return fused_multiply_add(((x - mean.high) - mean.low) * rstd, weight, bias);
+      return multiply_add(((x - mean.high) - mean.low) * rstd, weight, bias);
     }
     KOKKOS_INLINE_FUNCTION A row_output(int i) const { return i == 0 ? mean.high : rstd; }
   };

@@ -32,8 +32,8 @@ struct LayerNormBackward {
   using WeightTerms                          = LayerNormWeightTerms;
 
   KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[2], const Params&, const Scalars& scalars, A x, A dy, A weight) {
-    sum[0] = fused_multiply_add(dy, weight, sum[0]);
-    sum[1] = fused_multiply_add(dy * weight, x - scalars[0], sum[1]);
+    sum[0] = multiply_add(dy, weight, sum[0]);
+    sum[1] = multiply_add(dy * weight, x - scalars[0], sum[1]);
   }
 
   struct Epilogue {
@@ -50,7 +50,7 @@ struct LayerNormBackward {
           factor(sums[1] / static_cast<A>(cols) * rstd * rstd) {}
 
     KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A dy, A weight) const {
-      return rstd * fused_multiply_add(mean - x, factor, fused_multiply_add(dy, weight, -mean_of_g));
+      return rstd * multiply_add(mean - x, factor, multiply_add(dy, weight, -mean_of_g));
     }
     KOKKOS_INLINE_FUNCTION A row_output(int) const { return rstd; }
   };

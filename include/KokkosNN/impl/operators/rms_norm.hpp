@@ -42,7 +42,7 @@ struct RmsNorm {
   using Reduction                            = Sums<A, 1>;
 
   KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[1], const Params&, const ScalarsOf<RmsNorm>&, A x, A) {
-    sum[0] = fused_multiply_add(x, x, sum[0]);
+    sum[0] = multiply_add(x, x, sum[0]);
   }
 
   struct Epilogue {

@@ -32,7 +32,7 @@ struct RmsNormBackward {
   using WeightTerms                          = RmsNormWeightTerms;
 
   KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[1], const Params& params, const Scalars&, A x, A dy, A weight) {
-    sum[0] = fused_multiply_add(dy * (weight + params.weight_offset), x, sum[0]);
+    sum[0] = multiply_add(dy * (weight + params.weight_offset), x, sum[0]);
   }
 
   struct Epilogue {
@@ -48,7 +48,7 @@ struct RmsNormBackward {
           weight_offset(params.weight_offset) {}
 
     KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A dy, A weight) const {
-      return rstd * fused_multiply_add(-x, factor, dy * (weight + weight_offset));
+      return rstd * multiply_add(-x, factor, dy * (weight + weight_offset));
     }
     KOKKOS_INLINE_FUNCTION A row_output(int) const { return rstd; }
   };

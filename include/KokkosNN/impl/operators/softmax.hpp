@@ -125,7 +125,7 @@ struct Epilogue<RowOperator::softmax> : EpilogueDefaults {
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params&, T kept) const {
       if constexpr (Params::accuracy == ExpAccuracy::fast) return kept * splat<T>(factor);
-      return fused_multiply_add(kept, splat<T>(factor), kept * splat<T>(factor_low));
+      return product_with_words(kept, splat<T>(factor), splat<T>(factor_low));
     }
     /// Result from the input itself, where own_reference was the total's.
     template <class T>
@@ -225,6 +225,10 @@ struct Epilogue<RowOperator::log_softmax> : EpilogueDefaults {
     KOKKOS_FORCEINLINE_FUNCTION T from_input(const Params& params, T x) const {
       return (*this)(params, x);
     }
+    /// Result of an element of -inf.
+    KOKKOS_INLINE_FUNCTION A of_masked(const Params& params) const {
+      return (*this)(params, -Kokkos::Experimental::infinity_v<A>);
+    }
   };
 };
 
@@ -242,10 +246,16 @@ struct Epilogue<RowOperator::logsumexp> : EpilogueDefaults {
   }
 };
 
+/// Under a mask the logarithms have these epilogues, too.
+template <>
+struct Epilogue<RowOperator::masked_log_softmax> : Epilogue<RowOperator::log_softmax> {};
+template <>
+struct Epilogue<RowOperator::masked_logsumexp> : Epilogue<RowOperator::logsumexp> {};
+
 /// Use that an operator makes of its sum of exponentials.
 template <RowOperator op>
 inline constexpr SumFor sum_for = Epilogue<op>::keeps_exponentials ? SumFor::quotient
-                                  : op == RowOperator::logsumexp   ? SumFor::log_sum_exp
+                                  : Epilogue<op>::one_value_a_row  ? SumFor::log_sum_exp
                                                                    : SumFor::logarithm;
 
 }  // namespace KokkosNN::Impl

@@ -92,8 +92,16 @@ struct Epilogue<RowOperator::log_softmax_backward> : EpilogueDefaults {
       const T high = dy - e * splat<T>(sum.high);
       return splat<T>(params.scale) * (Params::accuracy == ExpAccuracy::fast ? high : high - e * splat<T>(sum.low));
     }
+    /// Result of a masked element.
+    KOKKOS_INLINE_FUNCTION A of_masked(const Params& params) const {
+      return (*this)(params, -Kokkos::Experimental::infinity_v<A>, A(0));
+    }
   };
 };
+
+/// Masked log-softmax's gradient has log-softmax's epilogue.
+template <>
+struct Epilogue<RowOperator::masked_log_softmax_backward> : Epilogue<RowOperator::log_softmax_backward> {};
 
 /// dx = scale dlse exp(scale x - lse): the exponential relative to the power of two below exp(lse), times a factor.
 template <>

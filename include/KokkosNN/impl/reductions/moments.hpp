@@ -77,7 +77,7 @@ struct Moments {
     for_packs([&](const auto& x, const auto&, auto valid) {
       for (int v = 0; v < V; ++v) {
         const A distance = v < valid ? x[0][v] - mean[v % L] : A(0);
-        squares[v]       = fused_multiply_add(distance, distance, squares[v]);
+        squares[v]       = multiply_add(distance, distance, squares[v]);
         rest[v] += distance;
       }
     });
@@ -86,7 +86,7 @@ struct Moments {
     for (int l = 0; l < L; ++l) {
       const A shift = all_rest[l] / static_cast<A>(count);
       const Moments held{static_cast<double>(count), W{mean[l]} + W{shift},
-                         W{fused_multiply_add(-all_rest[l], shift, all_squares[l])}};
+                         W{multiply_add(-all_rest[l], shift, all_squares[l])}};
       states[l] = {joined(states[l], held)};
     }
   }

@@ -29,6 +29,7 @@
 //   operand<part>(c, lane)          columns of an accumulator as A: part 0 to 16 / K - 1 takes K of them
 //   load_b_for<part>                from a tile across k: B that operand<part> multiplies
 //   row_max, row_sum, any           over the threads that share a row, over all
+//   reads_both_ways                 true if tiles along and across k have their chunks at the same places
 //   store                           an accumulator's rows times a factor each, rounded, to a tile along k
 //   zero(c)                         sets an accumulator to 0
 //
@@ -46,6 +47,9 @@ namespace KokkosNN::Impl {
 
 /// Bytes of a chunk, the unit of asynchronous copies.
 inline constexpr int chunk_bytes = 16;
+
+/// Alignment of a tile in team scratch, in bytes.
+inline constexpr int tile_alignment = 128;
 
 /// Chunks of a row that change places with each other: as many as rows of tiles repeat themselves by, up to 8.
 KOKKOS_INLINE_FUNCTION constexpr int swapped_chunks(int row_bytes) {
@@ -104,12 +108,13 @@ struct MmaLayout {
 /// Elements of 16 bits on a warp's tensor cores. Products are exact, sums are float's with truncation.
 template <class T, class Instructions_ = NvidiaInstructions>
 struct MmaUnit16 : Instructions_, MmaLayout<float, Instructions_> {
-  using Instructions     = Instructions_;
-  using Layout           = MmaLayout<float, Instructions>;
-  using Element          = T;
-  using Address          = typename Layout::Address;
-  using C                = typename Layout::C;
-  static constexpr int K = 16;
+  using Instructions                    = Instructions_;
+  using Layout                          = MmaLayout<float, Instructions>;
+  using Element                         = T;
+  using Address                         = typename Layout::Address;
+  using C                               = typename Layout::C;
+  static constexpr int K                = 16;
+  static constexpr bool reads_both_ways = true;
   struct A {
     std::uint32_t word[4];
   };
@@ -261,12 +266,13 @@ struct MmaElements {
 /// Doubles on a warp's tensor cores, each product and sum rounded to double.
 template <class Instructions_ = NvidiaInstructions>
 struct MmaUnitDouble : Instructions_, MmaLayout<double, Instructions_> {
-  using Instructions     = Instructions_;
-  using Layout           = MmaLayout<double, Instructions>;
-  using Element          = double;
-  using Address          = typename Layout::Address;
-  using C                = typename Layout::C;
-  static constexpr int K = 4;
+  using Instructions                    = Instructions_;
+  using Layout                          = MmaLayout<double, Instructions>;
+  using Element                         = double;
+  using Address                         = typename Layout::Address;
+  using C                               = typename Layout::C;
+  static constexpr int K                = 4;
+  static constexpr bool reads_both_ways = true;
   struct A {
     double value[2];
   };
@@ -348,12 +354,13 @@ KOKKOS_FORCEINLINE_FUNCTION std::uint32_t tensor_float_bits(float x) {
 template <int parts, class Instructions_ = NvidiaInstructions>
 struct MmaUnitTensorFloat : Instructions_, MmaLayout<float, Instructions_> {
   static_assert(parts == 1 || parts == 3);
-  using Instructions     = Instructions_;
-  using Layout           = MmaLayout<float, Instructions>;
-  using Element          = float;
-  using Address          = typename Layout::Address;
-  using C                = typename Layout::C;
-  static constexpr int K = 8;
+  using Instructions                    = Instructions_;
+  using Layout                          = MmaLayout<float, Instructions>;
+  using Element                         = float;
+  using Address                         = typename Layout::Address;
+  using C                               = typename Layout::C;
+  static constexpr int K                = 8;
+  static constexpr bool reads_both_ways = false;
   struct A {
     std::uint32_t upper[4];
     std::uint32_t lower[parts == 3 ? 4 : 1];
@@ -481,6 +488,7 @@ struct FmaUnit : Instructions_ {
   using Accumulated                       = accumulator_t<T>;
   using Address                           = typename Instructions::Address;
   static constexpr bool uses_tensor_cores = false;
+  static constexpr bool reads_both_ways   = true;
   static constexpr int lanes              = threads;
   static constexpr int across             = threads == 1 ? 1 : 4;  ///< threads that share a row
   static constexpr int per_chunk          = chunk_bytes / int(sizeof(T));

@@ -37,16 +37,20 @@ class HeldPack {
     KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
   }
   KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
-  /// Sets elements that a mask does not allow to 0.
+  /// Sets elements that a mask does not allow to 0, or, being logarithms, to -inf.
+  template <bool are_logarithms>
   KOKKOS_INLINE_FUNCTION void keep_where(const bool (&allows)[V]) {
     if constexpr (in_words) {
+      std::uint32_t low = 0;
+      if constexpr (are_logarithms) low = Kokkos::bit_cast<std::uint16_t>(minus_infinity());
+      const std::uint32_t high = low << 16;
       for (int w = 0; w < V / 2; ++w) {
-        if (!allows[2 * w]) m_held[w] &= 0xffff0000u;
-        if (!allows[2 * w + 1]) m_held[w] &= 0x0000ffffu;
+        if (!allows[2 * w]) m_held[w] = (m_held[w] & 0xffff0000u) | low;
+        if (!allows[2 * w + 1]) m_held[w] = (m_held[w] & 0x0000ffffu) | high;
       }
     } else {
       for (int v = 0; v < V; ++v) {
-        if (!allows[v]) m_held[v] = T(0);
+        if (!allows[v]) m_held[v] = are_logarithms ? minus_infinity() : T(0);
       }
     }
   }
@@ -86,6 +90,10 @@ class HeldPack {
   }
 
  private:
+  KOKKOS_INLINE_FUNCTION static T minus_infinity() {
+    return static_cast<T>(-Kokkos::Experimental::infinity_v<accumulator_t<T>>);
+  }
+
   Held m_held;
 };
 
@@ -167,7 +175,12 @@ struct TermSums {
   }
 
   KOKKOS_INLINE_FUNCTION void add_product(int l, Term a, Term b) {
-    const Term s = fused_multiply_add(a, b, sum[l]);
+    if constexpr (two_words && !has_fma) {
+      const Term product = a * b;
+      low[l] += product_error(a, b, product);
+      return add(l, product);
+    }
+    const Term s = multiply_add(a, b, sum[l]);
     if constexpr (two_words) low[l] += fused_multiply_add(a, b, -(s - sum[l]));
     sum[l] = s;
   }
@@ -268,6 +281,17 @@ struct PairTile {
     }
   }
 
+  /// Loads what a sum of dy alone reads.
+  template <class Row>
+  KOKKOS_INLINE_FUNCTION void load_gradient(const Row& row, std::int64_t start, const PackPositions& positions,
+                                            const TileBounds& window) {
+    dy.load(row.dy.template from<V>(start), positions, window);
+    if constexpr (Row::masks_pairs) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < K; ++k) row.mask_gradient(dy.pack[k], start, positions.place(k));
+    }
+  }
+
   template <class Params>
   KOKKOS_INLINE_FUNCTION typename Params::wide_sum sum() const {
     return sums_of_held<Params, sum_lanes_of<V>>(y.pack, dy.pack).all_lanes();
@@ -360,7 +384,7 @@ KOKKOS_INLINE_FUNCTION typename Params::State sum_tiles(const Row& row, const Ro
     if constexpr (Params::sums_products) {
       tile.load(row, start, positions, window);
     } else {
-      tile.dy.load(row.dy.template from<V>(start), positions, window);
+      tile.load_gradient(row, start, positions, window);
     }
     sum = sum + RunningTerms<Params>(tile.template sum<Params>());
   }

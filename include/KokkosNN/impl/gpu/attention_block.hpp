@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_ATTENTION_BLOCK_HPP
+#define KOKKOSNN_IMPL_GPU_ATTENTION_BLOCK_HPP
+
+#include <KokkosNN/impl/inputs/attention_tensors.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// Blocks of rows of scores that read one head of k and v: what a team's tiles of attention and of its gradients find
+// their rows and keys by.
+
+namespace KokkosNN::Impl {
+
+/// Keys that some of a block's rows see, and those that all of them see.
+struct SeenKeys {
+  std::int64_t begin     = 0;
+  std::int64_t end       = 0;
+  std::int64_t all_begin = 0;
+  std::int64_t all_end   = 0;
+};
+
+/// Rows from `query` of `head` on, in the order of the queries and then the heads that share a head of k.
+struct RowBlock {
+  std::int64_t batch;
+  std::int64_t kv_head;
+  std::int64_t head;
+  std::int64_t query;
+  std::int64_t queries;  ///< of a head
+  std::int64_t left;     ///< rows of the head of k, from the block's first on
+
+  /// Row r of the block, r below `most`.
+  template <int most>
+  KOKKOS_FORCEINLINE_FUNCTION ScoreRow row(int r) const {
+    std::int64_t q = query + r, h = head;
+    if (q >= queries) {
+      const std::int64_t heads = queries >= most ? 1 : static_cast<int>(q) / static_cast<int>(queries);
+      q -= heads * queries;
+      h += heads;
+    }
+    return {batch, h, q};
+  }
+};
+
+/// Block number n of a call's blocks of `rows` rows, `blocks` a head of k. Under a causal mask the last rows of a head
+/// see the most keys: they come first.
+template <int rows, class X>
+KOKKOS_FORCEINLINE_FUNCTION RowBlock row_block(const AttentionData<X>& data, std::int64_t blocks, std::int64_t n) {
+  const std::int64_t head  = n / blocks;
+  const std::int64_t first = (blocks - 1 - n % blocks) * rows;
+  const std::int64_t batch = head / data.shape.kv_heads, kv_head = head % data.shape.kv_heads;
+  const ScoreRow row = data.row_of_head(batch, kv_head, first);
+  return {batch, kv_head, row.head, row.query, data.shape.queries, data.shape.group() * data.shape.queries - first};
+}
+
+/// A row's keys, and its part of a mask's elements, in scratch.
+template <class X, bool has_elements>
+struct TeamRow {
+  std::int64_t begin;
+  std::int64_t end;
+  typename ScoreElements<X, accumulator_t<X>>::Row elements;
+};
+template <class X>
+struct TeamRow<X, false> {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+/// Entry of a row of scores.
+template <bool has_elements, class X>
+KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionData<X>& data, const ScoreRow& row) {
+  const ColumnRange allowed = data.ranges(row);
+  TeamRow<X, has_elements> entry{};
+  entry.begin = allowed.begin;
+  entry.end   = allowed.end;
+  if constexpr (has_elements) entry.elements = data.mask_of(row);
+  return entry;
+}
+
+/// Fills a team's table of rows; those that are not there see no key.
+template <int rows, bool has_elements, class X>
+KOKKOS_FORCEINLINE_FUNCTION void fill_rows(TeamRow<X, has_elements>* table, const AttentionData<X>& data,
+                                           const RowBlock& block, int rank, int team_size) {
+  for (int r = rank; r < rows; r += team_size) {
+    table[r] = r < block.left ? team_row<has_elements>(data, block.template row<rows>(r)) : TeamRow<X, has_elements>{};
+  }
+}
+
+/// Keys that rows `first` to `last` of the table see, by the lanes of a warp together.
+template <class Unit, class Row>
+KOKKOS_FORCEINLINE_FUNCTION SeenKeys keys_of_rows(const Row* table, int first, std::int64_t last, int lane) {
+  constexpr std::int64_t most = INT64_MAX;
+  SeenKeys seen{most, 0, 0, most};
+  for (int r = first + lane; r < last; r += Unit::lanes) {
+    const std::int64_t begin = table[r].begin, end = table[r].end;
+    if (begin < end) {
+      seen.begin = Kokkos::min(seen.begin, begin);
+      seen.end   = Kokkos::max(seen.end, end);
+    }
+    seen.all_begin = Kokkos::max(seen.all_begin, begin);
+    seen.all_end   = Kokkos::min(seen.all_end, end);
+  }
+  KOKKOSNN_IMPL_UNROLL
+  for (int mask = 1; mask < Unit::lanes; mask *= 2) {
+    seen.begin     = Kokkos::min(seen.begin, Unit::Instructions::exchange(seen.begin, mask));
+    seen.end       = Kokkos::max(seen.end, Unit::Instructions::exchange(seen.end, mask));
+    seen.all_begin = Kokkos::max(seen.all_begin, Unit::Instructions::exchange(seen.all_begin, mask));
+    seen.all_end   = Kokkos::min(seen.all_end, Unit::Instructions::exchange(seen.all_end, mask));
+  }
+  if (seen.begin > seen.end) seen.begin = seen.end;
+  return seen;
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_ATTENTION_BLOCK_HPP

@@ -1,0 +1,554 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_ATTENTION_GRADIENT_TILES_HPP
+#define KOKKOSNN_IMPL_GPU_ATTENTION_GRADIENT_TILES_HPP
+
+#include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/attention_gradients.hpp>
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
+#include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
+#include <KokkosNN/impl/gpu/device/tile_products.hpp>
+#include <KokkosNN/impl/gpu/device/warp.hpp>
+#include <KokkosNN/impl/inputs/attention_tensors.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// Gradients of attention on a matrix unit, in two kernels, whose sums stay in registers. A team of the first one takes
+// a block of rows of scores, and tiles of keys and values pass by: it adds up dq. A team of the second one takes a
+// block of keys, and tiles of the queries and of dout that see some of them pass by: it adds up dk and dv, in one
+// kernel or in one each. Probabilities are computed anew from lse. All sums are in the order of the keys, or of the
+// heads and queries.
+//
+// Keys without a weight must add nothing, but 0 times a NaN or an infinity does. So rows and keys whose results are NaN
+// are computed again, one by one, by the kernels of attention_gradients.hpp.
+
+namespace KokkosNN::Impl {
+
+/// Members that the kernels share.
+template <class Unit_, int dims_, bool has_elements_, class Shape_>
+struct AttentionGradientTiles {
+  using Unit                         = Unit_;
+  using X                            = typename Unit::Element;
+  using A                            = typename Unit::Accumulated;
+  using Address                      = typename Unit::Address;
+  using Shape                        = Shape_;
+  using Products                     = TileProducts<Unit, dims_, Shape::row_tiles, Shape::tile_rows>;
+  using Scores                       = typename Products::Scores;
+  static constexpr int dims          = dims_;
+  static constexpr bool has_elements = has_elements_;
+  static constexpr int tile_rows     = Shape::tile_rows;
+  static constexpr int warp_rows     = Shape::row_tiles * 16;
+  static constexpr int rows          = Shape::warps * warp_rows;
+  static constexpr int team_size     = Shape::warps * Unit::lanes;
+  static constexpr int resident      = Shape::resident;
+  static constexpr int row_bytes     = dims * int(sizeof(X));
+  static constexpr int own_bytes     = rows * row_bytes;
+  static constexpr int tile_bytes    = tile_rows * row_bytes;
+  static constexpr int stage_bytes   = 2 * tile_bytes;
+  static constexpr int stages_place  = 2 * own_bytes;  ///< behind the block's own rows of two tensors
+  static constexpr int tiles_bytes   = stages_place + Shape::stages * stage_bytes;
+  static constexpr A log2_e          = A(1.44269504088896340736);
+  static_assert(Unit::reads_both_ways);
+  static_assert(attention_gradients_scratch(dims, dims, true) * int(sizeof(A)) <= tiles_bytes);
+
+  using Own  = ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>;
+  using Tile = ScratchRows<Unit, TileUse::along, tile_rows, row_bytes, team_size>;
+
+  AttentionGradientData<X> data;
+  std::int64_t blocks;  ///< of a head of k
+  bool copies_q;        ///< asynchronously, by 16 bytes
+  bool copies_k;
+  bool copies_v;
+  bool copies_dout;
+
+  KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
+  KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
+
+  KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements k_elements() const { return {data.shape.dim, data.k_strides.dim, copies_k}; }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements v_elements() const {
+    return {data.shape.value_dim, data.v_strides.dim, copies_v};
+  }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements dout_elements() const {
+    return {data.shape.value_dim, data.dout_strides.dim, copies_dout};
+  }
+
+  /// Probability and gradient of a score, ahead of its factor.
+  struct Term {
+    A probability;
+    A gradient;
+  };
+  /// Term of a key that the row may see; lse is in units of log 2.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION Term term(const Row& row, std::int64_t key, A score, A dprobability) const {
+    A logit = score * (data.scale * log2_e), slope = 1;
+    if constexpr (has_elements) {
+      if (!data.elements.keeps(row.elements, key)) return {A(0), A(0)};
+      logit = data.elements.logit(score * data.scale, row.elements, key) * log2_e;
+      slope = data.elements.slope_of_softcap(score * data.scale);
+    }
+    const A probability = power_of_two(logit - row.lse);
+    return {probability, probability == A(0) ? A(0) : probability * (dprobability - row.delta) * slope};
+  }
+
+  /// True, in all threads that share a row, if one of its sums is NaN.
+  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const typename Products::Sums& sums, int t, int r) {
+    bool is_nan = false;
+    Products::for_sums(sums, t, r, 0, [&](const A& sum, int) { is_nan = is_nan || sum != sum; });
+    return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void store(const typename Products::Sums& sums, int t, int r, int lane, A factor,
+                                                X* to, std::int64_t stride, std::int64_t count) {
+    Products::for_sums(sums, t, r, lane, [&](const A& sum, int d) {
+      if (d < count) to[d * stride] = static_cast<X>(sum * factor);
+    });
+  }
+};
+
+template <class Unit, int dims>
+using AttentionGradientTilesOf = AttentionGradientTilesFor<int(sizeof(typename Unit::Element)), dims>;
+
+/// dq and, for the other kernel, each row's sum of o do.
+template <class Unit_, int dims_, bool has_elements_>
+struct AttentionQueryGradientsInTiles
+    : AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfQueries> {
+  using Base =
+      AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfQueries>;
+  using Base::data;
+  using Base::first_row_of;
+  using Base::has_elements;
+  using Base::lane_of;
+  using Base::rows;
+  using typename Base::A;
+  using typename Base::Address;
+  using typename Base::Products;
+  using typename Base::Scores;
+  using typename Base::Shape;
+  using typename Base::Unit;
+  using typename Base::X;
+
+  struct Row : TeamRow<X, has_elements_> {
+    A lse;  ///< in units of log 2
+    A delta;
+    int is_again;  ///< 1: the row has to be computed again
+  };
+  static constexpr int used_bytes      = Base::tiles_bytes + rows * int(sizeof(Row)) + 16;
+  static constexpr std::size_t scratch = used_bytes + tile_alignment;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    constexpr int bytes       = used_bytes;  // taken by reference
+    char* const memory        = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
+    const std::int64_t number = data.shape.batch * data.shape.kv_heads * Base::blocks;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
+      do_block(team, row_block<rows>(data, Base::blocks, n), memory);
+      team.team_barrier();  // nobody reads scratch any more
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) {
+    return reinterpret_cast<Row*>(memory + Base::tiles_bytes);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
+    return reinterpret_cast<std::uint32_t*>(memory + Base::tiles_bytes + rows * int(sizeof(Row)));
+  }
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const RowBlock& block, char* memory) const {
+    const int rank = static_cast<int>(team.team_rank());
+    fill(rows_at(memory), block, rank);
+    if (rank == 0) *again_at(memory) = 0;
+    team.team_barrier();
+    typename Products::Sums dq;
+    add_keys(team, block, memory, dq);
+    Products::for_rows([&](int t, int r) {
+      const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
+      const bool again = Base::has_nan(dq, t, r);
+      if (number >= block.left) return;
+      const ScoreRow row = block.template row<rows>(number);
+      if (!again) {
+        return Base::store(dq, t, r, lane_of(rank), data.scale, data.dq + row.in(data.dq_strides), data.dq_strides.dim,
+                           data.shape.dim);
+      }
+      if (Unit::col_of(0, lane_of(rank)) != 0) return;
+      rows_at(memory)[number].is_again = 1;
+      set_shared_bits(*again_at(memory), 1);
+    });
+    team.team_barrier();
+    if (*again_at(memory) == 0) return;
+    for (int r = 0; r < rows; ++r) {
+      if (rows_at(memory)[r].is_again == 0) continue;
+      AttentionQueryGradients<X>{{data}}.do_row(team, block.template row<rows>(r), reinterpret_cast<A*>(memory));
+      team.team_barrier();  // before the next row
+    }
+  }
+
+  /// Fills the table; a warp adds up its rows' o do.
+  KOKKOS_FORCEINLINE_FUNCTION void fill(Row* table, const RowBlock& block, int rank) const {
+    const int lane = lane_of(rank);
+    for (int r = first_row_of(rank); r < first_row_of(rank) + Base::warp_rows; ++r) {
+      Row entry{};
+      if (r < block.left) {
+        const ScoreRow row                            = block.template row<rows>(r);
+        static_cast<TeamRow<X, has_elements>&>(entry) = team_row<has_elements>(data, row);
+        entry.delta                                   = delta_of(row, lane);
+        entry.lse                                     = data.lse[row.in(data.lse_strides)] * Base::log2_e;
+        if (lane == 0) data.delta[data.number(row)] = entry.delta;
+        if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.begin = entry.end = 0;
+      }
+      if (lane == 0) table[r] = entry;
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION A delta_of(const ScoreRow& row, int lane) const {
+    const X* const o    = data.o + row.in(data.o_strides);
+    const X* const dout = data.dout + row.in(data.dout_strides);
+    A sum               = 0;
+    for (std::int64_t d = lane; d < data.shape.value_dim; d += Unit::lanes) {
+      sum += static_cast<A>(o[d * data.o_strides.dim]) * static_cast<A>(dout[d * data.dout_strides.dim]);
+    }
+    KOKKOSNN_IMPL_UNROLL
+    for (int mask = 1; mask < Unit::lanes; mask *= 2) sum += Unit::Instructions::exchange(sum, mask);
+    return sum;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_rows(Address to, const RowBlock& block, int rank) const {
+    const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
+      return [tensor, &strides, &block](int r) -> const X* {
+        return r < block.left ? tensor + block.template row<rows>(r).in(strides) : nullptr;
+      };
+    };
+    Base::Own::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
+    Base::Own::fetch(to + Base::own_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
+                     rank);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const ScoreRow& head, const SeenKeys& seen,
+                                              std::int64_t first, int rank) const {
+    const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
+      return tile_rows_of<Base::tile_rows>(tensor + head.in(strides), strides.sequence, first, seen.begin, seen.end);
+    };
+    Base::Tile::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
+    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
+  }
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void add_keys(const Member& team, const RowBlock& block, char* memory,
+                                            typename Products::Sums& dq) const {
+    constexpr int keys   = Base::tile_rows;
+    const int rank       = static_cast<int>(team.team_rank());
+    const Address own    = Unit::address(memory);
+    const Address stages = own + Base::stages_place;
+    const Row* const all = rows_at(memory);
+    const SeenKeys seen  = keys_of_rows<Unit>(all, 0, Kokkos::min<std::int64_t>(rows, block.left), lane_of(rank));
+    const SeenKeys warp =
+        keys_of_rows<Unit>(all, first_row_of(rank),
+                           Kokkos::min<std::int64_t>(first_row_of(rank) + Base::warp_rows, block.left), lane_of(rank));
+    const ScoreRow head{block.batch, block.kv_head, 0};
+    std::int64_t first = seen.begin / keys * keys;
+    Products::clear(dq);
+    fetch_rows(own, block, anew(rank));
+    fetch_keys(stages, head, seen, first, anew(rank));
+    Unit::commit();
+    int stage = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (; first < seen.end; first += keys) {
+      Unit::template wait<0>();
+      team.team_barrier();  // this tile is there, and nobody reads the other stage any more
+      const bool has_next = first + keys < seen.end;
+      if constexpr (Shape::stages == 2) {
+        if (has_next) {
+          fetch_keys(stages + (stage ^ 1) * Base::stage_bytes, head, seen, first + keys, anew(rank));
+          Unit::commit();
+        }
+      }
+      if (first < warp.end && first + keys > warp.begin) {
+        add_tile(own, stages + stage * Base::stage_bytes, all, warp, first, anew(rank), dq);
+      }
+      if constexpr (Shape::stages == 2) {
+        stage ^= 1;
+      } else {
+        team.team_barrier();
+        if (has_next) {
+          fetch_keys(stages, head, seen, first + keys, anew(rank));
+          Unit::commit();
+        }
+      }
+    }
+    Unit::template wait<0>();
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(Address own, Address stage, const Row* all, const SeenKeys& warp,
+                                            std::int64_t first, int rank, typename Products::Sums& dq) const {
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    Scores scores, gradients;
+    Products::multiply(scores, own, own_row, stage, lane);
+    Products::multiply(gradients, own + Base::own_bytes, own_row, stage + Base::tile_bytes, lane);
+    const bool sees_all = warp.all_begin <= first && first + Base::tile_rows <= warp.all_end;
+    Products::for_rows([&](int t, int r) {
+      const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
+      const int begin = sees_all ? 0 : column(row.begin, first), end = column(row.end, first);
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < Base::tile_rows / 16; ++j) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int c = 0; c < Unit::cols; ++c) {
+          const int col = j * 16 + Unit::col_of(c, lane);
+          A& gradient   = gradients[t][j].value[r][c];
+          gradient      = begin <= col && col < end
+                              ? Base::term(row, first + col, scores[t][j].value[r][c], gradient).gradient
+                              : A(0);
+        }
+      }
+    });
+    Products::add(dq, gradients, stage, lane);
+  }
+  /// Columns of a tile from key `first` on that a row sees.
+  KOKKOS_FORCEINLINE_FUNCTION static int column(std::int64_t key, std::int64_t first) {
+    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(Base::tile_rows, key - first)));
+  }
+};
+
+/// dk or dv, or both.
+template <class Unit_, int dims_, bool has_elements_, bool of_keys, bool of_values>
+struct AttentionKeyGradientsInTiles
+    : AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfKeys> {
+  using Base =
+      AttentionGradientTiles<Unit_, dims_, has_elements_, typename AttentionGradientTilesOf<Unit_, dims_>::OfKeys>;
+  using Base::data;
+  using Base::first_row_of;
+  using Base::has_elements;
+  using Base::lane_of;
+  using Base::rows;
+  using Base::tile_rows;
+  using typename Base::A;
+  using typename Base::Address;
+  using typename Base::Products;
+  using typename Base::Scores;
+  using typename Base::Shape;
+  using typename Base::Unit;
+  using typename Base::X;
+
+  /// A query of a tile: which of the block's keys it sees, and what a score's term takes of it.
+  struct Query {
+    int begin;
+    int end;
+    A lse;  ///< in units of log 2
+    A delta;
+    typename ScoreElements<X, A>::Row elements;
+  };
+  static constexpr int table_bytes     = Shape::stages * tile_rows * int(sizeof(Query));
+  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + (rows + 1) * int(sizeof(std::uint32_t));
+  static constexpr std::size_t scratch = used_bytes + tile_alignment;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    constexpr int bytes       = used_bytes;  // taken by reference
+    char* const memory        = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
+    const std::int64_t number = data.shape.batch * data.shape.kv_heads * Base::blocks;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
+      const std::int64_t head = n / Base::blocks;
+      do_block(team, {head / data.shape.kv_heads, head % data.shape.kv_heads, n % Base::blocks * rows}, memory);
+      team.team_barrier();  // nobody reads scratch any more
+    }
+  }
+
+ private:
+  struct Sums {
+    typename Products::Sums dk;
+    typename Products::Sums dv;
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION static Query* queries_at(char* memory, int stage) {
+    return reinterpret_cast<Query*>(memory + Base::tiles_bytes) + stage * tile_rows;
+  }
+  /// Words that say which keys have to be computed again, and ahead of them one that says if any has.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
+    return reinterpret_cast<std::uint32_t*>(memory + Base::tiles_bytes + table_bytes);
+  }
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const ScoreRow& first, char* memory) const {
+    const int rank = static_cast<int>(team.team_rank());
+    for (int r = rank; r <= rows; r += Base::team_size) again_at(memory)[r] = 0;
+    Sums sums;
+    Products::clear(sums.dk);
+    Products::clear(sums.dv);
+    add_queries(team, first, memory, sums);
+    write(first, memory, rank, sums);
+    team.team_barrier();
+    if (again_at(memory)[0] == 0) return;
+    for (int r = 0; r < rows; ++r) {
+      if (again_at(memory)[1 + r] == 0) continue;
+      AttentionKeyGradients<X>{{data}}.do_key(team, {first.batch, first.head, first.query + r},
+                                              reinterpret_cast<A*>(memory));
+      team.team_barrier();  // before the next key
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void write(const ScoreRow& first, char* memory, int rank, const Sums& sums) const {
+    const int lane = lane_of(rank);
+    Products::for_rows([&](int t, int r) {
+      const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
+      bool again       = false;
+      if constexpr (of_keys) again = Base::has_nan(sums.dk, t, r);
+      if constexpr (of_values) again = Base::has_nan(sums.dv, t, r) || again;
+      const ScoreRow key{first.batch, first.head, first.query + number};
+      if (key.query >= data.shape.keys) return;
+      if (again) {
+        if (Unit::col_of(0, lane) != 0) return;
+        again_at(memory)[1 + number] = 1;
+        return set_shared_bits(*again_at(memory), 1);
+      }
+      if constexpr (of_keys) {
+        Base::store(sums.dk, t, r, lane, data.scale, data.dk + key.in(data.dk_strides), data.dk_strides.dim,
+                    data.shape.dim);
+      }
+      if constexpr (of_values) {
+        Base::store(sums.dv, t, r, lane, A(1), data.dv + key.in(data.dv_strides), data.dv_strides.dim,
+                    data.shape.value_dim);
+      }
+    });
+  }
+
+  /// Tiles of queries, head by head: those ahead of `begin` and behind `end` see none of the block's keys. (Diagonals
+  /// with an offset a row rule out no tile.)
+  struct Tiles {
+    std::int64_t begin;
+    std::int64_t end;
+    std::int64_t head;
+    std::int64_t last_head;
+    std::int64_t query;
+
+    KOKKOS_FORCEINLINE_FUNCTION bool exist() const { return head <= last_head && begin < end; }
+    KOKKOS_FORCEINLINE_FUNCTION void go_on() {
+      query += tile_rows;
+      if (query < end) return;
+      query = begin;
+      ++head;
+    }
+  };
+  KOKKOS_FORCEINLINE_FUNCTION Tiles tiles_of(const ScoreRow& first) const {
+    std::int64_t begin = 0, end = data.shape.queries;
+    if (data.ranges.has_diagonals && !data.ranges.offsets.exist()) {  // query q sees keys q + low to q + high
+      begin = Kokkos::max(begin, first.query - data.ranges.high);
+      end   = Kokkos::min(end, first.query + rows - data.ranges.low);
+    }
+    const std::int64_t group = data.shape.group();
+    begin                    = begin / tile_rows * tile_rows;
+    return {begin, end, first.head * group, first.head * group + group - 1, begin};
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_own(Address to, const ScoreRow& first, int rank) const {
+    const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
+      const X* const head = tensor + ScoreRow{first.batch, first.head, 0}.in(strides);
+      return tile_rows_of<rows>(head, strides.sequence, first.query, 0, data.shape.keys);
+    };
+    Base::Own::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
+    if constexpr (of_keys) {
+      Base::Own::fetch(to + Base::own_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const ScoreRow& first, const Tiles& tiles,
+                                              int rank) const {
+    const Address to   = Unit::address(memory) + Base::stages_place + stage * Base::stage_bytes;
+    const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
+      const X* const head = tensor + ScoreRow{first.batch, tiles.head, 0}.in(strides);
+      return tile_rows_of<tile_rows>(head, strides.sequence, tiles.query, 0, data.shape.queries);
+    };
+    Base::Tile::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
+    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
+                      rank);
+    const std::int64_t left = data.shape.queries - tiles.query;
+    for (int r = rank; r < tile_rows; r += Base::team_size) {
+      Query entry{};
+      if (r < left) entry = entry_of({first.batch, tiles.head, tiles.query + r}, first.query);
+      queries_at(memory, stage)[r] = entry;
+    }
+    Unit::commit();
+  }
+  KOKKOS_FORCEINLINE_FUNCTION Query entry_of(const ScoreRow& row, std::int64_t first_key) const {
+    const auto seen = team_row<has_elements>(data, row);
+    Query entry{};
+    entry.begin = key_of_block(seen.begin - first_key);
+    entry.end   = key_of_block(seen.end - first_key);
+    entry.lse   = data.lse[row.in(data.lse_strides)] * Base::log2_e;
+    entry.delta = data.delta[data.number(row)];
+    if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.end = 0;
+    if constexpr (has_elements) entry.elements = seen.elements;
+    return entry;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static int key_of_block(std::int64_t key) {
+    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(rows, key)));
+  }
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void add_queries(const Member& team, const ScoreRow& first, char* memory,
+                                               Sums& sums) const {
+    const int rank = static_cast<int>(team.team_rank());
+    Tiles tiles    = tiles_of(first);
+    fetch_own(Unit::address(memory), first, anew(rank));
+    if (tiles.exist()) fetch_tile(memory, 0, first, tiles, anew(rank));
+    int stage = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    while (tiles.exist()) {
+      Unit::template wait<0>();
+      team.team_barrier();  // this tile is there, and nobody reads the other stage any more
+      tiles.go_on();
+      if constexpr (Shape::stages == 2) {
+        if (tiles.exist()) fetch_tile(memory, stage ^ 1, first, tiles, anew(rank));
+      }
+      add_tile(memory, stage, first.query, anew(rank), sums);
+      if constexpr (Shape::stages == 2) {
+        stage ^= 1;
+      } else {
+        team.team_barrier();
+        if (tiles.exist()) fetch_tile(memory, 0, first, tiles, anew(rank));
+      }
+    }
+    Unit::commit();
+    Unit::template wait<0>();
+    team.team_barrier();  // the words that `write` sets were cleared, though there was no tile
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(char* memory, int stage, std::int64_t first_key, int rank,
+                                            Sums& sums) const {
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    const Address own = Unit::address(memory), queries = own + Base::stages_place + stage * Base::stage_bytes;
+    const Address douts = queries + Base::tile_bytes;
+    Scores probabilities, gradients;
+    Products::multiply(probabilities, own, own_row, queries, lane);
+    if constexpr (of_keys) Products::multiply(gradients, own + Base::own_bytes, own_row, douts, lane);
+    const Query* const table = queries_at(memory, stage);
+    KOKKOSNN_IMPL_UNROLL
+    for (int j = 0; j < tile_rows / 16; ++j) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int c = 0; c < Unit::cols; ++c) {
+        const Query& query = table[j * 16 + Unit::col_of(c, lane)];
+        Products::for_rows([&](int t, int r) {
+          const int key  = own_row + t * 16 + Unit::row_of(r, lane);
+          A& probability = probabilities[t][j].value[r][c];
+          typename Base::Term term{A(0), A(0)};
+          if (query.begin <= key && key < query.end) {
+            term = Base::term(query, first_key + key, probability, of_keys ? gradients[t][j].value[r][c] : A(0));
+          }
+          probability = term.probability;
+          if constexpr (of_keys) gradients[t][j].value[r][c] = term.gradient;
+        });
+      }
+    }
+    if constexpr (of_values) Products::add(sums.dv, probabilities, douts, lane);
+    if constexpr (of_keys) Products::add(sums.dk, gradients, queries, lane);
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_ATTENTION_GRADIENT_TILES_HPP

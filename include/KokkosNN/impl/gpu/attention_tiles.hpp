@@ -1,0 +1,382 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_ATTENTION_TILES_HPP
+#define KOKKOSNN_IMPL_GPU_ATTENTION_TILES_HPP
+
+#include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/gpu/attention.hpp>
+#include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
+#include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
+#include <KokkosNN/impl/gpu/device/tile_products.hpp>
+#include <KokkosNN/impl/gpu/device/warp.hpp>
+#include <KokkosNN/impl/inputs/attention_tensors.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/matmul_shapes.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// Attention on a matrix unit. A team takes a block of rows of scores, a warp some of them; tiles of keys and values
+// pass by through team scratch, the next one's copies in flight while this one is multiplied. Scores become weights in
+// the registers of the accumulators, which are the left operand of the product with the values. Logits are powers of
+// two, relative to a reference a row, which follows the row's maximum once that has grown by a factor of 2^8. Tiles
+// begin at multiples of their length, so a row's bits do not depend on the rows beside it.
+//
+// A key of weight 0 must add nothing, but 0 times a NaN or an infinity does. So a row whose results are NaN is computed
+// again, key by key, by AttentionInTeam.
+
+namespace KokkosNN::Impl {
+
+template <class Unit>
+inline constexpr MatmulUnit matrix_unit_kind = Unit::uses_tensor_cores ? MatmulUnit::tensor_cores
+                                               : Unit::lanes == 64     ? MatmulUnit::wide_warps
+                                                                       : MatmulUnit::narrow_warps;
+
+template <class Unit_, int dims_, bool has_elements_>
+struct AttentionInTiles {
+  using Unit                           = Unit_;
+  using X                              = typename Unit::Element;
+  using A                              = typename Unit::Accumulated;
+  using Address                        = typename Unit::Address;
+  using Tile                           = AttentionTileFor<int(sizeof(X)), matrix_unit_kind<Unit>, dims_>;
+  using Row                            = TeamRow<X, has_elements_>;
+  static constexpr int dims            = dims_;  ///< elements that q, k and v are padded to
+  static constexpr bool has_elements   = has_elements_;
+  static constexpr int keys            = Tile::keys;
+  static constexpr int team_size       = Tile::warps * Unit::lanes;
+  static constexpr int resident        = Tile::resident;
+  static constexpr int warp_rows       = Tile::row_tiles * 16;
+  static constexpr int rows            = Tile::warps * warp_rows;
+  static constexpr int row_bytes       = dims * int(sizeof(X));
+  static constexpr int keys_bytes      = keys * row_bytes;
+  static constexpr int stage_bytes     = 2 * keys_bytes;
+  static constexpr int stages_bytes    = Tile::stages * stage_bytes;
+  static constexpr int queries_bytes   = rows * row_bytes;
+  static constexpr bool keeps_queries  = Tile::keeps_queries;
+  static constexpr int queries_place   = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
+  static constexpr int tiles_bytes     = stages_bytes + (keeps_queries ? 0 : queries_bytes);
+  static constexpr int used_bytes      = tiles_bytes + rows * int(sizeof(Row)) + 16;
+  static constexpr std::size_t scratch = used_bytes + tile_alignment;
+  static_assert(!keeps_queries || (Tile::stages == 2 && queries_bytes <= stage_bytes));
+  static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
+
+  AttentionData<X> data;
+  std::int64_t blocks;  ///< of a head of k
+  bool copies_q;        ///< asynchronously, by 16 bytes
+  bool copies_k;
+  bool copies_v;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    constexpr int bytes       = used_bytes;  // taken by reference
+    char* const memory        = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
+    const std::int64_t number = data.shape.batch * data.shape.kv_heads * blocks;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
+      do_block(team, row_block<rows>(data, blocks, n), memory);
+      team.team_barrier();  // nobody reads scratch any more
+    }
+  }
+
+ private:
+  static constexpr int row_tiles = Tile::row_tiles;
+  static constexpr A log2_e      = A(1.44269504088896340736);
+  static constexpr A log_of_two  = A(0.69314718055994530942);
+  static constexpr A threshold   = 8;
+
+  using Products = TileProducts<Unit, dims, row_tiles, keys>;
+  using Scores   = typename Products::Scores;
+  struct State {
+    typename Unit::A query[keeps_queries ? row_tiles : 1][keeps_queries ? Products::steps : 1];
+    typename Products::Sums result;
+    A reference[row_tiles][Unit::rows];
+    A sum[row_tiles][Unit::rows];  ///< of this thread's columns
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
+  KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
+  KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) { return reinterpret_cast<Row*>(memory + tiles_bytes); }
+  /// Word that says if a row of the block has to be computed again.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
+    return reinterpret_cast<std::uint32_t*>(memory + tiles_bytes + rows * int(sizeof(Row)));
+  }
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const RowBlock& block, char* memory) const {
+    const int rank = static_cast<int>(team.team_rank());
+    fill_rows<rows, has_elements>(rows_at(memory), data, block, rank, team_size);
+    if (rank == 0) *again_at(memory) = 0;
+    team.team_barrier();
+    State state;
+    add_keys(team, block, memory, state);
+    write(block, memory, anew(rank), state);
+    team.team_barrier();
+    if (*again_at(memory) != 0) do_rows_again(team, block, memory);
+  }
+
+  // --- tiles ---
+
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_queries(Address to, const RowBlock& block, int rank) const {
+    const auto row = [&](int r) -> const X* {
+      return r < block.left ? data.q + block.template row<rows>(r).in(data.q_strides) : nullptr;
+    };
+    ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>::fetch(
+        to, row, {data.shape.dim, data.q_strides.dim, copies_q}, data.q, rank);
+  }
+  /// Fetches keys and values from key `first` on; those that no row of the block sees are zeros.
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const X* k, const X* v, const SeenKeys& seen,
+                                              std::int64_t first, int rank) const {
+    ScratchRows<Unit, TileUse::along, keys, row_bytes, team_size>::fetch(
+        to, tile_rows_of<keys>(k, data.k_strides.sequence, first, seen.begin, seen.end),
+        {data.shape.dim, data.k_strides.dim, copies_k}, data.k, rank);
+    ScratchRows<Unit, TileUse::across, keys, row_bytes, team_size>::fetch(
+        to + keys_bytes, tile_rows_of<keys>(v, data.v_strides.sequence, first, seen.begin, seen.end),
+        {data.shape.value_dim, data.v_strides.dim, copies_v}, data.v, rank);
+  }
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void add_keys(const Member& team, const RowBlock& block, char* memory,
+                                            State& state) const {
+    const int rank       = static_cast<int>(team.team_rank());
+    const Address tiles  = Unit::address(memory);
+    const Row* const all = rows_at(memory);
+    const int own        = first_row_of(rank);
+    const SeenKeys seen  = keys_of_rows<Unit>(all, 0, Kokkos::min<std::int64_t>(rows, block.left), lane_of(rank));
+    const SeenKeys warp =
+        keys_of_rows<Unit>(all, own, Kokkos::min<std::int64_t>(own + warp_rows, block.left), lane_of(rank));
+    const ScoreRow head{block.batch, block.kv_head, 0};
+    const X* const k   = data.k + head.in(data.k_strides);
+    const X* const v   = data.v + head.in(data.v_strides);
+    std::int64_t first = seen.begin / keys * keys;
+    start(state);
+    fetch_queries(tiles + queries_place, block, anew(rank));
+    fetch_keys(tiles, k, v, seen, first, anew(rank));
+    Unit::commit();
+    if constexpr (keeps_queries) {
+      Unit::template wait<0>();
+      team.team_barrier();
+      keep_queries(tiles + queries_place, rank, state);
+    }
+    int stage = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (; first < seen.end; first += keys) {
+      Unit::template wait<0>();
+      team.team_barrier();  // this tile is there, and nobody reads the other stage any more
+      if constexpr (Tile::stages == 2) {
+        if (first + keys < seen.end) {
+          fetch_keys(tiles + (stage ^ 1) * stage_bytes, k, v, seen, first + keys, anew(rank));
+          Unit::commit();
+        }
+      }
+      if (first < warp.end && first + keys > warp.begin) {
+        add_tile(tiles, tiles + stage * stage_bytes, all, warp, first, anew(rank), state);
+      }
+      if constexpr (Tile::stages == 2) {
+        stage ^= 1;
+      } else {
+        team.team_barrier();
+        if (first + keys < seen.end) {
+          fetch_keys(tiles, k, v, seen, first + keys, anew(rank));
+          Unit::commit();
+        }
+      }
+    }
+    Unit::template wait<0>();
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void start(State& state) {
+    Products::for_rows([&](int t, int r) {
+      state.reference[t][r] = -Kokkos::Experimental::infinity_v<A>;
+      state.sum[t][r]       = 0;
+    });
+    Products::clear(state.result);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void keep_queries(Address queries, int rank, State& state) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int t = 0; t < row_tiles; ++t) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < Products::steps; ++i) {
+        state.query[t][i] =
+            Unit::template load_a<row_bytes>(queries, first_row_of(rank) + t * 16, i * Unit::K, lane_of(rank));
+      }
+    }
+  }
+
+  // --- a tile of keys ---
+
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(Address tiles, Address stage, const Row* all, const SeenKeys& warp,
+                                            std::int64_t first, int rank, State& state) const {
+    Scores scores;
+    multiply_queries(tiles + queries_place, stage, rank, scores, state);
+    const bool sees_all = warp.all_begin <= first && first + keys <= warp.all_end;
+    if constexpr (has_elements) {
+      mask_elements(all, first, rank, scores);
+    } else {
+      if (data.scale < A(0)) negate(scores);
+      if (!sees_all) mask_ranges(all, first, rank, scores);
+    }
+    follow_maxima(scores, state);
+    add_values(stage + keys_bytes, lane_of(rank), scores, state);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply_queries(Address queries, Address key_tile, int rank, Scores& scores,
+                                                           const State& state) {
+    if constexpr (keeps_queries) {
+      Products::multiply(scores, [&](int t, int i) { return state.query[t][i]; }, key_tile, lane_of(rank));
+    } else {
+      Products::multiply(scores, queries, first_row_of(rank), key_tile, lane_of(rank));
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void negate(Scores& scores) {
+    Products::for_rows(
+        [&](int t, int r) { Products::for_columns(scores, t, r, 0, [](A& score, int) { score = -score; }); });
+  }
+
+  /// Columns of a tile from key `first` on that a row sees.
+  KOKKOS_FORCEINLINE_FUNCTION static int column(std::int64_t key, std::int64_t first) {
+    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(keys, key - first)));
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void mask_ranges(const Row* all, std::int64_t first, int rank, Scores& scores) {
+    const int lane = lane_of(rank);
+    Products::for_rows([&](int t, int r) {
+      const Row& row  = all[first_row_of(rank) + t * 16 + Unit::row_of(r, lane)];
+      const int begin = column(row.begin, first), end = column(row.end, first);
+      Products::for_columns(scores, t, r, lane, [&](A& score, int col) {
+        if (col < begin || col >= end) score = -Kokkos::Experimental::infinity_v<A>;
+      });
+    });
+  }
+
+  /// Turns scores into logits times log2(e).
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Row* all, std::int64_t first, int rank, Scores& scores) const {
+    const int lane = lane_of(rank);
+    Products::for_rows([&](int t, int r) {
+      const Row& row  = all[first_row_of(rank) + t * 16 + Unit::row_of(r, lane)];
+      const int begin = column(row.begin, first), end = column(row.end, first);
+      Products::for_columns(scores, t, r, lane, [&](A& score, int col) {
+        const std::int64_t key = first + col;
+        const bool is_kept     = begin <= col && col < end && data.elements.keeps(row.elements, key);
+        score                  = is_kept ? log2_e * data.elements.logit(score * data.scale, row.elements, key)
+                                         : -Kokkos::Experimental::infinity_v<A>;
+      });
+    });
+  }
+
+  /// Factor that turns scores, as they are behind the mask, into powers of two.
+  KOKKOS_FORCEINLINE_FUNCTION A factor() const { return has_elements ? A(1) : Kokkos::abs(data.scale) * log2_e; }
+
+  KOKKOS_FORCEINLINE_FUNCTION void follow_maxima(Scores& scores, State& state) const {
+    A reference[row_tiles][Unit::rows];
+    bool has_moved = false;
+    Products::for_rows([&](int t, int r) {
+      A max = -Kokkos::Experimental::infinity_v<A>;
+      Products::for_columns(scores, t, r, 0, [&](A& score, int) { max = Kokkos::fmax(max, score); });
+      max             = Unit::row_max(max);
+      const A before  = state.reference[t][r];
+      const bool grew = (max - before) * factor() > threshold;
+      reference[t][r] = grew ? max : before;
+      has_moved       = has_moved || grew;
+    });
+    if (!Unit::any(has_moved)) return;
+    Products::for_rows([&](int t, int r) {
+      const bool moved      = reference[t][r] != state.reference[t][r];
+      const A rescaling     = moved ? power_of_two((state.reference[t][r] - reference[t][r]) * factor()) : A(1);
+      state.reference[t][r] = reference[t][r];
+      state.sum[t][r] *= rescaling;
+      Products::for_sums(state.result, t, r, 0, [&](A& result, int) { result *= rescaling; });
+    });
+  }
+
+  /// Turns scores into weights and adds the values.
+  KOKKOS_FORCEINLINE_FUNCTION void add_values(Address value_tile, int lane, Scores& scores, State& state) const {
+    const A scale = factor();
+    Products::for_rows([&](int t, int r) {
+      const A shift = -finite_reference(state.reference[t][r]) * scale;
+      Products::for_columns(scores, t, r, lane, [&](A& score, int) {
+        score = power_of_two(fused_multiply_add(score, scale, shift));
+        state.sum[t][r] += score;
+      });
+    });
+    Products::add(state.result, scores, value_tile, lane);
+  }
+
+  // --- results ---
+
+  KOKKOS_FORCEINLINE_FUNCTION void write(const RowBlock& block, char* memory, int rank, State& state) const {
+    const int lane = lane_of(rank);
+    Products::for_rows([&](int t, int r) {
+      const int number   = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
+      const bool is_row  = number < block.left;
+      const ScoreRow row = block.template row<rows>(is_row ? number : 0);
+      const A sum        = Unit::row_sum(state.sum[t][r]);
+      const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_e);
+      const bool is_nan  = has_nan(state, t, r, total.factor);
+      if (is_row && is_nan && Unit::col_of(0, lane) == 0) {
+        rows_at(memory)[number].end = -1;
+        set_shared_bits(*again_at(memory), 1);
+      }
+      if (is_row && !is_nan) write_row(row, lane, state, t, r, total);
+    });
+  }
+
+  struct Total {
+    A reference;  ///< of the powers of two
+    A sum;
+    A factor;  ///< of the results
+  };
+  KOKKOS_FORCEINLINE_FUNCTION static Total with_sink(A reference, A sum, A sink) {
+    A rescaling = 1;
+    if (sink != -Kokkos::Experimental::infinity_v<A>) {
+      const A before = reference;
+      reference      = max_ignoring_nan(before, sink);
+      rescaling      = before == -Kokkos::Experimental::infinity_v<A> ? A(0) : power_of_two(before - reference);
+      sum            = sum * rescaling + power_of_two(sink - finite_reference(reference));
+    }
+    return {reference, sum, sum == A(0) ? A(0) : rescaling / sum};
+  }
+
+  /// True, in all threads that share the row, if one of its results is NaN.
+  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const State& state, int t, int r, A factor) {
+    bool is_nan = false;
+    Products::for_sums(state.result, t, r, 0,
+                       [&](const A& result, int) { is_nan = is_nan || result * factor != result * factor; });
+    return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, int lane, const State& state, int t, int r,
+                                             const Total& total) const {
+    const bool is_masked = total.sum == A(0);
+    X* const o           = data.o + row.in(data.o_strides);
+    Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
+      if (d >= data.shape.value_dim) return;
+      o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : result * total.factor);
+    });
+    if (data.lse != nullptr && Unit::col_of(0, lane) == 0) {
+      data.lse[row.in(data.lse_strides)] =
+          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_two + Kokkos::log(total.sum);
+    }
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void do_rows_again(const Member& team, const RowBlock& block, char* memory) const {
+    A* const query   = reinterpret_cast<A*>(memory);
+    A* const results = query + data.shape.dim;
+    A* const tile    = results + data.shape.value_dim;
+    for (int r = 0; r < rows; ++r) {
+      if (rows_at(memory)[r].end >= 0) continue;
+      AttentionInTeam<X>{data}.do_row(team, block.template row<rows>(r), query, results, tile);
+      team.team_barrier();  // before the next row's query
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_ATTENTION_TILES_HPP

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_SCRATCH_ROWS_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_SCRATCH_ROWS_HPP
+
+#include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// Rows of a tensor on their way to a tile in team scratch, whose layout a matrix unit has.
+
+namespace KokkosNN::Impl {
+
+/// Direction that a unit reads a tile in: along its rows, or across them.
+enum class TileUse { along, across };
+
+/// Rows of a tile at one distance, of which those from `begin` to `end` are there.
+template <class T>
+struct TileRows {
+  const T* first;
+  std::int64_t stride;
+  int begin;
+  int end;
+
+  KOKKOS_FORCEINLINE_FUNCTION const T* operator()(int r) const {
+    return begin <= r && r < end ? first + r * stride : nullptr;
+  }
+};
+
+/// Rows from row `first` of a sequence on, which begins at `sequence`, those from `begin` to `end` of it.
+template <int rows, class T>
+KOKKOS_FORCEINLINE_FUNCTION TileRows<T> tile_rows_of(const T* sequence, std::int64_t stride, std::int64_t first,
+                                                     std::int64_t begin, std::int64_t end) {
+  const auto in_tile = [first](std::int64_t row) {
+    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(rows, row - first)));
+  };
+  return {sequence + first * stride, stride, in_tile(begin), in_tile(end)};
+}
+
+/// Elements of a row: how many there are, their distance, whether rows can be copied by chunks of 16 bytes: elements
+/// are neighbours then, and rows begin at multiples of 16 bytes.
+struct RowElements {
+  std::int64_t count;
+  std::int64_t stride;
+  bool by_chunks;
+};
+
+/// Tile of `rows` rows of `row_bytes` bytes, filled by the `team_size` threads of a team.
+template <class Unit, TileUse use, int rows, int row_bytes, int team_size>
+struct ScratchRows {
+  using T       = typename Unit::Element;
+  using Address = typename Unit::Address;
+
+  static constexpr int element_bytes = int(sizeof(T));
+  static constexpr int per_chunk     = chunk_bytes / element_bytes;
+  static constexpr int chunks        = row_bytes / chunk_bytes;
+  static constexpr int row_step      = team_size / chunks;  ///< distance of the rows whose chunks a thread copies
+  static_assert(team_size % chunks == 0 && rows % row_step == 0);
+
+  /// Copies rows, zeros behind their elements, and zeros for rows that are not there: row(r) is a pointer to the first
+  /// element of row r or null. Copies by chunks are asynchronous.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, const RowElements& elements,
+                                                const T* any_element, int rank) {
+    if (elements.by_chunks) {
+      const int first = rank / chunks, chunk = rank % chunks;
+      copy(to, row, first, chunk, bytes_of(static_cast<int>(elements.count) - chunk * per_chunk), any_element);
+    } else {
+      collect(to, row, elements, rank);
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION static int place(int row, int chunk) {
+    if constexpr (use == TileUse::along) {
+      return Unit::template along_place<row_bytes>(row, chunk);
+    } else {
+      return Unit::template across_place<row_bytes>(row, chunk);
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static int bytes_of(int elements) {
+    return elements <= 0 ? 0 : elements < per_chunk ? elements * element_bytes : chunk_bytes;
+  }
+
+  /// Copies a thread's column of chunks.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void copy(Address to, const Row& row, int first, int chunk, int bytes,
+                                               const T* any_element) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int r = 0; r < rows; r += row_step) {
+      const T* const p    = row(first + r);
+      const bool is_there = p != nullptr && bytes > 0;
+      Unit::copy_async(to + place(first + r, chunk), is_there ? p + chunk * per_chunk : any_element,
+                       is_there ? bytes : 0);
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void copy(Address to, const TileRows<T>& row, int first, int chunk, int bytes,
+                                               const T* any_element) {
+    const T* p              = row.first + first * row.stride + chunk * per_chunk;
+    const std::int64_t step = row_step * row.stride;
+    if (bytes == 0) p = any_element;
+    if (row.begin == 0 && row.end == rows && bytes > 0) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int r = 0; r < rows; r += row_step) {
+        Unit::copy_async(to + place(first + r, chunk), p, bytes);
+        p += step;
+      }
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int r = 0; r < rows; r += row_step) {
+        const bool is_there = row.begin <= first + r && first + r < row.end && bytes > 0;
+        Unit::copy_async(to + place(first + r, chunk), is_there ? p : any_element, is_there ? bytes : 0);
+        p += step;
+      }
+    }
+  }
+
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void collect(Address to, const Row& row, const RowElements& elements, int rank) {
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int i = rank; i < rows * chunks; i += team_size) {
+      const int r = i / chunks, chunk = i % chunks;
+      const T* const first = row(r);
+      const int left       = first == nullptr ? 0 : static_cast<int>(elements.count) - chunk * per_chunk;
+      Pack<T, per_chunk> pack;
+      KOKKOSNN_IMPL_UNROLL
+      for (int e = 0; e < per_chunk; ++e) {
+        pack[e] = e < left ? first[(chunk * per_chunk + e) * elements.stride] : T(0.0f);
+      }
+      Unit::Instructions::store(to + place(r, chunk), pack);
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_SCRATCH_ROWS_HPP

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_TILE_PRODUCTS_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_TILE_PRODUCTS_HPP
+
+#include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <utility>
+
+// The two products of attention by a warp of a matrix unit: scores = rows columns^T, summed over the `dims` elements of
+// a head, and sums += weights tile, whose weights are scores that stayed in the accumulators' registers.
+
+namespace KokkosNN::Impl {
+
+/// Products of `row_tiles` x 16 rows with `cols` rows of a tile.
+template <class Unit, int dims, int row_tiles, int cols>
+struct TileProducts {
+  using A       = typename Unit::Accumulated;
+  using Address = typename Unit::Address;
+  using Scores  = typename Unit::C[row_tiles][cols / 16];
+  using Sums    = typename Unit::C[row_tiles][dims / 16];
+
+  static constexpr int row_bytes = dims * int(sizeof(typename Unit::Element));
+  static constexpr int steps     = dims / Unit::K;
+
+  /// f(t, r) for the rows that this thread shares.
+  template <class F>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_rows(const F& f) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int t = 0; t < row_tiles; ++t) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int r = 0; r < Unit::rows; ++r) f(t, r);
+    }
+  }
+  /// f(score, column) for this thread's scores of a row.
+  template <class F>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_columns(Scores& scores, int t, int r, int lane, const F& f) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int j = 0; j < cols / 16; ++j) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int c = 0; c < Unit::cols; ++c) f(scores[t][j].value[r][c], j * 16 + Unit::col_of(c, lane));
+    }
+  }
+  /// f(sum, element of the head) for this thread's sums of a row.
+  template <class S, class F>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_sums(S& sums, int t, int r, int lane, const F& f) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int d = 0; d < dims / 16; ++d) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int c = 0; c < Unit::cols; ++c) f(sums[t][d].value[r][c], d * 16 + Unit::col_of(c, lane));
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void clear(Sums& sums) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int t = 0; t < row_tiles; ++t) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int d = 0; d < dims / 16; ++d) Unit::zero(sums[t][d]);
+    }
+  }
+
+  /// Scores of rows that row(t, i) gives elements i K to i K + K - 1 of, with the rows of a tile.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply(Scores& scores, const Row& row, Address tile, int lane) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int t = 0; t < row_tiles; ++t) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < cols / 16; ++j) Unit::zero(scores[t][j]);
+    }
+    const auto step = [&](int i) {
+      typename Unit::A own[row_tiles];
+      KOKKOSNN_IMPL_UNROLL
+      for (int t = 0; t < row_tiles; ++t) own[t] = row(t, i);
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < cols / 16; ++j) {
+        const auto other = Unit::template load_b_columns<row_bytes>(tile, j * 16, i * Unit::K, lane);
+        KOKKOSNN_IMPL_UNROLL
+        for (int t = 0; t < row_tiles; ++t) Unit::multiply_add(scores[t][j], own[t], other);
+      }
+    };
+    if constexpr (!Unit::uses_tensor_cores) {
+      KOKKOSNN_IMPL_NO_UNROLL  // compilers would load the fragments of many steps at once, and spill
+      for (int i = 0; i < steps; ++i) step(i);
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < steps; ++i) step(i);
+    }
+  }
+  /// Scores of the rows of a tile from row `first` on.
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply(Scores& scores, Address rows, int first, Address tile, int lane) {
+    multiply(
+        scores, [&](int t, int i) { return Unit::template load_a<row_bytes>(rows, first + t * 16, i * Unit::K, lane); },
+        tile, lane);
+  }
+
+  /// Adds the rows of a tile, each times its weight, to the sums.
+  KOKKOS_FORCEINLINE_FUNCTION static void add(Sums& sums, const Scores& weights, Address tile, int lane) {
+    KOKKOSNN_IMPL_UNROLL
+    for (int j = 0; j < cols / 16; ++j) {
+      add(sums, weights, j, tile, lane, std::make_integer_sequence<int, 16 / Unit::K>{});
+    }
+  }
+
+ private:
+  template <int... part>
+  KOKKOS_FORCEINLINE_FUNCTION static void add(Sums& sums, const Scores& weights, int j, Address tile, int lane,
+                                              std::integer_sequence<int, part...>) {
+    (add_part<part>(sums, weights, j, tile, lane), ...);
+  }
+  template <int part>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_part(Sums& sums, const Scores& weights, int j, Address tile, int lane) {
+    typename Unit::A weight[row_tiles];
+    KOKKOSNN_IMPL_UNROLL
+    for (int t = 0; t < row_tiles; ++t) weight[t] = Unit::template operand<part>(weights[t][j], lane);
+    KOKKOSNN_IMPL_UNROLL
+    for (int d = 0; d < dims / 16; ++d) {
+      const auto other = Unit::template load_b_for<row_bytes, part>(tile, j * 16, d * 16, lane);
+      KOKKOSNN_IMPL_UNROLL
+      for (int t = 0; t < row_tiles; ++t) Unit::multiply_add(sums[t][d], weight[t], other);
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_TILE_PRODUCTS_HPP

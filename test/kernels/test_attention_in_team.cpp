@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "support/emulated_heads.hpp"
+
+#include <KokkosNN/impl/gpu/attention_tiles.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+// A GPU's kernel of attention on a matrix unit in an emulated team, by the units and the tiles of CUDA.
+
+namespace KokkosNNTest {
+namespace {
+
+namespace Impl = KokkosNN::Impl;
+using KokkosNN::bhalf_t;
+using KokkosNN::half_t;
+
+/// A call's tensors, and the logit of (head, query, key) from its scaled score: -inf where the key is ruled out.
+template <class Kernel>
+struct Trial {
+  using X = typename Kernel::X;
+  using A = typename Kernel::A;
+
+  Shape n;
+  bool copies;
+  Heads<X> q, k, v, o;
+  std::vector<A> lse;
+  Impl::AttentionData<X> data;
+  std::function<double(std::int64_t, std::int64_t, std::int64_t, double)> logit = [](auto, auto, auto, double s) {
+    return s;
+  };
+  double sink = -infinity;
+
+  Trial(const Shape& shape, bool aligned)
+      : n(shape),
+        copies(aligned),
+        q(n.batch, n.heads, n.queries, n.dim, aligned, 1),
+        k(n.batch, n.kv_heads, n.keys, n.dim, aligned, 2),
+        v(n.batch, n.kv_heads, n.keys, n.value_dim, aligned, 3),
+        o(n.batch, n.heads, n.queries, n.value_dim, false, 4),
+        lse(static_cast<std::size_t>(n.batch * n.heads * n.queries), A(NAN)) {
+    data.shape          = {n.batch, n.heads, n.kv_heads, n.queries, n.keys, n.dim, n.value_dim};
+    data.lse            = lse.data();
+    data.lse_strides    = {n.heads * n.queries, n.queries, 1, 0};
+    data.scale          = A(1 / std::sqrt(double(n.dim)));
+    data.of_masked_rows = A(7);
+    data.ranges.cols    = n.keys;
+  }
+
+  void run() {
+    data.q                    = q.memory.data();
+    data.k                    = k.memory.data();
+    data.v                    = v.memory.data();
+    data.o                    = o.memory.data();
+    data.q_strides            = q.strides;
+    data.k_strides            = k.strides;
+    data.v_strides            = v.strides;
+    data.o_strides            = o.strides;
+    const std::int64_t blocks = (n.heads / n.kv_heads * n.queries + Kernel::rows - 1) / Kernel::rows;
+    run_emulated(Kernel{data, blocks, copies, copies, copies});
+  }
+
+  void expect_right(double tolerance) {
+    for (std::int64_t b = 0; b < n.batch; ++b)
+      for (std::int64_t h = 0; h < n.heads; ++h)
+        for (std::int64_t i = 0; i < n.queries; ++i) expect_row(b, h, i, tolerance);
+  }
+
+ private:
+  void expect_row(std::int64_t b, std::int64_t h, std::int64_t i, double tolerance) {
+    const std::int64_t kv_head = h / (n.heads / n.kv_heads);
+    std::vector<double> z(static_cast<std::size_t>(n.keys));
+    double max = sink;
+    for (std::int64_t j = 0; j < n.keys; ++j) {
+      double score = 0;
+      for (std::int64_t d = 0; d < n.dim; ++d) score += double(q.at(b, h, i, d)) * double(k.at(b, kv_head, j, d));
+      z[std::size_t(j)] = logit(h, i, j, score * double(data.scale));
+      max               = std::fmax(max, z[std::size_t(j)]);
+    }
+    const bool is_masked = max == -infinity;
+    double sum           = is_masked ? 1 : std::exp(sink - max);
+    for (const double each : z) sum += is_masked ? 0 : std::exp(each - max);
+    const double want = is_masked ? -infinity : max + std::log(sum);
+    const auto got    = double(lse[std::size_t((b * n.heads + h) * n.queries + i)]);
+    if (got != want) {
+      ASSERT_NEAR(got, want, tolerance) << "lse of head " << h << ", query " << i;
+    }
+    for (std::int64_t d = 0; d < n.value_dim; ++d) {
+      double result = 0;
+      for (std::int64_t j = 0; j < n.keys; ++j) {
+        const double weight = is_masked ? 0 : std::exp(z[std::size_t(j)] - max) / sum;
+        if (weight != 0) result += weight * double(v.at(b, kv_head, j, d));
+      }
+      if (is_masked) result = 7;
+      if (double(o.at(b, h, i, d)) == result) continue;  // an infinity, too
+      ASSERT_NEAR(double(o.at(b, h, i, d)), result, tolerance) << "head " << h << ", query " << i << ", " << d;
+    }
+    for (std::int64_t d = n.value_dim; d < o.strides.sequence; ++d) ASSERT_TRUE(std::isnan(double(o.at(b, h, i, d))));
+  }
+};
+
+template <class Unit, int dims>
+struct Config : EmulatedConfig<Unit, dims> {
+  using Kernel      = Impl::AttentionInTiles<Unit, dims, false>;
+  using Elementwise = Impl::AttentionInTiles<Unit, dims, true>;
+};
+
+template <class C>
+class AttentionInTeams : public testing::Test {};
+using Configs =
+    testing::Types<Config<EmulatedMma<bhalf_t>, 64>, Config<EmulatedMma<half_t>, 128>,
+                   Config<EmulatedMma<bhalf_t>, 256>, Config<EmulatedMmaDouble, 64>, Config<EmulatedMmaDouble, 128>,
+                   Config<EmulatedTensorFloat<3>, 64>, Config<EmulatedTensorFloat<1>, 128>,
+                   Config<EmulatedFma<float>, 64>, Config<EmulatedFma<float>, 256>, Config<EmulatedFma<double>, 128>,
+                   Config<EmulatedFma<half_t>, 64>>;
+TYPED_TEST_SUITE(AttentionInTeams, Configs);
+
+TYPED_TEST(AttentionInTeams, AreRightWithAndWithoutAsynchronousCopies) {
+  for (const bool aligned : {true, false}) {
+    Trial<typename TypeParam::Kernel> trial({1, 2, 1, 75, 70, TypeParam::dims - 7, TypeParam::dims - 40}, aligned);
+    trial.run();
+    trial.expect_right(TypeParam::tolerance);
+  }
+}
+
+TYPED_TEST(AttentionInTeams, KeepToARowsRangeOfKeysWhateverTheOthersHold) {
+  Trial<typename TypeParam::Kernel> trial({2, 2, 2, 90, 140, TypeParam::dims, 24}, true);
+  trial.data.scale                = -trial.data.scale;
+  trial.data.ranges.has_diagonals = true;
+  trial.data.ranges.low           = -20;
+  trial.data.ranges.high          = 17;
+  const std::vector<std::int32_t> lengths{97, 0};
+  trial.data.ranges.lengths             = {lengths.data(), false};
+  trial.data.ranges.length_strides.head = 1;  // a length a head
+  trial.logit                           = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
+    return j >= i - 20 && j <= i + 17 && j < lengths[std::size_t(h)] ? s : -infinity;
+  };
+  using X = typename TypeParam::Kernel::X;
+  for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, 3, d) = X(INFINITY);  // for those alone that see it
+  for (std::int64_t j = 97; j < 140; ++j) {
+    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.k.at(0, 0, j, d) = X(NAN);
+    for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, j, d) = X(NAN);
+  }
+  trial.run();
+  trial.expect_right(TypeParam::tolerance);
+}
+
+TYPED_TEST(AttentionInTeams, TakeBooleansBiasSlopesSoftcapAndSinks) {
+  using Kernel = typename TypeParam::Elementwise;
+  using A      = typename Kernel::A;
+  Trial<Kernel> trial({1, 3, 1, 50, 100, 40, TypeParam::dims}, false);
+  std::vector<std::uint8_t> keep(100, 1);
+  std::vector<float> bias(50 * 100), slopes{0.25f, 0.5f, 0.125f}, sinks{0.5f, 0.5f, 0.5f};
+  for (std::size_t j = 0; j < 100; j += 3) keep[j] = 0;
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = float(int(i % 37) - 18) / 16;
+  auto& elements           = trial.data.elements;
+  elements.softcap         = A(2);
+  elements.inverse_softcap = A(0.5);
+  elements.keep            = keep.data();
+  elements.keep_strides    = {0, 0, 0, 1};
+  elements.bias            = {bias.data(), true};
+  elements.bias_strides    = {0, 0, 100, 1};
+  elements.slopes          = {slopes.data(), true};
+  elements.slope_strides   = {0, 1, 0, 0};
+  elements.alibi_offset    = 3;
+  trial.data.sinks         = {sinks.data(), true};
+  trial.data.sink_strides  = {0, 1, 0, 0};
+  trial.sink               = 0.5;
+  trial.logit              = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
+    if (keep[std::size_t(j)] == 0) return -infinity;
+    return 2 * std::tanh(s / 2) + double(bias[std::size_t(i * 100 + j)]) -
+           double(slopes[std::size_t(h)]) * std::abs(double(j - i - 3));
+  };
+  for (std::int64_t j = 0; j < 100; j += 3) {
+    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.v.at(0, 0, j, d) = typename Kernel::X(NAN);
+  }
+  trial.run();
+  for (std::int64_t j = 0; j < 100; j += 3) {
+    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.v.at(0, 0, j, d) = typename Kernel::X(0.0f);
+  }
+  trial.expect_right(TypeParam::tolerance);
+}
+
+TYPED_TEST(AttentionInTeams, GiveARowTheSameBitsWhateverRowsAreBesideIt) {
+  using Kernel = typename TypeParam::Kernel;
+  Trial<Kernel> many({1, 2, 1, 70, 90, TypeParam::dims, 16}, true), few({1, 2, 1, 3, 90, TypeParam::dims, 16}, true);
+  for (auto* trial : {&many, &few}) {
+    trial->data.ranges.has_diagonals = true;
+    trial->data.ranges.low           = -1000;
+    trial->data.ranges.high          = 20;
+    for (std::int64_t h = 0; h < 2; ++h)
+      for (std::int64_t i = 0; i < 3; ++i)
+        for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial->q.at(0, h, i, d) = typename Kernel::X(float(d % 5));
+    trial->run();
+  }
+  for (std::int64_t h = 0; h < 2; ++h)
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t d = 0; d < 16; ++d) {
+        ASSERT_EQ(double(many.o.at(0, h, i, d)), double(few.o.at(0, h, i, d))) << h << ' ' << i << ' ' << d;
+      }
+}
+
+}  // namespace
+}  // namespace KokkosNNTest

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_TEST_SUPPORT_EMULATED_HEADS_HPP
+#define KOKKOSNN_TEST_SUPPORT_EMULATED_HEADS_HPP
+
+#include "support/team_emulation.hpp"
+
+#include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+// Tensors of attention for kernels that run in an emulated team, and the units that they run on.
+
+namespace KokkosNNTest {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// A tensor (batch, head, sequence, dim), NaN between its rows.
+template <class T>
+struct Heads {
+  std::vector<T> memory;
+  KokkosNN::Impl::AttentionStrides strides;
+
+  Heads(std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t dim, bool is_aligned, unsigned seed) {
+    constexpr std::int64_t chunk = 16 / std::int64_t(sizeof(T));
+    const std::int64_t row       = (dim + chunk - 1) / chunk * chunk + (is_aligned ? chunk : 1);
+    strides                      = {heads * length * row, length * row, row, 1};
+    memory.assign(static_cast<std::size_t>(batch * strides.batch), T(NAN));
+    std::mt19937 random(seed);
+    for (std::int64_t r = 0; r < batch * heads * length; ++r) {
+      for (std::int64_t d = 0; d < dim; ++d) {
+        memory[static_cast<std::size_t>(r * row + d)] = T((static_cast<int>(random() % 65) - 32) / 16.0f);
+      }
+    }
+  }
+  T& at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t d) {
+    return memory[static_cast<std::size_t>(b * strides.batch + h * strides.head + i * strides.sequence + d)];
+  }
+};
+
+struct Shape {
+  std::int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
+};
+
+/// A kernel's unit and the elements that it pads heads to.
+template <class Unit_, int dims_>
+struct EmulatedConfig {
+  using Unit                = Unit_;
+  using X                   = typename Unit::Element;
+  static constexpr int dims = dims_;
+  /// Largest error of results up to 2, by weights that are rounded to the elements' type.
+  static constexpr double tolerance = sizeof(X) == 2   ? 0.02
+                                      : sizeof(X) == 8 ? 1e-12
+                                      : Unit::K == 8   ? 0.01  // TF32
+                                                       : 1e-5;
+};
+
+template <class T>
+using EmulatedMma = KokkosNN::Impl::MmaUnit16<T, EmulatedInstructions>;
+template <class T>
+using EmulatedFma       = KokkosNN::Impl::FmaUnit<T, 32, EmulatedInstructions>;
+using EmulatedMmaDouble = KokkosNN::Impl::MmaUnitDouble<EmulatedInstructions>;
+template <int parts>
+using EmulatedTensorFloat = KokkosNN::Impl::MmaUnitTensorFloat<parts, EmulatedInstructions>;
+
+/// Runs a kernel in a league of three emulated teams, which take blocks in turn.
+template <class Kernel>
+void run_emulated(const Kernel& kernel) {
+  constexpr int teams = 3;
+  for (int league = 0; league < teams; ++league) {
+    EmulatedTeam team(Kernel::team_size, Kernel::Unit::lanes, Kernel::scratch, static_cast<std::uint32_t>(league));
+    team.run([&](int rank) { kernel(EmulatedMember{league, teams, rank}); });
+  }
+}
+
+}  // namespace KokkosNNTest
+
+#endif  // KOKKOSNN_TEST_SUPPORT_EMULATED_HEADS_HPP
