@@ -486,6 +486,8 @@ def _mask(
 
 
 def _numbers(mask: Mask) -> Sequence[int]:
+    if mask.diagonal_offsets is not None:
+        raise NotImplementedError("kokkosnn.torch: masks take no diagonal_offsets yet")
     left, right = (_UNBOUNDED if side is None else side for side in mask.window or (None, None))
     has_window = int(mask.window is not None)
     return [int(mask.causal), mask.causal_offset, has_window, left, right, mask.window_offset, mask.alibi_offset]
