@@ -486,8 +486,6 @@ def _mask(
 
 
 def _numbers(mask: Mask) -> Sequence[int]:
-    if mask.diagonal_offsets is not None:
-        raise NotImplementedError("kokkosnn.torch: masks take no diagonal_offsets yet")
     left, right = (_UNBOUNDED if side is None else side for side in mask.window or (None, None))
     has_window = int(mask.window is not None)
     return [int(mask.causal), mask.causal_offset, has_window, left, right, mask.window_offset, mask.alibi_offset]
@@ -634,9 +632,12 @@ def masked_softmax(
 ) -> Tensor:
     """torch.softmax((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
 
-    mask: a Mask, or a tensor of bool. Gradients are by x, the mask's bias and the sinks; slopes have none.
+    mask: a Mask without diagonal_offsets, or a tensor of bool. Gradients are by x, the bias and the sinks; slopes
+    have none.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
+    if mask.diagonal_offsets is not None:
+        raise NotImplementedError("kokkosnn.torch.masked_softmax: it does not take diagonal_offsets")
     if mask.alibi_slopes is not None and mask.alibi_slopes.requires_grad:
         raise NotImplementedError("kokkosnn.torch.masked_softmax: there is no gradient by ALiBi's slopes")
     tensors = (mask.bias, sinks, mask.boolean, mask.lengths, mask.alibi_slopes)
@@ -749,10 +750,12 @@ def attention(
 ) -> Tensor:
     """torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
 
-    q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask, or a tensor of
-    bool. Gradients are by q, k and v: a bias, slopes and sinks have none.
+    q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask without
+    diagonal_offsets, or a tensor of bool. Gradients are by q, k and v: a bias, slopes and sinks have none.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
+    if mask.diagonal_offsets is not None:
+        raise NotImplementedError("kokkosnn.torch.attention: it does not take diagonal_offsets")
     for name, given in (("a bias", mask.bias), ("ALiBi's slopes", mask.alibi_slopes), ("sinks", sinks)):
         if given is not None and given.requires_grad:
             raise NotImplementedError(f"kokkosnn.torch.attention: there is no gradient by {name}")
