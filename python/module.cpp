@@ -227,6 +227,7 @@ void list(kokkosnn_layer_norm_options& o, Members& members) {
 kokkosnn_attention_options defaults(const kokkosnn_attention_options*) { return KOKKOSNN_ATTENTION_OPTIONS_INIT; }
 void list(kokkosnn_attention_options& o, Members& members) {
   members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("axes", o.axes);
+  members("precision", o.precision);
 }
 
 kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }

@@ -228,6 +228,12 @@ typedef struct kokkosnn_segmented_options {
 } kokkosnn_segmented_options;
 #define KOKKOSNN_SEGMENTED_OPTIONS_INIT {sizeof(kokkosnn_segmented_options), 1.0, KOKKOSNN_MASKED_ROW_NAN, 0}
 
+typedef enum kokkosnn_precision {
+  KOKKOSNN_PRECISION_EXACT            = 0,
+  KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 = 1,
+  KOKKOSNN_PRECISION_TENSOR_FLOAT32   = 2
+} kokkosnn_precision;
+
 typedef enum kokkosnn_attention_axes {
   KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM = 0,
   KOKKOSNN_BATCH_SEQUENCE_HEAD_DIM = 1
@@ -240,15 +246,12 @@ typedef struct kokkosnn_attention_options {
   const kokkosnn_tensor* sinks; /* optional: one logit a head of q; of q's type or F32 */
   int32_t masked_row;           /* kokkosnn_masked_row */
   int32_t axes;                 /* kokkosnn_attention_axes: the order of all tensors' axes but lse's */
+  int32_t precision;            /* kokkosnn_precision, of F32 on GPUs that have TF32; the gradients are exact */
+  int32_t reserved;             /* 0 */
 } kokkosnn_attention_options;
-#define KOKKOSNN_ATTENTION_OPTIONS_INIT \
-  {sizeof(kokkosnn_attention_options), 0.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM}
-
-typedef enum kokkosnn_precision {
-  KOKKOSNN_PRECISION_EXACT            = 0,
-  KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 = 1,
-  KOKKOSNN_PRECISION_TENSOR_FLOAT32   = 2
-} kokkosnn_precision;
+#define KOKKOSNN_ATTENTION_OPTIONS_INIT                                                                           \
+  {sizeof(kokkosnn_attention_options), 0.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM, \
+   KOKKOSNN_PRECISION_EXACT,           0}
 
 typedef struct kokkosnn_matmul_options {
   size_t size;

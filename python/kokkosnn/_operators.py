@@ -763,6 +763,7 @@ def attention(
     sinks: Array | None = None,
     masked_row: str = "nan",
     axes: str = "batch_head_sequence_dim",
+    precision: str = "exact",
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(o, lse): torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
@@ -770,9 +771,10 @@ def attention(
     q, k, v, o: (batch, head, sequence, dim), or with axes="batch_sequence_head_dim" in that order; q has a multiple of
     k's heads. scale: 1 / sqrt(dim) if None. mask: a Mask, or an array of bool, of the scores (batch, head, query, key).
     lse: (batch, head, query), the log-sum-exps of the scores, of float64 if q is, else float32. softcap, sinks and
-    masked_row are masked_softmax's.
+    masked_row are masked_softmax's, precision is matmul's.
     """
     options = _attention_options(scale, softcap, sinks, axes, masked_row)
+    options["precision"] = _named("precision", _PRECISIONS, precision)
     o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
     rows = tuple(q.shape)[:-1]
     lse = empty(q, rows if options["axes"] == 0 else (*rows[:1], *rows[:0:-1]), accumulator_name(q))

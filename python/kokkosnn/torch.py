@@ -750,10 +750,12 @@ def attention(
 ) -> Tensor:
     """torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
 
-    q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask, or a tensor of
-    bool. Gradients are by q, k and v: a bias, slopes and sinks have none.
+    q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask without
+    diagonal_offsets, or a tensor of bool. Gradients are by q, k and v: a bias, slopes and sinks have none.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
+    if mask.diagonal_offsets is not None:
+        raise NotImplementedError("kokkosnn.torch.attention: it does not take diagonal_offsets")
     for name, given in (("a bias", mask.bias), ("ALiBi's slopes", mask.alibi_slopes), ("sinks", sinks)):
         if given is not None and given.requires_grad:
             raise NotImplementedError(f"kokkosnn.torch.attention: there is no gradient by {name}")

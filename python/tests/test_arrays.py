@@ -221,6 +221,8 @@ def test_attention(dtype):
     expected, expected_lse = attend(q64, k64, v64, 0.5, wide(bias), allowed)
     close(o, expected, dtype)
     close(lse, expected_lse, np.float64 if dtype == np.float64 else np.float32)
+    by_offsets = Mask(causal=True, diagonal_offsets=np.array([2, 2]), lengths=lengths, bias=bias)
+    assert np.array_equal(kokkosnn.attention(q, k, v, by_offsets, scale=0.5)[0], o)
     plain, _ = kokkosnn.attention(q, k, v)
     close(plain, attend(q64, k64, v64, 6**-0.5)[0], dtype)
 

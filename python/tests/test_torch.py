@@ -220,6 +220,8 @@ def test_wrong_arguments_have_the_librarys_message():
         knn.masked_softmax(numbers(2, 3, 5, 5), Mask(alibi_slopes=slopes))
     with pytest.raises(NotImplementedError, match="it does not take diagonal_offsets"):
         knn.masked_softmax(numbers(2, 3, 5, 5), Mask(causal=True, diagonal_offsets=torch.tensor([0, 1])))
+    with pytest.raises(NotImplementedError, match="attention: it does not take diagonal_offsets"):
+        knn.attention(*HEADS[:3], Mask(causal=True, diagonal_offsets=LABELS[:1]))
     with pytest.raises(NotImplementedError, match="by a bias"):
         knn.attention(*HEADS[:3], Mask(bias=numbers(5, 5)))
     with pytest.raises(NotImplementedError, match="by cos and sin"):

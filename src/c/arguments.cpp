@@ -143,6 +143,12 @@ MaskedRowPolicy masked_row_of(const char* function, std::int32_t value) {
   return enumerator(function, "masked_row", value, MaskedRowPolicy::zero);
 }
 
+Precision precision_of(const char* function, std::int32_t value) {
+  static_assert(static_cast<int>(Precision::tensor_float32x3) == KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 &&
+                static_cast<int>(Precision::tensor_float32) == KOKKOSNN_PRECISION_TENSOR_FLOAT32);
+  return enumerator(function, "precision", value, Precision::tensor_float32);
+}
+
 Tensor tensor_of(const char* function, const char* name, const Argument& argument) {
   if (argument.tensor == nullptr) {
     if (!argument.is_optional) (ArgumentError(function) << name << " is missing").raise();

@@ -52,7 +52,8 @@ AttentionCallOptions options_of(const char* function, const kokkosnn_mask* mask,
       read(function, "attention options", options, kokkosnn_attention_options KOKKOSNN_ATTENTION_OPTIONS_INIT);
   const AttentionAxes axes = enumerator(function, "axes", given.axes, AttentionAxes::batch_sequence_head_dim);
   AttentionCallOptions result{given.scale, masked_row_of(function, given.masked_row),
-                              axes == AttentionAxes::batch_sequence_head_dim, mask_of(function, mask, q)};
+                              axes == AttentionAxes::batch_sequence_head_dim, mask_of(function, mask, q),
+                              precision_of(function, given.precision)};
   result.mask.softcap = given.softcap;
   result.mask.sinks   = sinks_of(function, given.sinks, q);
   return result;

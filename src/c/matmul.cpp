@@ -16,12 +16,8 @@ namespace {
 using namespace KokkosNN::Impl;
 
 MatmulOptions options_of(const char* function, const kokkosnn_matmul_options* options) {
-  static_assert(static_cast<int>(Precision::tensor_float32x3) == KOKKOSNN_PRECISION_TENSOR_FLOAT32X3 &&
-                static_cast<int>(Precision::tensor_float32) == KOKKOSNN_PRECISION_TENSOR_FLOAT32);
   const auto given = read(function, "matmul options", options, kokkosnn_matmul_options KOKKOSNN_MATMUL_OPTIONS_INIT);
-  return {.alpha     = given.alpha,
-          .beta      = given.beta,
-          .precision = enumerator(function, "precision", given.precision, Precision::tensor_float32)};
+  return {.alpha = given.alpha, .beta = given.beta, .precision = precision_of(function, given.precision)};
 }
 
 MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const kokkosnn_tensor* b,

@@ -44,7 +44,8 @@ TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
   const auto masks =
       KokkosNN::masks(KokkosNN::CausalMask{2}, KokkosNN::SlidingWindow{3, 2, 1}, KokkosNN::BooleanMask{kept},
                       KokkosNN::AdditiveBias{bias}, KokkosNN::RowLengths{length}, KokkosNN::Alibi{slopes, 1});
-  const KokkosNN::AttentionOptions options{.scale = 0.5, .softcap = 30, .sinks = sinks};
+  const KokkosNN::AttentionOptions options{
+      .scale = 0.5, .softcap = 30, .sinks = sinks, .precision = KokkosNN::Precision::tensor_float32};
   const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
                         clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv), cbias = tensor(bias),
                         ckept = tensor(kept), clengths = tensor(length), cslopes = tensor(slopes),
@@ -65,6 +66,7 @@ TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
   given.scale                      = 0.5;
   given.softcap                    = 30;
   given.sinks                      = &csinks;
+  given.precision                  = KOKKOSNN_PRECISION_TENSOR_FLOAT32;
   Exec exec;
 
   expect_same(
@@ -129,6 +131,9 @@ TEST(CAttention, RefusesWhatTheCompilerRefusesOfViews) {
   kokkosnn_attention_options options = KOKKOSNN_ATTENTION_OPTIONS_INIT;
   options.axes                       = 2;
   expect_error(call(&cq, &cq, nullptr, nullptr, &options), "KokkosNN::attention: axes must be 0 to 1, but is 2");
+  options           = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  options.precision = 3;
+  expect_error(call(&cq, &cq, nullptr, nullptr, &options), "KokkosNN::attention: precision must be 0 to 2, but is 3");
   options       = KOKKOSNN_ATTENTION_OPTIONS_INIT;
   options.sinks = &clse;
   expect_error(call(&cq, &cq, nullptr, nullptr, &options),
