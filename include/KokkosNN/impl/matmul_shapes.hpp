@@ -43,9 +43,13 @@ struct MatmulTile {
 /// Means of multiplication: tensor cores, or warps of 32 lanes (CUDA) or 64 (HIP).
 enum class MatmulUnit { tensor_cores, narrow_warps, wide_warps };
 
-/// Tiles by the size of elements. Those of tensor cores are a prototype's that ran on an H200 (bf16 4096: 420 TFLOP/s
-/// with four stages, 278 with two; f64 4096: 50.9), the others were not compared with others; on HIP a SIMD has four
-/// wavefronts.
+/// Tiles by the size of elements, not compared with others; those of tensor cores are a prototype's. On HIP a SIMD has
+/// four wavefronts.
+///
+///     TFLOP/s, 4096^3, one H200, 2026-11-27 | bf16 | f64 | f32 | f32 by TF32, by 3xTF32
+///     these tiles                           | 263  | 43  | 35  | 72, 39
+///     two stages instead of four            | 239  |     |     |
+///     cuBLAS                                | 677  | 60  | 49  | 343
 template <int element_bytes, MatmulUnit unit>
 struct MatmulTileFor
     : MatmulTile<64, 64, element_bytes == 2 ? 32 : 16, 32, 32, 2, unit == MatmulUnit::wide_warps ? 4 : 2> {};
