@@ -103,6 +103,18 @@ void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape&
   print("bias, relu", shape, time(exec, [&] { matmul(exec, a, b, c, options, BiasRelu{}, bias); }, arguments.seconds));
 }
 
+/// The gradient by b, whose sums go along the rows of a and dc.
+template <class T>
+void measure_backward(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+  using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
+  const Matrix a("KokkosNN::Perf::a", shape.rows, shape.inner), b("KokkosNN::Perf::b", shape.inner, shape.cols),
+      dc("KokkosNN::Perf::dc", shape.rows, shape.cols), db("KokkosNN::Perf::db", shape.inner, shape.cols);
+  fill(exec, a, 0);
+  fill(exec, dc, a.size());
+  const MatmulOptions options{.precision = arguments.precision};
+  print("db", shape, time(exec, [&] { matmul_backward(exec, dc, a, b, no_view, db, options); }, arguments.seconds));
+}
+
 template <class T>
 void measure_all(const Arguments& arguments) {
   using Right = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
@@ -117,10 +129,12 @@ void measure_all(const Arguments& arguments) {
   measure<T>(exec, arguments, "cols, rows", square, Left("a", n, n), Right("b", n, n));
   measure<T>(exec, arguments, "cols, cols", square, Left("a", n, n), Left("b", n, n));
   measure_epilogue<T>(exec, arguments, square);
+  measure_backward<T>(exec, arguments, square);
   for (const Shape& shape : tall_shapes) {
     measure<T>(exec, arguments, "rows, rows", shape, Right("a", shape.rows, shape.inner),
                Right("b", shape.inner, shape.cols));
     measure_epilogue<T>(exec, arguments, shape);
+    measure_backward<T>(exec, arguments, shape);
   }
 }
 

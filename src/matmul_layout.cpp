@@ -5,6 +5,7 @@
 #include "argument_error.hpp"
 #include "axes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -102,7 +103,7 @@ void validate_memory(const MatmulOperands& operands) {
   const Tensor& c = operands.tensor[T::c];
   validate_output(operands.function, c);
   for (int t = T::a; t < operands.count; ++t) {
-    require_apart(operands.function, operands.name[t], operands.tensor[t], "c", c, t >= T::inputs);
+    require_apart(operands.function, operands.name[t], operands.tensor[t], operands.name[T::c], c, t >= T::inputs);
   }
 }
 
@@ -129,6 +130,94 @@ MatmulLayout normalise(const MatmulOperands& operands) {
   turn(layout);
   set_batches(axes, layout, operands.count);
   return layout;
+}
+
+namespace {
+
+/// A tensor of the rank wanted, by axes of extent 1 in front.
+Tensor with_rank(const Tensor& tensor, int rank) {
+  Tensor t          = tensor;
+  t.rank            = rank;
+  const int missing = rank - tensor.rank;
+  for (int k = 0; k < rank; ++k) {
+    t.extent[k] = k < missing ? 1 : tensor.extent[k - missing];
+    t.stride[k] = k < missing ? 0 : tensor.stride[k - missing];
+  }
+  return t;
+}
+
+Tensor transposed(const Tensor& tensor) {
+  Tensor t = tensor;
+  std::swap(t.extent[t.rank - 2], t.extent[t.rank - 1]);
+  std::swap(t.stride[t.rank - 2], t.stride[t.rank - 1]);
+  return t;
+}
+
+/// The factors' axis that is summed: along `left`'s columns and `right`'s rows, behind the batches that `out` lacks,
+/// which are left with an extent of 1.
+void merge_sums(const MatmulOperands& product, const Tensor& out, const char* name, Tensor& left, Tensor& right) {
+  const Tensor& dc = product.tensor[T::c];
+  const int rank   = dc.rank;
+  std::vector<Axis<2>> axes;
+  const auto add = [&](std::int64_t extent, std::int64_t of_left, std::int64_t of_right) {
+    if (extent != 1) axes.push_back({extent, {of_left, of_right}, 0});
+  };
+  for (int k = 0; k < rank - 2; ++k) {
+    if (out.extent[k] == dc.extent[k]) continue;
+    add(dc.extent[k], left.extent[k] == 1 ? 0 : left.stride[k], right.extent[k] == 1 ? 0 : right.stride[k]);
+    left.extent[k] = right.extent[k] = 1;
+  }
+  add(left.extent[rank - 1], left.stride[rank - 1], right.stride[rank - 2]);
+  if (std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.extent == 0; })) {
+    axes.assign(1, Axis<2>{0, {0, 0}, 0});
+  }
+  axes = merged(axes);
+  if (axes.size() > 1) {
+    (ArgumentError(product.function) << name << " of extents " << shape_of(out) << " is a sum over batches of dc, "
+                                     << shape_of(dc) << ", which strides do not merge with the summed axis")
+        .raise();
+  }
+  const Axis<2> sum      = axes.empty() ? Axis<2>{1, {0, 0}, 0} : axes[0];
+  left.extent[rank - 1]  = sum.extent;
+  left.stride[rank - 1]  = sum.stride[0];
+  right.extent[rank - 2] = sum.extent;
+  right.stride[rank - 2] = sum.stride[1];
+}
+
+void require_extents(const MatmulOperands& product, const Tensor& out, int number) {
+  const Tensor& operand = product.tensor[number];
+  if (out.rank == operand.rank && std::equal(out.extent, out.extent + out.rank, operand.extent)) return;
+  (ArgumentError(product.function) << 'd' << product.name[number] << " of extents " << shape_of(out)
+                                   << " must have those of " << product.name[number] << ", " << shape_of(operand))
+      .raise();
+}
+
+}  // namespace
+
+void require_apart_gradients(const MatmulOperands& product, const Tensor& da, const Tensor& db) {
+  require_apart(product.function, product.name[T::a], product.tensor[T::a], "da", da, false);
+  require_apart(product.function, "db", db, "da", da, false);
+}
+
+MatmulOperands gradient_product(const MatmulOperands& product, const Tensor& out, int number) {
+  require_product(product);
+  const int rank = product.tensor[T::c].rank;
+  for (int k = 0; k < rank - 2; ++k) {
+    broadcast_stride(product, T::a, k);
+    broadcast_stride(product, T::b, k);
+  }
+  require_extents(product, out, number);
+  const bool is_of_a   = number == T::a;
+  const char* const of = is_of_a ? "da" : "db";
+  const Tensor to      = with_rank(out, rank);
+  const Tensor& dc     = product.tensor[T::c];
+  Tensor left          = is_of_a ? dc : transposed(with_rank(product.tensor[T::a], rank));
+  Tensor right         = is_of_a ? transposed(with_rank(product.tensor[T::b], rank)) : dc;
+  merge_sums(product, to, of, left, right);
+  return {product.function,
+          3,
+          {to, left, right},
+          {of, is_of_a ? product.name[T::c] : product.name[T::a], is_of_a ? product.name[T::b] : product.name[T::c]}};
 }
 
 }  // namespace KokkosNN::Impl

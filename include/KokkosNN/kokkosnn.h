@@ -514,6 +514,12 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
 KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
                                                const kokkosnn_tensor* b, const kokkosnn_tensor* c,
                                                const kokkosnn_matmul_options* options);
+/* Its gradients: da = alpha dc b^T + beta da, db = alpha a^T dc + beta db, summed over the batches that a or b is
+ * broadcast along; da, db: optional. dc is of c's extents; da and db overlap neither each other nor an input. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* dc,
+                                                        const kokkosnn_tensor* a, const kokkosnn_tensor* b,
+                                                        const kokkosnn_tensor* da, const kokkosnn_tensor* db,
+                                                        const kokkosnn_matmul_options* options);
 
 /* --- rope.hpp --------------------------------------------------------------------------------------------------- */
 

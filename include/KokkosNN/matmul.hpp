@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/matmul_call.hpp>
+#include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/precision.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -82,6 +83,37 @@ template <Concepts::ExecutionSpace Exec, Concepts::View AView, Concepts::View BV
 void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, const MatmulOptions& options,
             const F& epilogue, const InViews&... inputs) {
   Impl::call_matmul_with_epilogue(exec, options, a, b, c, epilogue, inputs...);
+}
+
+/// Gradients of a matrix product c = a b by a and by b, each by one product.
+///
+///     da = alpha dc b^T + beta da,   db = alpha a^T dc + beta db
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param dc       the gradient with respect to c, (.., m, n)
+/// \param a        matrices (.., m, k), as in `matmul`
+/// \param b        matrices (.., k, n), as in `matmul`
+/// \param da       output of a's rank and extents; no_view if it is not wanted
+/// \param db       output of b's rank and extents; no_view if it is not wanted
+/// \param options  alpha, that of the product; beta, 1 to add to what da and db hold; precision
+///
+/// Views      as of `matmul`, all of one type. The gradient of an operand that is broadcast is the sum over those
+///            batches: these must be one axis with the product's summed axis (m of db, n of da) by the strides of the
+///            factors. For weights b (k, n), a and dc whose batches and rows follow each other: all contiguous ones.
+/// In place   da and db overlap nothing else.
+/// Ordering   asynchronous on `exec`: one kernel a gradient, da first.
+/// Arithmetic, accuracy, values, cost: those of `matmul` for these products. Sums are in one order, without atomics:
+///            the same bits from run to run. A GPU gives few tiles of db to few teams, however long their sums are.
+/// Epilogue   c = f(s, ..) of s = a b: dc is the gradient by s, dc f'(s), which one `fused_elementwise` computes.
+/// Errors     std::invalid_argument as of `matmul`, and for batches that strides do not merge; nothing is written then.
+///
+///     matmul_backward(exec, dy, x, w, dx, dw);                        // y = x w
+///     matmul_backward(exec, dy, x, w, no_view, dw, {.beta = 1});      // dw += x^T dy
+template <Concepts::ExecutionSpace Exec, Concepts::View DcView, Concepts::View AView, Concepts::View BView,
+          Concepts::OptionalView DaView, Concepts::OptionalView DbView>
+void matmul_backward(const Exec& exec, const DcView& dc, const AView& a, const BView& b, const DaView& da,
+                     const DbView& db, const MatmulOptions& options = {}) {
+  Impl::call_matmul_backward(exec, options, dc, a, b, da, db);
 }
 
 }  // namespace KokkosNN

@@ -21,7 +21,7 @@ MatmulOptions options_of(const char* function, const kokkosnn_matmul_options* op
 }
 
 MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const kokkosnn_tensor* b,
-                           const kokkosnn_tensor* c) {
+                           const kokkosnn_tensor* c, const char* name_of_c = "c") {
   MatmulOperands operands{function, MatmulTensors::inputs, {}, {}};
   const auto set = [&](int number, const char* name, const kokkosnn_tensor* given) {
     operands.name[number]   = name;
@@ -29,17 +29,41 @@ MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const
   };
   set(MatmulTensors::a, "a", a);
   set(MatmulTensors::b, "b", b);
-  set(MatmulTensors::c, "c", c);
+  set(MatmulTensors::c, name_of_c, c);
   const Tensor& first  = operands.tensor[MatmulTensors::a];
   const Tensor& second = operands.tensor[MatmulTensors::b];
   const Tensor& result = operands.tensor[MatmulTensors::c];
-  require_rank(function, "c", result, 2, max_rank);
+  require_rank(function, name_of_c, result, 2, max_rank);
   require_rank(function, "a", first, 2, result.rank);
   require_rank(function, "b", second, 2, result.rank);
   require_type(function, "b", second, first.type, first.type);
-  require_type(function, "c", result, first.type, first.type);
+  require_type(function, name_of_c, result, first.type, first.type);
   return operands;
 }
+
+/// Checks and enqueues a product.
+void run(const Exec& exec, const MatmulOperands& operands, const MatmulOptions& options) {
+  MatmulLayout layout = normalise(operands);
+  if (!layout.writes()) return;
+  if (options.alpha == 0) layout.inner = 0;  // neither a nor b is read
+  const MatmulArguments call{operands, layout, options.alpha, options.beta, options.precision};
+  with_type(operands.tensor[MatmulTensors::a].type,
+            [&]<class T>(std::type_identity<T>) { MatmulCall<Exec, T>::run(exec, call); });
+}
+
+/// A gradient that is wanted, and its product; checked.
+struct Gradient {
+  Tensor tensor;
+  MatmulOperands product;
+
+  Gradient(const MatmulOperands& forward, int number, const char* name, const kokkosnn_tensor* given) {
+    if (given == nullptr) return;
+    tensor = tensor_of(forward.function, name, given);
+    require_type(forward.function, name, tensor, forward.tensor[number].type, forward.tensor[number].type);
+    product = gradient_product(forward, tensor, number);
+    normalise(product);
+  }
+};
 
 }  // namespace
 }  // namespace KokkosNN::C
@@ -55,13 +79,22 @@ kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* where, const kokkosnn_tenso
   return guarded([&] {
     const KokkosNN::MatmulOptions converted = options_of(function, options);
     const MatmulOperands operands           = KokkosNN::C::operands_of(function, a, b, c);
+    on_instance(function, where, [&](const Exec& exec) { run(exec, operands, converted); });
+  });
+}
+
+kokkosnn_status kokkosnn_matmul_backward(const kokkosnn_exec* where, const kokkosnn_tensor* dc,
+                                         const kokkosnn_tensor* a, const kokkosnn_tensor* b, const kokkosnn_tensor* da,
+                                         const kokkosnn_tensor* db, const kokkosnn_matmul_options* options) {
+  constexpr const char* function = "matmul_backward";
+  return guarded([&] {
+    const KokkosNN::MatmulOptions converted = options_of(function, options);
+    const MatmulOperands forward            = KokkosNN::C::operands_of(function, a, b, dc, "dc");
+    const Gradient of_a(forward, MatmulTensors::a, "da", da), of_b(forward, MatmulTensors::b, "db", db);
+    if (da != nullptr && db != nullptr) require_apart_gradients(forward, of_a.tensor, of_b.tensor);
     on_instance(function, where, [&](const Exec& exec) {
-      MatmulLayout layout = normalise(operands);
-      if (!layout.writes()) return;
-      if (converted.alpha == 0) layout.inner = 0;  // neither a nor b is read
-      const MatmulArguments call{operands, layout, converted.alpha, converted.beta, converted.precision};
-      with_type(operands.tensor[MatmulTensors::a].type,
-                [&]<class T>(std::type_identity<T>) { MatmulCall<Exec, T>::run(exec, call); });
+      if (da != nullptr) run(exec, of_a.product, converted);
+      if (db != nullptr) run(exec, of_b.product, converted);
     });
   });
 }

@@ -181,6 +181,24 @@ TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {
       });
 }
 
+TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsGradientsEqualTheCppOnes) {
+  using T                  = TypeParam;
+  const auto a             = filled<T>(1, batch, 5, 9);
+  const auto b             = filled<T>(2, 9, 7);
+  const auto dc            = filled<T>(3, batch, 5, 7);
+  const auto da            = empty<T>(batch, 5, 9);
+  const auto db            = empty<T>(9, 7);
+  const kokkosnn_tensor ca = tensor(a), cb = tensor(b), cdc = tensor(dc), cda = tensor(da), cdb = tensor(db);
+  Exec exec;
+  expect_same(
+      "da", da, [&] { KokkosNN::matmul_backward(exec, dc, a, b, da, db); },
+      [&] { return kokkosnn_matmul_backward(&here, &cdc, &ca, &cb, &cda, &cdb, nullptr); });
+  expect_same(
+      "db alone", db, [&] { KokkosNN::matmul_backward(exec, dc, a, b, KokkosNN::no_view, db); },
+      [&] { return kokkosnn_matmul_backward(&here, &cdc, &ca, &cb, nullptr, &cdb, nullptr); });
+  expect_error(kokkosnn_matmul_backward(&here, &cdc, &ca, &cb, &cdb, nullptr, nullptr), "KokkosNN::matmul_backward: ");
+}
+
 TEST(CMatmul, RefusesWhatTheCompilerRefusesOfViews) {
   const auto a             = filled<float>(1, 5, 5);
   const auto doubles       = filled<double>(1, 5, 5);

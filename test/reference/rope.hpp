@@ -25,17 +25,20 @@ inline PairOf pair_of(KokkosNN::RopeForm form, std::int64_t rotary_dims, std::in
   return {i, i + rotary_dims / 2};
 }
 
-/// A result, the larger one of its terms, and the larger element of its pair.
+/// A result, the larger one of its terms, the larger element of its pair, and how far the result may be from itself:
+/// an angle is known to the last bits of a long double, which near a cosine of 0 are more than a double's.
 struct Rotated {
   Real value;
   Real term;
   Real element;
+  Real uncertainty;
 };
 
-/// cos a - sin b
-inline Rotated rotated(Real a, Real b, Real cos, Real sin) {
-  const Real first = a * cos, second = b * sin;
-  return {first - second, std::max(std::fabs(first), std::fabs(second)), std::max(std::fabs(a), std::fabs(b))};
+/// cos a - sin b; `angle`: the size of the one in radians, 0 of exact tables.
+inline Rotated rotated(Real a, Real b, Real cos, Real sin, Real angle = 0) {
+  const Real first = a * cos, second = b * sin, element = std::max(std::fabs(a), std::fabs(b));
+  return {first - second, std::max(std::fabs(first), std::fabs(second)), element,
+          std::isfinite(element) ? std::fabs(angle) * 0x1p-62L * element : Real(0)};
 }
 
 /// Radians of column i at a position, good to the last bits of a long double.

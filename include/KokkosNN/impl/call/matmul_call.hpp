@@ -9,6 +9,7 @@
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/matmul_launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/instantiations/matmul.hpp>
 #include <KokkosNN/precision.hpp>
 
@@ -92,6 +93,55 @@ void call_matmul_with_epilogue(const Exec& exec, const Options& options, const A
                                                                                                           f);
       },
       a, b, c, inputs...);
+}
+
+/// Enqueues the gradient with respect to an operand, if it is wanted.
+template <class Exec, class Options, class Out>
+void call_matmul_gradient(const Exec& exec, const Options& options, const MatmulOperands& product, int number,
+                          const Out& out) {
+  if constexpr (is_given<Out>) {
+    using T                       = ElementOf<Out>;
+    const MatmulOperands operands = gradient_product(product, tensor_of(out), number);
+    MatmulLayout layout           = normalise(operands);
+    if (!layout.writes()) return;
+    if (options.alpha == 0) layout.inner = 0;
+    MatmulCall<Exec, T>::run(exec, MatmulArguments{operands, layout, options.alpha, options.beta, options.precision});
+  }
+}
+
+/// Throws what the call of a gradient would, ahead of all launches: so a refused db leaves da unwritten.
+template <class Out>
+void check_matmul_gradient(const MatmulOperands& product, int number, const Out& out) {
+  if constexpr (is_given<Out>) normalise(gradient_product(product, tensor_of(out), number));
+}
+
+template <class Exec, class Options, class DcView, class AView, class BView, class DaView, class DbView>
+void call_matmul_backward(const Exec& exec, const Options& options, const DcView& dc, const AView& a, const BView& b,
+                          const DaView& da, const DbView& db) {
+  static_assert(AView::rank() >= 2 && BView::rank() >= 2 && DcView::rank() >= 2 && AView::rank() <= DcView::rank() &&
+                    BView::rank() <= DcView::rank(),
+                "KokkosNN::matmul_backward: dc, a and b must have rank 2 to 8, a and b at most that of dc");
+  static_assert(hold_elements<DcView> && hold_one_type<DcView, AView, BView>,
+                "KokkosNN::matmul_backward: all Views must hold one type: double, float, half_t or bhalf_t");
+  static_assert(can_access<Exec, DcView, AView, BView>,
+                "KokkosNN::matmul_backward: the execution space must be able to access the memory of all Views");
+  const auto check = []<class Out>(const Out&) {
+    if constexpr (is_given<Out>) {
+      static_assert(hold_one_type<DcView, Out> && is_writable<Out> && can_access<Exec, Out>,
+                    "KokkosNN::matmul_backward: da and db must hold dc's type, be writable and accessible");
+    }
+  };
+  check(da);
+  check(db);
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::matmul_backward");
+  const MatmulOperands product{"matmul_backward", 3, {tensor_of(dc), tensor_of(a), tensor_of(b)}, {"dc", "a", "b"}};
+  check_matmul_gradient(product, MatmulTensors::a, da);
+  check_matmul_gradient(product, MatmulTensors::b, db);
+  if constexpr (is_given<DaView> && is_given<DbView>) {
+    require_apart_gradients(product, tensor_of(da), tensor_of(db));
+  }
+  call_matmul_gradient(exec, options, product, MatmulTensors::a, da);
+  call_matmul_gradient(exec, options, product, MatmulTensors::b, db);
 }
 
 }  // namespace KokkosNN::Impl

@@ -53,6 +53,14 @@ struct MatmulLayout {
 /// are c.
 KOKKOSNN_EXPORT MatmulLayout normalise(const MatmulOperands& operands);
 
+/// The product that is the gradient of c = a b with respect to a or b, which `number` names: out = dc b^T or a^T dc.
+/// The c of `product` is dc, `out` the gradient. Batches that the operand is broadcast along become a part of the sum's
+/// axis. Throws std::invalid_argument for extents that do not fit, and where strides do not let these be one axis.
+KOKKOSNN_EXPORT MatmulOperands gradient_product(const MatmulOperands& product, const Tensor& out, int number);
+
+/// Throws std::invalid_argument if da, which is written first, overlaps a or db.
+KOKKOSNN_EXPORT void require_apart_gradients(const MatmulOperands& product, const Tensor& da, const Tensor& db);
+
 /// Plan of a call. A team, on a host a thread, takes tiles of c in turn.
 struct MatmulPlan {
   std::string label;

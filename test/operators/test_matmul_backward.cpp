@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include "support/types.hpp"
+
+#include <KokkosNN/matmul.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+// Gradients of matrix products: exact sums of small numbers, also over batches that an operand is broadcast along.
+
+namespace KokkosNNTest {
+namespace {
+
+using KokkosNN::matmul_backward;
+using KokkosNN::no_view;
+
+template <class T>
+using Batch = Kokkos::View<T***, Kokkos::LayoutRight, Exec>;
+template <class T>
+using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
+
+constexpr int batches = 3, m = 19, n = 14, k = 21;
+
+/// Small multiples of 1/4, whose sums of products are exact in all types' accumulators.
+template <class V>
+V filled(int seed, std::size_t e0, std::size_t e1, std::size_t e2 = KOKKOS_IMPL_CTOR_DEFAULT_ARG) {
+  using T = typename V::value_type;
+  V view("matrices", e0, e1, e2);
+  auto host    = Kokkos::create_mirror_view(view);
+  T* const all = host.data();
+  for (std::size_t i = 0; i < host.size(); ++i) {
+    all[i] = static_cast<T>(static_cast<float>(static_cast<int>((i * 7 + static_cast<std::size_t>(seed)) % 5) - 2) / 4);
+  }
+  Kokkos::deep_copy(view, host);
+  return view;
+}
+
+template <class V>
+auto on_host(const V& view) {
+  return Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
+}
+template <class T>
+double number(const T& x) {
+  return static_cast<double>(x);
+}
+
+template <class T>
+class MatmulBackward : public testing::Test {};
+TYPED_TEST_SUITE(MatmulBackward, ElementTypes, ElementNames);
+
+TYPED_TEST(MatmulBackward, SumsTheGradientOfSharedWeightsOverBatchesAndAddsIt) {
+  using T       = TypeParam;
+  const auto dc = filled<Batch<T>>(1, batches, m, n), a = filled<Batch<T>>(2, batches, m, k);
+  const auto b = filled<Matrix<T>>(3, k, n);
+  const Batch<T> da("da", batches, m, k);
+  const auto db     = filled<Matrix<T>>(4, k, n);
+  const auto before = on_host(filled<Matrix<T>>(4, k, n));
+  matmul_backward(Exec(), dc, a, b, da, no_view);
+  matmul_backward(Exec(), dc, a, b, no_view, db, {.alpha = 0.5, .beta = 2});
+  Exec().fence();
+  const auto of_dc = on_host(dc), of_a = on_host(a), of_da = on_host(da);
+  const auto of_b = on_host(b), of_db = on_host(db);
+  for (int q = 0; q < k; ++q) {
+    for (int j = 0; j < n; ++j) {
+      double sum = 2 * number(before(q, j));
+      for (int s = 0; s < batches; ++s) {
+        for (int i = 0; i < m; ++i) sum += 0.5 * number(of_a(s, i, q)) * number(of_dc(s, i, j));
+      }
+      ASSERT_EQ(number(of_db(q, j)), number(static_cast<T>(static_cast<float>(sum)))) << q << ' ' << j;
+    }
+    for (int s = 0; s < batches; ++s) {
+      for (int i = 0; i < m; ++i) {
+        double sum = 0;
+        for (int j = 0; j < n; ++j) sum += number(of_dc(s, i, j)) * number(of_b(q, j));
+        ASSERT_EQ(number(of_da(s, i, q)), number(static_cast<T>(static_cast<float>(sum)))) << s << ' ' << i;
+      }
+    }
+  }
+}
+
+template <class F>
+std::string message_of(const F& f) {
+  try {
+    f();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(MatmulBackwardErrors, NameWhatDoesNotFitAndWriteNothing) {
+  const auto dc = filled<Batch<float>>(1, batches, m, n), a = filled<Batch<float>>(2, batches, m, k);
+  const auto b = filled<Matrix<float>>(3, k, n);
+  const Batch<float> da("da", batches, m, k);
+  const Matrix<float> db("db", k, n), wrong("wrong", n, k);
+  EXPECT_EQ(message_of([&] { matmul_backward(Exec(), dc, a, b, da, wrong); }),
+            "KokkosNN::matmul_backward: db of extents (14, 21) must have those of b, (21, 14)");
+  const Kokkos::View<float***, Kokkos::LayoutLeft, Exec> apart("dc", batches, m, n);
+  EXPECT_EQ(message_of([&] { matmul_backward(Exec(), apart, a, b, da, db); }),
+            "KokkosNN::matmul_backward: db of extents (1, 21, 14) is a sum over batches of dc, (3, 19, 14), which "
+            "strides do not merge with the summed axis");
+  const auto of_da = on_host(da);
+  for (std::size_t i = 0; i < of_da.size(); ++i) ASSERT_EQ(of_da.data()[i], 0) << i;
+  const auto square    = filled<Matrix<float>>(5, m, m);
+  const std::string it = message_of([&] { matmul_backward(Exec(), square, square, square, square, no_view); });
+  EXPECT_NE(it.find("overlap"), std::string::npos) << it;
+  // da is written before a is read for db, and both may not be one.
+  const auto b2 = filled<Matrix<float>>(6, m, m), dc2 = filled<Matrix<float>>(7, m, m),
+             one = filled<Matrix<float>>(8, m, m);
+  for (const auto& other : {square, one}) {
+    const std::string both = message_of([&] { matmul_backward(Exec(), dc2, square, b2, other, one); });
+    EXPECT_NE(both.find("overlap"), std::string::npos) << both;
+  }
+}
+
+}  // namespace
+}  // namespace KokkosNNTest
