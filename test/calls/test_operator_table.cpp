@@ -252,6 +252,12 @@ struct Calls {
     KokkosNN::matmul(exec, x, b, out);
     return is_written(out);
   }
+  bool matmul_backward() {
+    const Kokkos::View<T**, Kokkos::LayoutRight, Memory> b("b", keys, keys), db("db", keys, keys);
+    Kokkos::deep_copy(db, T(unwritten));
+    KokkosNN::matmul_backward(exec, x, x, b, out, db);
+    return is_written(out) && is_written(db);
+  }
   /// Scores take the parts of q and k, which have as many queries and keys as x.
   template <class M>
   bool attention(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
@@ -335,6 +341,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "attention") return c.attention(none);
     if (op == "attention_backward") return c.attention_backward(none);
     if (op == "matmul") return c.matmul();
+    if (op == "matmul_backward") return c.matmul_backward();
     if (op == "rope") return c.rope();
     if (op == "rope_backward") return c.rope_backward();
     if (op == "segmented_softmax") return c.segmented_softmax();
