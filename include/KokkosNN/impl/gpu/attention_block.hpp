@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_GPU_ATTENTION_BLOCK_HPP
 #define KOKKOSNN_IMPL_GPU_ATTENTION_BLOCK_HPP
 
+#include <KokkosNN/impl/gpu/device/warp.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -20,6 +21,14 @@ struct SeenKeys {
   std::int64_t end       = 0;
   std::int64_t all_begin = 0;
   std::int64_t all_end   = 0;
+
+  /// True if one of `count` keys from `first` on is seen by some rows, or all of them by all rows.
+  KOKKOS_FORCEINLINE_FUNCTION bool meets(std::int64_t first, int count) const {
+    return first < end && first + count > begin;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION bool has_all(std::int64_t first, int count) const {
+    return all_begin <= first && first + count <= all_end;
+  }
 };
 
 /// Rows from `query` of `head` on, in the order of the queries and then the heads that share a head of k.
@@ -112,6 +121,45 @@ KOKKOS_FORCEINLINE_FUNCTION SeenKeys keys_of_rows(const Row* table, int first, s
   if (seen.begin > seen.end) seen.begin = seen.end;
   return seen;
 }
+
+/// Tiles of keys from one that `first` begins to `end`.
+template <int keys>
+struct KeyTiles {
+  std::int64_t first;
+  std::int64_t end;
+
+  KOKKOS_FORCEINLINE_FUNCTION bool exist() const { return first < end; }
+  KOKKOS_FORCEINLINE_FUNCTION void go_on() { first += keys; }
+};
+
+/// Words in scratch that say which of a team's rows have to be computed again, and ahead of them one that says if any
+/// has.
+template <int rows>
+struct RowsAgain {
+  static constexpr int bytes = (rows + 1) * int(sizeof(std::uint32_t));
+
+  std::uint32_t* words;
+
+  KOKKOS_FORCEINLINE_FUNCTION explicit RowsAgain(char* memory) : words(reinterpret_cast<std::uint32_t*>(memory)) {}
+
+  KOKKOS_FORCEINLINE_FUNCTION void clear(int rank, int team_size) const {
+    for (int r = rank; r <= rows; r += team_size) words[r] = 0;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void mark(int row) const {
+    words[1 + row] = 1;
+    set_shared_bits(words[0], 1);
+  }
+  /// Calls f(row) for the marked rows, with a barrier behind each; all threads must call.
+  template <class Member, class F>
+  KOKKOS_FORCEINLINE_FUNCTION void for_each(const Member& team, const F& f) const {
+    if (words[0] == 0) return;
+    for (int r = 0; r < rows; ++r) {
+      if (words[1 + r] == 0) continue;
+      f(r);
+      team.team_barrier();
+    }
+  }
+};
 
 }  // namespace KokkosNN::Impl
 

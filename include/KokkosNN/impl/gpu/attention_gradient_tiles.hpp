@@ -10,7 +10,6 @@
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
 #include <KokkosNN/impl/gpu/device/tile_products.hpp>
-#include <KokkosNN/impl/gpu/device/warp.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 
@@ -53,7 +52,6 @@ struct AttentionGradientTiles {
   static constexpr int stage_bytes   = 2 * tile_bytes;
   static constexpr int stages_place  = 2 * own_bytes;  ///< behind the block's own rows of two tensors
   static constexpr int tiles_bytes   = stages_place + Shape::stages * stage_bytes;
-  static constexpr A log2_e          = A(1.44269504088896340736);
   static_assert(Unit::reads_both_ways);
   static_assert(attention_gradients_scratch(dims, dims, true) * int(sizeof(A)) <= tiles_bytes);
 
@@ -87,21 +85,14 @@ struct AttentionGradientTiles {
   /// Term of a key that the row may see; lse is in units of log 2.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION Term term(const Row& row, std::int64_t key, A score, A dprobability) const {
-    A logit = score * (data.scale * log2_e), slope = 1;
+    A logit = score * (data.scale * log2_of_e<A>), slope = 1;
     if constexpr (has_elements) {
       if (!data.elements.keeps(row.elements, key)) return {A(0), A(0)};
-      logit = data.elements.logit(score * data.scale, row.elements, key) * log2_e;
+      logit = data.elements.logit(score * data.scale, row.elements, key) * log2_of_e<A>;
       slope = data.elements.slope_of_softcap(score * data.scale);
     }
     const A probability = power_of_two(logit - row.lse);
     return {probability, probability == A(0) ? A(0) : probability * (dprobability - row.delta) * slope};
-  }
-
-  /// True, in all threads that share a row, if one of its sums is NaN.
-  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const typename Products::Sums& sums, int t, int r) {
-    bool is_nan = false;
-    Products::for_sums(sums, t, r, 0, [&](const A& sum, int) { is_nan = is_nan || sum != sum; });
-    return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static void store(const typename Products::Sums& sums, int t, int r, int lane, A factor,
@@ -137,9 +128,9 @@ struct AttentionQueryGradientsInTiles
   struct Row : TeamRow<X, has_elements_> {
     A lse;  ///< in units of log 2
     A delta;
-    int is_again;  ///< 1: the row has to be computed again
   };
-  static constexpr int used_bytes      = Base::tiles_bytes + rows * int(sizeof(Row)) + 16;
+  static constexpr int table_bytes     = rows * int(sizeof(Row));
+  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
 
   template <class Member>
@@ -158,38 +149,33 @@ struct AttentionQueryGradientsInTiles
   KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) {
     return reinterpret_cast<Row*>(memory + Base::tiles_bytes);
   }
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
-    return reinterpret_cast<std::uint32_t*>(memory + Base::tiles_bytes + rows * int(sizeof(Row)));
+  KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
+    return RowsAgain<rows>(memory + Base::tiles_bytes + table_bytes);
   }
 
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const RowBlock& block, char* memory) const {
     const int rank = static_cast<int>(team.team_rank());
     fill(rows_at(memory), block, rank);
-    if (rank == 0) *again_at(memory) = 0;
+    again_at(memory).clear(rank, Base::team_size);
     team.team_barrier();
     typename Products::Sums dq;
     add_keys(team, block, memory, dq);
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
-      const bool again = Base::has_nan(dq, t, r);
+      const bool again = Products::has_nan(dq, t, r);
       if (number >= block.left) return;
       const ScoreRow row = block.template row<rows>(number);
       if (!again) {
         return Base::store(dq, t, r, lane_of(rank), data.scale, data.dq + row.in(data.dq_strides), data.dq_strides.dim,
                            data.shape.dim);
       }
-      if (Unit::col_of(0, lane_of(rank)) != 0) return;
-      rows_at(memory)[number].is_again = 1;
-      set_shared_bits(*again_at(memory), 1);
+      if (Unit::col_of(0, lane_of(rank)) == 0) again_at(memory).mark(number);
     });
     team.team_barrier();
-    if (*again_at(memory) == 0) return;
-    for (int r = 0; r < rows; ++r) {
-      if (rows_at(memory)[r].is_again == 0) continue;
+    again_at(memory).for_each(team, [&](int r) {
       AttentionQueryGradients<X>{{data}}.do_row(team, block.template row<rows>(r), reinterpret_cast<A*>(memory));
-      team.team_barrier();  // before the next row
-    }
+    });
   }
 
   /// Fills the table; a warp adds up its rows' o do.
@@ -201,7 +187,7 @@ struct AttentionQueryGradientsInTiles
         const ScoreRow row                            = block.template row<rows>(r);
         static_cast<TeamRow<X, has_elements>&>(entry) = team_row<has_elements>(data, row);
         entry.delta                                   = delta_of(row, lane);
-        entry.lse                                     = data.lse[row.in(data.lse_strides)] * Base::log2_e;
+        entry.lse                                     = data.lse[row.in(data.lse_strides)] * log2_of_e<A>;
         if (lane == 0) data.delta[data.number(row)] = entry.delta;
         if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.begin = entry.end = 0;
       }
@@ -252,37 +238,20 @@ struct AttentionQueryGradientsInTiles
         keys_of_rows<Unit>(all, first_row_of(rank),
                            Kokkos::min<std::int64_t>(first_row_of(rank) + Base::warp_rows, block.left), lane_of(rank));
     const ScoreRow head{block.batch, block.kv_head, 0};
-    std::int64_t first = seen.begin / keys * keys;
+    const KeyTiles<keys> tiles{seen.begin / keys * keys, seen.end};
     Products::clear(dq);
     fetch_rows(own, block, anew(rank));
-    fetch_keys(stages, head, seen, first, anew(rank));
+    fetch_keys(stages, head, seen, tiles.first, anew(rank));
     Unit::commit();
-    int stage = 0;
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (; first < seen.end; first += keys) {
-      Unit::template wait<0>();
-      team.team_barrier();  // this tile is there, and nobody reads the other stage any more
-      const bool has_next = first + keys < seen.end;
-      if constexpr (Shape::stages == 2) {
-        if (has_next) {
-          fetch_keys(stages + (stage ^ 1) * Base::stage_bytes, head, seen, first + keys, anew(rank));
-          Unit::commit();
-        }
-      }
-      if (first < warp.end && first + keys > warp.begin) {
-        add_tile(own, stages + stage * Base::stage_bytes, all, warp, first, anew(rank), dq);
-      }
-      if constexpr (Shape::stages == 2) {
-        stage ^= 1;
-      } else {
-        team.team_barrier();
-        if (has_next) {
-          fetch_keys(stages, head, seen, first + keys, anew(rank));
-          Unit::commit();
-        }
-      }
-    }
-    Unit::template wait<0>();
+    pass_tiles<Unit, Shape::stages>(
+        team, tiles,
+        [&](const KeyTiles<keys>& tile, int stage) {
+          fetch_keys(stages + stage * Base::stage_bytes, head, seen, tile.first, anew(rank));
+        },
+        [&](const KeyTiles<keys>& tile, int stage) {
+          if (!warp.meets(tile.first, keys)) return;
+          add_tile(own, stages + stage * Base::stage_bytes, all, warp, tile.first, anew(rank), dq);
+        });
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void add_tile(Address own, Address stage, const Row* all, const SeenKeys& warp,
@@ -291,10 +260,11 @@ struct AttentionQueryGradientsInTiles
     Scores scores, gradients;
     Products::multiply(scores, own, own_row, stage, lane);
     Products::multiply(gradients, own + Base::own_bytes, own_row, stage + Base::tile_bytes, lane);
-    const bool sees_all = warp.all_begin <= first && first + Base::tile_rows <= warp.all_end;
+    const bool sees_all = warp.has_all(first, Base::tile_rows);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
-      const int begin = sees_all ? 0 : column(row.begin, first), end = column(row.end, first);
+      const int begin = sees_all ? 0 : in_tile<Base::tile_rows>(row.begin - first);
+      const int end   = in_tile<Base::tile_rows>(row.end - first);
       KOKKOSNN_IMPL_UNROLL
       for (int j = 0; j < Base::tile_rows / 16; ++j) {
         KOKKOSNN_IMPL_UNROLL
@@ -308,10 +278,6 @@ struct AttentionQueryGradientsInTiles
       }
     });
     Products::add(dq, gradients, stage, lane);
-  }
-  /// Columns of a tile from key `first` on that a row sees.
-  KOKKOS_FORCEINLINE_FUNCTION static int column(std::int64_t key, std::int64_t first) {
-    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(Base::tile_rows, key - first)));
   }
 };
 
@@ -344,7 +310,7 @@ struct AttentionKeyGradientsInTiles
     typename ScoreElements<X, A>::Row elements;
   };
   static constexpr int table_bytes     = Shape::stages * tile_rows * int(sizeof(Query));
-  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + (rows + 1) * int(sizeof(std::uint32_t));
+  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
 
   template <class Member>
@@ -369,28 +335,24 @@ struct AttentionKeyGradientsInTiles
   KOKKOS_FORCEINLINE_FUNCTION static Query* queries_at(char* memory, int stage) {
     return reinterpret_cast<Query*>(memory + Base::tiles_bytes) + stage * tile_rows;
   }
-  /// Words that say which keys have to be computed again, and ahead of them one that says if any has.
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
-    return reinterpret_cast<std::uint32_t*>(memory + Base::tiles_bytes + table_bytes);
+  KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
+    return RowsAgain<rows>(memory + Base::tiles_bytes + table_bytes);
   }
 
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const ScoreRow& first, char* memory) const {
     const int rank = static_cast<int>(team.team_rank());
-    for (int r = rank; r <= rows; r += Base::team_size) again_at(memory)[r] = 0;
+    again_at(memory).clear(rank, Base::team_size);
     Sums sums;
     Products::clear(sums.dk);
     Products::clear(sums.dv);
     add_queries(team, first, memory, sums);
     write(first, memory, rank, sums);
     team.team_barrier();
-    if (again_at(memory)[0] == 0) return;
-    for (int r = 0; r < rows; ++r) {
-      if (again_at(memory)[1 + r] == 0) continue;
+    again_at(memory).for_each(team, [&](int r) {
       AttentionKeyGradients<X>{{data}}.do_key(team, {first.batch, first.head, first.query + r},
                                               reinterpret_cast<A*>(memory));
-      team.team_barrier();  // before the next key
-    }
+    });
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void write(const ScoreRow& first, char* memory, int rank, const Sums& sums) const {
@@ -398,14 +360,13 @@ struct AttentionKeyGradientsInTiles
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
       bool again       = false;
-      if constexpr (of_keys) again = Base::has_nan(sums.dk, t, r);
-      if constexpr (of_values) again = Base::has_nan(sums.dv, t, r) || again;
+      if constexpr (of_keys) again = Products::has_nan(sums.dk, t, r);
+      if constexpr (of_values) again = Products::has_nan(sums.dv, t, r) || again;
       const ScoreRow key{first.batch, first.head, first.query + number};
       if (key.query >= data.shape.keys) return;
       if (again) {
-        if (Unit::col_of(0, lane) != 0) return;
-        again_at(memory)[1 + number] = 1;
-        return set_shared_bits(*again_at(memory), 1);
+        if (Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
+        return;
       }
       if constexpr (of_keys) {
         Base::store(sums.dk, t, r, lane, data.scale, data.dk + key.in(data.dk_strides), data.dk_strides.dim,
@@ -472,49 +433,30 @@ struct AttentionKeyGradientsInTiles
       if (r < left) entry = entry_of({first.batch, tiles.head, tiles.query + r}, first.query);
       queries_at(memory, stage)[r] = entry;
     }
-    Unit::commit();
   }
   KOKKOS_FORCEINLINE_FUNCTION Query entry_of(const ScoreRow& row, std::int64_t first_key) const {
     const auto seen = team_row<has_elements>(data, row);
     Query entry{};
-    entry.begin = key_of_block(seen.begin - first_key);
-    entry.end   = key_of_block(seen.end - first_key);
-    entry.lse   = data.lse[row.in(data.lse_strides)] * Base::log2_e;
+    entry.begin = in_tile<rows>(seen.begin - first_key);
+    entry.end   = in_tile<rows>(seen.end - first_key);
+    entry.lse   = data.lse[row.in(data.lse_strides)] * log2_of_e<A>;
     entry.delta = data.delta[data.number(row)];
     if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.end = 0;
     if constexpr (has_elements) entry.elements = seen.elements;
     return entry;
   }
-  KOKKOS_FORCEINLINE_FUNCTION static int key_of_block(std::int64_t key) {
-    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(rows, key)));
-  }
 
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void add_queries(const Member& team, const ScoreRow& first, char* memory,
                                                Sums& sums) const {
-    const int rank = static_cast<int>(team.team_rank());
-    Tiles tiles    = tiles_of(first);
+    const int rank    = static_cast<int>(team.team_rank());
+    const Tiles tiles = tiles_of(first);
     fetch_own(Unit::address(memory), first, anew(rank));
     if (tiles.exist()) fetch_tile(memory, 0, first, tiles, anew(rank));
-    int stage = 0;
-    KOKKOSNN_IMPL_NO_UNROLL
-    while (tiles.exist()) {
-      Unit::template wait<0>();
-      team.team_barrier();  // this tile is there, and nobody reads the other stage any more
-      tiles.go_on();
-      if constexpr (Shape::stages == 2) {
-        if (tiles.exist()) fetch_tile(memory, stage ^ 1, first, tiles, anew(rank));
-      }
-      add_tile(memory, stage, first.query, anew(rank), sums);
-      if constexpr (Shape::stages == 2) {
-        stage ^= 1;
-      } else {
-        team.team_barrier();
-        if (tiles.exist()) fetch_tile(memory, 0, first, tiles, anew(rank));
-      }
-    }
     Unit::commit();
-    Unit::template wait<0>();
+    pass_tiles<Unit, Shape::stages>(
+        team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(memory, stage, first, tile, anew(rank)); },
+        [&](const Tiles&, int stage) { add_tile(memory, stage, first.query, anew(rank), sums); });
     team.team_barrier();  // the words that `write` sets were cleared, though there was no tile
   }
 

@@ -10,10 +10,8 @@
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
 #include <KokkosNN/impl/gpu/device/tile_products.hpp>
-#include <KokkosNN/impl/gpu/device/warp.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
-#include <KokkosNN/impl/matmul_shapes.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -31,35 +29,31 @@
 
 namespace KokkosNN::Impl {
 
-template <class Unit>
-inline constexpr MatmulUnit matrix_unit_kind = Unit::uses_tensor_cores ? MatmulUnit::tensor_cores
-                                               : Unit::lanes == 64     ? MatmulUnit::wide_warps
-                                                                       : MatmulUnit::narrow_warps;
-
 template <class Unit_, int dims_, bool has_elements_>
 struct AttentionInTiles {
-  using Unit                          = Unit_;
-  using X                             = typename Unit::Element;
-  using A                             = typename Unit::Accumulated;
-  using Address                       = typename Unit::Address;
-  using Tile                          = AttentionTileFor<int(sizeof(X)), matrix_unit_kind<Unit>, dims_>;
-  using Row                           = TeamRow<X, has_elements_>;
-  static constexpr int dims           = dims_;  ///< elements that q, k and v are padded to
-  static constexpr bool has_elements  = has_elements_;
-  static constexpr int keys           = Tile::keys;
-  static constexpr int team_size      = Tile::warps * Unit::lanes;
-  static constexpr int resident       = Tile::resident;
-  static constexpr int warp_rows      = Tile::row_tiles * 16;
-  static constexpr int rows           = Tile::warps * warp_rows;
-  static constexpr int row_bytes      = dims * int(sizeof(X));
-  static constexpr int keys_bytes     = keys * row_bytes;
-  static constexpr int stage_bytes    = 2 * keys_bytes;
-  static constexpr int stages_bytes   = Tile::stages * stage_bytes;
-  static constexpr int queries_bytes  = rows * row_bytes;
-  static constexpr bool keeps_queries = Tile::keeps_queries;
-  static constexpr int queries_place  = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
-  static constexpr int tiles_bytes    = stages_bytes + (keeps_queries ? 0 : queries_bytes);
-  static constexpr int used_bytes     = tiles_bytes + rows * int(sizeof(Row)) + (rows + 1) * int(sizeof(std::uint32_t));
+  using Unit                           = Unit_;
+  using X                              = typename Unit::Element;
+  using A                              = typename Unit::Accumulated;
+  using Address                        = typename Unit::Address;
+  using Tile                           = AttentionTileFor<int(sizeof(X)), matrix_unit_kind<Unit>, dims_>;
+  using Row                            = TeamRow<X, has_elements_>;
+  static constexpr int dims            = dims_;  ///< elements that q, k and v are padded to
+  static constexpr bool has_elements   = has_elements_;
+  static constexpr int keys            = Tile::keys;
+  static constexpr int team_size       = Tile::warps * Unit::lanes;
+  static constexpr int resident        = Tile::resident;
+  static constexpr int warp_rows       = Tile::row_tiles * 16;
+  static constexpr int rows            = Tile::warps * warp_rows;
+  static constexpr int row_bytes       = dims * int(sizeof(X));
+  static constexpr int keys_bytes      = keys * row_bytes;
+  static constexpr int stage_bytes     = 2 * keys_bytes;
+  static constexpr int stages_bytes    = Tile::stages * stage_bytes;
+  static constexpr int queries_bytes   = rows * row_bytes;
+  static constexpr bool keeps_queries  = Tile::keeps_queries;
+  static constexpr int queries_place   = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
+  static constexpr int tiles_bytes     = stages_bytes + (keeps_queries ? 0 : queries_bytes);
+  static constexpr int table_bytes     = rows * int(sizeof(Row));
+  static constexpr int used_bytes      = tiles_bytes + table_bytes + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
   static_assert(!keeps_queries || (Tile::stages == 2 && queries_bytes <= stage_bytes));
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
@@ -84,8 +78,6 @@ struct AttentionInTiles {
 
  private:
   static constexpr int row_tiles = Tile::row_tiles;
-  static constexpr A log2_e      = A(1.44269504088896340736);
-  static constexpr A log_of_two  = A(0.69314718055994530942);
   static constexpr A threshold   = 8;
 
   using Products = TileProducts<Unit, dims, row_tiles, keys>;
@@ -100,22 +92,21 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
   KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
   KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) { return reinterpret_cast<Row*>(memory + tiles_bytes); }
-  /// Words that say which rows have to be computed again, and ahead of them one that says if any has.
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* again_at(char* memory) {
-    return reinterpret_cast<std::uint32_t*>(memory + tiles_bytes + rows * int(sizeof(Row)));
+  KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
+    return RowsAgain<rows>(memory + tiles_bytes + table_bytes);
   }
 
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const RowBlock& block, char* memory) const {
     const int rank = static_cast<int>(team.team_rank());
     fill_rows<rows, has_elements>(rows_at(memory), data, block, rank, team_size);
-    for (int r = rank; r <= rows; r += team_size) again_at(memory)[r] = 0;
+    again_at(memory).clear(rank, team_size);
     team.team_barrier();
     State state;
     add_keys(team, block, memory, state);
     write(block, memory, anew(rank), state);
     team.team_barrier();
-    if (*again_at(memory) != 0) do_rows_again(team, block, memory);
+    again_at(memory).for_each(team, [&](int r) { do_row_again(team, block.template row<rows>(r), memory); });
   }
 
   // --- tiles ---
@@ -149,43 +140,27 @@ struct AttentionInTiles {
     const SeenKeys warp =
         keys_of_rows<Unit>(all, own, Kokkos::min<std::int64_t>(own + warp_rows, block.left), lane_of(rank));
     const ScoreRow head{block.batch, block.kv_head, 0};
-    const X* const k   = data.k + head.in(data.k_strides);
-    const X* const v   = data.v + head.in(data.v_strides);
-    std::int64_t first = seen.begin / keys * keys;
+    const X* const k = data.k + head.in(data.k_strides);
+    const X* const v = data.v + head.in(data.v_strides);
+    const KeyTiles<keys> all_tiles{seen.begin / keys * keys, seen.end};
     start(state);
     fetch_queries(tiles + queries_place, block, anew(rank));
-    fetch_keys(tiles, k, v, seen, first, anew(rank));
+    fetch_keys(tiles, k, v, seen, all_tiles.first, anew(rank));
     Unit::commit();
     if constexpr (keeps_queries) {
       Unit::template wait<0>();
       team.team_barrier();
       keep_queries(tiles + queries_place, rank, state);
     }
-    int stage = 0;
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (; first < seen.end; first += keys) {
-      Unit::template wait<0>();
-      team.team_barrier();  // this tile is there, and nobody reads the other stage any more
-      if constexpr (Tile::stages == 2) {
-        if (first + keys < seen.end) {
-          fetch_keys(tiles + (stage ^ 1) * stage_bytes, k, v, seen, first + keys, anew(rank));
-          Unit::commit();
-        }
-      }
-      if (first < warp.end && first + keys > warp.begin) {
-        add_tile(tiles, tiles + stage * stage_bytes, all, warp, first, anew(rank), state);
-      }
-      if constexpr (Tile::stages == 2) {
-        stage ^= 1;
-      } else {
-        team.team_barrier();
-        if (first + keys < seen.end) {
-          fetch_keys(tiles, k, v, seen, first + keys, anew(rank));
-          Unit::commit();
-        }
-      }
-    }
-    Unit::template wait<0>();
+    pass_tiles<Unit, Tile::stages>(
+        team, all_tiles,
+        [&](const KeyTiles<keys>& tile, int stage) {
+          fetch_keys(tiles + stage * stage_bytes, k, v, seen, tile.first, anew(rank));
+        },
+        [&](const KeyTiles<keys>& tile, int stage) {
+          if (!warp.meets(tile.first, keys)) return;
+          add_tile(tiles, tiles + stage * stage_bytes, all, warp, tile.first, anew(rank), state);
+        });
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static void start(State& state) {
@@ -213,12 +188,11 @@ struct AttentionInTiles {
                                             std::int64_t first, int rank, State& state) const {
     Scores scores;
     multiply_queries(tiles + queries_place, stage, rank, scores, state);
-    const bool sees_all = warp.all_begin <= first && first + keys <= warp.all_end;
     if constexpr (has_elements) {
       mask_elements(all, first, rank, scores);
     } else {
       if (data.scale < A(0)) negate(scores);
-      if (!sees_all) mask_ranges(all, first, rank, scores);
+      if (!warp.has_all(first, keys)) mask_ranges(all, first, rank, scores);
     }
     follow_maxima(scores, state);
     add_values(stage + keys_bytes, lane_of(rank), scores, state);
@@ -238,16 +212,11 @@ struct AttentionInTiles {
         [&](int t, int r) { Products::for_columns(scores, t, r, 0, [](A& score, int) { score = -score; }); });
   }
 
-  /// Columns of a tile from key `first` on that a row sees.
-  KOKKOS_FORCEINLINE_FUNCTION static int column(std::int64_t key, std::int64_t first) {
-    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(keys, key - first)));
-  }
-
   KOKKOS_FORCEINLINE_FUNCTION static void mask_ranges(const Row* all, std::int64_t first, int rank, Scores& scores) {
     const int lane = lane_of(rank);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[first_row_of(rank) + t * 16 + Unit::row_of(r, lane)];
-      const int begin = column(row.begin, first), end = column(row.end, first);
+      const int begin = in_tile<keys>(row.begin - first), end = in_tile<keys>(row.end - first);
       Products::for_columns(scores, t, r, lane, [&](A& score, int col) {
         if (col < begin || col >= end) score = -Kokkos::Experimental::infinity_v<A>;
       });
@@ -259,18 +228,18 @@ struct AttentionInTiles {
     const int lane = lane_of(rank);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[first_row_of(rank) + t * 16 + Unit::row_of(r, lane)];
-      const int begin = column(row.begin, first), end = column(row.end, first);
+      const int begin = in_tile<keys>(row.begin - first), end = in_tile<keys>(row.end - first);
       Products::for_columns(scores, t, r, lane, [&](A& score, int col) {
         const std::int64_t key = first + col;
         const bool is_kept     = begin <= col && col < end && data.elements.keeps(row.elements, key);
-        score                  = is_kept ? log2_e * data.elements.logit(score * data.scale, row.elements, key)
+        score                  = is_kept ? log2_of_e<A> * data.elements.logit(score * data.scale, row.elements, key)
                                          : -Kokkos::Experimental::infinity_v<A>;
       });
     });
   }
 
   /// Factor that turns scores, as they are behind the mask, into powers of two.
-  KOKKOS_FORCEINLINE_FUNCTION A factor() const { return has_elements ? A(1) : Kokkos::abs(data.scale) * log2_e; }
+  KOKKOS_FORCEINLINE_FUNCTION A factor() const { return has_elements ? A(1) : Kokkos::abs(data.scale) * log2_of_e<A>; }
 
   KOKKOS_FORCEINLINE_FUNCTION void follow_maxima(Scores& scores, State& state) const {
     A reference[row_tiles][Unit::rows];
@@ -316,12 +285,9 @@ struct AttentionInTiles {
       const bool is_row  = number < block.left;
       const ScoreRow row = block.template row<rows>(is_row ? number : 0);
       const A sum        = Unit::row_sum(state.sum[t][r]);
-      const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_e);
-      const bool is_nan  = has_nan(state, t, r, total.factor);
-      if (is_row && is_nan && Unit::col_of(0, lane) == 0) {
-        again_at(memory)[1 + number] = 1;
-        set_shared_bits(*again_at(memory), 1);
-      }
+      const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_of_e<A>);
+      const bool is_nan  = Products::has_nan(state.result, t, r, total.factor);
+      if (is_row && is_nan && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
       if (is_row && !is_nan) write_row(row, lane, state, t, r, total);
     });
   }
@@ -342,14 +308,6 @@ struct AttentionInTiles {
     return {reference, sum, sum == A(0) ? A(0) : rescaling / sum};
   }
 
-  /// True, in all threads that share the row, if one of its results is NaN.
-  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const State& state, int t, int r, A factor) {
-    bool is_nan = false;
-    Products::for_sums(state.result, t, r, 0,
-                       [&](const A& result, int) { is_nan = is_nan || result * factor != result * factor; });
-    return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
-  }
-
   KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, int lane, const State& state, int t, int r,
                                              const Total& total) const {
     const bool is_masked = total.sum == A(0);
@@ -360,20 +318,16 @@ struct AttentionInTiles {
     });
     if (data.lse != nullptr && Unit::col_of(0, lane) == 0) {
       data.lse[row.in(data.lse_strides)] =
-          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_two + Kokkos::log(total.sum);
+          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_2<A> + Kokkos::log(total.sum);
     }
   }
 
   template <class Member>
-  KOKKOS_FUNCTION void do_rows_again(const Member& team, const RowBlock& block, char* memory) const {
+  KOKKOS_FUNCTION void do_row_again(const Member& team, const ScoreRow& row, char* memory) const {
     A* const query   = reinterpret_cast<A*>(memory);
     A* const results = query + data.shape.dim;
     A* const tile    = results + data.shape.value_dim;
-    for (int r = 0; r < rows; ++r) {
-      if (again_at(memory)[1 + r] == 0) continue;
-      AttentionInTeam<X>{data}.do_row(team, block.template row<rows>(r), query, results, tile);
-      team.team_barrier();  // before the next row's query
-    }
+    AttentionInTeam<X>{data}.do_row(team, row, query, results, tile);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
 #include <KokkosNN/pack.hpp>
@@ -23,24 +24,22 @@ namespace KokkosNN::Impl {
 
 template <class Unit_, MatmulForm form_, class F, class A, class Results>
 struct MatmulInTeam {
-  using Unit                         = Unit_;
-  using T                            = typename Unit::Element;
-  using Tile                         = MatmulTileFor<int(sizeof(T)), Unit::uses_tensor_cores ? MatmulUnit::tensor_cores
-                                                                     : Unit::lanes == 64 ? MatmulUnit::wide_warps
-                                                                                         : MatmulUnit::narrow_warps>;
-  using Address                      = typename Unit::Address;
-  static constexpr MatmulForm form   = form_;
-  static constexpr bool a_along      = is_a_along(form);
-  static constexpr bool b_along      = is_b_along(form);
-  static constexpr int team_size     = Tile::warps * Unit::lanes;
-  static constexpr int element_bytes = int(sizeof(T));
-  static constexpr int per_chunk     = chunk_bytes / element_bytes;
-  static constexpr int a_row_bytes   = (a_along ? Tile::inner : Tile::rows) * element_bytes;
-  static constexpr int b_row_bytes   = (b_along ? Tile::inner : Tile::cols) * element_bytes;
-  static constexpr int a_bytes       = Tile::rows * Tile::inner * element_bytes;
-  static constexpr int stage_bytes   = a_bytes + Tile::cols * Tile::inner * element_bytes;
-  static constexpr int stages        = Tile::stages;
-  static constexpr int resident      = Tile::resident;
+  using Unit                           = Unit_;
+  using T                              = typename Unit::Element;
+  using Tile                           = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>>;
+  using Address                        = typename Unit::Address;
+  static constexpr MatmulForm form     = form_;
+  static constexpr bool a_along        = is_a_along(form);
+  static constexpr bool b_along        = is_b_along(form);
+  static constexpr int team_size       = Tile::warps * Unit::lanes;
+  static constexpr int element_bytes   = int(sizeof(T));
+  static constexpr int per_chunk       = chunk_bytes / element_bytes;
+  static constexpr int a_row_bytes     = (a_along ? Tile::inner : Tile::rows) * element_bytes;
+  static constexpr int b_row_bytes     = (b_along ? Tile::inner : Tile::cols) * element_bytes;
+  static constexpr int a_bytes         = Tile::rows * Tile::inner * element_bytes;
+  static constexpr int stage_bytes     = a_bytes + Tile::cols * Tile::inner * element_bytes;
+  static constexpr int stages          = Tile::stages;
+  static constexpr int resident        = Tile::resident;
   static constexpr std::size_t scratch = stages * stage_bytes + tile_alignment;
 
   MatmulData<T> data;
@@ -111,25 +110,16 @@ struct MatmulInTeam {
 
   // --- from memory to scratch ---
 
-  /// An operand's rows in scratch: along the axis `outer`, their elements along the other one.
-  struct Rows {
-    const T* data;
-    std::int64_t outer_stride;
-    std::int64_t inner_stride;
-    std::int64_t outer_left;  ///< rows that there are, from the tile's first on
-    std::int64_t inner_left;
-  };
-
   KOKKOS_FORCEINLINE_FUNCTION void fetch_a(Address to, const typename MatmulData<T>::Block& block, std::int64_t k,
                                            int rank) const {
     const std::int64_t row = block.row * Tile::rows;
     const T* const first   = data.a.data + data.a.batch(block.batch) + row * data.a.row_stride + k * data.a.col_stride;
     if constexpr (a_along) {
-      fetch<true, Tile::rows, a_row_bytes>(
-          to, {first, data.a.row_stride, data.a.col_stride, data.rows - row, data.inner - k}, copies_a, rank);
+      fetch<TileUse::along, Tile::rows, a_row_bytes>(to, first, data.a.row_stride, data.rows - row,
+                                                     {data.inner - k, data.a.col_stride, copies_a}, rank);
     } else {
-      fetch<false, Tile::inner, a_row_bytes>(
-          to, {first, data.a.col_stride, data.a.row_stride, data.inner - k, data.rows - row}, copies_a, rank);
+      fetch<TileUse::across, Tile::inner, a_row_bytes>(to, first, data.a.col_stride, data.inner - k,
+                                                       {data.rows - row, data.a.row_stride, copies_a}, rank);
     }
   }
   KOKKOS_FORCEINLINE_FUNCTION void fetch_b(Address to, const typename MatmulData<T>::Block& block, std::int64_t k,
@@ -137,68 +127,19 @@ struct MatmulInTeam {
     const std::int64_t col = block.col * Tile::cols;
     const T* const first   = data.b.data + data.b.batch(block.batch) + k * data.b.row_stride + col * data.b.col_stride;
     if constexpr (b_along) {
-      fetch<true, Tile::cols, b_row_bytes>(
-          to, {first, data.b.col_stride, data.b.row_stride, data.cols - col, data.inner - k}, copies_b, rank);
+      fetch<TileUse::along, Tile::cols, b_row_bytes>(to, first, data.b.col_stride, data.cols - col,
+                                                     {data.inner - k, data.b.row_stride, copies_b}, rank);
     } else {
-      fetch<false, Tile::inner, b_row_bytes>(
-          to, {first, data.b.row_stride, data.b.col_stride, data.inner - k, data.cols - col}, copies_b, rank);
+      fetch<TileUse::across, Tile::inner, b_row_bytes>(to, first, data.b.row_stride, data.inner - k,
+                                                       {data.cols - col, data.b.col_stride, copies_b}, rank);
     }
   }
-
-  template <bool along, int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int place(int row, int chunk) {
-    if constexpr (along) {
-      return Unit::template along_place<row_bytes>(row, chunk);
-    } else {
-      return Unit::template across_place<row_bytes>(row, chunk);
-    }
-  }
-
-  template <bool along, int rows, int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Rows& from, bool copies, int rank) {
-    if (copies) {
-      copy_chunks<along, rows, row_bytes>(to, from, rank);
-    } else {
-      collect_chunks<along, rows, row_bytes>(to, from, rank);
-    }
-  }
-
-  /// Copies chunks asynchronously: a thread has one column of chunks.
-  template <bool along, int rows, int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static void copy_chunks(Address to, const Rows& from, int rank) {
-    constexpr int chunks = row_bytes / chunk_bytes, step = team_size / chunks;
-    static_assert(team_size % chunks == 0 && rows % step == 0);
-    const int chunk         = rank % chunks;
-    const int first         = rank / chunks;
-    const std::int64_t left = from.inner_left - chunk * per_chunk;
-    const int bytes         = left <= 0 ? 0 : left < per_chunk ? static_cast<int>(left) * element_bytes : chunk_bytes;
-    const T* p              = from.data + first * from.outer_stride + chunk * per_chunk;
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < rows / step; ++i) {
-      const bool is_there = first + i * step < from.outer_left && bytes > 0;
-      Unit::copy_async(to + place<along, row_bytes>(first + i * step, chunk), is_there ? p : from.data,
-                       is_there ? bytes : 0);
-      p += step * from.outer_stride;
-    }
-  }
-
-  /// Collects chunks element by element, from any strides. Neighbouring threads have neighbouring rows, where those are
-  /// closer than a row's elements are.
-  template <bool along, int rows, int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static void collect_chunks(Address to, const Rows& from, int rank) {
-    constexpr int chunks = row_bytes / chunk_bytes;
-    static_assert(rows * chunks % team_size == 0);
-    const bool rows_first = from.outer_stride == 1;
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (int i = rank; i < rows * chunks; i += team_size) {
-      const int row = rows_first ? i % rows : i / chunks, chunk = rows_first ? i / rows : i % chunks;
-      Pack<T, per_chunk> pack;
-      const T* const p        = from.data + row * from.outer_stride + chunk * per_chunk * from.inner_stride;
-      const std::int64_t left = row < from.outer_left ? from.inner_left - chunk * per_chunk : 0;
-      KOKKOSNN_IMPL_UNROLL
-      for (int e = 0; e < per_chunk; ++e) pack[e] = e < left ? p[e * from.inner_stride] : T(0.0f);
-      Unit::Instructions::store(to + place<along, row_bytes>(row, chunk), pack);
-    }
+  /// Fetches a tile's rows, of which `left` are there.
+  template <TileUse use, int rows, int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const T* first, std::int64_t stride, std::int64_t left,
+                                                const RowElements& elements, int rank) {
+    ScratchRows<Unit, use, rows, row_bytes, team_size>::fetch(to, TileRows<T>{first, stride, 0, in_tile<rows>(left)},
+                                                              elements, first, rank);
   }
 
   // --- products ---

@@ -169,7 +169,12 @@ inline constexpr double log_of_2_high = 0x1.62e42fefa39efp-1;
 inline constexpr double log_of_2_rest = 0x1.abc9e3b39803fp-56;
 
 template <class A>
-inline constexpr A log_of_2 = A(log_of_2_high);
+inline constexpr A log_of_2            = A(log_of_2_high);
+inline constexpr double log2_of_e_high = 0x1.71547652b82fep+0;
+inline constexpr double log2_of_e_rest = 0x1.777d0ffda0d24p-56;
+
+template <class A>
+inline constexpr A log2_of_e = A(log2_of_e_high);
 /// Rounding error of A(log 2).
 template <class A>
 inline constexpr A log_of_2_low = A(log_of_2_high - double(log_of_2<A>) + log_of_2_rest);
@@ -317,13 +322,11 @@ struct ScaledExp {
   A inverse;      ///< 1 / scale2
 
   explicit ScaledExp(double s) : twice_scale(2 * A(s)), scale_low(A(s - static_cast<double>(A(s)))) {
-    constexpr double log2_e_high = 0x1.71547652b82fep+0;
-    constexpr double log2_e_low  = 0x1.777d0ffda0d24p-56;
-    const double product         = s * log2_e_high;
-    const double rest            = std::fma(s, log2_e_high, -product) + s * log2_e_low;
-    scale2                       = static_cast<A>(product);
-    scale2_low                   = static_cast<A>(product - static_cast<double>(scale2) + rest);
-    inverse                      = static_cast<A>(1 / product);
+    const double product = s * log2_of_e_high;
+    const double rest    = std::fma(s, log2_of_e_high, -product) + s * log2_of_e_rest;
+    scale2               = static_cast<A>(product);
+    scale2_low           = static_cast<A>(product - static_cast<double>(scale2) + rest);
+    inverse              = static_cast<A>(1 / product);
   }
 
   KOKKOS_INLINE_FUNCTION A scale() const { return A(0.5) * twice_scale; }

@@ -7,6 +7,7 @@
 #include <KokkosNN/half.hpp>
 #include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_instructions.hpp>
+#include <KokkosNN/impl/matmul_shapes.hpp>
 #include <KokkosNN/pack.hpp>
 #include <KokkosNN/precision.hpp>
 
@@ -643,6 +644,12 @@ struct FmaUnit : Instructions_ {
   }
 };
 
+/// Means of multiplication of a unit on warps, by which tiles are chosen.
+template <class Unit>
+inline constexpr MatmulUnit matrix_unit_kind = Unit::uses_tensor_cores ? MatmulUnit::tensor_cores
+                                               : Unit::lanes == 64     ? MatmulUnit::wide_warps
+                                                                       : MatmulUnit::narrow_warps;
+
 /// True if the GPU has tensor cores with mma.sync; its products of doubles are no faster than its multiplications on
 /// consumers' cards.
 #if defined(KOKKOS_ARCH_AMPERE) || defined(KOKKOS_ARCH_ADA89) || defined(KOKKOS_ARCH_HOPPER) || \
@@ -684,6 +691,21 @@ constexpr auto select_matrix_unit() {
 /// The unit of an execution space for elements of type T.
 template <class Exec, class T, Precision precision = Precision::exact>
 using MatrixUnit = typename decltype(select_matrix_unit<Exec, T, precision>())::type;
+
+/// Calls f(std::type_identity<unit>) with the unit of a precision that is known when the program runs.
+template <class Exec, class T, class F>
+void with_matrix_unit(Precision precision, const F& f) {
+  using Exact = MatrixUnit<Exec, T>;
+  if constexpr (!std::is_same_v<Exact, MatrixUnit<Exec, T, Precision::tensor_float32>>) {
+    if (precision == Precision::tensor_float32) {
+      return f(std::type_identity<MatrixUnit<Exec, T, Precision::tensor_float32>>{});
+    }
+    if (precision == Precision::tensor_float32x3) {
+      return f(std::type_identity<MatrixUnit<Exec, T, Precision::tensor_float32x3>>{});
+    }
+  }
+  f(std::type_identity<Exact>{});
+}
 
 }  // namespace KokkosNN::Impl
 

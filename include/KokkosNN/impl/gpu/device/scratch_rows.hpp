@@ -17,6 +17,12 @@ namespace KokkosNN::Impl {
 /// Direction that a unit reads a tile in: along its rows, or across them.
 enum class TileUse { along, across };
 
+/// Offset from a tile's first row, as a row of the tile, or its nearer end.
+template <int rows>
+KOKKOS_FORCEINLINE_FUNCTION int in_tile(std::int64_t offset) {
+  return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(rows, offset)));
+}
+
 /// Rows of a tile at one distance, of which those from `begin` to `end` are there.
 template <class T>
 struct TileRows {
@@ -34,10 +40,7 @@ struct TileRows {
 template <int rows, class T>
 KOKKOS_FORCEINLINE_FUNCTION TileRows<T> tile_rows_of(const T* sequence, std::int64_t stride, std::int64_t first,
                                                      std::int64_t begin, std::int64_t end) {
-  const auto in_tile = [first](std::int64_t row) {
-    return static_cast<int>(Kokkos::max<std::int64_t>(0, Kokkos::min<std::int64_t>(rows, row - first)));
-  };
-  return {sequence + first * stride, stride, in_tile(begin), in_tile(end)};
+  return {sequence + first * stride, stride, in_tile<rows>(begin - first), in_tile<rows>(end - first)};
 }
 
 /// Elements of a row: how many there are, their distance, whether rows can be copied by chunks of 16 bytes: elements
@@ -65,11 +68,12 @@ struct ScratchRows {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, const RowElements& elements,
                                                 const T* any_element, int rank) {
+    const int count = in_tile<chunks * per_chunk>(elements.count);
     if (elements.by_chunks) {
       const int first = rank / chunks, chunk = rank % chunks;
-      copy(to, row, first, chunk, bytes_of(static_cast<int>(elements.count) - chunk * per_chunk), any_element);
+      copy(to, row, first, chunk, bytes_of(count - chunk * per_chunk), any_element);
     } else {
-      collect(to, row, elements, rank);
+      collect(to, row, count, elements.stride, rank);
     }
   }
 
@@ -119,21 +123,59 @@ struct ScratchRows {
   }
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION static void collect(Address to, const Row& row, const RowElements& elements, int rank) {
+  static KOKKOS_FORCEINLINE_FUNCTION bool are_neighbours(const Row&) {
+    return false;
+  }
+  static KOKKOS_FORCEINLINE_FUNCTION bool are_neighbours(const TileRows<T>& row) { return row.stride == 1; }
+
+  /// Collects chunks element by element. Neighbouring threads have neighbouring rows, where those are closer than a
+  /// row's elements are.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void collect(Address to, const Row& row, int count, std::int64_t stride,
+                                                  int rank) {
+    const bool rows_first = are_neighbours(row);
     KOKKOSNN_IMPL_NO_UNROLL
     for (int i = rank; i < rows * chunks; i += team_size) {
-      const int r = i / chunks, chunk = i % chunks;
+      const int r = rows_first ? i % rows : i / chunks, chunk = rows_first ? i / rows : i % chunks;
       const T* const first = row(r);
-      const int left       = first == nullptr ? 0 : static_cast<int>(elements.count) - chunk * per_chunk;
+      const int left       = first == nullptr ? 0 : count - chunk * per_chunk;
       Pack<T, per_chunk> pack;
       KOKKOSNN_IMPL_UNROLL
-      for (int e = 0; e < per_chunk; ++e) {
-        pack[e] = e < left ? first[(chunk * per_chunk + e) * elements.stride] : T(0.0f);
-      }
+      for (int e = 0; e < per_chunk; ++e) pack[e] = e < left ? first[(chunk * per_chunk + e) * stride] : T(0.0f);
       Unit::Instructions::store(to + place(r, chunk), pack);
     }
   }
 };
+
+/// Passes tiles through scratch, whose first one's copies are under way in stage 0. With two stages the next tile is
+/// fetched while one is used. fetch(tiles, stage) and use(tiles, stage) are for the tile that `tiles` is at, which has
+/// exist() and go_on().
+template <class Unit, int stages, class Member, class Tiles, class Fetch, class Use>
+KOKKOS_FORCEINLINE_FUNCTION void pass_tiles(const Member& team, Tiles tiles, const Fetch& fetch, const Use& use) {
+  int stage = 0;
+  KOKKOSNN_IMPL_NO_UNROLL
+  while (tiles.exist()) {
+    Unit::template wait<0>();
+    team.team_barrier();  // this tile is there, and nobody reads the other stage any more
+    Tiles next = tiles;
+    next.go_on();
+    const auto fetch_next = [&](int to) {
+      if (!next.exist()) return;
+      fetch(next, to);
+      Unit::commit();
+    };
+    if constexpr (stages == 2) fetch_next(stage ^ 1);
+    use(tiles, stage);
+    if constexpr (stages == 2) {
+      stage ^= 1;
+    } else {
+      team.team_barrier();
+      fetch_next(0);
+    }
+    tiles = next;
+  }
+  Unit::template wait<0>();
+}
 
 }  // namespace KokkosNN::Impl
 

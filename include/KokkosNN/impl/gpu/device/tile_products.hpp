@@ -53,6 +53,12 @@ struct TileProducts {
       for (int c = 0; c < Unit::cols; ++c) f(sums[t][d].value[r][c], d * 16 + Unit::col_of(c, lane));
     }
   }
+  /// True, in all threads that share a row, if one of its sums, times a factor, is NaN.
+  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const Sums& sums, int t, int r, A factor = A(1)) {
+    bool is_nan = false;
+    for_sums(sums, t, r, 0, [&](const A& sum, int) { is_nan = is_nan || sum * factor != sum * factor; });
+    return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
+  }
   KOKKOS_FORCEINLINE_FUNCTION static void clear(Sums& sums) {
     KOKKOSNN_IMPL_UNROLL
     for (int t = 0; t < row_tiles; ++t) {
