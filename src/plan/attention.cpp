@@ -3,6 +3,9 @@
 #include <KokkosNN/impl/call/attention_plan.hpp>
 #include <KokkosNN/impl/attention_shapes.hpp>
 
+#include "rounding.hpp"
+#include "tiles.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +17,6 @@
 namespace KokkosNN::Impl {
 
 namespace {
-
-/// A league's size is 32 bits.
-constexpr std::int64_t most_teams = std::int64_t(1) << 30;
 
 /// A GPU's teams take rows in turn.
 void give_rows(std::int64_t rows, AttentionPlan& plan) {
@@ -30,7 +30,7 @@ void give_rows(std::int64_t rows, AttentionPlan& plan) {
 void cut_blocks(std::int64_t heads, std::int64_t rows, const DeviceTraits& traits, AttentionPlan& plan) {
   constexpr int least_rows = 8, blocks_a_thread = 4;
   const std::int64_t threads = traits.multiprocessors;
-  const auto blocks          = [&] { return heads * ((rows + plan.rows_per_team - 1) / plan.rows_per_team); };
+  const auto blocks          = [&] { return heads * ceil_div(rows, plan.rows_per_team); };
   plan.tile                  = host_attention_tile;
   plan.rows_per_team         = host_attention_rows;
   while (plan.rows_per_team > least_rows && blocks() < blocks_a_thread * threads) plan.rows_per_team /= 2;
@@ -38,18 +38,14 @@ void cut_blocks(std::int64_t heads, std::int64_t rows, const DeviceTraits& trait
   plan.scratch_level = 1;
 }
 
-std::size_t bytes_of(ElementType type, std::int64_t elements) {
-  return static_cast<std::size_t>(elements) * (type == ElementType::f64 ? sizeof(double) : sizeof(float));
+std::size_t scratch_of(ElementType type, std::int64_t elements) {
+  return static_cast<std::size_t>(elements * accumulator_bytes_of(type));
 }
 
 /// True if chunks of 16 bytes of every row of a tensor are aligned.
 bool has_chunks(const Tensor& t, const AttentionStrides& strides, ElementType type) {
-  const std::int64_t bytes = type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2;
-  bool has = reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0 && (strides.dim == 1 || t.extent[3] == 1);
-  for (const std::int64_t stride : {strides.batch, strides.head, strides.sequence}) {
-    has = has && stride * bytes % 16 == 0;
-  }
-  return has;
+  return is_at_chunks(t.data) && (strides.dim == 1 || t.extent[3] == 1) && is_at_chunks(strides.batch, type) &&
+         is_at_chunks(strides.head, type) && is_at_chunks(strides.sequence, type);
 }
 
 bool serves(const AttentionKernelShape& kernel, const DeviceTraits& traits) {
@@ -64,16 +60,11 @@ void cut_tiles(std::int64_t heads, std::int64_t rows, const AttentionTensors& te
   plan.rows_per_team = kernel.rows;
   plan.team_size     = kernel.team_size;
   plan.scratch       = kernel.scratch;
-  plan.blocks        = (rows + kernel.rows - 1) / kernel.rows;
+  plan.blocks        = ceil_div(rows, kernel.rows);
   plan.league_size   = std::min(most_teams, heads * plan.blocks);
   plan.copies_q      = has_chunks(tensors.q, layout.q, plan.type);
   plan.copies_k      = has_chunks(tensors.k, layout.k, plan.type);
   plan.copies_v      = has_chunks(tensors.v, layout.v, plan.type);
-}
-
-const char* suffix(Precision precision) {
-  if (precision == Precision::exact) return "";
-  return precision == Precision::tensor_float32 ? ",tf32" : ",tf32x3";
 }
 
 }  // namespace
@@ -86,13 +77,13 @@ AttentionPlan make_attention_plan(ElementType type, Precision precision, const A
   plan.type = type;
   if (traits.backend == Backend::host) {
     cut_blocks(shape.batch * shape.kv_heads, shape.group() * shape.queries, traits, plan);
-    plan.scratch = bytes_of(type, host_attention_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
+    plan.scratch = scratch_of(type, host_attention_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
   } else if (serves(kernel, traits)) {
     plan.precision = precision;
     cut_tiles(shape.batch * shape.kv_heads, shape.group() * shape.queries, tensors, layout, kernel, plan);
   } else {
     give_rows(shape.batch * shape.heads * shape.queries, plan);
-    plan.scratch = bytes_of(type, attention_scratch(shape.dim, shape.value_dim));
+    plan.scratch = scratch_of(type, attention_scratch(shape.dim, shape.value_dim));
   }
   return plan;
 }
@@ -107,21 +98,21 @@ AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGrad
   plan.type = type;
   if (traits.backend == Backend::host) {
     cut_blocks(heads, rows, traits, plan);
-    plan.scratch = bytes_of(type, host_attention_gradients_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
+    plan.scratch = scratch_of(type, host_attention_gradients_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
   } else if (serves(kernel, traits)) {
     cut_tiles(heads, rows, tensors.forward, layout.forward, kernel, plan);
     plan.copies_dout = has_chunks(tensors.dout, layout.dout, type);
   } else {
     give_rows(heads * rows, plan);
-    plan.scratch = bytes_of(type, attention_gradients_scratch(shape.dim, shape.value_dim, of_keys));
+    plan.scratch = scratch_of(type, attention_gradients_scratch(shape.dim, shape.value_dim, of_keys));
   }
   return plan;
 }
 
 std::string to_string(const char* function, const AttentionPlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << suffix(plan.precision) << ",k" << plan.tile << ",r"
-       << plan.rows_per_team;
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << suffix_of(plan.precision) << ",k" << plan.tile
+       << ",r" << plan.rows_per_team;
   if (plan.in_tiles) text << ",c" << plan.copies_q << plan.copies_k << plan.copies_v;
   if (plan.copies_dout) text << 1;
   text << ",ts" << plan.team_size << ']';

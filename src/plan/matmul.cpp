@@ -4,6 +4,7 @@
 
 #include "policy/matmul.hpp"
 #include "rounding.hpp"
+#include "tiles.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -17,16 +18,10 @@ namespace {
 
 using T = MatmulTensors;
 
-/// A league's size is 32 bits; teams take tiles in turn.
-constexpr std::int64_t most_teams = std::int64_t(1) << 30;
-
-int bytes_of(ElementType type) { return type == ElementType::f64 ? 8 : type == ElementType::f32 ? 4 : 2; }
-
 /// True if chunks of 16 bytes along one axis of an operand, at any place of the other and in any batch, are aligned.
-bool has_chunks(const MatmulLayout& layout, int tensor, std::int64_t along, std::int64_t across, int element_bytes) {
-  bool has =
-      along == 1 && reinterpret_cast<std::uintptr_t>(layout.data[tensor]) % 16 == 0 && across * element_bytes % 16 == 0;
-  for (int k = 0; k < layout.n; ++k) has = has && layout.stride[tensor][k] * element_bytes % 16 == 0;
+bool has_chunks(const MatmulLayout& layout, int tensor, std::int64_t along, std::int64_t across, ElementType type) {
+  bool has = along == 1 && is_at_chunks(layout.data[tensor]) && is_at_chunks(across, type);
+  for (int k = 0; k < layout.n; ++k) has = has && is_at_chunks(layout.stride[tensor][k], type);
   return has;
 }
 
@@ -38,14 +33,14 @@ MatmulForm form_of(const MatmulLayout& layout) {
   return a_across ? MatmulForm::a_across_b_across : MatmulForm::a_along_b_across;
 }
 
-void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, int element_bytes, MatmulPlan& plan) {
+void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type, MatmulPlan& plan) {
   plan.form      = form_of(layout);
   plan.copies_a  = is_a_along(plan.form)
-                       ? has_chunks(layout, T::a, layout.col_stride[T::a], layout.row_stride[T::a], element_bytes)
-                       : has_chunks(layout, T::a, layout.row_stride[T::a], layout.col_stride[T::a], element_bytes);
+                       ? has_chunks(layout, T::a, layout.col_stride[T::a], layout.row_stride[T::a], type)
+                       : has_chunks(layout, T::a, layout.row_stride[T::a], layout.col_stride[T::a], type);
   plan.copies_b  = is_b_along(plan.form)
-                       ? has_chunks(layout, T::b, layout.row_stride[T::b], layout.col_stride[T::b], element_bytes)
-                       : has_chunks(layout, T::b, layout.col_stride[T::b], layout.row_stride[T::b], element_bytes);
+                       ? has_chunks(layout, T::b, layout.row_stride[T::b], layout.col_stride[T::b], type)
+                       : has_chunks(layout, T::b, layout.col_stride[T::b], layout.row_stride[T::b], type);
   plan.rows      = shape.rows;
   plan.cols      = shape.cols;
   plan.group     = matmul_policy.group;
@@ -61,7 +56,7 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
 
 /// A host's tiles are as large as their packed operands pay for, or smaller so that all threads have some. An element's
 /// bits do not depend on it.
-void plan_on_host(const MatmulLayout& layout, int element_bytes, const DeviceTraits& traits, MatmulPlan& plan) {
+void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTraits& traits, MatmulPlan& plan) {
   constexpr std::int64_t row_step = host_matmul_row_step, col_step = host_matmul_col_step;
   const std::int64_t wanted    = std::int64_t(matmul_policy.tiles_per_thread) * traits.multiprocessors;
   const bool has_other_threads = traits.multiprocessors > 1;
@@ -80,7 +75,7 @@ void plan_on_host(const MatmulLayout& layout, int element_bytes, const DeviceTra
     }
   }
   plan.scratch_level = 1;
-  plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * (element_bytes == 8 ? 8 : 4)) +
+  plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * accumulator_bytes_of(type)) +
                  host_matmul_alignment;
   count_tiles(layout, traits.multiprocessors, plan);
 }
@@ -97,25 +92,13 @@ const char* to_string(MatmulForm form) {
   return "unknown form";
 }
 
-const char* to_string(Precision precision) {
-  switch (precision) {
-    case Precision::exact:
-      return "";
-    case Precision::tensor_float32x3:
-      return ",tf32x3";
-    case Precision::tensor_float32:
-      return ",tf32";
-  }
-  return ",unknown precision";
-}
-
 /// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; on a host
 /// `KokkosNN::matmul[host,f32,192x384,t8]`, t the threads.
 std::string label_of(const char* function, ElementType type, Precision precision, const MatmulPlan& plan,
                      bool is_on_host) {
   std::ostringstream text;
   text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << ','
-       << KokkosNN::to_string(type) << (is_on_host ? "" : to_string(precision)) << ',' << plan.rows << 'x' << plan.cols;
+       << KokkosNN::to_string(type) << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
   if (is_on_host) {
     text << ",t" << plan.league_size;
   } else {
@@ -132,9 +115,9 @@ MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision pr
   MatmulPlan plan;
   const bool is_on_host = traits.backend == Backend::host;
   if (is_on_host) {
-    plan_on_host(layout, bytes_of(type), traits, plan);
+    plan_on_host(layout, type, traits, plan);
   } else {
-    plan_on_gpu(layout, shape, bytes_of(type), plan);
+    plan_on_gpu(layout, shape, type, plan);
     count_tiles(layout, most_teams, plan);
   }
   plan.label = label_of(function, type, precision, plan, is_on_host);

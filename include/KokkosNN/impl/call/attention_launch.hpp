@@ -89,23 +89,44 @@ void launch_attention(const ExecutionSpace& exec, const char* function, const Te
       exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
 }
 
+/// Calls f(std::integral_constant<int, elements that heads are padded to>) if there are tiles for heads of X on the
+/// execution space; tells if.
+template <class ExecutionSpace, class X, class F>
+bool with_padded_dims(const AttentionShape& shape, const F& f) {
+  if constexpr (backend_of<ExecutionSpace>() == Backend::cuda) {
+    const std::int64_t dims = std::max(shape.dim, shape.value_dim);
+    if (dims <= 64) return f(std::integral_constant<int, 64>{}), true;
+    if (dims <= 128) return f(std::integral_constant<int, 128>{}), true;
+    if constexpr (sizeof(X) < 8) return f(std::integral_constant<int, 256>{}), true;
+  }
+  return false;
+}
+
+/// Launches a kernel of tiles as its plan says.
+template <class ExecutionSpace, class Kernel>
+void launch_attention_tiles(const ExecutionSpace& exec, const char* function, const Tensor& q,
+                            const AttentionPlan& plan, const char* part, Kernel kernel) {
+  const std::string label = to_string(function, plan) + part;
+  if (is_verbose()) report_call(function, q, label);
+  kernel.blocks   = plan.blocks;
+  kernel.copies_q = plan.copies_q;
+  kernel.copies_k = plan.copies_k;
+  kernel.copies_v = plan.copies_v;
+  launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
+}
+
 template <class ExecutionSpace, class X>
 struct Launcher<AttentionCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
-    const AttentionShape& shape = call.layout.shape;
-    const std::int64_t dims     = std::max(shape.dim, shape.value_dim);
+    const AttentionData<X> data = AttentionDataOf<X>::data_of(call);
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
-      run_on_host(exec, call);
-    } else if constexpr (backend_of<ExecutionSpace>() != Backend::cuda) {
-      run_rows(exec, call, plan_of(exec, call, {}));
-    } else if (dims <= 64) {
-      run_tiles<64>(exec, call);
-    } else if (dims <= 128) {
-      run_tiles<128>(exec, call);
-    } else if constexpr (sizeof(X) < 8) {
-      run_tiles<256>(exec, call);
-    } else {
-      run_rows(exec, call, plan_of(exec, call, {}));
+      using Kernel             = HostAttention<X>;
+      const AttentionPlan plan = plan_of(exec, call, {});
+      launch_attention(exec, call.function, call.tensors.q, plan, "",
+                       Kernel{{}, data, plan.rows_per_team, typename Kernel::Exp(1.0)});
+    } else if (!with_padded_dims<ExecutionSpace, X>(call.layout.shape,
+                                                    [&](auto dims) { run_tiles<dims()>(exec, call, data); })) {
+      run_rows(exec, call, plan_of(exec, call, {}), data);
     }
   }
 
@@ -116,51 +137,27 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
                                device_traits(exec));
   }
 
-  static void run_on_host(const ExecutionSpace& exec, const AttentionArguments& call) {
-    using Kernel             = HostAttention<X>;
-    const AttentionPlan plan = plan_of(exec, call, {});
-    launch_attention(exec, call.function, call.tensors.q, plan, "",
-                     Kernel{{}, AttentionDataOf<X>::data_of(call), plan.rows_per_team, typename Kernel::Exp(1.0)});
-  }
-
-  static void run_rows(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionPlan& plan) {
-    launch_attention(exec, call.function, call.tensors.q, plan, "",
-                     AttentionInTeam<X>{AttentionDataOf<X>::data_of(call)});
+  static void run_rows(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionPlan& plan,
+                       const AttentionData<X>& data) {
+    launch_attention(exec, call.function, call.tensors.q, plan, "", AttentionInTeam<X>{data});
   }
 
   template <int dims>
-  static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call) {
-    if constexpr (std::is_same_v<MatrixUnit<ExecutionSpace, X, Precision::exact>,
-                                 MatrixUnit<ExecutionSpace, X, Precision::tensor_float32>>) {
-      run_tiles_of<MatrixUnit<ExecutionSpace, X>, dims>(exec, call);
-    } else {
-      switch (call.options.precision) {
-        case Precision::exact:
-          return run_tiles_of<MatrixUnit<ExecutionSpace, X>, dims>(exec, call);
-        case Precision::tensor_float32x3:
-          return run_tiles_of<MatrixUnit<ExecutionSpace, X, Precision::tensor_float32x3>, dims>(exec, call);
-        case Precision::tensor_float32:
-          return run_tiles_of<MatrixUnit<ExecutionSpace, X, Precision::tensor_float32>, dims>(exec, call);
+  static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
+    with_matrix_unit<ExecutionSpace, X>(call.options.precision, [&]<class Unit>(std::type_identity<Unit>) {
+      if (data.elements.exist()) {
+        run_kernel<AttentionInTiles<Unit, dims, true>>(exec, call, data);
+      } else {
+        run_kernel<AttentionInTiles<Unit, dims, false>>(exec, call, data);
       }
-    }
-  }
-  template <class Unit, int dims>
-  static void run_tiles_of(const ExecutionSpace& exec, const AttentionArguments& call) {
-    if (AttentionDataOf<X>::elements_of(call).exist()) {
-      launch_tiles_of<AttentionInTiles<Unit, dims, true>>(exec, call);
-    } else {
-      launch_tiles_of<AttentionInTiles<Unit, dims, false>>(exec, call);
-    }
+    });
   }
 
   template <class Kernel>
-  static void launch_tiles_of(const ExecutionSpace& exec, const AttentionArguments& call) {
+  static void run_kernel(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
     const AttentionPlan plan = plan_of(exec, call, {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch});
-    if (!plan.in_tiles) return run_rows(exec, call, plan);
-    const std::string label = to_string(call.function, plan);
-    if (is_verbose()) report_call(call.function, call.tensors.q, label);
-    launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch},
-                 Kernel{AttentionDataOf<X>::data_of(call), plan.blocks, plan.copies_q, plan.copies_k, plan.copies_v});
+    if (!plan.in_tiles) return run_rows(exec, call, plan, data);
+    launch_attention_tiles(exec, call.function, call.tensors.q, plan, "", Kernel{data, 0, false, false, false});
   }
 };
 
@@ -174,100 +171,84 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
         exec, static_cast<std::size_t>(shape.batch * shape.heads * shape.queries) * sizeof(A));
     AttentionGradientData<X> data = data_of(call);
     data.delta                    = reinterpret_cast<A*>(workspace.data());
-    const std::int64_t dims       = std::max(shape.dim, shape.value_dim);
+    const Planned planned{exec, call, data, device_traits(exec)};
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
-      run_on_host<false>(exec, call, data);
-      run_on_host<true>(exec, call, data);
-    } else if constexpr (backend_of<ExecutionSpace>() != Backend::cuda) {
-      run_rows(exec, call, data);
-    } else if (dims <= 64) {
-      run_tiles<64>(exec, call, data);
-    } else if (dims <= 128) {
-      run_tiles<128>(exec, call, data);
-    } else if constexpr (sizeof(X) < 8) {
-      run_tiles<256>(exec, call, data);
-    } else {
-      run_rows(exec, call, data);
+      run_on_host<false>(planned);
+      run_on_host<true>(planned);
+    } else if (!with_padded_dims<ExecutionSpace, X>(shape, [&](auto dims) { run_tiles<dims()>(planned); })) {
+      run_rows(planned);
     }
   }
 
  private:
-  static AttentionPlan plan_of(const ExecutionSpace& exec, const AttentionGradientArguments& call, bool of_keys,
-                               const AttentionKernelShape& shape) {
-    return make_attention_gradient_plan(element_type<X>(), call.tensors, call.layout, of_keys, shape,
-                                        device_traits(exec));
-  }
+  /// A call on its way to its kernels.
+  struct Planned {
+    const ExecutionSpace& exec;
+    const AttentionGradientArguments& call;
+    const AttentionGradientData<X>& data;
+    DeviceTraits traits;
+
+    AttentionPlan plan(bool of_keys, const AttentionKernelShape& shape = {}) const {
+      return make_attention_gradient_plan(element_type<X>(), call.tensors, call.layout, of_keys, shape, traits);
+    }
+    /// Launches a kernel that has something to write.
+    template <class Kernel>
+    void launch(const AttentionPlan& plan, const char* part, const Kernel& kernel) const {
+      if (plan.league_size == 0) return;
+      launch_attention(exec, call.function, call.tensors.forward.q, plan, part, kernel);
+    }
+    template <class Kernel>
+    void launch_tiles(const AttentionPlan& plan, const char* part) const {
+      if (plan.league_size == 0) return;
+      Kernel kernel;
+      kernel.data        = data;
+      kernel.copies_dout = plan.copies_dout;
+      launch_attention_tiles(exec, call.function, call.tensors.forward.q, plan, part, kernel);
+    }
+  };
 
   /// Launches the kernel that adds up dq, or the one that adds up dk and dv.
   template <bool of_keys>
-  static void run_on_host(const ExecutionSpace& exec, const AttentionGradientArguments& call,
-                          const AttentionGradientData<X>& data) {
+  static void run_on_host(const Planned& planned) {
     using Kernel             = HostAttentionGradients<X, of_keys>;
-    const AttentionPlan plan = plan_of(exec, call, of_keys, {});
-    if (plan.league_size == 0) return;
-    launch_attention(exec, call.function, call.tensors.forward.q, plan, of_keys ? "[keys]" : "[queries]",
-                     Kernel{{}, data, plan.rows_per_team, typename Kernel::Exp(1.0)});
+    const AttentionPlan plan = planned.plan(of_keys);
+    planned.launch(plan, of_keys ? "[keys]" : "[queries]",
+                   Kernel{{}, planned.data, plan.rows_per_team, typename Kernel::Exp(1.0)});
   }
 
-  static void run_rows(const ExecutionSpace& exec, const AttentionGradientArguments& call,
-                       const AttentionGradientData<X>& data) {
-    const Tensor& q             = call.tensors.forward.q;
-    const AttentionPlan of_rows = plan_of(exec, call, false, {}), of_keys = plan_of(exec, call, true, {});
-    if (of_rows.league_size > 0) {
-      launch_attention(exec, call.function, q, of_rows, "[queries]", AttentionQueryGradients<X>{{data}});
-    }
-    if (of_keys.league_size > 0) {
-      launch_attention(exec, call.function, q, of_keys, "[keys]", AttentionKeyGradients<X>{{data}});
-    }
+  static void run_rows(const Planned& planned) {
+    planned.launch(planned.plan(false), "[queries]", AttentionQueryGradients<X>{{planned.data}});
+    planned.launch(planned.plan(true), "[keys]", AttentionKeyGradients<X>{{planned.data}});
   }
 
   template <int dims>
-  static void run_tiles(const ExecutionSpace& exec, const AttentionGradientArguments& call,
-                        const AttentionGradientData<X>& data) {
-    if (data.elements.exist()) {
-      run_tiles<dims, true>(exec, call, data);
+  static void run_tiles(const Planned& planned) {
+    if (planned.data.elements.exist()) {
+      run_tiles<dims, true>(planned);
     } else {
-      run_tiles<dims, false>(exec, call, data);
+      run_tiles<dims, false>(planned);
     }
   }
   template <int dims, bool has_elements>
-  static void run_tiles(const ExecutionSpace& exec, const AttentionGradientArguments& call,
-                        const AttentionGradientData<X>& data) {
-    using Unit           = MatrixUnit<ExecutionSpace, X>;
-    using Queries        = AttentionQueryGradientsInTiles<Unit, dims, has_elements>;
-    constexpr bool joins = AttentionGradientTilesOf<Unit, dims>::joins_keys_and_values;
-    using Keys           = AttentionKeyGradientsInTiles<Unit, dims, has_elements, true, joins>;
-    if (!plan_of(exec, call, true, shape_of<Keys>()).in_tiles ||
-        !plan_of(exec, call, false, shape_of<Queries>()).in_tiles)
-      return run_rows(exec, call, data);
-    launch_tiles_of<Queries>(exec, call, false, "[queries]", data);
-    if constexpr (joins) {
-      launch_tiles_of<Keys>(exec, call, true, "[keys]", data);
-    } else {
+  static void run_tiles(const Planned& planned) {
+    using Unit                     = MatrixUnit<ExecutionSpace, X>;
+    constexpr bool joins           = AttentionGradientTilesOf<Unit, dims>::joins_keys_and_values;
+    using Queries                  = AttentionQueryGradientsInTiles<Unit, dims, has_elements>;
+    using Keys                     = AttentionKeyGradientsInTiles<Unit, dims, has_elements, true, joins>;
+    const AttentionPlan of_queries = planned.plan(false, shape_of<Queries>());
+    const AttentionPlan of_keys    = planned.plan(true, shape_of<Keys>());
+    if (!of_queries.in_tiles || !of_keys.in_tiles) return run_rows(planned);
+    planned.template launch_tiles<Queries>(of_queries, "[queries]");
+    if constexpr (!joins) {
       using Values = AttentionKeyGradientsInTiles<Unit, dims, has_elements, false, true>;
-      launch_tiles_of<Values>(exec, call, true, "[values]", data);
-      launch_tiles_of<Keys>(exec, call, true, "[keys]", data);
+      static_assert(Values::scratch == Keys::scratch);
+      planned.template launch_tiles<Values>(of_keys, "[values]");
     }
+    planned.template launch_tiles<Keys>(of_keys, "[keys]");
   }
   template <class Kernel>
   static AttentionKernelShape shape_of() {
     return {Kernel::rows, Kernel::tile_rows, Kernel::team_size, Kernel::scratch};
-  }
-  template <class Kernel>
-  static void launch_tiles_of(const ExecutionSpace& exec, const AttentionGradientArguments& call, bool of_keys,
-                              const char* part, const AttentionGradientData<X>& data) {
-    const AttentionPlan plan = plan_of(exec, call, of_keys, shape_of<Kernel>());
-    if (plan.league_size == 0) return;
-    const std::string label = to_string(call.function, plan) + part;
-    if (is_verbose()) report_call(call.function, call.tensors.forward.q, label);
-    Kernel kernel;
-    kernel.data        = data;
-    kernel.blocks      = plan.blocks;
-    kernel.copies_q    = plan.copies_q;
-    kernel.copies_k    = plan.copies_k;
-    kernel.copies_v    = plan.copies_v;
-    kernel.copies_dout = plan.copies_dout;
-    launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
   }
 
   static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {

@@ -41,18 +41,9 @@ struct MatmulLaunch {
   static void run(const Exec& exec, const MatmulArguments& call, const F& f) {
     if constexpr (backend_of<Exec>() == Backend::host) {
       run_on_host(exec, call, f);
-    } else if constexpr (std::is_same_v<MatrixUnit<Exec, T, Precision::exact>,
-                                        MatrixUnit<Exec, T, Precision::tensor_float32>>) {
-      run_on_gpu<Precision::exact>(exec, call, f);
     } else {
-      switch (call.precision) {
-        case Precision::exact:
-          return run_on_gpu<Precision::exact>(exec, call, f);
-        case Precision::tensor_float32x3:
-          return run_on_gpu<Precision::tensor_float32x3>(exec, call, f);
-        case Precision::tensor_float32:
-          return run_on_gpu<Precision::tensor_float32>(exec, call, f);
-      }
+      with_matrix_unit<Exec, T>(call.precision,
+                                [&]<class Unit>(std::type_identity<Unit>) { run_on_gpu<Unit>(exec, call, f); });
     }
   }
 
@@ -73,9 +64,8 @@ struct MatmulLaunch {
                                      plan.cols});
   }
 
-  template <Precision precision>
+  template <class Unit>
   static void run_on_gpu(const Exec& exec, const MatmulArguments& call, const F& f) {
-    using Unit            = MatrixUnit<Exec, T, precision>;
     using Kernel          = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results>;
     using Tile            = typename Kernel::Tile;
     const MatmulPlan plan = plan_of(exec, call, {Tile::rows, Tile::cols, Kernel::team_size, Kernel::scratch});
