@@ -41,29 +41,14 @@ MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const
   return operands;
 }
 
-/// Checks and enqueues a product.
-void run(const Exec& exec, const MatmulOperands& operands, const MatmulOptions& options) {
-  MatmulLayout layout = normalise(operands);
-  if (!layout.writes()) return;
-  if (options.alpha == 0) layout.inner = 0;  // neither a nor b is read
-  const MatmulArguments call{operands, layout, options.alpha, options.beta, options.precision};
-  with_type(operands.tensor[MatmulTensors::a].type,
-            [&]<class T>(std::type_identity<T>) { MatmulCall<Exec, T>::run(exec, call); });
-}
-
-/// A gradient that is wanted, and its product; checked.
-struct Gradient {
-  Tensor tensor;
-  MatmulOperands product;
-
-  Gradient(const MatmulOperands& forward, int number, const char* name, const kokkosnn_tensor* given) {
-    if (given == nullptr) return;
-    tensor = tensor_of(forward.function, name, given);
-    require_type(forward.function, name, tensor, forward.tensor[number].type, forward.tensor[number].type);
-    product = gradient_product(forward, tensor, number);
-    normalise(product);
+/// A gradient of one of the operands, if it is wanted.
+Tensor gradient_of(const MatmulOperands& forward, int number, const char* name, const kokkosnn_tensor* given) {
+  const Tensor t = tensor_of(forward.function, name, optional(given));
+  if (given != nullptr) {
+    require_type(forward.function, name, t, forward.tensor[number].type, forward.tensor[number].type);
   }
-};
+  return t;
+}
 
 }  // namespace
 }  // namespace KokkosNN::C
@@ -79,7 +64,12 @@ kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* where, const kokkosnn_tenso
   return guarded([&] {
     const KokkosNN::MatmulOptions converted = options_of(function, options);
     const MatmulOperands operands           = KokkosNN::C::operands_of(function, a, b, c);
-    on_instance(function, where, [&](const Exec& exec) { run(exec, operands, converted); });
+    on_instance(function, where, [&](const Exec& exec) {
+      run_matmul(operands, normalise(operands), converted, [&](const MatmulArguments& call) {
+        with_type(operands.tensor[MatmulTensors::a].type,
+                  [&]<class T>(std::type_identity<T>) { MatmulCall<Exec, T>::run(exec, call); });
+      });
+    });
   });
 }
 
@@ -90,11 +80,13 @@ kokkosnn_status kokkosnn_matmul_backward(const kokkosnn_exec* where, const kokko
   return guarded([&] {
     const KokkosNN::MatmulOptions converted = options_of(function, options);
     const MatmulOperands forward            = KokkosNN::C::operands_of(function, a, b, dc, "dc");
-    const Gradient of_a(forward, MatmulTensors::a, "da", da), of_b(forward, MatmulTensors::b, "db", db);
-    if (da != nullptr && db != nullptr) require_apart_gradients(forward, of_a.tensor, of_b.tensor);
+    const Tensor to_a                       = gradient_of(forward, MatmulTensors::a, "da", da);
+    const Tensor to_b                       = gradient_of(forward, MatmulTensors::b, "db", db);
     on_instance(function, where, [&](const Exec& exec) {
-      if (da != nullptr) run(exec, of_a.product, converted);
-      if (db != nullptr) run(exec, of_b.product, converted);
+      with_type(forward.tensor[MatmulTensors::a].type, [&]<class T>(std::type_identity<T>) {
+        matmul_backward_erased<T>(exec, converted, forward, da == nullptr ? nullptr : &to_a,
+                                  db == nullptr ? nullptr : &to_b);
+      });
     });
   });
 }

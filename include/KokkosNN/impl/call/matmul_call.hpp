@@ -17,6 +17,7 @@
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -40,6 +41,14 @@ constexpr void check_matmul() {
                 "KokkosNN::matmul: the execution space must be able to access the memory of all Views");
 }
 
+/// Enqueues a checked product: run(arguments).
+template <class Options, class Run>
+void run_matmul(const MatmulOperands& operands, MatmulLayout layout, const Options& options, const Run& run) {
+  if (!layout.writes()) return;
+  if (options.alpha == 0) layout.inner = 0;  // neither a nor b is read
+  run(MatmulArguments{operands, layout, options.alpha, options.beta, options.precision});
+}
+
 /// Checks and enqueues a product: run(arguments).
 template <class Options, class Run, class AView, class BView, class CView, class... In>
 void matmul_call(const Options& options, const Run& run, const AView& a, const BView& b, const CView& c,
@@ -54,10 +63,7 @@ void matmul_call(const Options& options, const Run& run, const AView& a, const B
   add("a", tensor_of(a));
   add("b", tensor_of(b));
   (add(input_names[operands.count - MatmulTensors::inputs], tensor_of(inputs)), ...);
-  MatmulLayout layout = normalise(operands);
-  if (!layout.writes()) return;
-  if (options.alpha == 0) layout.inner = 0;
-  run(MatmulArguments{operands, layout, options.alpha, options.beta, options.precision});
+  run_matmul(operands, normalise(operands), options, run);
 }
 
 /// A product without an epilogue.
@@ -95,24 +101,30 @@ void call_matmul_with_epilogue(const Exec& exec, const Options& options, const A
       a, b, c, inputs...);
 }
 
-/// Enqueues the gradient with respect to an operand, if it is wanted.
-template <class Exec, class Options, class Out>
-void call_matmul_gradient(const Exec& exec, const Options& options, const MatmulOperands& product, int number,
-                          const Out& out) {
-  if constexpr (is_given<Out>) {
-    using T                       = ElementOf<Out>;
-    const MatmulOperands operands = gradient_product(product, tensor_of(out), number);
-    MatmulLayout layout           = normalise(operands);
-    if (!layout.writes()) return;
-    if (options.alpha == 0) layout.inner = 0;
-    MatmulCall<Exec, T>::run(exec, MatmulArguments{operands, layout, options.alpha, options.beta, options.precision});
+/// The gradients of a product of T, whose c is dc, with respect to a and b; a null pointer: not wanted. Both are
+/// checked ahead of all launches, so that a refused db leaves da unwritten.
+template <class T, class Exec, class Options>
+void matmul_backward_erased(const Exec& exec, const Options& options, const MatmulOperands& product, const Tensor* da,
+                            const Tensor* db) {
+  struct Gradient {
+    MatmulOperands operands;
+    MatmulLayout layout;
+  };
+  const auto gradient = [&](const Tensor* out, int number) {
+    std::optional<Gradient> result;
+    if (out != nullptr) {
+      const MatmulOperands operands = gradient_product(product, *out, number);
+      result                        = {operands, normalise(operands)};
+    }
+    return result;
+  };
+  const auto of_a = gradient(da, MatmulTensors::a), of_b = gradient(db, MatmulTensors::b);
+  if (of_a && of_b) require_apart_gradients(product, *da, *db);
+  for (const auto* each : {&of_a, &of_b}) {
+    if (!*each) continue;
+    run_matmul((*each)->operands, (*each)->layout, options,
+               [&](const MatmulArguments& call) { MatmulCall<Exec, T>::run(exec, call); });
   }
-}
-
-/// Throws what the call of a gradient would, ahead of all launches: so a refused db leaves da unwritten.
-template <class Out>
-void check_matmul_gradient(const MatmulOperands& product, int number, const Out& out) {
-  if constexpr (is_given<Out>) normalise(gradient_product(product, tensor_of(out), number));
 }
 
 template <class Exec, class Options, class DcView, class AView, class BView, class DaView, class DbView>
@@ -135,13 +147,9 @@ void call_matmul_backward(const Exec& exec, const Options& options, const DcView
   check(db);
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::matmul_backward");
   const MatmulOperands product{"matmul_backward", 3, {tensor_of(dc), tensor_of(a), tensor_of(b)}, {"dc", "a", "b"}};
-  check_matmul_gradient(product, MatmulTensors::a, da);
-  check_matmul_gradient(product, MatmulTensors::b, db);
-  if constexpr (is_given<DaView> && is_given<DbView>) {
-    require_apart_gradients(product, tensor_of(da), tensor_of(db));
-  }
-  call_matmul_gradient(exec, options, product, MatmulTensors::a, da);
-  call_matmul_gradient(exec, options, product, MatmulTensors::b, db);
+  const Tensor to_a = tensor_of(da), to_b = tensor_of(db);
+  matmul_backward_erased<ElementOf<DcView>>(exec, options, product, is_given<DaView> ? &to_a : nullptr,
+                                            is_given<DbView> ? &to_b : nullptr);
 }
 
 }  // namespace KokkosNN::Impl
