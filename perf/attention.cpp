@@ -2,20 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Attention and its gradients: milliseconds, and operations a second. Those of the scores that a causal mask rules out
 /// do not count.
-#include "problem.hpp"
-#include "timing.hpp"
+#include "program.hpp"
 
 #include <KokkosNN/attention.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
-#include <functional>
-#include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace KokkosNN::Perf {
 namespace {
@@ -52,28 +48,12 @@ struct Tensors {
       *each = Heads("KokkosNN::Perf::k", batch, shape.kv_heads, queries, shape.dim);
     lse                = Lse("KokkosNN::Perf::lse", batch, shape.heads, queries);
     std::uint64_t from = 0;
-    for (const Heads* each : {&q, &k, &v, &dout}) from = fill(exec, *each, from);
-  }
-
-  /// In [-1, 1).
-  static std::uint64_t fill(const Exec& exec, const Heads& heads, std::uint64_t from) {
-    T* const data = heads.data();
-    const auto n  = static_cast<std::int64_t>(heads.size());
-    Kokkos::parallel_for(
-        "KokkosNN::Perf::fill", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n),
-        KOKKOS_LAMBDA(const std::int64_t i) {
-          const auto place = from + static_cast<std::uint64_t>(i);
-          data[i]          = static_cast<T>(static_cast<float>(noise(place) >> 40) * 0x1p-23f - 1.0f);
-        });
-    return from + static_cast<std::uint64_t>(n);
+    for (const Heads* each : {&q, &k, &v, &dout}) {
+      fill(exec, *each, from);
+      from += each->size();
+    }
   }
 };
-
-/// Inputs stay in the cache, if they fit: the products take longer than reading does.
-Timing time(const Exec& exec, const std::function<void()>& call, double seconds) {
-  constexpr std::size_t most = std::size_t(1) << 20;
-  return summary(sample(exec, [] {}, call, {.seconds = seconds, .max_samples = most}));
-}
 
 void print(const char* function, const char* mask, const Shape& shape, const Timing& timing, double operations) {
   std::printf("%-18s %-6s %3lld %3lld %4lld %10.3f [%9.3f, %9.3f] %10.1f\n", function, mask,
@@ -111,8 +91,7 @@ void measure_all(const Arguments& arguments) {
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i], value = argv[i + 1];
+  for_flags(argc, argv, [&](const std::string& flag, const std::string& value) {
     if (flag == "--seconds")
       arguments.seconds = std::stod(value);
     else if (flag == "--queries")
@@ -120,37 +99,20 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--type")
       arguments.type = type_named(value);
     else
-      throw std::invalid_argument("no such flag: " + flag);
-  }
+      return false;
+    return true;
+  });
   return arguments;
 }
 
-void run(const Arguments& arguments) {
-  switch (arguments.type) {
-    case ElementType::f64:
-      return measure_all<double>(arguments);
-    case ElementType::f32:
-      return measure_all<float>(arguments);
-    case ElementType::f16:
-      return measure_all<half_t>(arguments);
-    case ElementType::bf16:
-      return measure_all<bhalf_t>(arguments);
-    case ElementType::other:
-      break;
-  }
-  throw std::invalid_argument("no such type");
+void run(int argc, char** argv) {
+  const Arguments arguments = parse(argc, argv);
+  with_type(arguments.type, [&]<class T>(std::type_identity<T>) { measure_all<T>(arguments); });
 }
 
 }  // namespace
 }  // namespace KokkosNN::Perf
 
 int main(int argc, char** argv) {
-  try {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    KokkosNN::Perf::run(KokkosNN::Perf::parse(argc, argv));
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "kokkosnn_attention: %s\n", error.what());
-    return 1;
-  }
+  return KokkosNN::Perf::run_program("kokkosnn_attention", argc, argv, KokkosNN::Perf::run);
 }

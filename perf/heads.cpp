@@ -3,18 +3,15 @@
 /// Ragged rows of several heads: one call on (elements, heads), in LayoutRight and in LayoutLeft, against one call of
 /// rank 1 on as many elements in rows of the same lengths. All three take turns, so that clocks and neighbours are the
 /// same for all; a ratio is of one turn.
-#include "problem.hpp"
-#include "timing.hpp"
+#include "program.hpp"
 
 #include <KokkosNN/segmented.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -176,8 +173,7 @@ void measure(const Exec& exec, const Arguments& arguments, RowOperator op, const
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i], value = argv[i + 1];
+  for_flags(argc, argv, [&](const std::string& flag, const std::string& value) {
     if (flag == "--heads")
       arguments.heads = std::stoll(value);
     else if (flag == "--seconds")
@@ -185,8 +181,9 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--type")
       arguments.type = type_named(value);
     else
-      throw std::invalid_argument("no such flag: " + flag);
-  }
+      return false;
+    return true;
+  });
   return arguments;
 }
 
@@ -211,12 +208,7 @@ void measure_all(const Arguments& arguments) {
 }  // namespace KokkosNN::Perf
 
 int main(int argc, char** argv) {
-  try {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    KokkosNN::Perf::measure_all(KokkosNN::Perf::parse(argc, argv));
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "kokkosnn_heads: %s\n", error.what());
-    return 1;
-  }
+  return KokkosNN::Perf::run_program("kokkosnn_heads", argc, argv, [](int count, char** values) {
+    KokkosNN::Perf::measure_all(KokkosNN::Perf::parse(count, values));
+  });
 }

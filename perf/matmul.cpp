@@ -1,21 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Matrix products, with and without an epilogue: milliseconds, and operations a second.
-#include "problem.hpp"
-#include "timing.hpp"
+#include "program.hpp"
 
 #include <KokkosNN/matmul.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
-#include <functional>
 #include <stdexcept>
 #include <string>
-#include <vector>
+#include <type_traits>
 
 namespace KokkosNN::Perf {
 
@@ -26,20 +22,6 @@ struct BiasRelu {
     return x > A(0) ? x : A(0);  // compilers for hosts call a function for fmax
   }
 };
-
-/// Fills with noise in [-1, 1).
-template <class View>
-void fill(const Exec& exec, const View& view, std::uint64_t from) {
-  auto* const data = view.data();
-  using T          = typename View::value_type;
-  Kokkos::parallel_for(
-      "KokkosNN::Perf::fill",
-      Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, static_cast<std::int64_t>(view.size())),
-      KOKKOS_LAMBDA(const std::int64_t i) {
-        const auto place = from + static_cast<std::uint64_t>(i);
-        data[i]          = static_cast<T>(static_cast<float>(noise(place) >> 40) * 0x1p-23f - 1.0f);
-      });
-}
 
 namespace {
 
@@ -56,21 +38,6 @@ struct Shape {
   std::int64_t inner;
 };
 constexpr Shape tall_shapes[] = {{262144, 64, 64}, {262144, 128, 128}};
-
-Timing time(const Exec& exec, const std::function<void()>& call, double limit) {
-  Stopwatch stopwatch(exec);
-  std::vector<double> seconds;
-  call();
-  exec.fence("KokkosNN::Perf: warm");
-  const auto begin = std::chrono::steady_clock::now();
-  const auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  while (seconds.size() < 5 || spent() < limit) {
-    stopwatch.start();
-    call();
-    seconds.push_back(stopwatch.stop());
-  }
-  return summary(seconds);
-}
 
 void print(const char* what, const Shape& shape, const Timing& timing) {
   const double operations =
@@ -147,8 +114,7 @@ Precision precision_named(const std::string& name) {
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i], value = argv[i + 1];
+  for_flags(argc, argv, [&](const std::string& flag, const std::string& value) {
     if (flag == "--seconds")
       arguments.seconds = std::stod(value);
     else if (flag == "--extent")
@@ -158,37 +124,20 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--precision")
       arguments.precision = precision_named(value);
     else
-      throw std::invalid_argument("no such flag: " + flag);
-  }
+      return false;
+    return true;
+  });
   return arguments;
 }
 
-void run(const Arguments& arguments) {
-  switch (arguments.type) {
-    case ElementType::f64:
-      return measure_all<double>(arguments);
-    case ElementType::f32:
-      return measure_all<float>(arguments);
-    case ElementType::f16:
-      return measure_all<half_t>(arguments);
-    case ElementType::bf16:
-      return measure_all<bhalf_t>(arguments);
-    case ElementType::other:
-      break;
-  }
-  throw std::invalid_argument("no such type");
+void run(int argc, char** argv) {
+  const Arguments arguments = parse(argc, argv);
+  with_type(arguments.type, [&]<class T>(std::type_identity<T>) { measure_all<T>(arguments); });
 }
 
 }  // namespace
 }  // namespace KokkosNN::Perf
 
 int main(int argc, char** argv) {
-  try {
-    const Kokkos::ScopeGuard kokkos(argc, argv);
-    KokkosNN::Perf::run(KokkosNN::Perf::parse(argc, argv));
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "kokkosnn_matmul: %s\n", error.what());
-    return 1;
-  }
+  return KokkosNN::Perf::run_program("kokkosnn_matmul", argc, argv, KokkosNN::Perf::run);
 }
