@@ -6,6 +6,7 @@
 #include "support/types.hpp"
 
 #include <KokkosNN/kokkosnn.h>
+#include <KokkosNN/mask.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -105,6 +106,30 @@ void expect_same(const char* name, const Output& output, const Cpp& cpp, const C
   EXPECT_EQ(status, KOKKOSNN_SUCCESS) << name << ": " << kokkosnn_last_error();
   EXPECT_TRUE(bytes_of(output) == expected) << name << " leaves other bits in C";
   EXPECT_NE(expected.find_first_not_of('\0'), std::string::npos) << name << " writes nothing";
+}
+
+/// A mask of all parts but offsets of diagonals, in C++, to which more parts may be joined, and the same in C.
+template <class Kept, class Bias, class Lengths, class Slopes, class... More>
+auto all_masks(const Kept& kept, const Bias& bias, const Lengths& lengths, const Slopes& slopes, const More&... more) {
+  using namespace KokkosNN;
+  return masks(CausalMask{2}, SlidingWindow{3, 2, 1}, BooleanMask{kept}, AdditiveBias{bias}, RowLengths{lengths},
+               Alibi{slopes, 1}, more...);
+}
+inline kokkosnn_mask all_masks(const kokkosnn_tensor* kept, const kokkosnn_tensor* bias, const kokkosnn_tensor* lengths,
+                               const kokkosnn_tensor* slopes) {
+  kokkosnn_mask mask = KOKKOSNN_MASK_INIT;
+  mask.boolean       = kept;
+  mask.bias          = bias;
+  mask.lengths       = lengths;
+  mask.alibi_slopes  = slopes;
+  mask.alibi_offset  = 1;
+  mask.is_causal     = 1;
+  mask.causal_offset = 2;
+  mask.has_window    = 1;
+  mask.window_left   = 3;
+  mask.window_right  = 2;
+  mask.window_offset = 1;
+  return mask;
 }
 
 /// A call that must fail with a message.

@@ -41,27 +41,14 @@ TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
   const auto sinks  = filled<float>(7, heads);
   Kokkos::deep_copy(kept, true);
   Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
-  const auto masks =
-      KokkosNN::masks(KokkosNN::CausalMask{2}, KokkosNN::SlidingWindow{3, 2, 1}, KokkosNN::BooleanMask{kept},
-                      KokkosNN::AdditiveBias{bias}, KokkosNN::RowLengths{length}, KokkosNN::Alibi{slopes, 1});
+  const auto masks = all_masks(kept, bias, length, slopes);
   const KokkosNN::AttentionOptions options{
       .scale = 0.5, .softcap = 30, .sinks = sinks, .precision = KokkosNN::Precision::tensor_float32};
   const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
                         clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv), cbias = tensor(bias),
                         ckept = tensor(kept), clengths = tensor(length), cslopes = tensor(slopes),
                         csinks     = tensor(sinks);
-  kokkosnn_mask mask               = KOKKOSNN_MASK_INIT;
-  mask.boolean                     = &ckept;
-  mask.bias                        = &cbias;
-  mask.lengths                     = &clengths;
-  mask.alibi_slopes                = &cslopes;
-  mask.alibi_offset                = 1;
-  mask.is_causal                   = 1;
-  mask.causal_offset               = 2;
-  mask.has_window                  = 1;
-  mask.window_left                 = 3;
-  mask.window_right                = 2;
-  mask.window_offset               = 1;
+  const kokkosnn_mask mask         = all_masks(&ckept, &cbias, &clengths, &cslopes);
   kokkosnn_attention_options given = KOKKOSNN_ATTENTION_OPTIONS_INIT;
   given.scale                      = 0.5;
   given.softcap                    = 30;

@@ -78,28 +78,14 @@ TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
   const auto offsets = listed<std::int32_t>({1, -1});
   Kokkos::deep_copy(kept, true);
   Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
-  const auto masks =
-      KokkosNN::masks(KokkosNN::CausalMask{2}, KokkosNN::SlidingWindow{3, 2, 1}, KokkosNN::BooleanMask{kept},
-                      KokkosNN::AdditiveBias{bias}, KokkosNN::RowLengths{length}, KokkosNN::Alibi{slopes, 1},
-                      KokkosNN::DiagonalOffsets{offsets});
+  const auto masks = all_masks(kept, bias, length, slopes, KokkosNN::DiagonalOffsets{offsets});
   const KokkosNN::MaskedSoftmaxOptions options{.scale = 0.5, .softcap = 30, .sinks = sinks};
   const kokkosnn_tensor cx = tensor(x), cy = tensor(y), cdy = tensor(dy), cout = tensor(out), ckept = tensor(kept),
                         cbias = tensor(bias), clengths = tensor(length), cslopes = tensor(slopes),
                         coffsets = tensor(offsets), csinks = tensor(sinks), cdbias = tensor(dbias),
                         cdsinks         = tensor(dsinks);
-  kokkosnn_mask mask                    = KOKKOSNN_MASK_INIT;
-  mask.boolean                          = &ckept;
-  mask.bias                             = &cbias;
-  mask.lengths                          = &clengths;
+  kokkosnn_mask mask                    = all_masks(&ckept, &cbias, &clengths, &cslopes);
   mask.diagonal_offsets                 = &coffsets;
-  mask.alibi_slopes                     = &cslopes;
-  mask.alibi_offset                     = 1;
-  mask.is_causal                        = 1;
-  mask.causal_offset                    = 2;
-  mask.has_window                       = 1;
-  mask.window_left                      = 3;
-  mask.window_right                     = 2;
-  mask.window_offset                    = 1;
   kokkosnn_masked_softmax_options given = KOKKOSNN_MASKED_SOFTMAX_OPTIONS_INIT;
   given.scale                           = 0.5;
   given.softcap                         = 30;

@@ -130,17 +130,11 @@ TYPED_TEST(AttentionInTeams, AreRightWithAndWithoutAsynchronousCopies) {
 
 TYPED_TEST(AttentionInTeams, KeepToARowsRangeOfKeysWhateverTheOthersHold) {
   Trial<typename TypeParam::Kernel> trial({2, 2, 2, 90, 140, TypeParam::dims, 24}, true);
-  trial.data.scale                = -trial.data.scale;
-  trial.data.ranges.has_diagonals = true;
-  trial.data.ranges.low           = -20;
-  trial.data.ranges.high          = 17;
-  const std::vector<std::int32_t> lengths{97, 0};
-  trial.data.ranges.lengths             = {lengths.data(), false};
-  trial.data.ranges.length_strides.head = 1;  // a length a head
-  trial.logit                           = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
-    return j >= i - 20 && j <= i + 17 && j < lengths[std::size_t(h)] ? s : -infinity;
-  };
-  using X = typename TypeParam::Kernel::X;
+  trial.data.scale = -trial.data.scale;
+  const EmulatedRanges ranges;
+  ranges.set(trial.data.ranges);
+  trial.logit = [&](auto... score) { return ranges.logit(score...); };
+  using X     = typename TypeParam::Kernel::X;
   for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, 3, d) = X(INFINITY);  // for those alone that see it
   for (std::int64_t j = 97; j < 140; ++j) {
     for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.k.at(0, 0, j, d) = X(NAN);
@@ -152,37 +146,18 @@ TYPED_TEST(AttentionInTeams, KeepToARowsRangeOfKeysWhateverTheOthersHold) {
 
 TYPED_TEST(AttentionInTeams, TakeBooleansBiasSlopesSoftcapAndSinks) {
   using Kernel = typename TypeParam::Elementwise;
-  using A      = typename Kernel::A;
+  using X      = typename Kernel::X;
   Trial<Kernel> trial({1, 3, 1, 50, 100, 40, TypeParam::dims}, false);
-  std::vector<std::uint8_t> keep(100, 1);
-  std::vector<float> bias(50 * 100), slopes{0.25f, 0.5f, 0.125f}, sinks{0.5f, 0.5f, 0.5f};
-  for (std::size_t j = 0; j < 100; j += 3) keep[j] = 0;
-  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = float(int(i % 37) - 18) / 16;
-  auto& elements           = trial.data.elements;
-  elements.softcap         = A(2);
-  elements.inverse_softcap = A(0.5);
-  elements.keep            = keep.data();
-  elements.keep_strides    = {0, 0, 0, 1};
-  elements.bias            = {bias.data(), true};
-  elements.bias_strides    = {0, 0, 100, 1};
-  elements.slopes          = {slopes.data(), true};
-  elements.slope_strides   = {0, 1, 0, 0};
-  elements.alibi_offset    = 3;
-  trial.data.sinks         = {sinks.data(), true};
-  trial.data.sink_strides  = {0, 1, 0, 0};
-  trial.sink               = 0.5;
-  trial.logit              = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
-    if (keep[std::size_t(j)] == 0) return -infinity;
-    return 2 * std::tanh(s / 2) + double(bias[std::size_t(i * 100 + j)]) -
-           double(slopes[std::size_t(h)]) * std::abs(double(j - i - 3));
-  };
-  for (std::int64_t j = 0; j < 100; j += 3) {
-    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.v.at(0, 0, j, d) = typename Kernel::X(NAN);
-  }
+  const EmulatedElements elements(50, 100);
+  const std::vector<float> sinks{0.5f, 0.5f, 0.5f};
+  elements.set(trial.data.elements);
+  trial.data.sinks        = {sinks.data(), true};
+  trial.data.sink_strides = {0, 1, 0, 0};
+  trial.sink              = 0.5;
+  trial.logit             = [&](auto... score) { return elements.logit(score...); };
+  elements.fill_others(trial.v, TypeParam::dims, X(NAN));
   trial.run();
-  for (std::int64_t j = 0; j < 100; j += 3) {
-    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.v.at(0, 0, j, d) = typename Kernel::X(0.0f);
-  }
+  elements.fill_others(trial.v, TypeParam::dims, X(0.0f));
   trial.expect_right(TypeParam::tolerance);
 }
 

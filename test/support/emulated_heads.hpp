@@ -48,6 +48,61 @@ struct Shape {
   std::int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
 };
 
+/// A mask's part that looks at single scores, of three heads and so many queries and keys: every third key is ruled
+/// out, and there are a bias, slopes and a softcap of 2.
+struct EmulatedElements {
+  std::int64_t keys;
+  std::vector<std::uint8_t> keep;
+  std::vector<float> bias, slopes{0.25f, 0.5f, 0.125f};
+
+  EmulatedElements(std::int64_t queries, std::int64_t key_count)
+      : keys(key_count), keep(std::size_t(keys), 1), bias(std::size_t(queries * keys)) {
+    for (std::int64_t j = 0; j < keys; j += 3) keep[std::size_t(j)] = 0;
+    for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = float(int(i % 37) - 18) / 16;
+  }
+  template <class Elements>
+  void set(Elements& elements) const {
+    elements.softcap         = 2;
+    elements.inverse_softcap = 0.5;
+    elements.keep            = keep.data();
+    elements.keep_strides    = {0, 0, 0, 1};
+    elements.bias            = {bias.data(), true};
+    elements.bias_strides    = {0, 0, keys, 1};
+    elements.slopes          = {slopes.data(), true};
+    elements.slope_strides   = {0, 1, 0, 0};
+    elements.alibi_offset    = 3;
+  }
+  double logit(std::int64_t h, std::int64_t i, std::int64_t j, double s) const {
+    if (keep[std::size_t(j)] == 0) return -infinity;
+    return 2 * std::tanh(s / 2) + double(bias[std::size_t(i * keys + j)]) -
+           double(slopes[std::size_t(h)]) * std::abs(double(j - i - 3));
+  }
+  /// Gives the keys that are ruled out one value.
+  template <class T>
+  void fill_others(Heads<T>& v, std::int64_t dim, T value) const {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      for (std::int64_t d = 0; d < dim && keep[std::size_t(j)] == 0; ++d) v.at(0, 0, j, d) = value;
+    }
+  }
+};
+
+/// A mask's part that rules out keys by their numbers: a window around the diagonal, and a length a head, 97 and 0.
+struct EmulatedRanges {
+  std::vector<std::int32_t> lengths{97, 0};
+
+  template <class Ranges>
+  void set(Ranges& ranges) const {
+    ranges.has_diagonals       = true;
+    ranges.low                 = -20;
+    ranges.high                = 17;
+    ranges.lengths             = {lengths.data(), false};
+    ranges.length_strides.head = 1;
+  }
+  double logit(std::int64_t h, std::int64_t i, std::int64_t j, double s) const {
+    return j >= i - 20 && j <= i + 17 && j < lengths[std::size_t(h)] ? s : -infinity;
+  }
+};
+
 /// A kernel's unit and the elements that it pads heads to.
 template <class Unit_, int dims_>
 struct EmulatedConfig {
