@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/compiled_kernels.hpp>
+#include <KokkosNN/impl/gpu/device/native_launch.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace KokkosNN::Impl {
 namespace {
@@ -24,6 +27,14 @@ void refuse_launching_thread(std::string_view call) {
 
 void refuse_plan_without_kernel(const RowPlan& plan) {
   throw std::logic_error(head_of(to_string(plan)) + "no kernel is compiled for this plan");
+}
+
+bool uses_launch_attributes() {
+  static const bool is_on = [] {
+    const char* value = std::getenv("KOKKOSNN_NATIVE_LAUNCH");
+    return value == nullptr || std::string_view(value) != "0";
+  }();
+  return is_on;
 }
 
 }  // namespace KokkosNN::Impl

@@ -27,6 +27,7 @@ enum class RowStrategy {
   team_registers,  ///< a row belongs to a team and stays in its threads' registers
   team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online
   split_row,       ///< a row is split over co-resident teams that exchange (max, sum)
+  row_in_cluster,  ///< a row is split over a cluster of teams, which exchange it in shared memory (NVIDIA, from Hopper)
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 
@@ -37,7 +38,7 @@ struct PlanRequest {
   int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8; on a GPU, of some rows, others too
   int threads_per_row  = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
   int team_size        = 0;  ///< threads a team
-  int teams_per_row    = 0;  ///< teams that share a row (split_row)
+  int teams_per_row    = 0;  ///< teams that share a row (split_row, row_in_cluster: a power of two)
   int launches = 0;  ///< split_row: 1, a row's teams wait for each other; 2, a second kernel reads the row again
 
   bool operator==(const PlanRequest&) const = default;

@@ -15,17 +15,18 @@ namespace KokkosNN {
 
 /// The kernel that a plan runs; a strategy has one for most of its rows and others for some.
 enum class RowKernel {
-  row_in_team,   ///< rows in the threads of a team, or in groups of them, turn by turn
-  row_in_lanes,  ///< vector_lanes: all rows in one turn, in lanes of warps
-  few_rows,      ///< team_registers: so few rows that all teams run at once
-  staged_rows,   ///< vector_lanes: a row a thread, through team scratch by whole packs
-  split_row,     ///< teams hold their parts of a row
-  split_online,  ///< teams read their parts of a row twice
-  split_twice,   ///< teams do not wait for each other, but a second kernel reads the row again
-  inner_lanes,   ///< teams hold their columns; of gradients all
-  inner_online,  ///< teams read their columns twice
-  host_rows,     ///< rows in pieces, each by loops of vectors
-  host_inner     ///< blocks of rows side by side, by loops of vectors
+  row_in_team,     ///< rows in the threads of a team, or in groups of them, turn by turn
+  row_in_lanes,    ///< vector_lanes: all rows in one turn, in lanes of warps
+  few_rows,        ///< team_registers: so few rows that all teams run at once
+  staged_rows,     ///< vector_lanes: a row a thread, through team scratch by whole packs
+  split_row,       ///< teams hold their parts of a row
+  split_online,    ///< teams read their parts of a row twice
+  split_twice,     ///< teams do not wait for each other, but a second kernel reads the row again
+  row_in_cluster,  ///< the teams of a cluster hold their parts of a row
+  inner_lanes,     ///< teams hold their columns; of gradients all
+  inner_online,    ///< teams read their columns twice
+  host_rows,       ///< rows in pieces, each by loops of vectors
+  host_inner       ///< blocks of rows side by side, by loops of vectors
 };
 
 /// A reduction over rows, freed of rank, layout and axis: `rows` rows of `cols` elements. What the planner sees;
@@ -61,6 +62,7 @@ struct DeviceTraits {
   int multiprocessors       = 1;  ///< SMs, CUs; on a host the threads
   int max_team_size         = 1;
   int resident_threads      = 1;       ///< threads of split_row that a multiprocessor surely holds at once
+  int largest_cluster       = 0;       ///< teams of a cluster at most; 0: there are none
   std::size_t scratch[2]    = {0, 0};  ///< bytes of team scratch at level 0 and 1
   std::size_t large_scratch = 0;  ///< bytes of team scratch that a launch of our own gives; 0: there is no such launch
   std::size_t cache         = 0;  ///< bytes of the last-level cache, of its threads' share on a host; 0: not known
@@ -86,7 +88,7 @@ struct RowPlan {
   int rows_per_team        = 1;  ///< rows (inner_lanes: 1) that a team takes at a time
   std::int64_t rows_ahead  = 0;  ///< a team asks for the rows so far behind its own to be brought into the cache
   Eviction eviction        = Eviction::normal;  ///< of what is read of rows that are contiguous or lie side by side
-  int teams_per_row        = 1;                 ///< split_row: teams that share a row
+  int teams_per_row        = 1;                 ///< split_row, row_in_cluster: teams that share a row
   std::int64_t league_size = 1;
   int scratch_level        = 0;
   std::size_t scratch_bytes = 0;                 ///< team scratch

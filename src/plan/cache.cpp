@@ -30,12 +30,18 @@ Eviction Planner::eviction() const {
   return is_too_much && prefetches_anyhow() ? Eviction::normal : entry->eviction;
 }
 
+/// True if a team shares no row with others, and no line of memory.
+bool Planner::is_by_itself() const {
+  return m_plan.strategy != RowStrategy::split_row && m_plan.strategy != RowStrategy::row_in_cluster &&
+         m_plan.strategy != RowStrategy::inner_lanes;
+}
+
 /// True if teams ask for rows that later ones load: where a team has its rows on chip, or near, and rests from
 /// loading while it computes and writes. Gradients, with three tensors on the way, gain nothing by it; who writes no
 /// rows, and so never stops to write, only where its threads hold little. Of masked rows nobody else knows what will be
 /// loaded.
 bool Planner::prefetches_rows() const {
-  const bool is_on_chip   = m_plan.strategy != RowStrategy::split_row && m_plan.strategy != RowStrategy::inner_lanes;
+  const bool is_on_chip   = is_by_itself();
   const bool is_held_long = !is_reduction(m_problem.op) || m_plan.packs_per_thread <= prefetch().reduction_packs;
   return m_traits.prefetches && m_plan.form != RowForm::strided && is_on_chip && is_held_long && !is_gradient() &&
          !is_masked(m_problem.op) && gains_by_prefetch();
@@ -55,8 +61,7 @@ bool Planner::gains_by_prefetch() const {
 
 /// True if rows are asked for ahead, if they may be, whatever is kept.
 bool Planner::prefetches_anyhow() const {
-  const bool is_by_itself = m_plan.strategy != RowStrategy::split_row && m_plan.strategy != RowStrategy::inner_lanes;
-  return is_by_itself && !is_gradient() && (!chooses_prefetch() || asks_anyhow());
+  return is_by_itself() && !is_gradient() && (!chooses_prefetch() || asks_anyhow());
 }
 
 /// True if that was measured, for rows in registers.

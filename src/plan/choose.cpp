@@ -22,6 +22,7 @@ bool Planner::prefers_inner_lanes() const {
 }
 
 RowStrategy Planner::choose_on_gpu() const {
+  if (prefers_clusters()) return RowStrategy::row_in_cluster;
   if (has_few_rows() && m_packs > split_choice().few_rows_packs) return RowStrategy::split_row;
   if (reduces_long_rows()) return RowStrategy::team_online;
   if (register_entry() == nullptr) {

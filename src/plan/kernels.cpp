@@ -48,6 +48,8 @@ int Planner::max_team_size() const {
       return least(threads_when_looping());
     case RowStrategy::split_row:
       return least(threads_when_holding());
+    case RowStrategy::row_in_cluster:
+      return least(cluster_team_size);
     case RowStrategy::automatic:
     case RowStrategy::vector_lanes:
     case RowStrategy::team_scratch:

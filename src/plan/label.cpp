@@ -18,7 +18,8 @@ std::string to_string(const RowPlan& plan) {
   text << ',' << to_string(plan.kernel);
   const bool is_on_host = plan.kernel == RowKernel::host_rows || plan.kernel == RowKernel::host_inner;
   if (!is_on_host) text << '/' << plan.max_threads;
-  if (plan.strategy == RowStrategy::split_row) text << ",s" << plan.teams_per_row;
+  const bool is_shared = plan.strategy == RowStrategy::split_row || plan.strategy == RowStrategy::row_in_cluster;
+  if (is_shared) text << ",s" << plan.teams_per_row;
   if (plan.form == RowForm::misaligned) text << ",misaligned";
   text << ']';
   return text.str();
@@ -36,6 +37,8 @@ const char* to_string(RowStrategy strategy) {
       return "team_online";
     case RowStrategy::split_row:
       return "split_row";
+    case RowStrategy::row_in_cluster:
+      return "row_in_cluster";
     case RowStrategy::inner_lanes:
       return "inner_lanes";
     case RowStrategy::automatic:
@@ -60,6 +63,8 @@ const char* to_string(RowKernel kernel) {
       return "split_online";
     case RowKernel::split_twice:
       return "split_twice";
+    case RowKernel::row_in_cluster:
+      return "row_in_cluster";
     case RowKernel::inner_lanes:
       return "inner_lanes";
     case RowKernel::inner_online:

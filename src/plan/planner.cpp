@@ -53,6 +53,9 @@ RowPlan Planner::plan() {
     case RowStrategy::split_row:
       split_row();
       break;
+    case RowStrategy::row_in_cluster:
+      row_in_cluster();
+      break;
     case RowStrategy::inner_lanes:
       inner_lanes();
       break;
@@ -165,6 +168,8 @@ const char* reason_of(RowStrategy strategy) {
       return "nothing holds a row, or nothing has to";
     case RowStrategy::split_row:
       return "few rows, or longer ones than a team holds";
+    case RowStrategy::row_in_cluster:
+      return "a cluster of teams holds a row";
     case RowStrategy::inner_lanes:
       return "neighbouring rows are neighbours in memory";
     case RowStrategy::automatic:

@@ -128,6 +128,12 @@ class Planner {
   std::int64_t teams_in_one_wave() const;
   std::int64_t resident_teams(int compiled_for) const;
 
+  // cluster.cpp
+  void row_in_cluster();
+  bool prefers_clusters() const;
+  std::int64_t teams_of_cluster() const;
+  std::size_t staged_bytes() const;
+
   // inner.cpp
   void inner_lanes();
   void gpu_inner_lanes(bool keeps);
@@ -148,6 +154,7 @@ class Planner {
   // cache.cpp: what the last-level cache is told
   bool tells_when_to_evict() const;
   Eviction eviction() const;
+  bool is_by_itself() const;
   bool prefetches_rows() const;
   bool gains_by_prefetch() const;
   bool prefetches_anyhow() const;
@@ -170,6 +177,7 @@ class Planner {
   const ReductionPolicy& reduction() const { return policy(&BackendPolicy::reductions); }
   const SplitPolicy& split() const { return policy(&BackendPolicy::split); }
   const SplitChoice& split_choice() const { return policy(&BackendPolicy::split_choice); }
+  const ClusterPolicy& clusters() const { return policy(&BackendPolicy::clusters); }
   const InnerPolicy& inner() const { return policy(&BackendPolicy::inner); }
   const PrefetchPolicy& prefetch() const { return policy(&BackendPolicy::prefetch); }
   const HostPolicy& host() const { return policy(&BackendPolicy::host); }

@@ -39,7 +39,8 @@ RowProblem side_by_side(std::int64_t rows, std::int64_t cols, ElementType x = El
 SoftmaxOptions forcing(RowStrategy strategy) { return {.plan = {.strategy = strategy}}; }
 
 constexpr std::array strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                RowStrategy::team_online,  RowStrategy::split_row,    RowStrategy::inner_lanes};
+                                RowStrategy::team_online,  RowStrategy::split_row,    RowStrategy::row_in_cluster,
+                                RowStrategy::inner_lanes};
 
 std::string what_of(const RowProblem& p, const DeviceTraits& traits, const SoftmaxOptions& options) {
   try {
@@ -768,7 +769,7 @@ struct Sweep {
   template <class F>
   static void each(F&& f) {
     constexpr std::int64_t beyond_32_bits = 3000000000;
-    for (const auto& traits : {h200(), wave64(), host(1), host(2), host(64)}) {
+    for (const auto& traits : {h200(), h200_with_clusters(), wave64(), host(1), host(2), host(64)}) {
       for (const auto& [x, y] : types()) {
         for (const std::int64_t rows : {std::int64_t(1), std::int64_t(2), std::int64_t(37), std::int64_t(132),
                                         std::int64_t(4096), std::int64_t(1) << 20, beyond_32_bits}) {
@@ -830,9 +831,19 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
   if (plan.team_size < 1 || plan.team_size > traits.max_team_size) return "team size out of range";
   if (on_gpu && plan.team_size % traits.warp_size != 0) return "team size is no multiple of a warp";
   if (plan.scratch_level < 0 || plan.scratch_level > 1) return "scratch level out of range";
-  if (plan.scratch_bytes > traits.scratch[plan.scratch_level]) return "more scratch than there is";
+  const bool is_in_cluster  = plan.strategy == RowStrategy::row_in_cluster;
+  const std::size_t scratch = is_in_cluster ? traits.large_scratch / 2 : traits.scratch[plan.scratch_level];
+  if (plan.scratch_bytes > scratch) return "more scratch than there is";
   if (plan.league_size < 1 || plan.league_size > std::numeric_limits<int>::max()) return "league out of range";
-  if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row) return "a row is split by another strategy";
+  if (plan.teams_per_row > 1 && plan.strategy != RowStrategy::split_row && !is_in_cluster) {
+    return "a row is split by another strategy";
+  }
+  if (is_in_cluster) {
+    const std::int64_t threads = std::int64_t(plan.teams_per_row) * plan.team_size;
+    if (plan.teams_per_row > traits.largest_cluster) return "a cluster is too large";
+    if (plan.league_size != p.rows * plan.teams_per_row) return "not a team for each part";
+    if (threads * plan.packs_per_thread * plan.pack < held) return "a row does not fit";
+  }
   if (plan.strategy == RowStrategy::vector_lanes || plan.strategy == RowStrategy::team_registers) {
     const std::int64_t on_chip = std::int64_t(plan.threads_per_row) * plan.packs_per_thread * plan.pack;
     if (plan.kernel != RowKernel::staged_rows && on_chip < held) return "a row does not fit";
@@ -869,11 +880,69 @@ std::string violation(const RowProblem& p, const DeviceTraits& traits, const Row
     if (plan.league_size > resident) return "teams that wait for each other may not be resident together";
     if (plan.league_size < plan.teams_per_row) return "fewer teams than share a row";
   }
-  if (on_gpu && plan.strategy != RowStrategy::split_row && plan.strategy != RowStrategy::inner_lanes) {
+  if (on_gpu && plan.strategy != RowStrategy::split_row && !is_in_cluster &&
+      plan.strategy != RowStrategy::inner_lanes) {
     const bool one_turn = plan.league_size * plan.rows_per_team >= p.rows;
     if (!one_turn && plan.league_size < std::numeric_limits<int>::max()) return "the league does not cover the rows";
   }
   return "";
+}
+
+// --- clusters ---
+
+RowProblem aligned_rows(std::int64_t rows, std::int64_t cols, ElementType type, RowOperator op = RowOperator::softmax) {
+  RowProblem p = problem(rows, cols, type, type);
+  p.op         = op;
+  p.form       = RowForm::aligned;
+  return p;
+}
+
+TEST(Clusters, HoldManyLongRowsOfADeviceThatHasThem) {
+  const RowPlan plan = make_plan(aligned_rows(16384, 65536, ElementType::f32), h200_with_clusters());
+
+  EXPECT_EQ(plan.strategy, RowStrategy::row_in_cluster) << to_string(plan);
+  EXPECT_EQ(plan.teams_per_row, 4);
+  EXPECT_EQ(plan.team_size, 512);
+  EXPECT_EQ(plan.league_size, 4 * 16384);
+  EXPECT_EQ(plan.scratch_bytes, std::size_t(65536));
+  EXPECT_EQ(make_plan(aligned_rows(16384, 65536, ElementType::f32), h200()).strategy, RowStrategy::split_row);
+}
+
+TEST(Clusters, HoldBothTensorsOfAGradient) {
+  const RowPlan plan =
+      make_plan(aligned_rows(16384, 32768, ElementType::f32, RowOperator::softmax_backward), h200_with_clusters());
+
+  EXPECT_EQ(plan.strategy, RowStrategy::row_in_cluster) << to_string(plan);
+  EXPECT_EQ(plan.teams_per_row, 4);
+  EXPECT_EQ(plan.scratch_bytes, std::size_t(65536));
+}
+
+TEST(Clusters, AreNotForRowsThatAreFewOrShortOrTooLongOrBatchInvariant) {
+  const DeviceTraits traits = h200_with_clusters();
+  const auto strategy       = [&](std::int64_t rows, std::int64_t cols, const SoftmaxOptions& options = {}) {
+    return make_plan(aligned_rows(rows, cols, ElementType::f32), traits, options).strategy;
+  };
+
+  EXPECT_EQ(strategy(16384, 262144), RowStrategy::row_in_cluster);
+  EXPECT_NE(strategy(16384, 262148), RowStrategy::row_in_cluster);
+  EXPECT_NE(strategy(16384, 8192), RowStrategy::row_in_cluster);
+  EXPECT_NE(strategy(2, 65536), RowStrategy::row_in_cluster);
+  EXPECT_NE(strategy(16384, 65536, {.determinism = Determinism::batch_invariant}), RowStrategy::row_in_cluster);
+}
+
+TEST(Clusters, AreRefusedWithTheReason) {
+  const SoftmaxOptions forced = forcing(RowStrategy::row_in_cluster);
+  SoftmaxOptions three        = forced;
+  three.plan.teams_per_row    = 3;
+  SoftmaxOptions one          = forced;
+  one.plan.teams_per_row      = 1;
+  const RowProblem rows       = aligned_rows(64, 65536, ElementType::f32);
+
+  EXPECT_NE(what_of(rows, h200(), forced).find("has no clusters of teams"), std::string::npos);
+  EXPECT_NE(what_of(rows, host(2), forced).find("has no clusters of teams"), std::string::npos);
+  EXPECT_NE(what_of(rows, h200_with_clusters(), three).find("a power of two of teams, 16 at most, not 3"),
+            std::string::npos);
+  EXPECT_NE(what_of(rows, h200_with_clusters(), one).find("does not hold 65536 elements"), std::string::npos);
 }
 
 TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {
@@ -953,6 +1022,7 @@ TEST(Planner, EveryStrategyServesAShortRowOnEveryMachine) {
     for (const RowStrategy strategy : strategies) {
       RowProblem p = problem(8, 16);
       p.inner      = 8;
+      if (strategy == RowStrategy::row_in_cluster) continue;  // of machines that have clusters
 
       EXPECT_EQ(make_plan(p, traits, forcing(strategy)).strategy, strategy) << to_string(strategy);
     }

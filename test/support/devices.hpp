@@ -29,6 +29,14 @@ inline KokkosNN::DeviceTraits h200() {
   return traits;
 }
 
+/// That one where kernels are launched with attributes.
+inline KokkosNN::DeviceTraits h200_with_clusters() {
+  KokkosNN::DeviceTraits traits = h200();
+  traits.large_scratch          = 227 * 1024;
+  traits.largest_cluster        = 16;
+  return traits;
+}
+
 /// One of another kind.
 inline DeviceTraits wave64() {
   DeviceTraits traits;

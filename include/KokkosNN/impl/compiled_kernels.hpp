@@ -175,6 +175,15 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
   }
 }
 
+/// A kernel of rows that a cluster of teams has is compiled: not where a forward call changes the type.
+constexpr bool exists_for_clusters(const KernelKey& key, const KernelTypes& types) {
+  const bool has_types     = is_gradient(types.op) || types.x_bytes == types.y_bytes;
+  const bool at_one_stride = types.one_stride || key.form == RowForm::aligned;
+  return types.backend == Backend::cuda && key.kernel == RowKernel::row_in_cluster && has_cluster_kernel(types.op) &&
+         key.form != RowForm::strided && at_one_stride && !types.is_extended && has_types &&
+         key.packs_per_thread == most_packs(types.backend, types.op) && key.max_threads == cluster_team_size;
+}
+
 /// A kernel of rows side by side is compiled. A host's takes blocks of any width.
 constexpr bool exists_for_inner_rows(const KernelKey& key, const KernelTypes& types) {
   if (is_masked(types.op) || is_cross_entropy(types.op) || key.form != RowForm::strided) return false;
@@ -212,6 +221,8 @@ constexpr bool exists(const KernelKey& key, const KernelTypes& types) {
       return !has_few_kernels(types, key.form) && exists_in_team(key, types);
     case RowStrategy::split_row:
       return !has_few_kernels(types, key.form) && exists_for_split_rows(key, types);
+    case RowStrategy::row_in_cluster:
+      return exists_for_clusters(key, types);
     case RowStrategy::inner_lanes:
       return exists_for_inner_rows(key, types);
   }

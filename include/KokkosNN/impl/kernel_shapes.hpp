@@ -136,6 +136,13 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
          std::ranges::find(light_packs, k) != light_packs.end();
 }
 
+/// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
+constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
+
+/// Operators whose rows a cluster of teams can have: all that keep a row until it is written. Rows that are only read,
+/// and masked ones, gain nothing by it.
+constexpr bool has_cluster_kernel(RowOperator op) { return !is_masked(op) && !is_reduction(op) && !is_elementwise(op); }
+
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. A second 256
 /// take a call 0.1 us on an H200, of the 2 that a small one takes. Kernels for floats at one stride keep to it.
 inline constexpr int most_argument_bytes = 112;

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/backend.hpp>
+#include <KokkosNN/impl/gpu/device/native_launch.hpp>
 #include <KokkosNN/impl/kernel_shapes.hpp>
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/tuning.hpp>
@@ -56,7 +57,10 @@ DeviceTraits device_traits(const ExecutionSpace& exec) {
     const auto& properties = exec.cuda_device_prop();
     // Kernels that loop are compiled for teams of 768, so the registers suffice for as many threads in smaller ones.
     on_gpu(properties, properties.warpSize, Impl::max_threads_when_looping);
-    traits.large_scratch  = properties.sharedMemPerBlockOptin;
+    traits.large_scratch = properties.sharedMemPerBlockOptin;
+    if (Impl::has_launch_attributes && Impl::uses_launch_attributes() && properties.major >= 9) {
+      traits.largest_cluster = Impl::most_teams_of_cluster;
+    }
     traits.prefetches     = properties.major >= 9;
     traits.evicts_as_told = properties.major >= 9;  // those before could; nobody measured what they gain
   }

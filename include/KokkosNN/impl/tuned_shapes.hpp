@@ -28,6 +28,13 @@ inline constexpr int max_threads_when_wide    = 512;
 /// more packs would spill costs more.
 inline constexpr int max_threads_when_light = 576;
 
+/// Teams of a cluster at most, threads of one at most, and teams that a multiprocessor is to have: 64 registers a
+/// thread, and 64 KB of a row in flight for each team.
+///   H200, a prototype, GB/s of 16384 x 131072 bf16 | 4 teams 4220 | 8 teams 4209 | 16 teams 4034
+inline constexpr int most_teams_of_cluster  = 16;
+inline constexpr int cluster_team_size      = 512;
+inline constexpr int cluster_teams_resident = 2;
+
 // --- rows in registers, on CUDA, of aligned floats ---
 
 /// Packs a thread of kernels besides those of all rows: for widths at which the others leave threads idle, or that one

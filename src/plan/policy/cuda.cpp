@@ -203,6 +203,13 @@ constexpr Keyed<SplitChoice> split_choice[] = {
     {{}, {.min_cols = 16384, .few_rows_packs = 4096}},
 };
 
+// Not measured.
+constexpr Keyed<ClusterPolicy> clusters[] = {
+    {{.op = is_gradient}, {.min_packs = 8192}},
+    {{.op = is_loss_with_gradient}, {.min_packs = 8192}},
+    {{}, {.min_packs = 16384}},
+};
+
 constexpr InnerPolicy inner_rows = {
     .lanes               = 32,   // LayoutLeft 65536 x 64 f32: 0.89, with 16 0.82
     .least_lanes         = 16,   // 65536 x 1024 f32: 0.78, with 32 0.59, with 8 0.67
@@ -277,6 +284,7 @@ constexpr BackendPolicy policy{register_tables,
                                reductions,
                                split,
                                split_choice,
+                               clusters,
                                inner,
                                evictions,
                                prefetch,

@@ -68,6 +68,8 @@ constexpr Keyed<SplitChoice> split_choice[] = {
     {{.op = holds_half}, {.min_cols = 16384, .few_rows_packs = 2048}},
     {{}, {.min_cols = 16384, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
 };
+constexpr Keyed<ClusterPolicy> clusters[] = {{{}, {}}};
+
 constexpr InnerPolicy inner_rows = {
     .lanes               = 32,  // of 4 bytes: a line
     .least_lanes         = 16,  // half a line
@@ -96,6 +98,7 @@ constexpr BackendPolicy policy{register_tables,
                                reductions,
                                split,
                                split_choice,
+                               clusters,
                                inner,
                                evictions,
                                prefetch,

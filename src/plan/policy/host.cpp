@@ -33,6 +33,7 @@ constexpr Keyed<OnlinePolicy> online[]        = {{{}, {}}};
 constexpr Keyed<ReductionPolicy> reductions[] = {{{}, {}}};
 constexpr Keyed<SplitPolicy> split[]          = {{{}, {}}};
 constexpr Keyed<SplitChoice> split_choice[]   = {{{}, {.min_cols = 16384}}};
+constexpr Keyed<ClusterPolicy> clusters[]     = {{{}, {}}};
 constexpr Keyed<InnerPolicy> inner[]          = {{{}, {}}};
 constexpr Keyed<EvictionTable> evictions[]    = {{{}, {}}};
 constexpr Keyed<PrefetchPolicy> prefetch[]    = {{{}, {}}};
@@ -75,6 +76,7 @@ constexpr BackendPolicy policy{register_tables,
                                reductions,
                                split,
                                split_choice,
+                               clusters,
                                inner,
                                evictions,
                                prefetch,

@@ -163,6 +163,12 @@ struct SplitChoice {
   std::int64_t edges_max_packs = never;  ///< rows with edges do beyond so many packs, though a team holds them
 };
 
+/// Rows that clusters of teams hold.
+struct ClusterPolicy {
+  std::int64_t min_packs = never;  ///< of rows that have that many packs
+  int teams_percent      = 100;    ///< and whose teams are so many of those that run at once
+};
+
 struct InnerPolicy {
   int lanes                = 1;   ///< packs side by side
   int least_lanes          = 1;   ///< or down to so many, where a team holds its columns then
@@ -224,6 +230,7 @@ struct BackendPolicy {
   std::span<const Keyed<ReductionPolicy>> reductions;
   std::span<const Keyed<SplitPolicy>> split;
   std::span<const Keyed<SplitChoice>> split_choice;
+  std::span<const Keyed<ClusterPolicy>> clusters;
   std::span<const Keyed<InnerPolicy>> inner;
   std::span<const Keyed<EvictionTable>> evictions;
   std::span<const Keyed<PrefetchPolicy>> prefetch;
@@ -234,8 +241,9 @@ struct BackendPolicy {
 constexpr bool is_complete(const BackendPolicy& p) {
   return takes_all(p.register_tables) && takes_all(p.registers) && takes_all(p.staged) && takes_all(p.scratch) &&
          takes_all(p.online) && takes_all(p.reductions) && takes_all(p.split) && takes_all(p.split_choice) &&
-         takes_all(p.inner) && takes_all(p.evictions) && takes_all(p.prefetch) && takes_all(p.host) &&
-         ascend(p.register_tables, &RegisterEntry::max_packs) && ascend(p.evictions, &EvictionEntry::max_caches);
+         takes_all(p.clusters) && takes_all(p.inner) && takes_all(p.evictions) && takes_all(p.prefetch) &&
+         takes_all(p.host) && ascend(p.register_tables, &RegisterEntry::max_packs) &&
+         ascend(p.evictions, &EvictionEntry::max_caches);
 }
 
 const BackendPolicy& cuda_policy();

@@ -5,7 +5,6 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_attention_calls.hpp>
-#include <KokkosNN/impl/call/large_scratch_launch.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>

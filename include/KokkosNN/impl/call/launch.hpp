@@ -5,6 +5,7 @@
 
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/compiled_kernels.hpp>
+#include <KokkosNN/impl/gpu/device/native_launch.hpp>
 #include <KokkosNN/impl/gpu/split_row.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/traits.hpp>
@@ -26,20 +27,38 @@ struct Teams {
   int team_size;
   int scratch_level;
   std::size_t scratch_bytes;
+  int cluster = 0;  ///< teams of a cluster, of kernels that have clusters
 };
 
+/// True if kernels are launched natively: all of them on devices with launch attributes, and on all CUDA devices those
+/// whose teams have more scratch than Kokkos gives.
+template <class ExecutionSpace, bool needs_large_scratch = false>
+inline constexpr bool is_launched_natively =
+    backend_of<ExecutionSpace>() == Backend::cuda && (has_launch_attributes || needs_large_scratch);
+
 /// Launches a kernel functor, compiled for `Bounds`, a Kokkos::LaunchBounds.
-template <class Bounds, class ExecutionSpace, class Kernel>
+template <class Bounds, bool needs_large_scratch = false, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
   require_launching_thread(exec, label);
-  Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
   constexpr std::size_t alignment = 16;  // the kernels ask for aligned scratch
-  if (teams.scratch_bytes > 0) {
-    policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(teams.scratch_bytes + alignment));
+  if constexpr (is_launched_natively<ExecutionSpace, needs_large_scratch>) {
+    NativeLaunch<Bounds>{teams.league_size, teams.team_size, teams.scratch_bytes, teams.cluster}.run(exec, label,
+                                                                                                     kernel);
+  } else {
+    Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
+    if (teams.scratch_bytes > 0) {
+      policy.set_scratch_size(teams.scratch_level, Kokkos::PerTeam(teams.scratch_bytes + alignment));
+    }
+    // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
+    Kokkos::parallel_for(
+        label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), kernel);
   }
-  // The hint makes the functor travel with the launch: nothing waits for a constant-memory copy of an earlier one.
-  Kokkos::parallel_for(
-      label, Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight), kernel);
+}
+
+/// Launches a kernel of tiles: `Kernel::team_size` threads a team, whose scratch may be DeviceTraits::large_scratch.
+template <class ExecutionSpace, class Kernel>
+void launch_tiles(const ExecutionSpace& exec, const std::string& label, const Teams& teams, const Kernel& kernel) {
+  launch<Kokkos::LaunchBounds<Kernel::team_size, Kernel::resident>, true>(exec, label, teams, kernel);
 }
 
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
@@ -48,6 +67,20 @@ void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kerne
   constexpr int residency = least_residency(backend_of<ExecutionSpace>(), max_threads);
   launch<Kokkos::LaunchBounds<max_threads, residency>>(
       exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
+}
+
+/// Launches a RowInTeam. Rows that are more than the teams of a league take in one turn have several launches, where
+/// teams have one turn.
+template <int max_threads, class ExecutionSpace, class Kernel>
+void launch_row_in_team(const ExecutionSpace& exec, const RowPlan& plan, Kernel kernel) {
+  launch<max_threads>(exec, plan, kernel);
+  if constexpr (is_launched_natively<ExecutionSpace>) {
+    const std::int64_t rows_of_launch = plan.league_size * plan.rows_per_team;
+    kernel.prefetching_teams          = 0;  // those of the first launch have
+    for (kernel.launch = 1; kernel.launch * rows_of_launch < kernel.rows; ++kernel.launch) {
+      launch<max_threads>(exec, plan, kernel);
+    }
+  }
 }
 
 /// f(std::integral_constant<RowForm, form>) for the form of a plan; `with_rims` if there are kernels for rows with

@@ -5,7 +5,6 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/half.hpp>
-#include <KokkosNN/impl/call/large_scratch_launch.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/compiled_kernels.hpp>
 #include <KokkosNN/impl/gpu/few_rows.hpp>
+#include <KokkosNN/impl/gpu/row_in_cluster.hpp>
 #include <KokkosNN/impl/gpu/row_in_lanes.hpp>
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/gpu/split_row.hpp>
@@ -120,6 +121,8 @@ struct RowsCall {
       case RowKernel::split_online:
       case RowKernel::split_twice:
         return run_on_split_rows(own_workspace);
+      case RowKernel::row_in_cluster:
+        return run_in_clusters();
       case RowKernel::host_rows:
         return run_in_pieces();
       case RowKernel::inner_lanes:
@@ -192,9 +195,9 @@ struct RowsCall {
   void run_in_team() const {
     Source reader               = source;
     const int prefetching_teams = look_ahead(reader);
-    launch<max_threads>(exec, plan,
-                        RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, reader, output, params, rows,
-                                                                                cols, prefetching_teams));
+    launch_row_in_team<max_threads>(exec, plan,
+                                    RowInTeam<op, V, Placement, Params, Source, Output>::of(
+                                        plan, reader, output, params, rows, cols, prefetching_teams));
   }
 
   template <int max_threads, class Placement>
@@ -265,13 +268,31 @@ struct RowsCall {
     refuse_plan_without_kernel(plan);
   }
 
+  void run_in_clusters() const {
+    constexpr int K = most_packs(backend, op);
+    constexpr KernelKey key{
+        RowStrategy::row_in_cluster, RowKernel::row_in_cluster, Source::form, V, K, cluster_team_size};
+    if constexpr (has_launch_attributes && exists(key, types)) {
+      using Placement = typename Registers<K>::type;
+      return launch<Kokkos::LaunchBounds<cluster_team_size, cluster_teams_resident>>(
+          exec, to_string(plan),
+          {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes, plan.teams_per_row},
+          RowInCluster<op, V, K, Placement, Params, Source, Output>{
+              {source, output, params, cols, plan.teams_per_row, share()}, static_cast<int>(plan.scratch_bytes)});
+    }
+    refuse_plan_without_kernel(plan);
+  }
+
   template <int max_threads, bool overlaps, class Placement>
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
     const Lease<WorkspaceUse::status_words> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
     launch<max_threads>(exec, plan,
                         SplitRow<op, V, overlaps, Placement, Params, Source, Output>{
-                            source, output, params, rows, cols, plan.teams_per_row, share(), plan.scratch_level,
-                            static_cast<int>(plan.scratch_bytes), workspace.data()});
+                            {source, output, params, cols, plan.teams_per_row, share()},
+                            rows,
+                            plan.scratch_level,
+                            static_cast<int>(plan.scratch_bytes),
+                            workspace.data()});
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {

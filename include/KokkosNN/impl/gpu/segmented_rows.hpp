@@ -443,10 +443,9 @@ struct SegmentedBackward {
   using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
   using Parts       = PairOnlinePlacement<T, T, A, V, packs_of_parts(V)>;
   using MemRows     = MemoryRows<const T, RowForm::strided>;
-  using PairRow     = typename PairRows<MemRows, MemRows>::template Row<MemoryRow<const T, RowForm::strided>,
-                                                                        MemoryRow<const T, RowForm::strided>>;
+  using Pair        = PairRow<MemoryRow<const T, RowForm::strided>, MemoryRow<const T, RowForm::strided>>;
 
-  KOKKOS_INLINE_FUNCTION PairRow row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
+  KOKKOS_INLINE_FUNCTION Pair row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
 
   template <int threads, int width, int K>
   KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Pack<A, width> (&value)[K],

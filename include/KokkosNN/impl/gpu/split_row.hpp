@@ -5,10 +5,7 @@
 
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/device/status_word.hpp>
-#include <KokkosNN/impl/gpu/device/tile.hpp>
-#include <KokkosNN/impl/gpu/row_in_team.hpp>
-#include <KokkosNN/impl/operators/softmax.hpp>
-#include <KokkosNN/impl/protocol.hpp>
+#include <KokkosNN/impl/gpu/shared_row.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -46,20 +43,13 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int6
 /// Functor of split_row. The Placement is RegisterPlacement or PackedPlacement if a team's part of a row fits, else
 /// OnlinePlacement.
 template <RowOperator op, int V, bool overlaps, class Placement, class Params, class Source, class Output>
-struct SplitRow {
-  using A          = typename Params::accumulator;
-  using State      = typename Params::State;
-  using Words      = typename StatusWordFor<State>::type;
-  using OpEpilogue = Epilogue<op>;
-  static_assert(KernelParts<Placement, Params, Source, Output, OpEpilogue>);
+struct SplitRow : SharedRow<op, V, Placement, Params, Source, Output> {
+  using Shared = SharedRow<op, V, Placement, Params, Source, Output>;
+  using Shared::source, Shared::output, Shared::params, Shared::cols, Shared::teams_per_row, Shared::part_of;
+  using typename Shared::A, typename Shared::State, typename Shared::OpEpilogue;
+  using Words = typename StatusWordFor<State>::type;
 
-  Source source;
-  Output output;
-  Params params;
   std::int64_t rows;
-  std::int64_t cols;
-  int teams_per_row;
-  std::int64_t share;  // elements of a team's part of a row: whole packs
   int scratch_level;
   int scratch_bytes;
   char* workspace;
@@ -71,7 +61,7 @@ struct SplitRow {
     auto* number = reinterpret_cast<int*>(pairs + exchange_pairs(group.warps()));
 
     const int ticket = take_ticket(team, number);
-    const Seat peer  = {group, ticket % teams_per_row, ticket / teams_per_row, team.league_size() / teams_per_row};
+    const Seat peer  = {{group, ticket % teams_per_row}, ticket / teams_per_row, team.league_size() / teams_per_row};
     if constexpr (overlaps) {
       do_rows_in_pairs(team, peer, pairs);
     } else {
@@ -82,9 +72,7 @@ struct SplitRow {
 
  private:
   /// Rows and part of a team: every `groups`-th row from `first_row` on, and of each row part `number`.
-  struct Seat {
-    RowGroup group;
-    int number;
+  struct Seat : TeamOfRow {
     int first_row;
     int groups;
 
@@ -170,10 +158,6 @@ struct SplitRow {
     return input;
   }
 
-  KOKKOS_INLINE_FUNCTION auto part_of(const Seat& peer, const auto& row) const {
-    return RowPart::share<V>(row, cols, peer.group.rank, share * peer.number, share);
-  }
-
   /// First half of a row: reduces this team's part, publishes its state and returns this thread's. The loads of `ask`
   /// arrive while the team's warps exchange their states.
   template <class Member, class Ask>
@@ -202,43 +186,11 @@ struct SplitRow {
                                        const typename Words::Word& word) const {
     const auto input = source.row(row);
     const auto out   = output_row<OpEpilogue>(output, row);
-    if constexpr (finds_facts) {
-      find_facts(peer, input);
-    } else {
-      prepare_write(placement, input, part_of(peer, input), params);
-    }
+    // All warps have read the previous row's facts, as there was a barrier in this row's first half.
+    this->prepare(peer, placement, input);
     State all = mine;
     if constexpr (is_joined<State>) all = join_peers(team, peer, epoch, pairs, round++, word);
-    if constexpr (finds_facts) {
-      if (peer.group.warps() == 1) sync_lanes();
-      placement.take_facts(part_of(peer, input), *team_shared<typename Placement::Facts>());
-    }
-    all = completed(params, input, all);
-
-    if constexpr (OpEpilogue::one_value_a_row) {
-      if (peer.number == 0 && peer.group.rank == 0) output.store(OpEpilogue::value(params, all), out);
-    } else {
-      using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
-      const auto epilogue =
-          with_rounded_factor(make_epilogue<RowEpilogue>(params, Placement::has_own_reference ? mine : all, all));
-      placement.write(input, out, part_of(peer, input), params, epilogue);
-      write_others<V>(input, out, cols, std::int64_t(peer.number) * peer.group.size + peer.group.rank,
-                      std::int64_t(teams_per_row) * peer.group.size, params, epilogue);
-    }
-  }
-
-  /// True if one warp of a team collects facts that writing the row needs besides its elements, and shares them with
-  /// the others, which have a barrier ahead.
-  static constexpr bool finds_facts = warp_width() > 1 && is_joined<State>&& Placement::tells_facts;
-
-  /// Collects the facts by the last warp: the first one has status words to read. All warps have read the previous
-  /// row's facts, as there was a barrier in this row's first half.
-  KOKKOS_INLINE_FUNCTION void find_facts(const Seat& peer, const auto& input) const {
-    if (peer.group.rank < (peer.group.warps() - 1) * warp_width()) return;
-    sync_lanes();
-    const ColumnRange all_packs = RowPart::whole<V>(input, cols, 0).packs;
-    Placement::find_facts(input, all_packs, part_of(peer, input).packs, peer.number == 0, params,
-                          peer.group.rank == peer.group.size - 1, *team_shared<typename Placement::Facts>());
+    this->write(peer, placement, input, out, mine, all);
   }
 
   /// True if the first warp has a lane for each status word: it then broadcasts their union, and other warps join

@@ -16,6 +16,28 @@
 
 namespace KokkosNN::Impl {
 
+/// A row of y and of dy.
+template <class YRow, class DyRow>
+struct PairRow {
+  using y_type                          = typename YRow::value_type;
+  using dy_type                         = typename DyRow::value_type;
+  static constexpr bool has_edges       = YRow::has_edges;
+  static constexpr bool gives_packs     = false;
+  static constexpr bool completes_state = false;
+  static constexpr bool masks_pairs     = false;
+
+  YRow y;
+  DyRow dy;
+
+  KOKKOS_INLINE_FUNCTION void clear_policy() { y.policy = dy.policy = {}; }
+
+  /// Number of elements in front of the first whole pack: equal in all tensors, as the launch has checked.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION int head() const {
+    return y.template head<V>();
+  }
+};
+
 /// Rows of y and of dy side by side.
 template <class YRows, class DyRows>
 struct PairRows {
@@ -23,32 +45,11 @@ struct PairRows {
   static constexpr RowForm form     = YRows::form;
   static constexpr bool looks_ahead = false;
 
-  template <class YRow, class DyRow>
-  struct Row {
-    using y_type                          = typename YRow::value_type;
-    using dy_type                         = typename DyRow::value_type;
-    static constexpr bool has_edges       = YRow::has_edges;
-    static constexpr bool gives_packs     = false;
-    static constexpr bool completes_state = false;
-    static constexpr bool masks_pairs     = false;
-
-    YRow y;
-    DyRow dy;
-
-    KOKKOS_INLINE_FUNCTION void clear_policy() { y.policy = dy.policy = {}; }
-
-    /// Number of elements in front of the first whole pack: equal in all tensors, as the launch has checked.
-    template <int V>
-    KOKKOS_INLINE_FUNCTION int head() const {
-      return y.template head<V>();
-    }
-  };
-
   YRows y;
   DyRows dy;
 
   KOKKOS_INLINE_FUNCTION auto row(std::int64_t r) const {
-    return Row<decltype(y.row(r)), decltype(dy.row(r))>{y.row(r), dy.row(r)};
+    return PairRow<decltype(y.row(r)), decltype(dy.row(r))>{y.row(r), dy.row(r)};
   }
 };
 

@@ -46,17 +46,23 @@ struct MemoryColumns {
     return whole_packs && window.splits_no_pack<V>();
   }
 
+  /// Loads a pack that lies in the row, on a GPU, as a P.
+  template <class P>
+  KOKKOS_INLINE_FUNCTION P load_as(int c) const {
+    return load_at_once(reinterpret_cast<const P*>(base + c), policy);
+  }
+
   /// Loads a pack that lies in the row.
   template <int V>
   KOKKOS_INLINE_FUNCTION Pack<value_type, V> load_inner_pack(int c) const {
-    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<value_type, V>*>(base + c), policy);))
+    KOKKOS_IF_ON_DEVICE((return load_as<Pack<value_type, V>>(c);))
     KOKKOS_IF_ON_HOST((Pack<value_type, V> pack; for (int v = 0; v < V; ++v) pack[v] = base[c + v]; return pack;))
   }
 
   /// Loads a pack that lies in the row as words of two 16-bit elements.
   template <int V>
   KOKKOS_INLINE_FUNCTION auto load_inner_words(int c) const {
-    KOKKOS_IF_ON_DEVICE((return load_at_once(reinterpret_cast<const Pack<std::uint32_t, V / 2>*>(base + c), policy);))
+    KOKKOS_IF_ON_DEVICE((return load_as<Pack<std::uint32_t, V / 2>>(c);))
     KOKKOS_IF_ON_HOST((return words_of(load_inner_pack<V>(c));))
   }
 

@@ -49,7 +49,7 @@ void launch_online(const Exec& exec, const RowPlan& plan, const RowsLayout& layo
                           packs_when_looping(backend, V, op, Source::form),
                           max_threads};
   if (plan.op != op || key_of(plan) != key) refuse_plan_without_kernel(plan);
-  launch<max_threads>(
+  launch_row_in_team<max_threads>(
       exec, plan,
       RowInTeam<op, V, Placement, Params, Source, Output>::of(plan, source, output, params, layout.rows, layout.cols));
 }

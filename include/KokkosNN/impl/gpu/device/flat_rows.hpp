@@ -130,13 +130,6 @@ KOKKOS_INLINE_FUNCTION void copy_ahead(void* to, const T* from, int bytes) {
 #endif
 }
 
-/// Waits for the copies that this lane has started.
-KOKKOS_INLINE_FUNCTION void await_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 /// Address of the window's pack number k lanes + lane, counted in the order of memory, whose type begins at byte `from`
 /// of a lane's room. The distance from one k to the next is a constant if whole lanes have the packs of a k.
 template <class T, class A, int Q>

@@ -179,6 +179,13 @@ KOKKOS_INLINE_FUNCTION void prefetch_bytes([[maybe_unused]] const void* begin, [
 #endif
 }
 
+/// Waits for the asynchronous copies to shared memory that this thread has started.
+KOKKOS_INLINE_FUNCTION void await_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 /// Converts a pack of a 16-bit type to words of two elements, the first one in the lower half.
 template <class T, int V>
 KOKKOS_INLINE_FUNCTION Pack<std::uint32_t, V / 2> words_of(const Pack<T, V>& pack) {

@@ -36,6 +36,11 @@ class HeldPack {
     KOKKOS_IF_ON_DEVICE((m_held = load_at_once(reinterpret_cast<const Held*>(from), policy);))
     KOKKOS_IF_ON_HOST((for (int v = 0; v < V; ++v) m_held[v] = from[v];))
   }
+  /// Loads a pack of a row that is in team scratch.
+  template <class Columns>
+  KOKKOS_INLINE_FUNCTION void load(const Columns& columns_from, int place) {
+    m_held = columns_from.template load_as<Held>(place);
+  }
   KOKKOS_INLINE_FUNCTION void clear() { m_held = Held{}; }
   /// Sets elements that a mask does not allow to 0, or, being logarithms, to -inf.
   template <bool are_logarithms>
@@ -118,7 +123,7 @@ struct HeldTile {
       KOKKOSNN_IMPL_UNROLL
       for (int k = 0; k < K; ++k) {
         pack[k].clear();
-        if (positions.place(k) < window.end) pack[k].load(columns_from.base + positions.place(k), columns_from.policy);
+        if (positions.place(k) < window.end) pack[k].load(columns_from, positions.place(k));
       }
     } else {
       KOKKOSNN_IMPL_UNROLL
