@@ -11,12 +11,18 @@ if(KokkosNN_HAS_MPI)
 endif()
 list(JOIN KokkosNN_KOKKOS_DEVICES "|" devices)
 list(JOIN KokkosNN_KOKKOS_ARCHITECTURES "|" architectures)
+set(cpu_levels "")
+if(KokkosNN_MORE_CPU_LEVELS)
+  list(JOIN KokkosNN_MORE_CPU_LEVELS "|" cpu_levels)
+  string(PREPEND cpu_levels "x86-64|")
+endif()
 add_custom_target(
   KokkosNN_build
   COMMAND ${CMAKE_COMMAND} -DOUTPUT=${header} -DSOURCE=${PROJECT_SOURCE_DIR} -DCONFIG=$<CONFIG>
           "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" -DHAS_MPI=${has_mpi}
           -DKOKKOS_VERSION=${KokkosNN_KOKKOS_VERSION} "-DKOKKOS_DEVICES=${devices}"
-          "-DKOKKOS_ARCHITECTURES=${architectures}" -P ${PROJECT_SOURCE_DIR}/cmake/WriteBuild.cmake
+          "-DKOKKOS_ARCHITECTURES=${architectures}" "-DCPU_LEVELS=${cpu_levels}"
+          -P ${PROJECT_SOURCE_DIR}/cmake/WriteBuild.cmake
   BYPRODUCTS ${header} COMMENT "" VERBATIM)
 add_dependencies(KokkosNN KokkosNN_build)
 set_source_files_properties(src/configuration.cpp PROPERTIES INCLUDE_DIRECTORIES ${PROJECT_BINARY_DIR}/src)

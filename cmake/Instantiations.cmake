@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The calls that the library holds compiled, from the operators of include/KokkosNN/impl/operators.def and the types
 # below. Each group is a header <build>/include/KokkosNN/instantiations/<group>.hpp of extern templates, which the calls
-# include, and a source <build>/src/instantiate/<file>.cpp a type (or pair of types), which defines them.
+# include, and a source <build>/src/instantiate/<file>.cpp a type (or pair of types), which defines them. Where kernels
+# are compiled for several levels of x86-64 (cmake/CpuLevels.cmake), <build>/src/cpu_levels/<file>.cpp is that of the
+# others.
 
 # Files of the types, and the types.
 set(KokkosNN_TYPES f64:double f32:float f16:half_t bf16:bhalf_t)
@@ -49,12 +51,12 @@ function(kokkosnn_operators variable family ragged output)
 endfunction()
 
 # kokkosnn_instantiate(<group> [FILE <prefix>] TYPES <file:type...>... CALLS <class>...
-#                      [FAMILY <family>] [RAGGED <ragged>] [OUTPUT <output>])
+#                      [FAMILY <family>] [RAGGED <ragged>] [OUTPUT <output>] [ONE_LEVEL])
 #
 # A call is a class template's name with its arguments, in which {exec} stands for the execution space, {X} and {Y} for
-# the types, and {op} for each operator of the family in turn.
+# the types, and {op} for each operator of the family in turn. ONE_LEVEL is for what is no call by run_compiled.
 function(kokkosnn_instantiate group)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILE;FAMILY;RAGGED;OUTPUT" "TYPES;CALLS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_LEVEL" "FILE;FAMILY;RAGGED;OUTPUT" "TYPES;CALLS")
   set(operators -)
   if(arg_FAMILY)
     kokkosnn_operators(operators ${arg_FAMILY} "${arg_RAGGED}" "${arg_OUTPUT}")
@@ -77,6 +79,9 @@ function(kokkosnn_instantiate group)
           GLOBAL APPEND_STRING PROPERTY kokkosnn_flags_${group}
                                         "template <>\ninline constexpr bool is_compiled<${text}> = true{end}")
         set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_source_${group}_${file} "template struct ${text}{end}")
+        if(NOT arg_ONE_LEVEL)
+          set_property(GLOBAL APPEND_STRING PROPERTY kokkosnn_levels_${group}_${file} "${text}{end}")
+        endif()
       endforeach()
     endforeach()
     set_property(GLOBAL APPEND PROPERTY kokkosnn_files_${group} ${file})
@@ -88,11 +93,35 @@ function(kokkosnn_write_if_changed file text)
   file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
 endfunction()
 
+# kokkosnn_split_levels(<variable for declarations> <variable for definitions> <calls>): what a source declares of its
+# calls' further levels, and what defines them, both empty where there is one level
+function(kokkosnn_split_levels declarations definitions calls)
+  string(REPLACE "{end}" ";" calls "${calls}")
+  set(levels ${KokkosNN_MORE_CPU_LEVELS})
+  list(TRANSFORM levels REPLACE "[^a-z0-9]" "_")
+  list(TRANSFORM levels PREPEND "CpuLevel::")
+  list(JOIN levels ", " all)
+  set(declared "")
+  set(defined "")
+  if(levels)
+    list(REMOVE_ITEM calls "")
+    foreach(call IN LISTS calls)
+      string(APPEND declared "template <>\ninline constexpr CpuLevels<${all}> levels_of<${call}>{}{end}")
+      foreach(level IN LISTS levels)
+        string(APPEND declared "extern template struct LevelCall<${call}, ${level}>{end}")
+      endforeach()
+      string(APPEND defined "template struct LevelCall<${call}, CpuLevel::KOKKOSNN_CPU_LEVEL>{end}")
+    endforeach()
+  endif()
+  set(${declarations} "${declared}" PARENT_SCOPE)
+  set(${definitions} "${defined}" PARENT_SCOPE)
+endfunction()
+
 # kokkosnn_write_instantiations(<group> <variable for sources> <folder of the sources> <export macro> <its header>
 #                               KERNELS <header> [CALLS <header>])
 #
 # The header and the sources of a group. Its calls are declared in CALLS, and defined with their kernels in KERNELS;
-# without CALLS they are no calls of users, and KERNELS has both.
+# without CALLS they are no calls of users, and KERNELS has both. <variable>_LEVELS gets the sources for further levels.
 function(kokkosnn_write_instantiations group variable folder export export_header)
   cmake_parse_arguments(PARSE_ARGV 5 arg "" "KERNELS;CALLS" "")
   get_property(declarations GLOBAL PROPERTY kokkosnn_header_${group})
@@ -119,21 +148,29 @@ function(kokkosnn_write_instantiations group variable folder export export_heade
 namespace KokkosNN::Impl {\n
 ${declarations}
 }  // namespace KokkosNN::Impl\n\n#endif\n")
+  set(begin "${origin}#include <KokkosNN/instantiations/${group}.hpp>
+#include <KokkosNN/impl/${arg_KERNELS}>\n
+namespace KokkosNN::Impl {\n\n")
+  set(end "\n}  // namespace KokkosNN::Impl\n")
   set(sources)
+  set(level_sources)
   foreach(file IN LISTS files)
     get_property(definitions GLOBAL PROPERTY kokkosnn_source_${group}_${file})
-    string(REPLACE "{end}" ";\n" definitions "${definitions}")
+    get_property(calls GLOBAL PROPERTY kokkosnn_levels_${group}_${file})
+    kokkosnn_split_levels(declared of_level "${calls}")
+    string(REPLACE "{end}" ";\n" definitions "${declared}${definitions}")
     set(source ${PROJECT_BINARY_DIR}/src/${folder}/${file}.cpp)
-    kokkosnn_write_if_changed(
-      ${source}
-      "${origin}#include <KokkosNN/instantiations/${group}.hpp>
-#include <KokkosNN/impl/${arg_KERNELS}>\n
-namespace KokkosNN::Impl {\n
-${definitions}
-}  // namespace KokkosNN::Impl\n")
+    kokkosnn_write_if_changed(${source} "${begin}${definitions}${end}")
     list(APPEND sources ${source})
+    if(of_level)
+      string(REPLACE "{end}" ";\n" of_level "${of_level}")
+      set(source ${PROJECT_BINARY_DIR}/src/cpu_levels/${file}.cpp)
+      kokkosnn_write_if_changed(${source} "${begin}${of_level}${end}")
+      list(APPEND level_sources ${source})
+    endif()
   endforeach()
   set(${variable} ${${variable}} ${sources} PARENT_SCOPE)
+  set(${variable}_LEVELS ${${variable}_LEVELS} ${level_sources} PARENT_SCOPE)
   set(${variable}_HEADERS ${${variable}_HEADERS} ${header} PARENT_SCOPE)
 endfunction()
 
@@ -160,7 +197,7 @@ kokkosnn_instantiate(
   masked_gradients FILE mask_sums_ TYPES ${KokkosNN_TYPES}
   CALLS "MaskSumsCall<{exec}, {X}, {X}>")
 kokkosnn_instantiate(
-  loss_sums FILE loss_sums_ TYPES ${KokkosNN_ACCUMULATORS}
+  loss_sums ONE_LEVEL FILE loss_sums_ TYPES ${KokkosNN_ACCUMULATORS}
   CALLS "LossSums<{exec}, {X}>")
 kokkosnn_instantiate(
   cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
@@ -186,7 +223,7 @@ kokkosnn_instantiate(
   segmented FAMILY gradient RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedGradientCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(
-  segmented FILE segmented_ TYPES f32:float
+  segmented ONE_LEVEL FILE segmented_ TYPES f32:float
   CALLS "OffsetsCheck<{exec}>")
 kokkosnn_instantiate(
   rope FILE rope_ TYPES ${KokkosNN_TYPES}
@@ -200,6 +237,7 @@ kokkosnn_instantiate(
 
 set(KokkosNN_INSTANTIATIONS)
 set(KokkosNN_INSTANTIATIONS_HEADERS)
+set(KokkosNN_INSTANTIATIONS_LEVELS)
 set(made_by KokkosNN_INSTANTIATIONS instantiate KOKKOSNN_EXPORT export.hpp)
 set(calls CALLS call/compiled_calls.hpp)
 set(masked_calls CALLS call/compiled_masked_calls.hpp)
@@ -220,13 +258,13 @@ kokkosnn_write_instantiations(attention ${made_by} KERNELS call/attention_launch
 kokkosnn_write_instantiations(matmul ${made_by} KERNELS call/matmul_launch.hpp)
 
 # --- KokkosNN::mpi ---
-set(sharded TYPES ${KokkosNN_TYPES})
+set(sharded ONE_LEVEL TYPES ${KokkosNN_TYPES})
 kokkosnn_instantiate(
   sharded ${sharded}
   CALLS "ShardedReduction<{exec}, {X}, accumulator_t<{X}>, exp_accuracy_for<{X}>>")
 # A 16-bit type's log-sum-exps in float want better exponentials than its softmax.
 kokkosnn_instantiate(
-  sharded TYPES f16:half_t bf16:bhalf_t
+  sharded ONE_LEVEL TYPES f16:half_t bf16:bhalf_t
   CALLS "ShardedReduction<{exec}, {X}, float, ExpAccuracy::full>")
 kokkosnn_instantiate(sharded FAMILY forward OUTPUT rows ${sharded} CALLS "ShardedFinish<{exec}, {op}, {X}, {X}>")
 kokkosnn_instantiate(
@@ -234,7 +272,7 @@ kokkosnn_instantiate(
   CALLS "ShardedFinish<{exec}, {op}, {X}, accumulator_t<{X}>>")
 kokkosnn_instantiate(sharded FAMILY gradient ${sharded} CALLS "ShardedGradient<{exec}, {op}, {X}, {X}, {X}>")
 kokkosnn_instantiate(sharded ${sharded} CALLS "ShardedCrossEntropy<{exec}, {X}>")
-set(sharded_norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "ShardedNorm<{exec}, {op}, {X}>")
+set(sharded_norm ONE_LEVEL FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "ShardedNorm<{exec}, {op}, {X}>")
 kokkosnn_instantiate(sharded_norm FAMILY norm ${sharded_norm})
 kokkosnn_instantiate(sharded_norm FAMILY norm_gradient ${sharded_norm})
 

@@ -106,6 +106,7 @@ function(kokkosnn_set_up target macro header)
   generate_export_header(${exporting} BASE_NAME ${macro} EXPORT_FILE_NAME ${PROJECT_BINARY_DIR}/include/${header})
 endfunction()
 
+include(cmake/CpuLevels.cmake)
 include(cmake/Instantiations.cmake)
 
 # --- KokkosNN::KokkosNN ---
@@ -129,6 +130,7 @@ target_sources(
 target_compile_features(KokkosNN PUBLIC cxx_std_20)
 kokkosnn_link_kokkos(KokkosNN)
 kokkosnn_set_up(KokkosNN KOKKOSNN KokkosNN/export.hpp)
+kokkosnn_add_cpu_levels(KokkosNN ${KokkosNN_INSTANTIATIONS_LEVELS})
 
 # --- KokkosNN::mpi ---
 if(KokkosNN_HAS_MPI)
@@ -176,7 +178,8 @@ if(KokkosNN_HAS_C)
 
   # kokkosnn_put_inside(<target> <version script>): all that the C functions need, and nothing of it to be seen
   function(kokkosnn_put_inside target script)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:KokkosNN_c_objects> $<TARGET_OBJECTS:KokkosNN>)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:KokkosNN_c_objects> $<TARGET_OBJECTS:KokkosNN>
+                                     ${KokkosNN_CPU_LEVEL_OBJECTS})
     target_link_libraries(${target} PRIVATE Kokkos::kokkos)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
     target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Linux>:LINKER:--version-script=${script}>)

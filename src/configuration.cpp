@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/version.hpp>
 
 #include "build.hpp"
@@ -17,7 +18,9 @@ Configuration configuration() {
           KOKKOSNN_BUILD_KOKKOS_VERSION,
           KOKKOSNN_BUILD_KOKKOS_DEVICES,
           KOKKOSNN_BUILD_KOKKOS_ARCHITECTURES,
-          KOKKOSNN_BUILD_HAS_MPI};
+          KOKKOSNN_BUILD_HAS_MPI,
+          KOKKOSNN_BUILD_CPU_LEVELS,
+          KOKKOSNN_BUILD_CPU_LEVEL};
 }
 
 std::string to_string(const Configuration& built) {
@@ -27,6 +30,7 @@ std::string to_string(const Configuration& built) {
        << known(built.build_type) << "), Kokkos " << known(built.kokkos_version) << " (" << known(built.kokkos_devices)
        << "; " << (built.kokkos_architectures.empty() ? "no architecture" : built.kokkos_architectures) << "), "
        << (built.has_mpi ? "MPI" : "no MPI");
+  if (!built.cpu_level.empty()) line << ", kernels for " << built.cpu_level << " of " << built.cpu_levels;
   return line.str();
 }
 

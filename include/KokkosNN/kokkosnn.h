@@ -62,7 +62,8 @@ KOKKOSNN_C_API const char* kokkosnn_last_error(void);
 /* "major.minor.patch" */
 KOKKOSNN_C_API const char* kokkosnn_version(void);
 
-/* JSON: version, kokkos (its version), backend (Kokkos' name: OpenMP, Cuda, ...), compiler. May be called at any time
+/* JSON: version, kokkos (its version), backend (Kokkos' name: OpenMP, Cuda, ...), compiler, and cpu_level, the level of
+ * x86-64 whose kernels run, empty where kernels are compiled once. May be called at any time
  * and starts nothing. */
 KOKKOSNN_C_API const char* kokkosnn_configuration(void);
 

@@ -64,7 +64,8 @@ __version__ = _core.version()
 
 
 def configuration() -> dict[str, str]:
-    """What this build is: version, kokkos (its version), backend (OpenMP, Cuda, HIP, ...), compiler."""
+    """What this build is: version, kokkos (its version), backend (OpenMP, Cuda, HIP, ...), compiler, and cpu_level, the
+    level of x86-64 whose kernels run, empty where kernels are compiled once."""
     return _json.loads(_core.configuration())
 
 

@@ -466,5 +466,5 @@ def test_stubs_name_what_the_extension_has():
 
 def test_configuration():
     configuration = kokkosnn.configuration()
-    assert set(configuration) == {"version", "kokkos", "backend", "compiler"}
+    assert set(configuration) == {"version", "kokkos", "backend", "compiler", "cpu_level"}
     assert configuration["version"] == kokkosnn.__version__

@@ -170,7 +170,8 @@ std::string configuration() {
   std::string text  = "{\"version\": \"" KOKKOSNN_VERSION_STRING "\", \"kokkos\": \"";
   text +=
       std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
-  return text + "\", \"backend\": \"" + Exec::name() + "\", \"compiler\": \"" + compiler() + "\"}";
+  text += std::string("\", \"backend\": \"") + Exec::name() + "\", \"compiler\": \"" + compiler();
+  return text + "\", \"cpu_level\": \"" + KokkosNN::configuration().cpu_level + "\"}";
 }
 
 }  // namespace

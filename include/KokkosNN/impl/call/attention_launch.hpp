@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_attention_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
@@ -269,12 +270,12 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
 
 template <class ExecutionSpace, class X>
 void AttentionCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const AttentionArguments& call) {
-  Launcher<AttentionCall>::run(exec, call);
+  run_compiled<AttentionCall>(exec, call);
 }
 
 template <class ExecutionSpace, class X>
 void AttentionGradientCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const AttentionGradientArguments& call) {
-  Launcher<AttentionGradientCall>::run(exec, call);
+  run_compiled<AttentionGradientCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

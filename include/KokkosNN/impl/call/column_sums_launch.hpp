@@ -6,6 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
@@ -146,7 +147,7 @@ struct Launcher<ColumnSumsCall<ExecutionSpace, T>> {
 template <class ExecutionSpace, class T>
 void ColumnSumsCall<ExecutionSpace, T>::run(const ExecutionSpace& exec, const RowsLayout& layout,
                                             const Tensors& tensors) {
-  Launcher<ColumnSumsCall>::run(exec, layout, tensors);
+  run_compiled<ColumnSumsCall>(exec, layout, tensors);
 }
 
 }  // namespace KokkosNN::Impl

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
@@ -189,7 +190,7 @@ void Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>>::run(const ExecutionSp
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void CrossEntropyCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<CrossEntropyCall>::run(exec, call);
+  run_compiled<CrossEntropyCall>(exec, call);
 }
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void CrossEntropyCall<ExecutionSpace, op, X, Y>::check_labels(const ExecutionSpace& exec, const LabelledLayout& layout,

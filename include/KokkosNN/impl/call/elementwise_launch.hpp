@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/elementwise_plan.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/elementwise_forms.hpp>
@@ -111,8 +112,19 @@ struct ElementwiseCall {
 };
 
 template <class Exec, class T, template <class, ExpAccuracy> class Op>
+struct Launcher<ElementwiseCall<Exec, T, Op>> {
+  using Call     = ElementwiseCall<Exec, T, Op>;
+  using Operator = typename Call::Operator;
+
+  static void run(const Exec& exec, const ElementwiseArguments& call, const Operator& op) {
+    ElementwiseLaunch<Exec, Operator, accumulator_t<T>, typename Call::Outputs, typename Call::Inputs>::run(exec, call,
+                                                                                                            op);
+  }
+};
+
+template <class Exec, class T, template <class, ExpAccuracy> class Op>
 void ElementwiseCall<Exec, T, Op>::run(const Exec& exec, const ElementwiseArguments& call, const Operator& op) {
-  ElementwiseLaunch<Exec, Operator, accumulator_t<T>, Outputs, Inputs>::run(exec, call, op);
+  run_compiled<ElementwiseCall>(exec, call, op);
 }
 
 }  // namespace KokkosNN::Impl

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
@@ -139,7 +140,7 @@ struct Launcher<GradientCall<ExecutionSpace, op, X, D, Y>> {
 
 template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
 void GradientCall<ExecutionSpace, op, X, D, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<GradientCall>::run(exec, call);
+  run_compiled<GradientCall>(exec, call);
 }
 template <class ExecutionSpace, RowOperator op, class X, class D, class Y>
 void GradientCall<ExecutionSpace, op, X, D, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,

@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_CALL_MASKED_GRADIENT_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/impl/call/masked_launch.hpp>
@@ -82,7 +83,7 @@ struct Launcher<MaskedGradientCall<ExecutionSpace, op, X, D, Dx>> {
 
 template <class ExecutionSpace, RowOperator op, class X, class D, class Dx>
 void MaskedGradientCall<ExecutionSpace, op, X, D, Dx>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<MaskedGradientCall>::run(exec, call);
+  run_compiled<MaskedGradientCall>(exec, call);
 }
 
 template <class ExecutionSpace, class Y, class D>
@@ -156,7 +157,7 @@ void Launcher<MaskSumsCall<ExecutionSpace, Y, D>>::run(const ExecutionSpace& exe
 
 template <class ExecutionSpace, class Y, class D>
 void MaskSumsCall<ExecutionSpace, Y, D>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<MaskSumsCall>::run(exec, call);
+  run_compiled<MaskSumsCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_masked_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
@@ -127,7 +128,7 @@ struct Launcher<MaskedCall<ExecutionSpace, op, X, Y>> {
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void MaskedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<MaskedCall>::run(exec, call);
+  run_compiled<MaskedCall>(exec, call);
 }
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void MaskedCall<ExecutionSpace, op, X, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
@@ -134,8 +135,15 @@ struct MatmulCall {
 };
 
 template <class Exec, class T>
+struct Launcher<MatmulCall<Exec, T>> {
+  static void run(const Exec& exec, const MatmulArguments& call) {
+    MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>>::run(exec, call, MatmulResult{});
+  }
+};
+
+template <class Exec, class T>
 void MatmulCall<Exec, T>::run(const Exec& exec, const MatmulArguments& call) {
-  MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>>::run(exec, call, MatmulResult{});
+  run_compiled<MatmulCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

@@ -6,6 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/column_sums_launch.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
@@ -146,7 +147,7 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
 
 template <class ExecutionSpace, RowOperator op, class T>
 void OperandCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<OperandCall>::run(exec, call);
+  run_compiled<OperandCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

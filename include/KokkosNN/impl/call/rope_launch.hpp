@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_rope_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/rope_plan.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
@@ -152,7 +153,7 @@ void Launcher<RopeCall<ExecutionSpace, X>>::run(const ExecutionSpace& exec, cons
 
 template <class ExecutionSpace, class X>
 void RopeCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const RopeArguments& call) {
-  Launcher<RopeCall>::run(exec, call);
+  run_compiled<RopeCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/compiled_segmented_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
@@ -217,7 +218,7 @@ struct Launcher<SegmentedCall<ExecutionSpace, op, X, Y>> {
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
-  Launcher<SegmentedCall>::run(exec, arguments);
+  run_compiled<SegmentedCall>(exec, arguments);
 }
 
 template <class ExecutionSpace, RowOperator op, class T>
@@ -239,7 +240,7 @@ struct Launcher<SegmentedGradientCall<ExecutionSpace, op, T>> {
 template <class ExecutionSpace, RowOperator op, class T>
 void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec,
                                                        const SegmentedArguments& arguments) {
-  Launcher<SegmentedGradientCall>::run(exec, arguments);
+  run_compiled<SegmentedGradientCall>(exec, arguments);
 }
 
 template <class ExecutionSpace>

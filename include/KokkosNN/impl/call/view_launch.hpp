@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_CALL_VIEW_LAUNCH_HPP
 
 #include <KokkosNN/impl/call/compiled_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/erased_rows.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
@@ -134,7 +135,7 @@ struct Launcher<ViewCall<ExecutionSpace, op, X, Y>> {
 // Not inline, so that a file which finds these in the library compiles no kernel.
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void ViewCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, const Arguments& call) {
-  Launcher<ViewCall>::run(exec, call);
+  run_compiled<ViewCall>(exec, call);
 }
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 void ViewCall<ExecutionSpace, op, X, Y>::reserve(const ExecutionSpace& exec, const RowPlan& plan,

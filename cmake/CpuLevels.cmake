@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+# Kernels for several levels of x86-64 in one library: KokkosNN_MORE_CPU_LEVELS are those besides the level of the
+# build's flags. impl/call/cpu_levels.hpp has the calls, src/x86_64/cpu_level.cpp picks the level at run time.
+set(known_levels x86-64 x86-64-v3 x86-64-v4)
+set(KokkosNN_CPU_LEVELS AUTO CACHE STRING "Levels of x86-64 that kernels are compiled for, as a list: x86-64, \
+x86-64-v3, x86-64-v4; or AUTO: all of them, unless flags name a machine")
+
+# kokkosnn_one_level_because(<variable>): why kernels can be compiled for one level alone, or nothing
+function(kokkosnn_one_level_because variable)
+  set(machine "-m(arch|cpu)=|-mavx|-mfma")
+  string(TOUPPER "CMAKE_CXX_FLAGS_${CMAKE_BUILD_TYPE}" of_build_type)
+  set(flags "${CMAKE_CXX_FLAGS} ${${of_build_type}} ${KokkosNN_DEV_FLAGS}")
+  get_target_property(of_kokkos Kokkos::kokkos INTERFACE_COMPILE_OPTIONS)
+  if(TARGET Kokkos::kokkoscore)
+    get_target_property(of_core Kokkos::kokkoscore INTERFACE_COMPILE_OPTIONS)
+    list(APPEND of_kokkos ${of_core})
+  endif()
+  set(reason "")
+  if(NOT CMAKE_SYSTEM_NAME STREQUAL Linux OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(reason "the machine is not Linux on x86-64")
+  elseif(Kokkos_ENABLE_CUDA OR Kokkos_ENABLE_HIP OR Kokkos_ENABLE_SYCL OR Kokkos_DEVICES MATCHES "CUDA|HIP|SYCL")
+    set(reason "they are a GPU's")
+  elseif(NOT CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
+    set(reason "the compiler is neither g++ nor clang++")
+  elseif(flags MATCHES "-fsanitize|-flto|--coverage|-fprofile" OR CMAKE_INTERPROCEDURAL_OPTIMIZATION)
+    set(reason "the flags have a sanitizer, a profile or link-time optimisation")
+  elseif(CMAKE_CONFIGURATION_TYPES)
+    set(reason "the generator is one of several configurations")
+  elseif(NOT CMAKE_OBJCOPY OR NOT CMAKE_OBJDUMP)
+    set(reason "objcopy or objdump of binutils is missing")
+  elseif(flags MATCHES "${machine}")
+    set(reason "the flags name a machine")
+  elseif(of_kokkos MATCHES "${machine}")
+    set(reason "Kokkos is for one machine")
+  else()
+    include(CheckCXXCompilerFlag)
+    check_cxx_compiler_flag(-march=x86-64-v4 KokkosNN_HAS_X86_64_V4)
+    if(NOT KokkosNN_HAS_X86_64_V4)
+      set(reason "the compiler does not know x86-64-v4")
+    endif()
+  endif()
+  set(${variable} "${reason}" PARENT_SCOPE)
+endfunction()
+
+kokkosnn_one_level_because(KokkosNN_ONE_LEVEL_BECAUSE)
+set(KokkosNN_MORE_CPU_LEVELS ${KokkosNN_CPU_LEVELS})
+if(KokkosNN_CPU_LEVELS STREQUAL AUTO)
+  set(KokkosNN_MORE_CPU_LEVELS "")
+  if(NOT KokkosNN_ONE_LEVEL_BECAUSE)
+    set(KokkosNN_MORE_CPU_LEVELS ${known_levels})
+  endif()
+elseif(NOT x86-64 IN_LIST KokkosNN_CPU_LEVELS)
+  message(FATAL_ERROR "KokkosNN: KokkosNN_CPU_LEVELS is ${KokkosNN_CPU_LEVELS}, without x86-64, which every CPU has. "
+                      "A library for known machines has their Kokkos_ARCH_... or -march in its flags.")
+endif()
+foreach(level IN LISTS KokkosNN_MORE_CPU_LEVELS)
+  if(NOT level IN_LIST known_levels)
+    message(FATAL_ERROR "KokkosNN: KokkosNN_CPU_LEVELS has ${level}, which is none of ${known_levels} and not AUTO")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES KokkosNN_MORE_CPU_LEVELS)
+list(REMOVE_ITEM KokkosNN_MORE_CPU_LEVELS x86-64)
+if(KokkosNN_MORE_CPU_LEVELS AND KokkosNN_ONE_LEVEL_BECAUSE)
+  message(FATAL_ERROR "KokkosNN: KokkosNN_CPU_LEVELS is ${KokkosNN_CPU_LEVELS}, but kernels can only be compiled once, "
+                      "as ${KokkosNN_ONE_LEVEL_BECAUSE}")
+elseif(KokkosNN_MORE_CPU_LEVELS)
+  list(JOIN KokkosNN_MORE_CPU_LEVELS ", " levels)
+  message(STATUS "KokkosNN: kernels are compiled for x86-64, ${levels}; each process runs those of its CPU")
+elseif(KokkosNN_ONE_LEVEL_BECAUSE)
+  message(STATUS "KokkosNN: kernels are compiled once, as ${KokkosNN_ONE_LEVEL_BECAUSE}")
+endif()
+
+# kokkosnn_add_cpu_levels(<target> <source>...): the sources compiled for each further level, into the target; the
+# objects are KokkosNN_CPU_LEVEL_OBJECTS, too, for those who take the target's objects. All but the entry points is a
+# level's own in them (PrivateObjects.cmake).
+function(kokkosnn_add_cpu_levels target)
+  set(all)
+  set(names)
+  foreach(level IN LISTS KokkosNN_MORE_CPU_LEVELS)
+    string(MAKE_C_IDENTIFIER ${level} name)
+    list(APPEND names CpuLevel::${name})
+    set(compiled ${target}_${name})
+    add_library(${compiled} OBJECT EXCLUDE_FROM_ALL ${ARGN})
+    target_compile_definitions(${compiled} PRIVATE KOKKOSNN_CPU_LEVEL=${name})
+    # As wide as the kernels' vectors are: clang would halve those of x86-64-v4.
+    target_compile_options(${compiled} PRIVATE ${KokkosNN_KERNEL_FLAGS} -march=${level} -mprefer-vector-width=512)
+    target_include_directories(${compiled} PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+    target_link_libraries(${compiled} PRIVATE Kokkos::kokkos)
+    target_compile_features(${compiled} PRIVATE cxx_std_20)
+    set_target_properties(${compiled} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                 VISIBILITY_INLINES_HIDDEN ON)
+    set(folder ${PROJECT_BINARY_DIR}/src/cpu_levels/${level})
+    set(objects ${ARGN})
+    list(TRANSFORM objects REPLACE ".*/(.*)" "${folder}/\\1.${name}.o")
+    add_custom_command(
+      OUTPUT ${objects}
+      COMMAND ${CMAKE_COMMAND} -DOBJDUMP=${CMAKE_OBJDUMP} -DOBJCOPY=${CMAKE_OBJCOPY} -DLEVEL=${name} -DFOLDER=${folder}
+              "-DOBJECTS=$<JOIN:$<TARGET_OBJECTS:${compiled}>,|>" -P ${PROJECT_SOURCE_DIR}/cmake/PrivateObjects.cmake
+      DEPENDS ${compiled} $<TARGET_OBJECTS:${compiled}> ${PROJECT_SOURCE_DIR}/cmake/PrivateObjects.cmake
+      COMMENT "Making kernels for ${level} private" VERBATIM)
+    list(APPEND all ${objects})
+  endforeach()
+  if(names)
+    list(JOIN names ", " names)
+    set_source_files_properties(src/x86_64/cpu_level.cpp PROPERTIES COMPILE_DEFINITIONS "KOKKOSNN_CPU_LEVELS=${names}")
+    target_sources(${target} PRIVATE src/x86_64/cpu_level.cpp ${all})
+  endif()
+  set(KokkosNN_CPU_LEVEL_OBJECTS ${all} PARENT_SCOPE)
+endfunction()
