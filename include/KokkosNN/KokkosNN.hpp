@@ -20,6 +20,7 @@
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/pack.hpp>
+#include <KokkosNN/packed_attention.hpp>
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/precision.hpp>
 #include <KokkosNN/rope.hpp>

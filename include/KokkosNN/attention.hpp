@@ -19,6 +19,10 @@ namespace KokkosNN {
 /// Order of the axes of q, k, v and o.
 enum class AttentionAxes { batch_head_sequence_dim, batch_sequence_head_dim };
 
+/// Place of diagonals that causal masks, windows and ALiBi have at offset 0. first: query i is at key i. last: the last
+/// query is at the last key, query i at key i + keys - queries.
+enum class AttentionDiagonal { first, last };
+
 /// Options of attention; an aggregate for designated initialisers: `{.scale = 0.125, .softcap = 30}`.
 struct AttentionOptions {
   double scale               = 0;   ///< factor of q k^T; 2^-100 to 2^100, or negative; 0: 1 / sqrt(dim)
@@ -27,6 +31,7 @@ struct AttentionOptions {
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< o of a query that sees no key, and without a sink
   AttentionAxes axes         = AttentionAxes::batch_head_sequence_dim;
   Precision precision        = Precision::exact;  ///< of products of float; attention_backward and hosts are exact
+  AttentionDiagonal diagonal = AttentionDiagonal::first;  ///< of CausalMask, SlidingWindow and Alibi
 };
 
 namespace Impl {
@@ -37,12 +42,15 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
     require_sinks(function, options.sinks.template accessible_from<Exec>(), options.sinks.type(),
                   element_type<typename QView::non_const_value_type>());
   }
-  AttentionCallOptions erased{
-      options.scale, options.masked_row, options.axes == AttentionAxes::batch_sequence_head_dim, {}};
+  AttentionCallOptions erased;
+  erased.scale              = options.scale;
+  erased.masked_row         = options.masked_row;
+  erased.sequence_is_second = options.axes == AttentionAxes::batch_sequence_head_dim;
   for_parts(mask, [&](const auto& part) { erase(erased.mask, part); });
   erase(erased.mask, options.sinks);
   erased.mask.softcap = options.softcap;
   erased.precision    = options.precision;
+  erased.ends_align   = options.diagonal == AttentionDiagonal::last;
   return erased;
 }
 
@@ -97,9 +105,11 @@ template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KV
           Concepts::View OView, Concepts::Mask M, Concepts::OptionalView LseView = NoView>
 void attention(const Exec& exec, const QView& q, const KView& k, const VView& v, const OView& o, const M& mask,
                const AttentionOptions& options = {}, const LseView& lse = {}) {
-  Impl::check_attention<Exec, QView, KView, VView, OView, M, LseView>();
-  const auto erased = Impl::erased_options<Exec, QView>("attention", mask, options);
-  Impl::attention_call(exec, q, k, v, o, erased, lse);
+  Impl::check_attention<4, Exec, QView, KView, VView, OView, M, LseView>();
+  Impl::attention_call<typename QView::non_const_value_type>(
+      exec, "attention",
+      {Impl::tensor_of(q), Impl::tensor_of(k), Impl::tensor_of(v), Impl::tensor_of(o), Impl::tensor_of(lse)},
+      Impl::erased_options<Exec, QView>("attention", mask, options));
 }
 
 /// Attention on the default instance of o's execution space.
@@ -147,13 +157,14 @@ void attention_backward(const Exec& exec, const QView& q, const KView& k, const 
                         const DoutView& dout, const LseView& lse, const M& mask, const DqView& dq, const DkView& dk,
                         const DvView& dv, const AttentionOptions& options = {}) {
   using namespace Impl;
-  check_attention_backward<Exec, QView, KView, VView, OView, DoutView, LseView, M, DqView, DkView, DvView>();
+  check_attention_backward<4, Exec, QView, KView, VView, OView, DoutView, LseView, M, DqView, DkView, DvView>();
   const AttentionGradientTensors tensors{{tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)},
                                          tensor_of(dout),
                                          tensor_of(dq),
                                          tensor_of(dk),
                                          tensor_of(dv)};
-  attention_backward_call(exec, q, tensors, erased_options<Exec, QView>("attention_backward", mask, options));
+  attention_backward_call<typename QView::non_const_value_type>(
+      exec, "attention_backward", tensors, erased_options<Exec, QView>("attention_backward", mask, options));
 }
 
 /// Gradients of attention on the default instance of dq's execution space.

@@ -16,6 +16,7 @@ Array = Any
 
 _MASKED_ROWS = {"nan": 0, "zero": 1}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_DIAGONALS = {"first": 0, "last": 1}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
 _PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
 _ROPE_FORMS = {"half_rotated": 0, "interleaved": 1}
@@ -742,9 +743,10 @@ def segmented_log_softmax_backward(
 
 
 def _attention_options(
-    scale: float | None, softcap: float, sinks: Array | None, axes: str, masked_row: str = "nan"
+    scale: float | None, softcap: float, sinks: Array | None, diagonal: str, axes: str, masked_row: str = "nan"
 ) -> dict[str, Any]:
     return {
+        "diagonal": _named("diagonal", _DIAGONALS, diagonal),
         **_masked_options(0.0 if scale is None else scale, softcap, sinks),
         "axes": _named("axes", _ATTENTION_AXES, axes),
         "masked_row": _named("masked_row", _MASKED_ROWS, masked_row),
@@ -764,6 +766,7 @@ def attention(
     masked_row: str = "nan",
     axes: str = "batch_head_sequence_dim",
     precision: str = "exact",
+    diagonal: str = "first",
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(o, lse): torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
@@ -771,9 +774,10 @@ def attention(
     q, k, v, o: (batch, head, sequence, dim), or with axes="batch_sequence_head_dim" in that order; q has a multiple of
     k's heads. scale: 1 / sqrt(dim) if None. mask: a Mask, or an array of bool, of the scores (batch, head, query, key).
     lse: (batch, head, query), the log-sum-exps of the scores, of float64 if q is, else float32. softcap, sinks and
-    masked_row are masked_softmax's, precision is matmul's.
+    masked_row are masked_softmax's, precision is matmul's. diagonal: place of causal masks, windows and ALiBi: "first",
+    query i at key i, or "last", the last query at the last key.
     """
-    options = _attention_options(scale, softcap, sinks, axes, masked_row)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes, masked_row)
     options["precision"] = _named("precision", _PRECISIONS, precision)
     o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
     rows = tuple(q.shape)[:-1]
@@ -795,12 +799,72 @@ def attention_backward(
     softcap: float = 0.0,
     sinks: Array | None = None,
     axes: str = "batch_head_sequence_dim",
+    diagonal: str = "first",
     stream: Any = None,
 ) -> tuple[Array, Array, Array]:
     """(dq, dk, dv): torch.autograd.grad(o, (q, k, v), dout) of attention, from its o and lse"""
     dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
-    options = _attention_options(scale, softcap, sinks, axes)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes)
     _run(_core.attention_backward, stream, q, k, v, o, dout, lse, _members(mask), dq, dk, dv, options)
+    return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
+
+
+# --- packed_attention.hpp ---
+
+
+def packed_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    query_offsets: Array,
+    key_offsets: Array,
+    mask: Mask | None = None,
+    out: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    precision: str = "exact",
+    diagonal: str = "first",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse) of attention within each of a batch of packed sequences
+
+    q, k, v, o: (token, head, dim); sequence s has the queries query_offsets[s]:query_offsets[s + 1] and the keys
+    key_offsets[s]:key_offsets[s + 1], and a mask numbers both within it. Offsets are int32 or int64.
+    lse: (token, head). Tokens of no sequence are not written. The rest is attention's.
+    """
+    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim", masked_row)
+    options["precision"] = _named("precision", _PRECISIONS, precision)
+    o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
+    lse = empty(q, tuple(q.shape)[:-1], accumulator_name(q))
+    _run(_core.packed_attention, stream, q, k, v, query_offsets, key_offsets, o, _members(mask), lse, options)
+    return as_kind(q, o), as_kind(q, lse)
+
+
+def packed_attention_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    query_offsets: Array,
+    key_offsets: Array,
+    o: Array,
+    lse: Array,
+    dout: Array,
+    mask: Mask | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    diagonal: str = "first",
+    stream: Any = None,
+) -> tuple[Array, Array, Array]:
+    """(dq, dk, dv): gradients of packed_attention, from its o and lse"""
+    dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
+    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim")
+    offsets = (query_offsets, key_offsets)
+    _run(_core.packed_attention_backward, stream, q, k, v, *offsets, o, dout, lse, _members(mask), dq, dk, dv, options)
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
 
 

@@ -240,6 +240,30 @@ def test_attention(dtype):
 
 
 @each_type
+def test_packed_attention(dtype):
+    offsets, starts = np.array([0, 4, 4, 9]), np.array([0, 6, 8, 11], dtype=np.int32)
+    q, dout = numbers(9, 4, 6, dtype=dtype), numbers(9, 4, 3, dtype=dtype, seed=3)
+    k, v = numbers(11, 2, 6, dtype=dtype, seed=1), numbers(11, 2, 3, dtype=dtype, seed=2)
+    options = {"mask": Mask(causal=True), "scale": 0.5, "diagonal": "last"}
+    o, lse = kokkosnn.packed_attention(q, k, v, offsets, starts, **options)
+    gradients = kokkosnn.packed_attention_backward(q, k, v, offsets, starts, o, lse, dout, **options)
+
+    def alone(x, begin, end):
+        return np.ascontiguousarray(np.swapaxes(x[None, begin:end], 1, 2))
+
+    for s in (0, 2):
+        queries, keys = offsets[s : s + 2], starts[s : s + 2]
+        qs, ks, vs, douts = alone(q, *queries), alone(k, *keys), alone(v, *keys), alone(dout, *queries)
+        of_one, lse_of_one = kokkosnn.attention(qs, ks, vs, **options)
+        assert np.array_equal(alone(o, *queries), of_one)
+        assert np.array_equal(np.swapaxes(lse[None, slice(*queries)], 1, 2), lse_of_one)
+        wanted = kokkosnn.attention_backward(qs, ks, vs, of_one, lse_of_one, douts, **options)
+        for got, want, place in zip(gradients, wanted, (queries, keys, keys)):
+            assert np.array_equal(alone(got, *place), want)
+    assert not np.any(wide(gradients[1])[6:8]), "keys of a sequence without queries"
+
+
+@each_type
 def test_matrix_products(dtype):
     a, b = numbers(3, 4, 5, dtype=dtype), numbers(6, 5, dtype=dtype, seed=1)
     c = kokkosnn.matmul(a, b.T)

@@ -4,6 +4,7 @@
 
 #include <KokkosNN/attention.hpp>
 #include <KokkosNN/matmul.hpp>
+#include <KokkosNN/packed_attention.hpp>
 #include <KokkosNN/rope.hpp>
 
 #include <gtest/gtest.h>
@@ -127,6 +128,56 @@ TEST(CAttention, RefusesWhatTheCompilerRefusesOfViews) {
                "KokkosNN::attention: options.sinks must have rank 1, but has rank 3");
   expect_error(kokkosnn_attention_backward(&here, &cq, &cq, &cq, &co, &co, nullptr, nullptr, &cq, &cq, &cq, nullptr),
                "KokkosNN::attention_backward: lse is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfPackedAttentionEqualTheCppOnes) {
+  using T                  = TypeParam;
+  using A                  = KokkosNN::accumulator_t<T>;
+  const auto q             = filled<T>(1, 9, heads, dim);
+  const auto k             = filled<T>(2, 11, kv_heads, dim);
+  const auto v             = filled<T>(3, 11, kv_heads, value_dim);
+  const auto o             = empty<T>(9, heads, value_dim);
+  const auto dout          = filled<T>(4, 9, heads, value_dim);
+  const auto lse           = empty<A>(9, heads);
+  const auto dq            = empty<T>(9, heads, dim);
+  const auto dk            = empty<T>(11, kv_heads, dim);
+  const auto dv            = empty<T>(11, kv_heads, value_dim);
+  const auto query_offsets = listed<std::int32_t>({0, 4, 9});
+  const auto key_offsets   = listed<std::int64_t>({0, 6, 11});
+  const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
+                        clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv),
+                        cquery_offsets = tensor(query_offsets), ckey_offsets = tensor(key_offsets);
+  const KokkosNN::CausalMask causal;
+  const KokkosNN::AttentionOptions options{.scale = 0.5, .diagonal = KokkosNN::AttentionDiagonal::last};
+  kokkosnn_mask mask               = KOKKOSNN_MASK_INIT;
+  mask.is_causal                   = 1;
+  kokkosnn_attention_options given = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  given.scale                      = 0.5;
+  given.diagonal                   = KOKKOSNN_DIAGONAL_LAST;
+  Exec exec;
+  const auto cpp = [&] {
+    KokkosNN::packed_attention(exec, q, k, v, query_offsets, key_offsets, o, causal, options, lse);
+  };
+  const auto c = [&] {
+    return kokkosnn_packed_attention(&here, &cq, &ck, &cv, &cquery_offsets, &ckey_offsets, &co, &mask, &clse, &given);
+  };
+  expect_same("packed_attention's lse", lse, cpp, c);
+  expect_same("packed_attention", o, cpp, c);
+  const auto cpp_backward = [&] {
+    KokkosNN::packed_attention_backward(exec, q, k, v, query_offsets, key_offsets, o, dout, lse, causal, dq, dk, dv,
+                                        options);
+  };
+  const auto c_backward = [&] {
+    return kokkosnn_packed_attention_backward(&here, &cq, &ck, &cv, &cquery_offsets, &ckey_offsets, &co, &cdout, &clse,
+                                              &mask, &cdq, &cdk, &cdv, &given);
+  };
+  expect_same("packed_attention_backward's dq", dq, cpp_backward, c_backward);
+  expect_same("packed_attention_backward's dk", dk, cpp_backward, c_backward);
+  expect_same("packed_attention_backward's dv", dv, cpp_backward, c_backward);
+  expect_error(kokkosnn_packed_attention(&here, &cq, &ck, &cv, &cq, &ckey_offsets, &co, nullptr, nullptr, nullptr),
+               "KokkosNN::packed_attention: query_offsets must have rank 1, but has rank 3");
+  expect_error(kokkosnn_packed_attention(&here, &cq, &ck, &cv, &ckey_offsets, nullptr, &co, nullptr, nullptr, nullptr),
+               "KokkosNN::packed_attention: key_offsets is missing");
 }
 
 TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {

@@ -53,16 +53,18 @@ struct Trial {
   }
 
   void run() {
-    data.q                    = q.memory.data();
-    data.k                    = k.memory.data();
-    data.v                    = v.memory.data();
-    data.o                    = o.memory.data();
-    data.q_strides            = q.strides;
-    data.k_strides            = k.strides;
-    data.v_strides            = v.strides;
-    data.o_strides            = o.strides;
-    const std::int64_t blocks = (n.heads / n.kv_heads * n.queries + Kernel::rows - 1) / Kernel::rows;
-    run_emulated(Kernel{data, blocks, copies, copies, copies});
+    data.q         = q.memory.data();
+    data.k         = k.memory.data();
+    data.v         = v.memory.data();
+    data.o         = o.memory.data();
+    data.q_strides = q.strides;
+    data.k_strides = k.strides;
+    data.v_strides = v.strides;
+    data.o_strides = o.strides;
+    for (auto* strides : {&data.q_strides, &data.k_strides, &data.v_strides, &data.o_strides, &data.lse_strides}) {
+      if (data.shape.is_packed) strides->batch = strides->sequence;
+    }
+    run_emulated(Kernel{data, copies, copies, copies});
   }
 
   void expect_right(double tolerance) {
@@ -158,6 +160,15 @@ TYPED_TEST(AttentionInTeams, TakeBooleansBiasSlopesSoftcapAndSinks) {
   elements.fill_others(trial.v, TypeParam::dims, X(NAN));
   trial.run();
   elements.fill_others(trial.v, TypeParam::dims, X(0.0f));
+  trial.expect_right(TypeParam::tolerance);
+}
+
+TYPED_TEST(AttentionInTeams, KeepToTheKeysOfAPackedSequence) {
+  Trial<typename TypeParam::Kernel> trial({1, 4, 2, 150, 160, TypeParam::dims - 3, 24}, false);
+  const EmulatedSequences sequences(150, 160);
+  sequences.set(trial.data);
+  trial.logit = [&](auto... score) { return sequences.logit(score...); };
+  trial.run();
   trial.expect_right(TypeParam::tolerance);
 }
 

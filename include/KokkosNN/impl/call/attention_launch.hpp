@@ -70,10 +70,12 @@ struct AttentionDataOf {
     data.scale          = static_cast<A>(layout.scale);
     data.of_masked_rows = gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0);
     data.ranges         = {limits_of(call.options.mask, layout.mask, layout.shape.keys), layout.mask.lengths,
-                           layout.mask.offsets};
+                           layout.mask.offsets, call.options.ends_align};
     data.sinks          = pointer_to<X>(call.options.mask.sinks);
     data.sink_strides   = layout.mask.sinks;
     data.elements       = elements_of(call);
+    data.query_offsets  = {counts_of(call.options.query_offsets), layout.query_offset_stride, layout.shape.queries};
+    data.key_offsets    = {counts_of(call.options.key_offsets), layout.key_offset_stride, layout.shape.keys};
     return data;
   }
 };
@@ -108,7 +110,6 @@ void launch_attention_tiles(const ExecutionSpace& exec, const char* function, co
                             const AttentionPlan& plan, const char* part, Kernel kernel) {
   const std::string label = to_string(function, plan) + part;
   if (is_verbose()) report_call(function, q, label);
-  kernel.blocks   = plan.blocks;
   kernel.copies_q = plan.copies_q;
   kernel.copies_k = plan.copies_k;
   kernel.copies_v = plan.copies_v;
@@ -157,7 +158,7 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
   static void run_kernel(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
     const AttentionPlan plan = plan_of(exec, call, {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch});
     if (!plan.in_tiles) return run_rows(exec, call, plan, data);
-    launch_attention_tiles(exec, call.function, call.tensors.q, plan, "", Kernel{data, 0, false, false, false});
+    launch_attention_tiles(exec, call.function, call.tensors.q, plan, "", Kernel{data, false, false, false});
   }
 };
 
@@ -168,7 +169,7 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const AttentionGradientArguments& call) {
     const AttentionShape& shape = call.layout.forward.shape;
     const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
-        exec, static_cast<std::size_t>(shape.batch * shape.heads * shape.queries) * sizeof(A));
+        exec, static_cast<std::size_t>(shape.all_rows()) * sizeof(A));
     AttentionGradientData<X> data = data_of(call);
     data.delta                    = reinterpret_cast<A*>(workspace.data());
     const Planned planned{exec, call, data, device_traits(exec)};
@@ -254,10 +255,12 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {
     const AttentionGradientTensors& tensors = call.tensors;
     const AttentionGradientLayout& layout   = call.layout;
+    const AttentionShape& shape             = layout.forward.shape;
     const auto output = [](const Tensor& t) { return static_cast<X*>(const_cast<void*>(t.data)); };
     return {AttentionDataOf<X>::data_of({call.function, tensors.forward, layout.forward, call.options}),
             static_cast<const X*>(tensors.dout.data),
             nullptr,
+            {shape.is_packed ? 1 : shape.heads * shape.queries, shape.queries, 1, 0},
             output(tensors.dq),
             output(tensors.dk),
             output(tensors.dv),

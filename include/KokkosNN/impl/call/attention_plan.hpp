@@ -19,7 +19,8 @@
 
 namespace KokkosNN::Impl {
 
-/// Views of a call, erased, with axes (batch, head, sequence, dim); lse has no dim, and need not exist.
+/// Views of a call, erased, with axes (batch, head, sequence, dim), or (token, head, dim) of packed sequences; lse has
+/// no dim, and need not exist.
 struct AttentionTensors {
   Tensor q;
   Tensor k;
@@ -35,6 +36,10 @@ struct AttentionCallOptions {
   bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
   MaskTensors mask;
   Precision precision = Precision::exact;
+  bool ends_align     = false;  ///< diagonals begin where a sequence's last query is at its last key
+  bool is_packed      = false;
+  Tensor query_offsets;  ///< of packed sequences
+  Tensor key_offsets;
 };
 
 /// A checked call.
@@ -46,7 +51,9 @@ struct AttentionLayout {
   AttentionStrides o;
   AttentionStrides lse;
   ScoreMaskLayout mask;
-  double scale = 1;
+  double scale                     = 1;
+  std::int64_t query_offset_stride = 0;
+  std::int64_t key_offset_stride   = 0;
 
   bool writes() const { return shape.batch * shape.heads * shape.queries > 0; }
 };
@@ -89,7 +96,6 @@ struct AttentionPlan {
   int scratch_level        = 0;
   std::size_t scratch      = 0;      ///< bytes a team
   bool in_tiles            = false;  ///< a GPU's kernel on a matrix unit runs, else a row of scores a team
-  std::int64_t blocks      = 0;      ///< of rows, a head of k
   bool copies_q            = false;  ///< q's tiles come by asynchronous copies of 16 bytes, else element by element
   bool copies_k            = false;
   bool copies_v            = false;

@@ -30,8 +30,10 @@ struct AttentionInTeam {
     A* const query              = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(bytes, 16));
     A* const results            = query + shape.dim;
     A* const tile               = results + shape.value_dim;
-    for (std::int64_t r = team.league_rank(); r < data.rows(); r += team.league_size()) {
-      do_row(team, data.row(r), query, results, tile);
+    for (std::int64_t n = team.league_rank(); n < data.blocks(false, 1); n += team.league_size()) {
+      const auto block = data.block(n, false, 1);
+      if (block.left == 0) continue;
+      do_row(team, data.row_of_head(block.sequence, block.kv_head, block.first), query, results, tile);
       team.team_barrier();  // before the next row's query
     }
   }
@@ -39,7 +41,8 @@ struct AttentionInTeam {
   /// Computes a row: query, results and a tile of logits are scratch.
   template <class Member>
   KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* query, A* results, A* tile) const {
-    const ScoreRow first_key = data.first_key(row);
+    const Sequence sequence  = data.sequence(row.batch);
+    const ScoreRow first_key = data.first_key(sequence, row);
     const X* const k         = data.k + first_key.in(data.k_strides);
     const X* const v         = data.v + first_key.in(data.v_strides);
     const X* const q         = data.q + row.in(data.q_strides);
@@ -51,10 +54,11 @@ struct AttentionInTeam {
     team.team_barrier();
 
     State state;
-    const ColumnRange allowed = data.ranges(row);
+    const auto mask           = data.mask_of(row, sequence);
+    const ColumnRange allowed = data.ranges(row, sequence);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
       const int count = static_cast<int>(allowed.end - first < attention_tile ? allowed.end - first : attention_tile);
-      compute_logits(team, row, k, first, count, query, tile);
+      compute_logits(team, mask, k, first, count, query, tile);
       team.team_barrier();
       const A factor = state.raise(largest(tile, count));
       team.team_barrier();  // all have read the logits
@@ -84,10 +88,9 @@ struct AttentionInTeam {
     KOKKOS_FUNCTION A weight(A logit) const { return Kokkos::exp(logit - finite_reference(max)); }
   };
 
-  template <class Member>
-  KOKKOS_FUNCTION void compute_logits(const Member& team, const ScoreRow& row, const X* k, std::int64_t first,
-                                      int count, const A* query, A* tile) const {
-    const auto mask = data.mask_of(row);
+  template <class Member, class Mask>
+  KOKKOS_FUNCTION void compute_logits(const Member& team, const Mask& mask, const X* k, std::int64_t first, int count,
+                                      const A* query, A* tile) const {
     for (int j = team.team_rank(); j < count; j += team.team_size()) {
       tile[j] = -Kokkos::Experimental::infinity_v<A>;
       if (!data.elements.keeps(mask, first + j)) continue;
