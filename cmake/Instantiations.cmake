@@ -193,7 +193,10 @@ kokkosnn_instantiate(
   CALLS "RopeCall<{exec}, {X}>")
 kokkosnn_instantiate(
   attention FILE attention_ TYPES ${KokkosNN_TYPES}
-  CALLS "AttentionCall<{exec}, {X}>" "AttentionGradientCall<{exec}, {X}>")
+  CALLS "AttentionCall<{exec}, {X}>" "AttentionGradientCall<{exec}, {X}>" "AttentionMergeCall<{exec}, {X}, {X}>")
+kokkosnn_instantiate(
+  attention FILE attention_ TYPES f16:half_t bf16:bhalf_t
+  CALLS "AttentionMergeCall<{exec}, float, {X}>")
 kokkosnn_instantiate(
   matmul FILE matmul_ TYPES ${KokkosNN_TYPES}
   CALLS "MatmulCall<{exec}, {X}>")

@@ -190,7 +190,58 @@ void validate_same(const char* function, const char* name, const Tensor& t, cons
   }
 }
 
+/// Extents that a tensor of a merge must have, as o has them.
+void require_extents(const char* function, const char* name, const Tensor& t, const Tensor& want) {
+  bool fits = t.rank == want.rank;
+  for (int axis = 0; axis < want.rank; ++axis) fits = fits && t.extent[axis] == want.extent[axis];
+  if (fits) return;
+  (ArgumentError(function) << name << " must be " << shape_of(want) << ", but is " << shape_of(t)).raise();
+}
+
+/// Takes the axis of the parts away; returns its extent and stride.
+std::pair<std::int64_t, std::int64_t> drop_parts(Tensor& t) {
+  const std::pair parts(t.extent[0], t.stride[0]);
+  for (int axis = 1; axis < t.rank; ++axis) {
+    t.extent[axis - 1] = t.extent[axis];
+    t.stride[axis - 1] = t.stride[axis];
+  }
+  --t.rank;
+  return parts;
+}
+
 }  // namespace
+
+AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMergeTensors tensors,
+                                               const AttentionCallOptions& options) {
+  const AttentionMergeTensors given = tensors;
+  AttentionMergeLayout layout;
+  const auto of_o   = drop_parts(tensors.o_parts);
+  const auto of_lse = drop_parts(tensors.lse_parts);
+  order_axes(options, {&tensors.o_parts, &tensors.o}, tensors.lse_parts);
+  if (options.is_packed) add_batch_axis(tensors.lse);
+  Tensor rows = tensors.o;
+  rows.rank   = dim;
+  require_extents(function, "each part of o", tensors.o_parts, tensors.o);
+  require_extents(function, "each part of lse", tensors.lse_parts, rows);
+  if (tensors.lse.exists()) require_extents(function, "lse", tensors.lse, rows);
+  if (of_o.first != of_lse.first) {
+    (ArgumentError(function) << "o has " << of_o.first << " parts, but lse " << of_lse.first).raise();
+  }
+  const Tensor& o        = tensors.o;
+  layout.shape           = {of_o.first, o.extent[batch], o.extent[head], o.extent[sequence], o.extent[dim]};
+  layout.o_part_stride   = of_o.second;
+  layout.lse_part_stride = of_lse.second;
+  layout.o_parts         = strides_of_axes(tensors.o_parts);
+  layout.lse_parts       = strides_of_axes(tensors.lse_parts);
+  layout.o               = strides_of_axes(o);
+  layout.lse             = strides_of_axes(tensors.lse);
+  layout.sink_stride     = layout_of(function, options.mask, o).sinks.head;
+  if (layout.writes()) {
+    validate_overlap(function, {{"the parts of o", &given.o_parts}, {"the parts of lse", &given.lse_parts}},
+                     {{"lse", &tensors.lse}, {"o", &o}}, options);
+  }
+  return layout;
+}
 
 AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                     const AttentionCallOptions& options) {

@@ -16,6 +16,7 @@
 #include <KokkosNN/mask.hpp>
 #include <KokkosNN/masked_softmax.hpp>
 #include <KokkosNN/matmul.hpp>
+#include <KokkosNN/merge_attention.hpp>
 #include <KokkosNN/norm.hpp>
 #include <KokkosNN/online.hpp>
 #include <KokkosNN/options.hpp>

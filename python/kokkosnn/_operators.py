@@ -809,6 +809,34 @@ def attention_backward(
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
 
 
+# --- merge_attention.hpp ---
+
+
+def merge_attention(
+    o_parts: Array,
+    lse_parts: Array,
+    out: Array | None = None,
+    *,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    axes: str = "batch_head_sequence_dim",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse) of attention over all keys from those over disjoint ones
+
+    lse = torch.logsumexp(lse_parts, 0); o = ((lse_parts - lse).exp()[..., None] * o_parts).sum(0)
+
+    o_parts: (part, batch, head, sequence, dim) in the order that axes says, or (part, token, head, dim). lse_parts:
+    (part, batch, head, query) or (part, token, head), of float64 if o_parts are, else float32. out of float16 or
+    bfloat16 takes parts of float32, too. sinks join the sum here, so parts must be without.
+    """
+    rows, options = tuple(o_parts.shape)[1:], _attention_options(None, 0.0, sinks, "first", axes, masked_row)
+    o = _output(out, o_parts, rows)
+    lse = empty(o_parts, tuple(lse_parts.shape)[1:], accumulator_name(o_parts))
+    _run(_core.merge_attention, stream, o_parts, lse_parts, o, lse, options)
+    return as_kind(o_parts, o), as_kind(o_parts, lse)
+
+
 # --- packed_attention.hpp ---
 
 

@@ -240,6 +240,16 @@ def test_attention(dtype):
 
 
 @each_type
+def test_merge_attention(dtype):
+    parts, lse_parts = numbers(3, 2, 4, 5, 6, dtype=dtype), numbers(3, 2, 4, 5, seed=1)
+    lse_parts = lse_parts.astype(np.float64 if dtype == np.float64 else np.float32)
+    o, lse = kokkosnn.merge_attention(parts, lse_parts)
+    expected = logsumexp(np.moveaxis(wide(lse_parts), 0, -1))
+    close(lse, expected, lse_parts.dtype.type)
+    close(o, (np.exp(wide(lse_parts) - expected)[..., None] * wide(parts)).sum(0), dtype)
+
+
+@each_type
 def test_packed_attention(dtype):
     offsets, starts = np.array([0, 4, 4, 9]), np.array([0, 6, 8, 11], dtype=np.int32)
     q, dout = numbers(9, 4, 6, dtype=dtype), numbers(9, 4, 3, dtype=dtype, seed=3)

@@ -43,6 +43,27 @@ struct Heads {
   }
 };
 
+/// The tensors of a merge.
+AttentionMergeTensors merged_tensors(const char* function, const kokkosnn_tensor* o_parts,
+                                     const kokkosnn_tensor* lse_parts, const kokkosnn_tensor* o_given,
+                                     const kokkosnn_tensor* lse_given) {
+  const Tensor o            = tensor_of(function, "o", o_given);
+  const ElementType of_sums = accumulator_of(o.type);
+  require_rank(function, "o", o, 3, 4);
+  const AttentionMergeTensors tensors{tensor_of(function, "o_parts", o_parts),
+                                      tensor_of(function, "lse_parts", lse_parts), o,
+                                      tensor_of(function, "lse", optional(lse_given))};
+  require_rank(function, "o_parts", tensors.o_parts, o.rank + 1, o.rank + 1);
+  require_type(function, "o_parts", tensors.o_parts, o.type, of_sums);
+  require_rank(function, "lse_parts", tensors.lse_parts, o.rank, o.rank);
+  require_type(function, "lse_parts", tensors.lse_parts, of_sums, of_sums);
+  if (tensors.lse.exists()) {
+    require_rank(function, "lse", tensors.lse, o.rank - 1, o.rank - 1);
+    require_type(function, "lse", tensors.lse, of_sums, of_sums);
+  }
+  return tensors;
+}
+
 /// A function of batches, or of packed sequences, which have offsets.
 struct Given {
   const char* function;
@@ -55,9 +76,9 @@ struct Given {
 };
 
 Tensor offsets_of(const char* function, const char* name, const kokkosnn_tensor* given) {
-  const Tensor t = tensor_of(function, name, given);
+  const Tensor t = tensor_of(function, name, integers(given));
   require_rank(function, name, t, 1, 1);
-  if (t.type != ElementType::other || !t.is_signed || (t.element_bytes != 4 && t.element_bytes != 8)) {
+  if (!t.is_signed || (t.element_bytes != 4 && t.element_bytes != 8)) {
     (ArgumentError(function) << name << " must hold i32 or i64").raise();
   }
   return t;
@@ -153,6 +174,29 @@ kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* where, const ko
                                             const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
                                             const kokkosnn_tensor* dv, const kokkosnn_attention_options* options) {
   return run_backward({"attention_backward", where}, q, k, v, o, lse, mask, {dout, dq, dk, dv}, options);
+}
+
+kokkosnn_status kokkosnn_merge_attention(const kokkosnn_exec* where, const kokkosnn_tensor* o_parts,
+                                         const kokkosnn_tensor* lse_parts, const kokkosnn_tensor* o,
+                                         const kokkosnn_tensor* lse, const kokkosnn_attention_options* options) {
+  constexpr const char* function = "merge_attention";
+  return guarded([&] {
+    const AttentionMergeTensors tensors = merged_tensors(function, o_parts, lse_parts, o, lse);
+    auto converted                      = options_of({function, where}, nullptr, options, tensors.o);
+    converted.is_packed                 = tensors.o.rank == 3;
+    on_instance(function, where, [&](const Exec& exec) {
+      const AttentionMergeLayout layout = normalise_attention_merge(function, tensors, converted);
+      if (!layout.writes()) return;
+      with_type(tensors.o.type, [&]<class T>(std::type_identity<T>) {
+        const AttentionMergeArguments arguments{function, tensors, layout, converted};
+        if (tensors.o_parts.type == tensors.o.type) {
+          AttentionMergeCall<Exec, T, T>::run(exec, arguments);
+        } else if constexpr (!std::is_same_v<KokkosNN::accumulator_t<T>, T>) {
+          AttentionMergeCall<Exec, KokkosNN::accumulator_t<T>, T>::run(exec, arguments);
+        }
+      });
+    });
+  });
 }
 
 kokkosnn_status kokkosnn_packed_attention(const kokkosnn_exec* where, const kokkosnn_tensor* q,

@@ -105,6 +105,20 @@ AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGrad
   return plan;
 }
 
+AttentionPlan make_attention_merge_plan(ElementType type, const AttentionMergeShape& shape,
+                                        const DeviceTraits& traits) {
+  const bool on_host       = traits.backend == Backend::host;
+  const int width          = on_host ? host_attention_merge_width : attention_merge_width;
+  const std::int64_t items = shape.batch * shape.heads * shape.queries * ceil_div(shape.dim, width);
+  AttentionPlan plan;
+  plan.type      = type;
+  plan.tile      = width;
+  plan.team_size = on_host ? 1 : attention_team_size;
+  plan.league_size =
+      std::min<std::int64_t>(on_host ? traits.multiprocessors : most_teams, ceil_div(items, plan.team_size));
+  return plan;
+}
+
 std::string to_string(const char* function, const AttentionPlan& plan) {
   std::ostringstream text;
   text << "KokkosNN::" << function << '[' << to_string(plan.type) << suffix_of(plan.precision) << ",k" << plan.tile

@@ -4,6 +4,7 @@
 
 #include <KokkosNN/attention.hpp>
 #include <KokkosNN/matmul.hpp>
+#include <KokkosNN/merge_attention.hpp>
 #include <KokkosNN/packed_attention.hpp>
 #include <KokkosNN/rope.hpp>
 
@@ -174,10 +175,35 @@ TYPED_TEST(CFunctionsOfTransformers, OfPackedAttentionEqualTheCppOnes) {
   expect_same("packed_attention_backward's dq", dq, cpp_backward, c_backward);
   expect_same("packed_attention_backward's dk", dk, cpp_backward, c_backward);
   expect_same("packed_attention_backward's dv", dv, cpp_backward, c_backward);
-  expect_error(kokkosnn_packed_attention(&here, &cq, &ck, &cv, &cq, &ckey_offsets, &co, nullptr, nullptr, nullptr),
-               "KokkosNN::packed_attention: query_offsets must have rank 1, but has rank 3");
+  const auto of_8_bits             = listed<std::int8_t>({0, 4, 9});
+  const kokkosnn_tensor cof_8_bits = tensor(of_8_bits);
+  expect_error(
+      kokkosnn_packed_attention(&here, &cq, &ck, &cv, &cof_8_bits, &ckey_offsets, &co, nullptr, nullptr, nullptr),
+      "KokkosNN::packed_attention: query_offsets must hold i32 or i64");
   expect_error(kokkosnn_packed_attention(&here, &cq, &ck, &cv, &ckey_offsets, nullptr, &co, nullptr, nullptr, nullptr),
                "KokkosNN::packed_attention: key_offsets is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfMergedAttentionEqualTheCppOnes) {
+  using T                      = TypeParam;
+  using A                      = KokkosNN::accumulator_t<T>;
+  const auto parts             = filled<T>(1, 3, 9, heads, dim);
+  const auto sums              = filled<A>(2, 3, 9, heads, dim);
+  const auto lse_parts         = filled<A>(3, 3, 9, heads);
+  const auto o                 = empty<T>(9, heads, dim);
+  const auto lse               = empty<A>(9, heads);
+  const kokkosnn_tensor cparts = tensor(parts), csums = tensor(sums), clse_parts = tensor(lse_parts), co = tensor(o),
+                        clse = tensor(lse);
+  Exec exec;
+  const auto cpp = [&] { KokkosNN::merge_attention(exec, parts, lse_parts, o, {}, lse); };
+  const auto c   = [&] { return kokkosnn_merge_attention(&here, &cparts, &clse_parts, &co, &clse, nullptr); };
+  expect_same("merge_attention's lse", lse, cpp, c);
+  expect_same("merge_attention", o, cpp, c);
+  expect_same(
+      "merge_attention of sums", o, [&] { KokkosNN::merge_attention(exec, sums, lse_parts, o); },
+      [&] { return kokkosnn_merge_attention(&here, &csums, &clse_parts, &co, nullptr, nullptr); });
+  expect_error(kokkosnn_merge_attention(&here, &cparts, &clse, &co, nullptr, nullptr),
+               "KokkosNN::merge_attention: lse_parts must have rank 3, but has rank 2");
 }
 
 TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {

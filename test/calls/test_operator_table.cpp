@@ -289,6 +289,11 @@ struct Calls {
     Kokkos::deep_copy(Kokkos::subview(offsets, 1), tokens);
     return offsets;
   }
+  bool merge_attention(const KokkosNN::AttentionOptions& options = {}) {
+    const Kokkos::View<T*****, Kokkos::LayoutRight, Memory> parts("parts", 2, 1, heads, queries, keys);
+    const Kokkos::View<KokkosNN::accumulator_t<T>****, Memory> lse("lse", 2, 1, heads, queries);
+    return KokkosNN::merge_attention(exec, parts, lse, out, options), is_written(out);
+  }
   template <class M>
   bool packed_attention(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
     const Tokens q("q", queries, heads, keys), k("k", keys, heads, keys), o("o", queries, heads, keys);
@@ -373,6 +378,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "column_sums") return c.column_sums();
     if (op == "attention") return c.attention(none);
     if (op == "attention_backward") return c.attention_backward(none);
+    if (op == "merge_attention") return c.merge_attention();
     if (op == "packed_attention") return c.packed_attention(none);
     if (op == "packed_attention_backward") return c.packed_attention_backward(none);
     if (op == "matmul") return c.matmul();
@@ -421,6 +427,7 @@ bool runs_with_mask(const std::string& op, const std::string& mask, const std::s
       const KokkosNN::AttentionOptions of_attention{.softcap = options.softcap, .sinks = options.sinks};
       if (op == "attention") return c.attention(m, of_attention);
       if (op == "attention_backward") return c.attention_backward(m, of_attention);
+      if (op == "merge_attention") return options.sinks.exist() && c.merge_attention(of_attention);
       if (op == "packed_attention") return c.packed_attention(m, of_attention);
       if (op == "packed_attention_backward") return c.packed_attention_backward(m, of_attention);
       if (op == "masked_softmax") return c.masked_softmax(m, options);

@@ -209,6 +209,17 @@ struct AttentionShape {
   KOKKOS_INLINE_FUNCTION std::int64_t block_heads() const { return (is_packed ? 1 : batch) * kv_heads; }
 };
 
+/// Extents of parts of attention's results that are joined, and elements of a row that a thread joins.
+struct AttentionMergeShape {
+  std::int64_t parts   = 0;
+  std::int64_t batch   = 0;
+  std::int64_t heads   = 0;
+  std::int64_t queries = 0;
+  std::int64_t dim     = 0;
+};
+inline constexpr int attention_merge_width      = 4;
+inline constexpr int host_attention_merge_width = 32;
+
 /// Distances in elements along the axes (batch, head, sequence, dim); of scores the last is the key.
 struct AttentionStrides {
   std::int64_t batch    = 0;

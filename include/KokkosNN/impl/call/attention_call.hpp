@@ -96,6 +96,41 @@ void attention_backward_call(const Exec& exec, const char* function, const Atten
   Call::run(exec, {function, tensors, layout, options});
 }
 
+template <class Exec, class OPartsView, class LsePartsView, class OView, class LseView>
+constexpr void check_merge_attention() {
+  using X = typename OView::non_const_value_type;
+  using A = accumulator_t<X>;
+  static_assert(OView::rank() == 3 || OView::rank() == 4,
+                "KokkosNN::merge_attention: o must have rank 4: batch, head, sequence, dim; or 3: token, head, dim");
+  static_assert(
+      OPartsView::rank() == OView::rank() + 1 && LsePartsView::rank() == OView::rank(),
+      "KokkosNN::merge_attention: o_parts and lse_parts must have an axis of parts ahead of o's and of lse's");
+  static_assert(hold_elements<OView>, "KokkosNN::merge_attention: o must hold double, float, half_t or bhalf_t");
+  static_assert(std::is_same_v<typename OPartsView::non_const_value_type, X> ||
+                    std::is_same_v<typename OPartsView::non_const_value_type, A>,
+                "KokkosNN::merge_attention: o_parts must hold o's type, or double if o does, else float");
+  static_assert(std::is_same_v<typename LsePartsView::non_const_value_type, A>,
+                "KokkosNN::merge_attention: lse_parts must hold double if o does, else float");
+  static_assert(is_writable<OView>, "KokkosNN::merge_attention: o must not be const");
+  static_assert(can_access<Exec, OPartsView, LsePartsView, OView>,
+                "KokkosNN::merge_attention: the execution space must be able to access the memory of all Views");
+  if constexpr (is_given<LseView>) {
+    check_log_sum_exps<Exec, OView, LseView>();
+    static_assert(is_writable<LseView>, "KokkosNN::merge_attention: lse must not be const");
+  }
+}
+
+/// Joins parts of P to a result of X.
+template <class P, class X, class Exec>
+void merge_attention_call(const Exec& exec, const AttentionMergeTensors& tensors, const AttentionCallOptions& options) {
+  using Call = AttentionMergeCall<Exec, P, X>;
+  require_kernels<Call>();
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::merge_attention");
+  const char* const function        = "merge_attention";
+  const AttentionMergeLayout layout = normalise_attention_merge(function, tensors, options);
+  if (layout.writes()) Call::run(exec, {function, tensors, layout, options});
+}
+
 /// Offsets of packed sequences.
 template <class Exec, class... OffsetsViews>
 constexpr void check_sequence_offsets() {

@@ -13,6 +13,7 @@
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_gradient_tiles.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
+#include <KokkosNN/impl/gpu/attention_merge.hpp>
 #include <KokkosNN/impl/gpu/attention_tiles.hpp>
 #include <KokkosNN/impl/host/attention.hpp>
 #include <KokkosNN/impl/host/attention_gradients.hpp>
@@ -115,6 +116,33 @@ void launch_attention_tiles(const ExecutionSpace& exec, const char* function, co
   kernel.copies_v = plan.copies_v;
   launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
 }
+
+/// Launches the kernel that joins parts.
+template <class X, class P, class ExecutionSpace>
+void launch_attention_merge(const ExecutionSpace& exec, const char* function, const Tensor& parts,
+                            const AttentionMergeData<P, X>& data) {
+  constexpr int width =
+      backend_of<ExecutionSpace>() == Backend::host ? host_attention_merge_width : attention_merge_width;
+  const AttentionPlan plan = make_attention_merge_plan(element_type<X>(), data.shape, device_traits(exec));
+  launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width>{data});
+}
+
+template <class ExecutionSpace, class P, class X>
+struct Launcher<AttentionMergeCall<ExecutionSpace, P, X>> {
+  static void run(const ExecutionSpace& exec, const AttentionMergeArguments& call) {
+    using A                              = accumulator_t<X>;
+    const AttentionMergeTensors& tensors = call.tensors;
+    const AttentionMergeLayout& layout   = call.layout;
+    const bool gives_nan                 = call.options.masked_row == MaskedRowPolicy::nan;
+    launch_attention_merge<X, P>(
+        exec, call.function, tensors.o_parts,
+        {layout.shape, static_cast<const P*>(tensors.o_parts.data), static_cast<const A*>(tensors.lse_parts.data),
+         static_cast<X*>(const_cast<void*>(tensors.o.data)), static_cast<A*>(const_cast<void*>(tensors.lse.data)),
+         layout.o_parts, layout.lse_parts, layout.o, layout.lse, layout.o_part_stride, layout.lse_part_stride,
+         gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0), pointer_to<X>(call.options.mask.sinks),
+         layout.sink_stride});
+  }
+};
 
 template <class ExecutionSpace, class X>
 struct Launcher<AttentionCall<ExecutionSpace, X>> {
@@ -274,6 +302,11 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
 template <class ExecutionSpace, class X>
 void AttentionCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const AttentionArguments& call) {
   Launcher<AttentionCall>::run(exec, call);
+}
+
+template <class ExecutionSpace, class P, class X>
+void AttentionMergeCall<ExecutionSpace, P, X>::run(const ExecutionSpace& exec, const AttentionMergeArguments& call) {
+  Launcher<AttentionMergeCall>::run(exec, call);
 }
 
 template <class ExecutionSpace, class X>

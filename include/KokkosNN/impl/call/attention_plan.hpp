@@ -85,6 +85,31 @@ KOKKOSNN_EXPORT AttentionGradientLayout normalise_attention_gradient(const char*
                                                                      AttentionGradientTensors tensors,
                                                                      const AttentionCallOptions& options);
 
+/// Views of a call that joins parts; those of the parts have an axis of parts ahead of the others.
+struct AttentionMergeTensors {
+  Tensor o_parts;
+  Tensor lse_parts;
+  Tensor o;
+  Tensor lse;
+};
+
+struct AttentionMergeLayout {
+  AttentionMergeShape shape;
+  AttentionStrides o_parts;
+  AttentionStrides lse_parts;
+  AttentionStrides o;
+  AttentionStrides lse;
+  std::int64_t o_part_stride   = 0;
+  std::int64_t lse_part_stride = 0;
+  std::int64_t sink_stride     = 0;
+
+  bool writes() const { return shape.batch * shape.heads * shape.queries > 0; }
+};
+
+/// As normalise_attention, of parts of its results.
+KOKKOSNN_EXPORT AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMergeTensors tensors,
+                                                               const AttentionCallOptions& options);
+
 /// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
 struct AttentionPlan {
   ElementType type         = ElementType::f32;
@@ -114,6 +139,10 @@ KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, con
                                                            const AttentionGradientLayout& layout, bool of_keys,
                                                            const AttentionKernelShape& shape,
                                                            const DeviceTraits& traits);
+
+/// Plan of the kernel that joins parts.
+KOKKOSNN_EXPORT AttentionPlan make_attention_merge_plan(ElementType type, const AttentionMergeShape& shape,
+                                                        const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`; on a matrix unit
 /// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c if q, k, v (and dout) are copied asynchronously.
