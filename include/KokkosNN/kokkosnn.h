@@ -522,8 +522,8 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
 
 /* Joins results of attention over disjoint keys: o = sum_p exp(lse_p - lse) o_p, lse = logsumexp_p lse_p. o: rank 4,
  * (batch, head, sequence, dim) or as options.axes says, or rank 3, (token, head, dim). o_parts: (part, ...) of o's type
- * or of the accumulator's, lse_parts: (part, batch, head, query) or (part, token, head) of the accumulator's type; so is
- * lse, which is optional. Of the options axes, masked_row and sinks matter. */
+ * or of the accumulator's, lse_parts: (part, batch, head, query) or (part, token, head) of the accumulator's type; lse,
+ * which is optional, too. Of the options axes, masked_row and sinks matter. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_merge_attention(const kokkosnn_exec* exec, const kokkosnn_tensor* o_parts,
                                                         const kokkosnn_tensor* lse_parts, const kokkosnn_tensor* o,
                                                         const kokkosnn_tensor* lse,

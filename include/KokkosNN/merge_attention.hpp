@@ -23,8 +23,8 @@ namespace KokkosNN {
 /// \param lse_parts  lse of each part, (part, batch, head, query) or (part, token, head), of the accumulator's type
 /// \param o          output (batch, head, query, value dim) or (token, head, value dim) of double, float, half_t or
 ///                   bhalf_t
-/// \param options    options of `attention`: axes, the order of those of o; sinks, which join the sum here, so parts must
-///                   be without; masked_row, o of a query without a key in any part. Others do not matter
+/// \param options    options of `attention`: axes, the order of those of o; sinks, which join the sum here, so parts
+///                   must be without; masked_row, o of a query without a key in any part. Others do not matter
 /// \param lse        output (batch, head, query) or (token, head) of the accumulator's type; or no_view
 ///
 /// Views      in any layout, strides (0 in inputs) and alignment. Any number of parts.
