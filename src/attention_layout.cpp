@@ -246,7 +246,8 @@ AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMe
 AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                     const AttentionCallOptions& options) {
   order_axes(options, {&tensors.q, &tensors.k, &tensors.v, &tensors.o}, tensors.lse);
-  const AttentionLayout layout = checked_layout(function, tensors, options);
+  AttentionLayout layout = checked_layout(function, tensors, options);
+  cut_keys(layout.shape);
   if (layout.writes()) {
     const AttentionTensors& t = tensors;
     validate_overlap(function, {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}}, {{"lse", &t.lse}, {"o", &t.o}}, options);

@@ -74,12 +74,12 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 ///
 /// Views      of one type, in any layout, strides (0 in inputs) and alignment, so subviews of packed q, k and v serve.
 /// In place   o and lse must not overlap each other, nor any input.
-/// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library.
+/// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library; of few queries and many keys
+///            two kernels, and parts are kept in memory that the library holds.
 /// Arithmetic in double for double, else in float; products of float as options.precision says. Results are rounded
-/// once; tensor
-///            cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the product with
-///            v. The same call gives the same bits each time, and a row's bits depend on its own query, keys and mask
-///            alone.
+///            once; tensor cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the
+///            product with v. The same call gives the same bits each time. A row's bits depend on its own query, keys
+///            and mask, and on whether queries are few, but neither on the batch nor on how many teams run at once.
 /// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
 ///            bits, on tensor cores another half an ulp of the largest |v|), |z| being the largest logit or sum of
 ///            |terms| of one. Precision tensor_float32x3: twice float's; tensor_float32: as bf16 with 11 bits.
@@ -98,7 +98,8 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 ///            128 or 256; q, k and v whose bases and strides are multiples of 16 bytes, dim contiguous, are copied
 ///            asynchronously, others element by element. A team has up to 195 KiB of scratch. Doubles of more than 128
 ///            elements, HIP, and devices with less scratch, take a row of scores a team, which reads k and v anew for
-///            each query.
+///            each query. Decoding: up to 64 queries of all heads that share a head of k, and 512 keys or more, are
+///            computed by parts of 256 keys side by side, which `merge_attention`'s rule joins.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,

@@ -3,6 +3,7 @@
 #include <KokkosNN/impl/call/attention_plan.hpp>
 #include <KokkosNN/impl/attention_shapes.hpp>
 
+#include "policy/attention.hpp"
 #include "rounding.hpp"
 #include "tiles.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 void give_rows(const AttentionShape& shape, bool of_keys, AttentionPlan& plan) {
   plan.tile        = attention_tile;
   plan.team_size   = attention_team_size;
-  plan.league_size = std::min(most_teams, shape.block_heads() * shape.blocks(of_keys, 1));
+  plan.league_size = std::min(most_teams, shape.parts * shape.block_heads() * shape.blocks(of_keys, 1));
 }
 
 /// A host's threads have blocks of rows in turn, which share the packed tiles: as many rows as leave each thread some
@@ -30,9 +31,9 @@ void give_rows(const AttentionShape& shape, bool of_keys, AttentionPlan& plan) {
 void cut_blocks(const AttentionShape& shape, bool of_keys, const DeviceTraits& traits, AttentionPlan& plan) {
   constexpr int least_rows = 8, blocks_a_thread = 4;
   const std::int64_t threads = traits.multiprocessors;
-  const auto blocks          = [&] { return shape.block_heads() * shape.blocks(of_keys, plan.rows_per_team); };
-  plan.tile                  = host_attention_tile;
-  plan.rows_per_team         = host_attention_rows;
+  const auto blocks  = [&] { return shape.parts * shape.block_heads() * shape.blocks(of_keys, plan.rows_per_team); };
+  plan.tile          = host_attention_tile;
+  plan.rows_per_team = host_attention_rows;
   while (plan.rows_per_team > least_rows && blocks() < blocks_a_thread * threads) plan.rows_per_team /= 2;
   plan.league_size   = std::min(threads, blocks());
   plan.scratch_level = 1;
@@ -54,18 +55,26 @@ bool serves(const AttentionKernelShape& kernel, const DeviceTraits& traits) {
 
 void cut_tiles(bool of_keys, const AttentionTensors& tensors, const AttentionLayout& layout,
                const AttentionKernelShape& kernel, AttentionPlan& plan) {
-  plan.in_tiles      = true;
-  plan.tile          = kernel.keys;
-  plan.rows_per_team = kernel.rows;
-  plan.team_size     = kernel.team_size;
-  plan.scratch       = kernel.scratch;
-  plan.league_size   = std::min(most_teams, layout.shape.block_heads() * layout.shape.blocks(of_keys, kernel.rows));
-  plan.copies_q      = has_chunks(tensors.q, layout.q, plan.type);
-  plan.copies_k      = has_chunks(tensors.k, layout.k, plan.type);
-  plan.copies_v      = has_chunks(tensors.v, layout.v, plan.type);
+  plan.in_tiles               = true;
+  plan.tile                   = kernel.keys;
+  plan.rows_per_team          = kernel.rows;
+  plan.team_size              = kernel.team_size;
+  plan.scratch                = kernel.scratch;
+  const AttentionShape& shape = layout.shape;
+  plan.league_size = std::min(most_teams, shape.parts * shape.block_heads() * shape.blocks(of_keys, kernel.rows));
+  plan.copies_q    = has_chunks(tensors.q, layout.q, plan.type);
+  plan.copies_k    = has_chunks(tensors.k, layout.k, plan.type);
+  plan.copies_v    = has_chunks(tensors.v, layout.v, plan.type);
 }
 
 }  // namespace
+
+void cut_keys(AttentionShape& shape) {
+  const AttentionPolicy& policy = attention_policy;
+  if (shape.is_packed || shape.rows(false) > policy.split_rows || shape.keys < policy.split_keys) return;
+  shape.part_keys = policy.part_keys;
+  shape.parts     = ceil_div(shape.keys, shape.part_keys);
+}
 
 AttentionPlan make_attention_plan(ElementType type, Precision precision, const AttentionTensors& tensors,
                                   const AttentionLayout& layout, const AttentionKernelShape& kernel,

@@ -172,6 +172,40 @@ TYPED_TEST(AttentionInTeams, KeepToTheKeysOfAPackedSequence) {
   trial.expect_right(TypeParam::tolerance);
 }
 
+/// Parts are joined here as merge_attention does it.
+TYPED_TEST(AttentionInTeams, ComputePartsOfTheKeys) {
+  using Kernel                 = typename TypeParam::Kernel;
+  using A                      = typename Kernel::A;
+  constexpr std::int64_t parts = 3, rows = 4 * 5, dim = 24;
+  Trial<Kernel> trial({1, 4, 2, 5, 150, TypeParam::dims, dim}, true);
+  std::vector<A> results(std::size_t(parts * rows * dim), A(NAN)), lse(std::size_t(parts * rows), A(NAN));
+  trial.data.shape.parts     = parts;
+  trial.data.shape.part_keys = 64;
+  trial.data.part_results    = results.data();
+  trial.data.part_rows       = rows;
+  trial.data.lse             = lse.data();
+  trial.run();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (std::int64_t p = 0; p < parts; ++p) sum += std::exp(double(lse[std::size_t(p * rows + r)]));
+    trial.lse[std::size_t(r)] = A(std::log(sum));
+    for (std::int64_t d = 0; d < dim; ++d) {
+      double result = 0;
+      for (std::int64_t p = 0; p < parts; ++p) {
+        const auto row = std::size_t(p * rows + r);
+        result += std::exp(double(lse[row])) / sum * double(results[row * dim + std::size_t(d)]);
+      }
+      trial.o.at(0, r / 5, r % 5, d) = typename Kernel::X(result);
+    }
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t d = dim; d < trial.o.strides.sequence; ++d) {
+      ASSERT_TRUE(std::isnan(double(trial.o.at(0, r / 5, r % 5, d))));
+    }
+  }
+  trial.expect_right(TypeParam::tolerance);
+}
+
 TYPED_TEST(AttentionInTeams, GiveARowTheSameBitsWhateverRowsAreBesideIt) {
   using Kernel = typename TypeParam::Kernel;
   Trial<Kernel> many({1, 2, 1, 70, 90, TypeParam::dims, 16}, true), few({1, 2, 1, 3, 90, TypeParam::dims, 16}, true);

@@ -76,6 +76,24 @@ TEST(AttentionPlans, CoverPackedTokensAndABlockASequence) {
   EXPECT_EQ(tiles.league_size, 2 * (400 / 128 + 30));
 }
 
+TEST(AttentionPlans, CutKeysByALengthThatTheBatchDoesNotMatterFor) {
+  for (const std::int64_t batch : {1, 1000}) {
+    Impl::AttentionShape shape{batch, 32, 8, 1, 4000, 128, 128};
+    cut_keys(shape);
+    EXPECT_EQ(shape.parts, 16);
+    EXPECT_EQ(shape.part_keys, 256);
+    AttentionLayout l = layout();
+    l.shape           = shape;
+    EXPECT_EQ(plan_of(tensors(), l, 227 * 1024).league_size, batch * 8 * 16);
+  }
+  Impl::AttentionShape many_queries{1, 32, 8, 17, 4000, 128, 128}, few_keys{1, 32, 8, 1, 511, 128, 128};
+  Impl::AttentionShape packed{1, 32, 8, 1, 4000, 128, 128, true};
+  for (Impl::AttentionShape* shape : {&many_queries, &few_keys, &packed}) {
+    cut_keys(*shape);
+    EXPECT_EQ(shape->parts, 1);
+  }
+}
+
 TEST(AttentionPlans, CopyByChunksWhereRowsBeginAtMultiplesOf16Bytes) {
   AttentionTensors t       = tensors();
   AttentionLayout l        = layout();

@@ -192,6 +192,8 @@ struct AttentionShape {
   std::int64_t dim       = 0;
   std::int64_t value_dim = 0;
   bool is_packed         = false;
+  std::int64_t parts     = 1;  ///< of the keys, which are computed side by side and joined
+  std::int64_t part_keys = INT64_MAX;
 
   KOKKOS_INLINE_FUNCTION std::int64_t group() const { return kv_heads > 0 ? heads / kv_heads : 0; }
 

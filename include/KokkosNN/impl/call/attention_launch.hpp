@@ -148,6 +148,45 @@ template <class ExecutionSpace, class X>
 struct Launcher<AttentionCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
     const AttentionData<X> data = AttentionDataOf<X>::data_of(call);
+    if (data.shape.parts == 1) return run(exec, call, data);
+    run_parts(exec, call, data);
+  }
+
+ private:
+  /// Computes parts of the keys side by side, and joins them. A sink joins the sum once.
+  static void run_parts(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& whole) {
+    using A                     = accumulator_t<X>;
+    const AttentionShape& shape = whole.shape;
+    const std::int64_t rows = shape.all_rows(), dim = shape.value_dim;
+    const AttentionStrides of_lse{shape.heads * shape.queries, shape.queries, 1, 0};
+    const AttentionStrides of_o{of_lse.batch * dim, of_lse.head * dim, dim, 1};
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
+        exec, static_cast<std::size_t>(shape.parts * rows * (dim + 1)) * sizeof(A));
+    AttentionData<X> parts = whole;
+    parts.part_results     = reinterpret_cast<A*>(workspace.data());
+    parts.part_rows        = rows;
+    parts.lse              = parts.part_results + shape.parts * rows * dim;
+    parts.lse_strides      = of_lse;
+    parts.sinks            = {};
+    run(exec, call, parts);
+    launch_attention_merge<X, A>(exec, call.function, call.tensors.q,
+                                 {{shape.parts, shape.batch, shape.heads, shape.queries, dim},
+                                  parts.part_results,
+                                  parts.lse,
+                                  whole.o,
+                                  whole.lse,
+                                  of_o,
+                                  of_lse,
+                                  whole.o_strides,
+                                  whole.lse_strides,
+                                  rows * dim,
+                                  rows,
+                                  whole.of_masked_rows,
+                                  whole.sinks,
+                                  whole.sink_strides.head});
+  }
+
+  static void run(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
       using Kernel             = HostAttention<X>;
       const AttentionPlan plan = plan_of(exec, call, {});
@@ -159,7 +198,6 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
     }
   }
 
- private:
   static AttentionPlan plan_of(const ExecutionSpace& exec, const AttentionArguments& call,
                                const AttentionKernelShape& shape) {
     return make_attention_plan(element_type<X>(), call.options.precision, call.tensors, call.layout, shape,

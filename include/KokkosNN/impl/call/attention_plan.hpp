@@ -133,6 +133,10 @@ KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, Precision pr
                                                   const AttentionTensors& tensors, const AttentionLayout& layout,
                                                   const AttentionKernelShape& shape, const DeviceTraits& traits);
 
+/// Cuts the keys of a call into parts that are computed side by side where few queries see many keys. It depends on
+/// extents of a batch entry alone: neither on how many entries there are, nor on the device.
+KOKKOSNN_EXPORT void cut_keys(AttentionShape& shape);
+
 /// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
 /// empty where it has nothing to write.
 KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,

@@ -33,14 +33,15 @@ struct AttentionInTeam {
     for (std::int64_t n = team.league_rank(); n < data.blocks(false, 1); n += team.league_size()) {
       const auto block = data.block(n, false, 1);
       if (block.left == 0) continue;
-      do_row(team, data.row_of_head(block.sequence, block.kv_head, block.first), query, results, tile);
+      do_row(team, data.row_of_head(block.sequence, block.kv_head, block.first), block.part, query, results, tile);
       team.team_barrier();  // before the next row's query
     }
   }
 
-  /// Computes a row: query, results and a tile of logits are scratch.
+  /// Computes a row over a part of the keys: query, results and a tile of logits are scratch.
   template <class Member>
-  KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* query, A* results, A* tile) const {
+  KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, std::int64_t part, A* query, A* results,
+                              A* tile) const {
     const Sequence sequence  = data.sequence(row.batch);
     const ScoreRow first_key = data.first_key(sequence, row);
     const X* const k         = data.k + first_key.in(data.k_strides);
@@ -55,7 +56,7 @@ struct AttentionInTeam {
 
     State state;
     const auto mask           = data.mask_of(row, sequence);
-    const ColumnRange allowed = data.ranges(row, sequence);
+    const ColumnRange allowed = data.keys_of(row, sequence, part);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
       const int count = static_cast<int>(allowed.end - first < attention_tile ? allowed.end - first : attention_tile);
       compute_logits(team, mask, k, first, count, query, tile);
@@ -69,7 +70,7 @@ struct AttentionInTeam {
       add_values(team, v + first * data.v_strides.sequence, count, factor, tile, results);
       team.team_barrier();  // before the next tile's logits
     }
-    write(team, row, state, results);
+    write(team, row, part, state, results);
   }
 
  private:
@@ -125,7 +126,8 @@ struct AttentionInTeam {
   }
 
   template <class Member>
-  KOKKOS_FUNCTION void write(const Member& team, const ScoreRow& row, State state, const A* results) const {
+  KOKKOS_FUNCTION void write(const Member& team, const ScoreRow& row, std::int64_t part, State state,
+                             const A* results) const {
     const A sink = data.sink(row);
     A factor     = 1;
     if (sink != -Kokkos::Experimental::infinity_v<A>) {
@@ -133,14 +135,11 @@ struct AttentionInTeam {
       state.sum = state.sum * factor + state.weight(sink);
     }
     const bool is_masked = state.sum == A(0);
-    X* const o           = data.o + row.in(data.o_strides);
     for (std::int64_t d = team.team_rank(); d < data.shape.value_dim; d += team.team_size()) {
-      const A result            = is_masked ? data.of_masked_rows : results[d] * factor / state.sum;
-      o[d * data.o_strides.dim] = static_cast<X>(result);
+      data.store(row, part, d, is_masked ? data.of_masked_rows : results[d] * factor / state.sum);
     }
-    if (data.lse != nullptr && team.team_rank() == 0) {
-      data.lse[row.in(data.lse_strides)] =
-          is_masked ? -Kokkos::Experimental::infinity_v<A> : state.max + Kokkos::log(state.sum);
+    if (team.team_rank() == 0) {
+      data.store_lse(row, part, is_masked ? -Kokkos::Experimental::infinity_v<A> : state.max + Kokkos::log(state.sum));
     }
   }
 };

@@ -40,6 +40,7 @@ struct RowBlock {
   std::int64_t query;
   std::int64_t queries;  ///< of a head
   std::int64_t left;     ///< rows of the head of k, from the block's first on; 0: none
+  std::int64_t part;     ///< of the keys
 
   /// Row r of the block, r below `most`.
   template <int most>
@@ -61,7 +62,7 @@ KOKKOS_FORCEINLINE_FUNCTION RowBlock row_block(const AttentionData<X>& data, std
   const auto block = data.block(n, false, rows, true);
   if (block.left == 0) return {};
   const ScoreRow row = data.row_of_head(block.sequence, block.kv_head, block.first);
-  return {row.batch, row.start, block.kv_head, row.head, row.query, block.sequence.queries, block.left};
+  return {row.batch, row.start, block.kv_head, row.head, row.query, block.sequence.queries, block.left, block.part};
 }
 
 /// Calls f(block) for each of a team's blocks, `number` of the call, with a barrier behind each: block_of(n) makes
@@ -95,8 +96,8 @@ struct TeamRow<X, false> {
 /// Entry of a row of scores.
 template <bool has_elements, class X>
 KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionData<X>& data, const ScoreRow& row,
-                                                              const Sequence& sequence) {
-  const ColumnRange allowed = data.ranges(row, sequence);
+                                                              const Sequence& sequence, std::int64_t part = 0) {
+  const ColumnRange allowed = data.keys_of(row, sequence, part);
   TeamRow<X, has_elements> entry{};
   entry.begin = allowed.begin;
   entry.end   = allowed.end;
@@ -110,7 +111,7 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_rows(TeamRow<X, has_elements>* table, cons
                                            const RowBlock& block, int rank, int team_size) {
   const Sequence sequence = data.sequence(block.batch);
   for (int r = rank; r < rows; r += team_size) {
-    table[r] = r < block.left ? team_row<has_elements>(data, block.template row<rows>(r), sequence)
+    table[r] = r < block.left ? team_row<has_elements>(data, block.template row<rows>(r), sequence, block.part)
                               : TeamRow<X, has_elements>{};
   }
 }

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 #include <KokkosNN/online.hpp>
+#include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -74,8 +75,9 @@ struct AttentionMerge {
     }
     X* const o           = data.o + row.in(data.o_strides) + first * data.o_strides.dim;
     const bool is_masked = state.sum == A(0);
-    for (int d = 0; d < count; ++d) {
-      o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : sum[d] / state.sum);
+    KOKKOSNN_IMPL_UNROLL
+    for (int d = 0; d < width; ++d) {
+      if (d < count) o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : sum[d] / state.sum);
     }
   }
 
@@ -84,9 +86,13 @@ struct AttentionMerge {
     const std::int64_t stride = data.o_parts_strides.dim;
     const P* const o = data.o_parts + row.in(data.o_parts_strides) + part * data.o_part_stride + first * stride;
     if (count == width && stride == 1) {
+      KOKKOSNN_IMPL_UNROLL
       for (int d = 0; d < width; ++d) sum[d] = multiply_add(weight, static_cast<A>(o[d]), sum[d]);
     } else {
-      for (int d = 0; d < count; ++d) sum[d] = multiply_add(weight, static_cast<A>(o[d * stride]), sum[d]);
+      KOKKOSNN_IMPL_UNROLL
+      for (int d = 0; d < width; ++d) {
+        if (d < count) sum[d] = multiply_add(weight, static_cast<A>(o[d * stride]), sum[d]);
+      }
     }
   }
 };

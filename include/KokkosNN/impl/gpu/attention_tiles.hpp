@@ -103,7 +103,8 @@ struct AttentionInTiles {
     add_keys(team, block, memory, state);
     write(block, memory, anew(rank), state);
     team.team_barrier();
-    again_at(memory).for_each(team, [&](int r) { do_row_again(team, block.template row<rows>(r), memory); });
+    again_at(memory).for_each(team,
+                              [&](int r) { do_row_again(team, block.template row<rows>(r), block.part, memory); });
   }
 
   // --- tiles ---
@@ -285,7 +286,7 @@ struct AttentionInTiles {
       const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_of_e<A>);
       const bool is_nan  = Products::has_nan(state.result, t, r, total.factor);
       if (is_row && is_nan && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
-      if (is_row && !is_nan) write_row(row, lane, state, t, r, total);
+      if (is_row && !is_nan) write_row(row, block.part, lane, state, t, r, total);
     });
   }
 
@@ -305,26 +306,25 @@ struct AttentionInTiles {
     return {reference, sum, sum == A(0) ? A(0) : rescaling / sum};
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, int lane, const State& state, int t, int r,
-                                             const Total& total) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
+                                             int t, int r, const Total& total) const {
     const bool is_masked = total.sum == A(0);
-    X* const o           = data.o + row.in(data.o_strides);
     Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
-      if (d >= data.shape.value_dim) return;
-      o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : result * total.factor);
+      if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * total.factor);
     });
-    if (data.lse != nullptr && Unit::col_of(0, lane) == 0) {
-      data.lse[row.in(data.lse_strides)] =
-          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_2<A> + Kokkos::log(total.sum);
+    if (Unit::col_of(0, lane) == 0) {
+      data.store_lse(
+          row, part,
+          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_2<A> + Kokkos::log(total.sum));
     }
   }
 
   template <class Member>
-  KOKKOS_FUNCTION void do_row_again(const Member& team, const ScoreRow& row, char* memory) const {
+  KOKKOS_FUNCTION void do_row_again(const Member& team, const ScoreRow& row, std::int64_t part, char* memory) const {
     A* const query   = reinterpret_cast<A*>(memory);
     A* const results = query + data.shape.dim;
     A* const tile    = results + data.shape.value_dim;
-    AttentionInTeam<X>{data}.do_row(team, row, query, results, tile);
+    AttentionInTeam<X>{data}.do_row(team, row, part, query, results, tile);
   }
 };
 

@@ -72,6 +72,7 @@ struct HostAttention : AttentionTiles<X> {
   /// Rows of scores of one head of k and v, and their states: exponentials are relative to a reference.
   struct Block {
     Sequence sequence;
+    std::int64_t part;
     const X* k;
     const X* v;
     int count;
@@ -83,12 +84,13 @@ struct HostAttention : AttentionTiles<X> {
 
     KOKKOS_FUNCTION Block(const AttentionData<X>& data, const typename AttentionData<X>::Block& block, int rows)
         : sequence(block.sequence),
+          part(block.part),
           k(data.k + data.key_of_head(sequence, block.kv_head, 0).in(data.k_strides)),
           v(data.v + data.key_of_head(sequence, block.kv_head, 0).in(data.v_strides)),
           count(rows) {
       for (int r = 0; r < count; ++r) {
         row[r]       = data.row_of_head(sequence, block.kv_head, block.first + r);
-        allowed[r]   = data.ranges(row[r], sequence);
+        allowed[r]   = data.keys_of(row[r], sequence, part);
         reference[r] = max_of_none;
         sum[r]       = 0;
         seen         = Tiles::joined(seen, allowed[r]);
@@ -213,14 +215,16 @@ struct HostAttention : AttentionTiles<X> {
       block.sum[r] += exp(sink, exp.at(finite_reference(block.reference[r])));
     }
     const bool is_masked = block.sum[r] == A(0);
-    if (data.lse != nullptr) {
-      data.lse[row.in(data.lse_strides)] = is_masked ? max_of_none : block.reference[r] + Kokkos::log(block.sum[r]);
-    }
+    data.store_lse(row, block.part, is_masked ? max_of_none : block.reference[r] + Kokkos::log(block.sum[r]));
     A* const results = scratch.results + r * scratch.value_dims;
     for (std::int64_t d = 0; d < data.shape.value_dim; ++d) {
       results[d] = is_masked ? data.of_masked_rows : results[d] / block.sum[r];
     }
-    Tiles::store_row(results, data.o_strides.dim, data.shape.value_dim, data.o + row.in(data.o_strides));
+    if (data.part_results != nullptr) {
+      for (std::int64_t d = 0; d < data.shape.value_dim; ++d) data.store(row, block.part, d, results[d]);
+    } else {
+      Tiles::store_row(results, data.o_strides.dim, data.shape.value_dim, data.o + row.in(data.o_strides));
+    }
   }
 };
 

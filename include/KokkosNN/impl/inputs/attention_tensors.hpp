@@ -170,6 +170,8 @@ struct AttentionData {
   ScoreElements<X, A> elements;
   SequenceOffsets query_offsets;  ///< of packed sequences, as are key_offsets
   SequenceOffsets key_offsets;
+  A* part_results        = nullptr;  ///< o of parts of the keys, of the strides of lse; null where o itself is written
+  std::int64_t part_rows = 0;        ///< distance of two parts' rows
 
   KOKKOS_INLINE_FUNCTION Sequence sequence(std::int64_t batch) const {
     if (!shape.is_packed) return {batch, batch, shape.queries, batch, shape.keys};
@@ -182,11 +184,14 @@ struct AttentionData {
     std::int64_t kv_head;
     std::int64_t first;
     std::int64_t left;
+    std::int64_t part;
   };
   /// Block number n of those of `rows` rows, which the heads have one after the other; from a sequence's last block to
   /// its first where `last_first`.
   KOKKOS_INLINE_FUNCTION Block block(std::int64_t n, bool of_keys, std::int64_t rows, bool last_first = false) const {
     const std::int64_t blocks = shape.blocks(of_keys, rows), rows_of_token = of_keys ? 1 : shape.group();
+    const std::int64_t part = n % shape.parts;
+    n /= shape.parts;
     std::int64_t head = n / blocks, number = n % blocks, batch = head / shape.kv_heads;
     if (shape.is_packed) {
       const SequenceOffsets& offsets = of_keys ? key_offsets : query_offsets;
@@ -194,7 +199,7 @@ struct AttentionData {
       if (batch < 0) return {};
       number -= offsets.first_block(batch, rows_of_token, rows);
     }
-    Block result{sequence(batch), head % shape.kv_heads, 0, 0};
+    Block result{sequence(batch), head % shape.kv_heads, 0, 0, part};
     const std::int64_t all   = rows_of_token * (of_keys ? result.sequence.keys : result.sequence.queries);
     const std::int64_t count = (all + rows - 1) / rows;
     if (number >= count) return result;
@@ -203,7 +208,7 @@ struct AttentionData {
     return result;
   }
   KOKKOS_INLINE_FUNCTION std::int64_t blocks(bool of_keys, std::int64_t rows) const {
-    return shape.block_heads() * shape.blocks(of_keys, rows);
+    return shape.block_heads() * shape.blocks(of_keys, rows) * shape.parts;
   }
 
   /// Row `number` of those that read a head of k.
@@ -220,6 +225,27 @@ struct AttentionData {
   KOKKOS_INLINE_FUNCTION ScoreRow first_key(const Sequence& sequence, const ScoreRow& row) const {
     return key_of_head(sequence, row.head / shape.group(), 0);
   }
+  /// Keys of a part that a row may see.
+  KOKKOS_INLINE_FUNCTION ColumnRange keys_of(const ScoreRow& row, const Sequence& sequence, std::int64_t part) const {
+    ColumnRange keys         = ranges(row, sequence);
+    const std::int64_t first = part * shape.part_keys;
+    keys.begin               = Kokkos::max(keys.begin, first);
+    if (keys.end - first > shape.part_keys) keys.end = first + shape.part_keys;
+    return keys.begin < keys.end ? keys : ColumnRange{0, 0};
+  }
+
+  /// Element d of the results of a row.
+  KOKKOS_INLINE_FUNCTION void store(const ScoreRow& row, std::int64_t part, std::int64_t d, A result) const {
+    if (part_results != nullptr) {
+      part_results[(part * part_rows + row.in(lse_strides)) * shape.value_dim + d] = result;
+    } else {
+      o[row.in(o_strides) + d * o_strides.dim] = static_cast<X>(result);
+    }
+  }
+  KOKKOS_INLINE_FUNCTION void store_lse(const ScoreRow& row, std::int64_t part, A value) const {
+    if (lse != nullptr) lse[part * part_rows + row.in(lse_strides)] = value;
+  }
+
   KOKKOS_INLINE_FUNCTION auto mask_of(const ScoreRow& row, const Sequence& sequence) const {
     return elements.row(row, sequence, ranges);
   }
