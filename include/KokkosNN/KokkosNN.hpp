@@ -11,6 +11,7 @@
 #include <KokkosNN/elementwise.hpp>
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
+#include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/half.hpp>
 #include <KokkosNN/kernels.hpp>
 #include <KokkosNN/mask.hpp>

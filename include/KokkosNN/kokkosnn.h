@@ -518,6 +518,27 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
                                                            const kokkosnn_tensor* dv,
                                                            const kokkosnn_attention_options* options);
 
+/* --- graph_attention.hpp ---------------------------------------------------------------------------------------- */
+
+/* Attention of nodes to the sources of their edges: torch_geometric's softmax(scale q_i k_j + bias_e, ptr=row_map) and
+ * the sum of v_j. q, o: (node, head, dim), k, v: (source, head of k, dim), any strides. row_map, entries: integers of
+ * 32 or 64 bits, on the device alone; entries outside of the sources are no edges. bias: optional, (edge, head) of q's
+ * type or F32; lse: optional output (node, head) of the accumulator's type. Of the options scale, softcap, sinks and
+ * masked_row matter. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_graph_attention(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
+                                                        const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                        const kokkosnn_tensor* row_map, const kokkosnn_tensor* entries,
+                                                        const kokkosnn_tensor* bias, const kokkosnn_tensor* o,
+                                                        const kokkosnn_tensor* lse,
+                                                        const kokkosnn_attention_options* options);
+/* Its gradients; dbias is optional, of q's type or F32. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_graph_attention_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* q, const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+    const kokkosnn_tensor* row_map, const kokkosnn_tensor* entries, const kokkosnn_tensor* bias,
+    const kokkosnn_tensor* o, const kokkosnn_tensor* dout, const kokkosnn_tensor* lse, const kokkosnn_tensor* dq,
+    const kokkosnn_tensor* dk, const kokkosnn_tensor* dv, const kokkosnn_tensor* dbias,
+    const kokkosnn_attention_options* options);
+
 /* --- merge_attention.hpp ---------------------------------------------------------------------------------------- */
 
 /* Joins results of attention over disjoint keys: o = sum_p exp(lse_p - lse) o_p, lse = logsumexp_p lse_p. o: rank 4,

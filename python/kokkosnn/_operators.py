@@ -809,6 +809,62 @@ def attention_backward(
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
 
 
+# --- graph_attention.hpp ---
+
+
+def graph_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    row_map: Array,
+    entries: Array,
+    bias: Array | None = None,
+    out: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse) of attention of nodes to the sources of their edges
+
+    q, o: (node, head, dim); k, v: (source, head of k, dim). Node i has the edges row_map[i]:row_map[i + 1], whose
+    sources are entries[...]; one outside of k is no edge. bias: (edge, head) of q's type or float32, added to the
+    scores. lse: (node, head). scale, softcap, sinks and masked_row, o of a node without an edge, are attention's.
+    """
+    options = _attention_options(scale, softcap, sinks, "first", "batch_head_sequence_dim", masked_row)
+    o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
+    lse = empty(q, tuple(q.shape)[:-1], accumulator_name(q))
+    _run(_core.graph_attention, stream, q, k, v, row_map, entries, bias, o, lse, options)
+    return as_kind(q, o), as_kind(q, lse)
+
+
+def graph_attention_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    row_map: Array,
+    entries: Array,
+    o: Array,
+    lse: Array,
+    dout: Array,
+    bias: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    stream: Any = None,
+) -> tuple[Array, Array, Array, Array | None]:
+    """(dq, dk, dv, dbias): gradients of graph_attention, from its o and lse; dbias is None without a bias"""
+    dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
+    dbias = None if bias is None else empty(bias, tuple(bias.shape))
+    options = _attention_options(scale, softcap, sinks, "first", "batch_head_sequence_dim")
+    inputs = (q, k, v, row_map, entries, bias, o, dout, lse)
+    _run(_core.graph_attention_backward, stream, *inputs, dq, dk, dv, dbias, options)
+    return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv), None if bias is None else as_kind(bias, dbias)
+
+
 # --- merge_attention.hpp ---
 
 

@@ -6,11 +6,12 @@
 #include "../argument_error.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/kokkosnn.h>
 
 #include <type_traits>
 
-// Attention and its gradients in C, of batches and of packed sequences.
+// Attention and its gradients in C, of batches, of packed sequences and of graphs.
 
 namespace KokkosNN::C {
 namespace {
@@ -31,6 +32,14 @@ struct Heads {
     const Tensor t = tensor_of(function, name, given);
     require_rank(function, name, t, rank, rank);
     require_type(function, name, t, q.type, q.type);
+    return t;
+  }
+  /// Numbers of edges, which need not exist.
+  Tensor of_edges(const char* name, const kokkosnn_tensor* given) const {
+    const Tensor t = tensor_of(function, name, optional(given));
+    if (!t.exists()) return t;
+    require_rank(function, name, t, 2, 2);
+    require_type(function, name, t, q.type, ElementType::f32);
     return t;
   }
   /// Log-sum-exps, which need not exist where they are optional.
@@ -154,6 +163,40 @@ kokkosnn_status run_backward(const Given& given, const kokkosnn_tensor* q, const
   });
 }
 
+Tensor graph_numbers(const char* function, const char* name, const kokkosnn_tensor* given) {
+  const Tensor t = tensor_of(function, name, integers(given));
+  require_rank(function, name, t, 1, 1);
+  if (t.element_bytes < 4) (ArgumentError(function) << name << " must hold integers of 32 or 64 bits").raise();
+  return t;
+}
+
+/// Tensors that a call over a graph and its gradients share.
+GraphAttentionTensors graph_tensors(const Heads& heads, const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                    const kokkosnn_tensor* row_map, const kokkosnn_tensor* entries,
+                                    const kokkosnn_tensor* bias, const kokkosnn_tensor* o, const Argument& lse) {
+  GraphAttentionTensors tensors;
+  tensors.q       = heads.q;
+  tensors.k       = heads("k", k);
+  tensors.v       = heads("v", v);
+  tensors.row_map = graph_numbers(heads.function, "row_map", row_map);
+  tensors.entries = graph_numbers(heads.function, "entries", entries);
+  tensors.o       = heads("o", o);
+  tensors.lse     = heads.lse(lse);
+  tensors.bias    = heads.of_edges("bias", bias);
+  return tensors;
+}
+
+void run_graph(const char* function, const kokkosnn_exec* where, bool is_gradient, const GraphAttentionTensors& tensors,
+               const kokkosnn_attention_options* options) {
+  const auto converted = options_of({function, where}, nullptr, options, tensors.q);
+  on_instance(function, where, [&](const Exec& exec) {
+    const GraphAttentionLayout layout = normalise_graph_attention(function, is_gradient, tensors, converted);
+    with_type(tensors.q.type, [&]<class T>(std::type_identity<T>) {
+      GraphAttentionCall<Exec, T>::run(exec, {function, is_gradient, tensors, layout, converted});
+    });
+  });
+}
+
 }  // namespace
 }  // namespace KokkosNN::C
 
@@ -174,6 +217,38 @@ kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* where, const ko
                                             const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
                                             const kokkosnn_tensor* dv, const kokkosnn_attention_options* options) {
   return run_backward({"attention_backward", where}, q, k, v, o, lse, mask, {dout, dq, dk, dv}, options);
+}
+
+kokkosnn_status kokkosnn_graph_attention(const kokkosnn_exec* where, const kokkosnn_tensor* q, const kokkosnn_tensor* k,
+                                         const kokkosnn_tensor* v, const kokkosnn_tensor* row_map,
+                                         const kokkosnn_tensor* entries, const kokkosnn_tensor* bias,
+                                         const kokkosnn_tensor* o, const kokkosnn_tensor* lse,
+                                         const kokkosnn_attention_options* options) {
+  return guarded([&] {
+    const Heads heads("graph_attention", 3, q);
+    const auto tensors = graph_tensors(heads, k, v, row_map, entries, bias, o, optional(lse));
+    run_graph(heads.function, where, false, tensors, options);
+  });
+}
+
+kokkosnn_status kokkosnn_graph_attention_backward(const kokkosnn_exec* where, const kokkosnn_tensor* q,
+                                                  const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                  const kokkosnn_tensor* row_map, const kokkosnn_tensor* entries,
+                                                  const kokkosnn_tensor* bias, const kokkosnn_tensor* o,
+                                                  const kokkosnn_tensor* dout, const kokkosnn_tensor* lse,
+                                                  const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
+                                                  const kokkosnn_tensor* dv, const kokkosnn_tensor* dbias,
+                                                  const kokkosnn_attention_options* options) {
+  return guarded([&] {
+    const Heads heads("graph_attention_backward", 3, q);
+    auto tensors  = graph_tensors(heads, k, v, row_map, entries, bias, o, lse);
+    tensors.dout  = heads("dout", dout);
+    tensors.dq    = heads("dq", dq);
+    tensors.dk    = heads("dk", dk);
+    tensors.dv    = heads("dv", dv);
+    tensors.dbias = heads.of_edges("dbias", dbias);
+    run_graph(heads.function, where, true, tensors, options);
+  });
 }
 
 kokkosnn_status kokkosnn_merge_attention(const kokkosnn_exec* where, const kokkosnn_tensor* o_parts,

@@ -3,6 +3,7 @@
 #include "calls.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/matmul.hpp>
 #include <KokkosNN/merge_attention.hpp>
 #include <KokkosNN/packed_attention.hpp>
@@ -182,6 +183,51 @@ TYPED_TEST(CFunctionsOfTransformers, OfPackedAttentionEqualTheCppOnes) {
       "KokkosNN::packed_attention: query_offsets must hold i32 or i64");
   expect_error(kokkosnn_packed_attention(&here, &cq, &ck, &cv, &ckey_offsets, nullptr, &co, nullptr, nullptr, nullptr),
                "KokkosNN::packed_attention: key_offsets is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfAttentionOverAGraphEqualTheCppOnes) {
+  using T                  = TypeParam;
+  using A                  = KokkosNN::accumulator_t<T>;
+  const auto q             = filled<T>(1, 3, heads, dim);
+  const auto k             = filled<T>(2, 4, kv_heads, dim);
+  const auto v             = filled<T>(3, 4, kv_heads, value_dim);
+  const auto o             = empty<T>(3, heads, value_dim);
+  const auto dout          = filled<T>(4, 3, heads, value_dim);
+  const auto lse           = empty<A>(3, heads);
+  const auto dq            = empty<T>(3, heads, dim);
+  const auto dk            = empty<T>(4, kv_heads, dim);
+  const auto dv            = empty<T>(4, kv_heads, value_dim);
+  const auto bias          = filled<float>(5, 6, heads);
+  const auto dbias         = empty<float>(6, heads);
+  const auto row_map       = listed<std::int64_t>({0, 2, 3, 6});
+  const auto entries       = listed<std::int32_t>({3, 1, 0, 1, -1, 2});
+  const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
+                        clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv), cbias = tensor(bias),
+                        cdbias = tensor(dbias), crow_map = tensor(row_map), centries = tensor(entries);
+  const KokkosNN::AttentionOptions options{.scale = 0.5, .softcap = 3};
+  kokkosnn_attention_options given = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  given.scale                      = 0.5;
+  given.softcap                    = 3;
+  Exec exec;
+  const auto cpp = [&] { KokkosNN::graph_attention(exec, q, k, v, row_map, entries, o, options, bias, lse); };
+  const auto c   = [&] {
+    return kokkosnn_graph_attention(&here, &cq, &ck, &cv, &crow_map, &centries, &cbias, &co, &clse, &given);
+  };
+  expect_same("graph_attention's lse", lse, cpp, c);
+  expect_same("graph_attention", o, cpp, c);
+  const auto cpp_backward = [&] {
+    KokkosNN::graph_attention_backward(exec, q, k, v, row_map, entries, o, dout, lse, dq, dk, dv, options, bias, dbias);
+  };
+  const auto c_backward = [&] {
+    return kokkosnn_graph_attention_backward(&here, &cq, &ck, &cv, &crow_map, &centries, &cbias, &co, &cdout, &clse,
+                                             &cdq, &cdk, &cdv, &cdbias, &given);
+  };
+  expect_same("graph_attention_backward's dq", dq, cpp_backward, c_backward);
+  expect_same("graph_attention_backward's dk", dk, cpp_backward, c_backward);
+  expect_same("graph_attention_backward's dv", dv, cpp_backward, c_backward);
+  expect_same("graph_attention_backward's dbias", dbias, cpp_backward, c_backward);
+  expect_error(kokkosnn_graph_attention(&here, &cq, &ck, &cv, &crow_map, &centries, &cq, &co, nullptr, nullptr),
+               "KokkosNN::graph_attention: bias must have rank 2, but has rank 3");
 }
 
 TYPED_TEST(CFunctionsOfTransformers, OfMergedAttentionEqualTheCppOnes) {
