@@ -227,7 +227,7 @@ void list(kokkosnn_layer_norm_options& o, Members& members) {
 kokkosnn_attention_options defaults(const kokkosnn_attention_options*) { return KOKKOSNN_ATTENTION_OPTIONS_INIT; }
 void list(kokkosnn_attention_options& o, Members& members) {
   members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("axes", o.axes);
-  members("precision", o.precision);
+  members("precision", o.precision)("diagonal", o.diagonal);
 }
 
 kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }
@@ -352,6 +352,11 @@ NB_MODULE(_core, m) {
   def(m, "segmented_log_softmax_backward", kokkosnn_segmented_log_softmax_backward);
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
+  def(m, "graph_attention", kokkosnn_graph_attention);
+  def(m, "graph_attention_backward", kokkosnn_graph_attention_backward);
+  def(m, "merge_attention", kokkosnn_merge_attention);
+  def(m, "packed_attention", kokkosnn_packed_attention);
+  def(m, "packed_attention_backward", kokkosnn_packed_attention_backward);
   def(m, "matmul", kokkosnn_matmul);
   def(m, "rope", kokkosnn_rope);
   def(m, "rope_backward", kokkosnn_rope_backward);

@@ -23,8 +23,29 @@ void exchange_head_and_sequence(Tensor& t) {
   std::swap(t.extent[head], t.extent[sequence]);
   std::swap(t.stride[head], t.stride[sequence]);
 }
-void exchange_head_and_sequence(AttentionTensors& tensors) {
-  for (Tensor* t : {&tensors.q, &tensors.k, &tensors.v, &tensors.o}) exchange_head_and_sequence(*t);
+
+/// Gives a packed tensor, (token, head, dim) or (token, head), the axes of others: a batch of one, whose stride is the
+/// tokens'.
+void add_batch_axis(Tensor& t) {
+  if (!t.exists()) return;
+  for (int axis = t.rank; axis > 0; --axis) {
+    t.extent[axis] = t.extent[axis - 1];
+    t.stride[axis] = t.stride[axis - 1];
+  }
+  ++t.rank;
+  t.extent[batch] = 1;
+  exchange_head_and_sequence(t);
+}
+
+/// Gives tensors the axes (batch, head, sequence, dim).
+void order_axes(const AttentionCallOptions& options, std::initializer_list<Tensor*> tensors, Tensor& lse) {
+  for (Tensor* t : tensors) {
+    if (options.is_packed)
+      add_batch_axis(*t);
+    else if (options.sequence_is_second)
+      exchange_head_and_sequence(*t);
+  }
+  if (options.is_packed) add_batch_axis(lse);
 }
 
 void require_extent(const char* function, const char* name, const Tensor& t, Axis axis, std::int64_t want,
@@ -71,9 +92,10 @@ struct Named {
   const Tensor* tensor;
 };
 
-/// Throws std::invalid_argument for an output that overlaps itself, an input, another output or a View of the mask.
+/// Throws std::invalid_argument for an output that overlaps itself, an input, another output, a View of the mask or
+/// offsets.
 void validate_overlap(const char* function, std::initializer_list<Named> inputs, std::initializer_list<Named> outputs,
-                      const MaskTensors& mask) {
+                      const AttentionCallOptions& options) {
   for (const Named& output : outputs) {
     if (!output.tensor->exists()) continue;
     validate_output(function, *output.tensor);
@@ -84,7 +106,9 @@ void validate_overlap(const char* function, std::initializer_list<Named> inputs,
       if (other.tensor == output.tensor) break;
       require_apart(function, other.name, *other.tensor, output.name, *output.tensor, false);
     }
-    validate_memory(function, mask, *output.tensor);
+    validate_memory(function, options.mask, *output.tensor);
+    require_apart(function, "query_offsets", options.query_offsets, output.name, *output.tensor, false);
+    require_apart(function, "key_offsets", options.key_offsets, output.name, *output.tensor, false);
   }
 }
 
@@ -99,11 +123,29 @@ AttentionStrides strides_of_axes(const Tensor& t) {
 }
 
 /// The scores, which no memory holds.
-Tensor scores_of(const AttentionTensors& t) {
+Tensor scores_of(const AttentionTensors& t, const AttentionShape& shape) {
   Tensor scores      = t.q;
   scores.data        = nullptr;
   scores.extent[dim] = t.k.extent[sequence];
+  if (shape.is_packed) {  // a mask's Views may depend on the sequence and the head
+    scores.extent[batch]    = shape.batch;
+    scores.extent[sequence] = scores.extent[dim] = 1;
+  }
   return scores;
+}
+
+/// Takes the number of sequences from their offsets.
+void set_sequences(const char* function, const AttentionCallOptions& options, AttentionLayout& layout) {
+  const Tensor &queries = options.query_offsets, &keys = options.key_offsets;
+  if (queries.extent[0] < 1 || queries.extent[0] != keys.extent[0]) {
+    (ArgumentError(function) << "query_offsets and key_offsets must both have one number more than there are "
+                                "sequences, but have "
+                             << queries.extent[0] << " and " << keys.extent[0])
+        .raise();
+  }
+  layout.shape.batch         = queries.extent[0] - 1;
+  layout.query_offset_stride = queries.stride[0];
+  layout.key_offset_stride   = keys.stride[0];
 }
 
 ScoreMaskLayout layout_of(const char* function, const MaskTensors& mask, const Tensor& scores) {
@@ -130,13 +172,14 @@ AttentionLayout checked_layout(const char* function, const AttentionTensors& ten
   layout.scale = scale_of(function, options.scale, tensors.q.extent[dim]);
   layout.shape = {tensors.q.extent[batch],    tensors.q.extent[head],     tensors.k.extent[head],
                   tensors.q.extent[sequence], tensors.k.extent[sequence], tensors.q.extent[dim],
-                  tensors.v.extent[dim]};
-  layout.mask  = layout_of(function, options.mask, scores_of(tensors));
-  layout.q     = strides_of_axes(tensors.q);
-  layout.k     = strides_of_axes(tensors.k);
-  layout.v     = strides_of_axes(tensors.v);
-  layout.o     = strides_of_axes(tensors.o);
-  layout.lse   = strides_of_axes(tensors.lse);
+                  tensors.v.extent[dim],      options.is_packed};
+  if (options.is_packed) set_sequences(function, options, layout);
+  layout.mask = layout_of(function, options.mask, scores_of(tensors, layout.shape));
+  layout.q    = strides_of_axes(tensors.q);
+  layout.k    = strides_of_axes(tensors.k);
+  layout.v    = strides_of_axes(tensors.v);
+  layout.o    = strides_of_axes(tensors.o);
+  layout.lse  = strides_of_axes(tensors.lse);
   return layout;
 }
 
@@ -147,25 +190,77 @@ void validate_same(const char* function, const char* name, const Tensor& t, cons
   }
 }
 
+/// Extents that a tensor of a merge must have, as o has them.
+void require_extents(const char* function, const char* name, const Tensor& t, const Tensor& want) {
+  bool fits = t.rank == want.rank;
+  for (int axis = 0; axis < want.rank; ++axis) fits = fits && t.extent[axis] == want.extent[axis];
+  if (fits) return;
+  (ArgumentError(function) << name << " must be " << shape_of(want) << ", but is " << shape_of(t)).raise();
+}
+
+/// Takes the axis of the parts away; returns its extent and stride.
+std::pair<std::int64_t, std::int64_t> drop_parts(Tensor& t) {
+  const std::pair parts(t.extent[0], t.stride[0]);
+  for (int axis = 1; axis < t.rank; ++axis) {
+    t.extent[axis - 1] = t.extent[axis];
+    t.stride[axis - 1] = t.stride[axis];
+  }
+  --t.rank;
+  return parts;
+}
+
 }  // namespace
+
+AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMergeTensors tensors,
+                                               const AttentionCallOptions& options) {
+  const AttentionMergeTensors given = tensors;
+  AttentionMergeLayout layout;
+  const auto of_o   = drop_parts(tensors.o_parts);
+  const auto of_lse = drop_parts(tensors.lse_parts);
+  order_axes(options, {&tensors.o_parts, &tensors.o}, tensors.lse_parts);
+  if (options.is_packed) add_batch_axis(tensors.lse);
+  Tensor rows = tensors.o;
+  rows.rank   = dim;
+  require_extents(function, "each part of o", tensors.o_parts, tensors.o);
+  require_extents(function, "each part of lse", tensors.lse_parts, rows);
+  if (tensors.lse.exists()) require_extents(function, "lse", tensors.lse, rows);
+  if (of_o.first != of_lse.first) {
+    (ArgumentError(function) << "o has " << of_o.first << " parts, but lse " << of_lse.first).raise();
+  }
+  const Tensor& o        = tensors.o;
+  layout.shape           = {of_o.first, o.extent[batch], o.extent[head], o.extent[sequence], o.extent[dim]};
+  layout.o_part_stride   = of_o.second;
+  layout.lse_part_stride = of_lse.second;
+  layout.o_parts         = strides_of_axes(tensors.o_parts);
+  layout.lse_parts       = strides_of_axes(tensors.lse_parts);
+  layout.o               = strides_of_axes(o);
+  layout.lse             = strides_of_axes(tensors.lse);
+  layout.sink_stride     = layout_of(function, options.mask, o).sinks.head;
+  if (layout.writes()) {
+    validate_overlap(function, {{"the parts of o", &given.o_parts}, {"the parts of lse", &given.lse_parts}},
+                     {{"lse", &tensors.lse}, {"o", &o}}, options);
+  }
+  return layout;
+}
 
 AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                     const AttentionCallOptions& options) {
-  if (options.sequence_is_second) exchange_head_and_sequence(tensors);
-  const AttentionLayout layout = checked_layout(function, tensors, options);
+  order_axes(options, {&tensors.q, &tensors.k, &tensors.v, &tensors.o}, tensors.lse);
+  AttentionLayout layout = checked_layout(function, tensors, options);
+  cut_keys(layout.shape);
   if (layout.writes()) {
     const AttentionTensors& t = tensors;
-    validate_overlap(function, {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}}, {{"lse", &t.lse}, {"o", &t.o}}, options.mask);
+    validate_overlap(function, {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}}, {{"lse", &t.lse}, {"o", &t.o}}, options);
   }
   return layout;
 }
 
 AttentionGradientLayout normalise_attention_gradient(const char* function, AttentionGradientTensors tensors,
                                                      const AttentionCallOptions& options) {
-  if (options.sequence_is_second) {
-    exchange_head_and_sequence(tensors.forward);
-    for (Tensor* t : {&tensors.dout, &tensors.dq, &tensors.dk, &tensors.dv}) exchange_head_and_sequence(*t);
-  }
+  AttentionTensors& inputs = tensors.forward;
+  order_axes(options,
+             {&inputs.q, &inputs.k, &inputs.v, &inputs.o, &tensors.dout, &tensors.dq, &tensors.dk, &tensors.dv},
+             inputs.lse);
   const AttentionLayout layout = checked_layout(function, tensors.forward, options);
   validate_same(function, "dout", tensors.dout, "o", tensors.forward.o);
   validate_same(function, "dq", tensors.dq, "q", tensors.forward.q);
@@ -174,7 +269,7 @@ AttentionGradientLayout normalise_attention_gradient(const char* function, Atten
   const AttentionTensors& t = tensors.forward;
   validate_overlap(function,
                    {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}, {"o", &t.o}, {"lse", &t.lse}, {"dout", &tensors.dout}},
-                   {{"dq", &tensors.dq}, {"dk", &tensors.dk}, {"dv", &tensors.dv}}, options.mask);
+                   {{"dq", &tensors.dq}, {"dk", &tensors.dk}, {"dv", &tensors.dv}}, options);
   return {layout, strides_of_axes(tensors.dout), strides_of_axes(tensors.dq), strides_of_axes(tensors.dk),
           strides_of_axes(tensors.dv)};
 }

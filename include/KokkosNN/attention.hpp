@@ -19,6 +19,10 @@ namespace KokkosNN {
 /// Order of the axes of q, k, v and o.
 enum class AttentionAxes { batch_head_sequence_dim, batch_sequence_head_dim };
 
+/// Place of diagonals that causal masks, windows and ALiBi have at offset 0. first: query i is at key i. last: the last
+/// query is at the last key, query i at key i + keys - queries.
+enum class AttentionDiagonal { first, last };
+
 /// Options of attention; an aggregate for designated initialisers: `{.scale = 0.125, .softcap = 30}`.
 struct AttentionOptions {
   double scale               = 0;   ///< factor of q k^T; 2^-100 to 2^100, or negative; 0: 1 / sqrt(dim)
@@ -27,6 +31,7 @@ struct AttentionOptions {
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< o of a query that sees no key, and without a sink
   AttentionAxes axes         = AttentionAxes::batch_head_sequence_dim;
   Precision precision        = Precision::exact;  ///< of products of float; attention_backward and hosts are exact
+  AttentionDiagonal diagonal = AttentionDiagonal::first;  ///< of CausalMask, SlidingWindow and Alibi
 };
 
 namespace Impl {
@@ -37,12 +42,15 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
     require_sinks(function, options.sinks.template accessible_from<Exec>(), options.sinks.type(),
                   element_type<typename QView::non_const_value_type>());
   }
-  AttentionCallOptions erased{
-      options.scale, options.masked_row, options.axes == AttentionAxes::batch_sequence_head_dim, {}};
+  AttentionCallOptions erased;
+  erased.scale              = options.scale;
+  erased.masked_row         = options.masked_row;
+  erased.sequence_is_second = options.axes == AttentionAxes::batch_sequence_head_dim;
   for_parts(mask, [&](const auto& part) { erase(erased.mask, part); });
   erase(erased.mask, options.sinks);
   erased.mask.softcap = options.softcap;
   erased.precision    = options.precision;
+  erased.ends_align   = options.diagonal == AttentionDiagonal::last;
   return erased;
 }
 
@@ -66,12 +74,12 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 ///
 /// Views      of one type, in any layout, strides (0 in inputs) and alignment, so subviews of packed q, k and v serve.
 /// In place   o and lse must not overlap each other, nor any input.
-/// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library.
+/// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library; of few queries and many keys
+///            two kernels, and parts are kept in memory that the library holds.
 /// Arithmetic in double for double, else in float; products of float as options.precision says. Results are rounded
-/// once; tensor
-///            cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the product with
-///            v. The same call gives the same bits each time, and a row's bits depend on its own query, keys and mask
-///            alone.
+///            once; tensor cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the
+///            product with v. The same call gives the same bits each time. A row's bits depend on its own query, keys
+///            and mask, and on whether queries are few, but neither on the batch nor on how many teams run at once.
 /// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
 ///            bits, on tensor cores another half an ulp of the largest |v|), |z| being the largest logit or sum of
 ///            |terms| of one. Precision tensor_float32x3: twice float's; tensor_float32: as bf16 with 11 bits.
@@ -90,16 +98,19 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 ///            128 or 256; q, k and v whose bases and strides are multiples of 16 bytes, dim contiguous, are copied
 ///            asynchronously, others element by element. A team has up to 195 KiB of scratch. Doubles of more than 128
 ///            elements, HIP, and devices with less scratch, take a row of scores a team, which reads k and v anew for
-///            each query.
+///            each query. Decoding: up to 64 queries of all heads that share a head of k, and 512 keys or more, are
+///            computed by parts of 256 keys side by side, which `merge_attention`'s rule joins.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
           Concepts::View OView, Concepts::Mask M, Concepts::OptionalView LseView = NoView>
 void attention(const Exec& exec, const QView& q, const KView& k, const VView& v, const OView& o, const M& mask,
                const AttentionOptions& options = {}, const LseView& lse = {}) {
-  Impl::check_attention<Exec, QView, KView, VView, OView, M, LseView>();
-  const auto erased = Impl::erased_options<Exec, QView>("attention", mask, options);
-  Impl::attention_call(exec, q, k, v, o, erased, lse);
+  Impl::check_attention<4, Exec, QView, KView, VView, OView, M, LseView>();
+  Impl::attention_call<typename QView::non_const_value_type>(
+      exec, "attention",
+      {Impl::tensor_of(q), Impl::tensor_of(k), Impl::tensor_of(v), Impl::tensor_of(o), Impl::tensor_of(lse)},
+      Impl::erased_options<Exec, QView>("attention", mask, options));
 }
 
 /// Attention on the default instance of o's execution space.
@@ -147,13 +158,14 @@ void attention_backward(const Exec& exec, const QView& q, const KView& k, const 
                         const DoutView& dout, const LseView& lse, const M& mask, const DqView& dq, const DkView& dk,
                         const DvView& dv, const AttentionOptions& options = {}) {
   using namespace Impl;
-  check_attention_backward<Exec, QView, KView, VView, OView, DoutView, LseView, M, DqView, DkView, DvView>();
+  check_attention_backward<4, Exec, QView, KView, VView, OView, DoutView, LseView, M, DqView, DkView, DvView>();
   const AttentionGradientTensors tensors{{tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)},
                                          tensor_of(dout),
                                          tensor_of(dq),
                                          tensor_of(dk),
                                          tensor_of(dv)};
-  attention_backward_call(exec, q, tensors, erased_options<Exec, QView>("attention_backward", mask, options));
+  attention_backward_call<typename QView::non_const_value_type>(
+      exec, "attention_backward", tensors, erased_options<Exec, QView>("attention_backward", mask, options));
 }
 
 /// Gradients of attention on the default instance of dq's execution space.

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/call/column_sums_launch.hpp>
 #include <KokkosNN/impl/call/cross_entropy_launch.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>
+#include <KokkosNN/impl/call/graph_attention_launch.hpp>
 #include <KokkosNN/impl/call/masked_gradient_launch.hpp>
 #include <KokkosNN/impl/call/masked_launch.hpp>
 #include <KokkosNN/impl/call/operand_launch.hpp>

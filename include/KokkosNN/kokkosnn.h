@@ -240,6 +240,11 @@ typedef enum kokkosnn_attention_axes {
   KOKKOSNN_BATCH_SEQUENCE_HEAD_DIM = 1
 } kokkosnn_attention_axes;
 
+typedef enum kokkosnn_attention_diagonal {
+  KOKKOSNN_DIAGONAL_FIRST = 0, /* query i is at key i */
+  KOKKOSNN_DIAGONAL_LAST  = 1  /* the last query is at the last key */
+} kokkosnn_attention_diagonal;
+
 typedef struct kokkosnn_attention_options {
   size_t size;
   double scale;                 /* factor of q k^T; 0: 1 / sqrt(dim) */
@@ -248,11 +253,17 @@ typedef struct kokkosnn_attention_options {
   int32_t masked_row;           /* kokkosnn_masked_row */
   int32_t axes;                 /* kokkosnn_attention_axes: the order of all tensors' axes but lse's */
   int32_t precision;            /* kokkosnn_precision, of F32 on GPUs that have TF32; the gradients are exact */
-  int32_t reserved;             /* 0 */
+  int32_t diagonal;             /* kokkosnn_attention_diagonal, of causal masks, windows and ALiBi */
 } kokkosnn_attention_options;
-#define KOKKOSNN_ATTENTION_OPTIONS_INIT                                                                           \
-  {sizeof(kokkosnn_attention_options), 0.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM, \
-   KOKKOSNN_PRECISION_EXACT,           0}
+#define KOKKOSNN_ATTENTION_OPTIONS_INIT \
+  {sizeof(kokkosnn_attention_options),  \
+   0.0,                                 \
+   0.0,                                 \
+   NULL,                                \
+   KOKKOSNN_MASKED_ROW_NAN,             \
+   KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM,    \
+   KOKKOSNN_PRECISION_EXACT,            \
+   KOKKOSNN_DIAGONAL_FIRST}
 
 typedef struct kokkosnn_matmul_options {
   size_t size;
@@ -507,6 +518,56 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
                                                            const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
                                                            const kokkosnn_tensor* dv,
                                                            const kokkosnn_attention_options* options);
+
+/* --- graph_attention.hpp ---------------------------------------------------------------------------------------- */
+
+/* Attention of nodes to the sources of their edges: torch_geometric's softmax(scale q_i k_j + bias_e, ptr=row_map) and
+ * the sum of v_j. q, o: (node, head, dim), k, v: (source, head of k, dim), any strides. row_map, entries: integers of
+ * 32 or 64 bits, on the device alone; entries outside of the sources are no edges. bias: optional, (edge, head) of q's
+ * type or F32; lse: optional output (node, head) of the accumulator's type. Of the options scale, softcap, sinks and
+ * masked_row matter. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_graph_attention(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
+                                                        const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                        const kokkosnn_tensor* row_map, const kokkosnn_tensor* entries,
+                                                        const kokkosnn_tensor* bias, const kokkosnn_tensor* o,
+                                                        const kokkosnn_tensor* lse,
+                                                        const kokkosnn_attention_options* options);
+/* Its gradients; dbias is optional, of q's type or F32. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_graph_attention_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* q, const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+    const kokkosnn_tensor* row_map, const kokkosnn_tensor* entries, const kokkosnn_tensor* bias,
+    const kokkosnn_tensor* o, const kokkosnn_tensor* dout, const kokkosnn_tensor* lse, const kokkosnn_tensor* dq,
+    const kokkosnn_tensor* dk, const kokkosnn_tensor* dv, const kokkosnn_tensor* dbias,
+    const kokkosnn_attention_options* options);
+
+/* --- merge_attention.hpp ---------------------------------------------------------------------------------------- */
+
+/* Joins results of attention over disjoint keys: o = sum_p exp(lse_p - lse) o_p, lse = logsumexp_p lse_p. o: rank 4,
+ * (batch, head, sequence, dim) or as options.axes says, or rank 3, (token, head, dim). o_parts: (part, ...) of o's type
+ * or of the accumulator's, lse_parts: (part, batch, head, query) or (part, token, head) of the accumulator's type; lse,
+ * which is optional, too. Of the options axes, masked_row and sinks matter. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_merge_attention(const kokkosnn_exec* exec, const kokkosnn_tensor* o_parts,
+                                                        const kokkosnn_tensor* lse_parts, const kokkosnn_tensor* o,
+                                                        const kokkosnn_tensor* lse,
+                                                        const kokkosnn_attention_options* options);
+
+/* --- packed_attention.hpp --------------------------------------------------------------------------------------- */
+
+/* Attention within each of a batch of sequences, one behind the other: q, k, v, o: rank 3, (token, head, dim), any
+ * strides. query_offsets, key_offsets: I32 or I64, one more than there are sequences: each one's first token, and the
+ * end of the last one; read on the device alone. mask: numbers of queries and keys are those within their sequence; no
+ * booleans or bias of keys. lse: optional output (token, head). options.axes does not matter. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_packed_attention(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
+                                                         const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                         const kokkosnn_tensor* query_offsets,
+                                                         const kokkosnn_tensor* key_offsets, const kokkosnn_tensor* o,
+                                                         const kokkosnn_mask* mask, const kokkosnn_tensor* lse,
+                                                         const kokkosnn_attention_options* options);
+KOKKOSNN_C_API kokkosnn_status kokkosnn_packed_attention_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* q, const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+    const kokkosnn_tensor* query_offsets, const kokkosnn_tensor* key_offsets, const kokkosnn_tensor* o,
+    const kokkosnn_tensor* dout, const kokkosnn_tensor* lse, const kokkosnn_mask* mask, const kokkosnn_tensor* dq,
+    const kokkosnn_tensor* dk, const kokkosnn_tensor* dv, const kokkosnn_attention_options* options);
 
 /* --- matmul.hpp ------------------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@ Array = Any
 
 _MASKED_ROWS = {"nan": 0, "zero": 1}
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_DIAGONALS = {"first": 0, "last": 1}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
 _PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
 _ROPE_FORMS = {"half_rotated": 0, "interleaved": 1}
@@ -742,9 +743,10 @@ def segmented_log_softmax_backward(
 
 
 def _attention_options(
-    scale: float | None, softcap: float, sinks: Array | None, axes: str, masked_row: str = "nan"
+    scale: float | None, softcap: float, sinks: Array | None, diagonal: str, axes: str, masked_row: str = "nan"
 ) -> dict[str, Any]:
     return {
+        "diagonal": _named("diagonal", _DIAGONALS, diagonal),
         **_masked_options(0.0 if scale is None else scale, softcap, sinks),
         "axes": _named("axes", _ATTENTION_AXES, axes),
         "masked_row": _named("masked_row", _MASKED_ROWS, masked_row),
@@ -764,6 +766,7 @@ def attention(
     masked_row: str = "nan",
     axes: str = "batch_head_sequence_dim",
     precision: str = "exact",
+    diagonal: str = "first",
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(o, lse): torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
@@ -771,9 +774,10 @@ def attention(
     q, k, v, o: (batch, head, sequence, dim), or with axes="batch_sequence_head_dim" in that order; q has a multiple of
     k's heads. scale: 1 / sqrt(dim) if None. mask: a Mask, or an array of bool, of the scores (batch, head, query, key).
     lse: (batch, head, query), the log-sum-exps of the scores, of float64 if q is, else float32. softcap, sinks and
-    masked_row are masked_softmax's, precision is matmul's.
+    masked_row are masked_softmax's, precision is matmul's. diagonal: place of causal masks, windows and ALiBi: "first",
+    query i at key i, or "last", the last query at the last key.
     """
-    options = _attention_options(scale, softcap, sinks, axes, masked_row)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes, masked_row)
     options["precision"] = _named("precision", _PRECISIONS, precision)
     o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
     rows = tuple(q.shape)[:-1]
@@ -795,12 +799,156 @@ def attention_backward(
     softcap: float = 0.0,
     sinks: Array | None = None,
     axes: str = "batch_head_sequence_dim",
+    diagonal: str = "first",
     stream: Any = None,
 ) -> tuple[Array, Array, Array]:
     """(dq, dk, dv): torch.autograd.grad(o, (q, k, v), dout) of attention, from its o and lse"""
     dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
-    options = _attention_options(scale, softcap, sinks, axes)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes)
     _run(_core.attention_backward, stream, q, k, v, o, dout, lse, _members(mask), dq, dk, dv, options)
+    return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
+
+
+# --- graph_attention.hpp ---
+
+
+def graph_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    row_map: Array,
+    entries: Array,
+    bias: Array | None = None,
+    out: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse) of attention of nodes to the sources of their edges
+
+    q, o: (node, head, dim); k, v: (source, head of k, dim). Node i has the edges row_map[i]:row_map[i + 1], whose
+    sources are entries[...]; one outside of k is no edge. bias: (edge, head) of q's type or float32, added to the
+    scores. lse: (node, head). scale, softcap, sinks and masked_row, o of a node without an edge, are attention's.
+    """
+    options = _attention_options(scale, softcap, sinks, "first", "batch_head_sequence_dim", masked_row)
+    o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
+    lse = empty(q, tuple(q.shape)[:-1], accumulator_name(q))
+    _run(_core.graph_attention, stream, q, k, v, row_map, entries, bias, o, lse, options)
+    return as_kind(q, o), as_kind(q, lse)
+
+
+def graph_attention_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    row_map: Array,
+    entries: Array,
+    o: Array,
+    lse: Array,
+    dout: Array,
+    bias: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    stream: Any = None,
+) -> tuple[Array, Array, Array, Array | None]:
+    """(dq, dk, dv, dbias): gradients of graph_attention, from its o and lse; dbias is None without a bias"""
+    dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
+    dbias = None if bias is None else empty(bias, tuple(bias.shape))
+    options = _attention_options(scale, softcap, sinks, "first", "batch_head_sequence_dim")
+    inputs = (q, k, v, row_map, entries, bias, o, dout, lse)
+    _run(_core.graph_attention_backward, stream, *inputs, dq, dk, dv, dbias, options)
+    return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv), None if bias is None else as_kind(bias, dbias)
+
+
+# --- merge_attention.hpp ---
+
+
+def merge_attention(
+    o_parts: Array,
+    lse_parts: Array,
+    out: Array | None = None,
+    *,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    axes: str = "batch_head_sequence_dim",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse) of attention over all keys from those over disjoint ones
+
+    lse = torch.logsumexp(lse_parts, 0); o = ((lse_parts - lse).exp()[..., None] * o_parts).sum(0)
+
+    o_parts: (part, batch, head, sequence, dim) in the order that axes says, or (part, token, head, dim). lse_parts:
+    (part, batch, head, query) or (part, token, head), of float64 if o_parts are, else float32. out of float16 or
+    bfloat16 takes parts of float32, too. sinks join the sum here, so parts must be without.
+    """
+    rows, options = tuple(o_parts.shape)[1:], _attention_options(None, 0.0, sinks, "first", axes, masked_row)
+    o = _output(out, o_parts, rows)
+    lse = empty(o_parts, tuple(lse_parts.shape)[1:], accumulator_name(o_parts))
+    _run(_core.merge_attention, stream, o_parts, lse_parts, o, lse, options)
+    return as_kind(o_parts, o), as_kind(o_parts, lse)
+
+
+# --- packed_attention.hpp ---
+
+
+def packed_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    query_offsets: Array,
+    key_offsets: Array,
+    mask: Mask | None = None,
+    out: Array | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    masked_row: str = "nan",
+    precision: str = "exact",
+    diagonal: str = "first",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(o, lse) of attention within each of a batch of packed sequences
+
+    q, k, v, o: (token, head, dim); sequence s has the queries query_offsets[s]:query_offsets[s + 1] and the keys
+    key_offsets[s]:key_offsets[s + 1], and a mask numbers both within it. Offsets are int32 or int64.
+    lse: (token, head). Tokens of no sequence are not written. The rest is attention's.
+    """
+    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim", masked_row)
+    options["precision"] = _named("precision", _PRECISIONS, precision)
+    o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
+    lse = empty(q, tuple(q.shape)[:-1], accumulator_name(q))
+    _run(_core.packed_attention, stream, q, k, v, query_offsets, key_offsets, o, _members(mask), lse, options)
+    return as_kind(q, o), as_kind(q, lse)
+
+
+def packed_attention_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    query_offsets: Array,
+    key_offsets: Array,
+    o: Array,
+    lse: Array,
+    dout: Array,
+    mask: Mask | None = None,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    diagonal: str = "first",
+    stream: Any = None,
+) -> tuple[Array, Array, Array]:
+    """(dq, dk, dv): gradients of packed_attention, from its o and lse"""
+    dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
+    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim")
+    offsets = (query_offsets, key_offsets)
+    _run(_core.packed_attention_backward, stream, q, k, v, *offsets, o, dout, lse, _members(mask), dq, dk, dv, options)
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
 
 

@@ -240,6 +240,66 @@ def test_attention(dtype):
 
 
 @each_type
+def test_graph_attention(dtype):
+    row_map, entries = np.array([0, 2, 2, 5]), np.array([3, 1, 0, 1, 2], dtype=np.int32)
+    q, dout = numbers(3, 4, 6, dtype=dtype), numbers(3, 4, 3, dtype=dtype, seed=3)
+    k, v = numbers(4, 2, 6, dtype=dtype, seed=1), numbers(4, 2, 3, dtype=dtype, seed=2)
+    bias = numbers(5, 4, dtype=dtype, seed=4)
+    o, lse = kokkosnn.graph_attention(q, k, v, row_map, entries, bias, scale=0.5, masked_row="zero")
+    dq, dk, dv, dbias = kokkosnn.graph_attention_backward(q, k, v, row_map, entries, o, lse, dout, bias, 0.5)
+    assert not np.any(wide(o)[1]) and not np.any(wide(dq)[1]) and np.all(np.isneginf(wide(lse)[1]))
+    k64, v64 = (np.repeat(wide(x), 2, axis=1) for x in (k, v))
+    tolerance, dv64 = 20 * TYPES[dtype], np.zeros((4, 4, 3))
+    for node in (0, 2):
+        edges = slice(row_map[node], row_map[node + 1])
+        keys, values = k64[entries[edges]], v64[entries[edges]]  # (edge, head, dim)
+        z = 0.5 * np.einsum("hd,ehd->he", wide(q)[node], keys) + wide(bias)[edges].T
+        p = softmax(z)
+        close(o[node], np.einsum("he,ehd->hd", p, values), dtype)
+        dp = np.einsum("hd,ehd->he", wide(dout)[node], values)
+        dz = p * (dp - (wide(o)[node] * wide(dout)[node]).sum(-1, keepdims=True))
+        assert np.allclose(wide(dbias)[edges], dz.T, atol=tolerance)
+        assert np.allclose(wide(dq)[node], 0.5 * np.einsum("he,ehd->hd", dz, keys), atol=tolerance)
+        np.add.at(dv64, entries[edges], p.T[..., None] * wide(dout)[node])
+    assert np.allclose(wide(dv), dv64.reshape(4, 2, 2, 3).sum(2), atol=tolerance)
+    assert wide(dk).shape == k.shape
+
+
+@each_type
+def test_merge_attention(dtype):
+    parts, lse_parts = numbers(3, 2, 4, 5, 6, dtype=dtype), numbers(3, 2, 4, 5, seed=1)
+    lse_parts = lse_parts.astype(np.float64 if dtype == np.float64 else np.float32)
+    o, lse = kokkosnn.merge_attention(parts, lse_parts)
+    expected = logsumexp(np.moveaxis(wide(lse_parts), 0, -1))
+    close(lse, expected, lse_parts.dtype.type)
+    close(o, (np.exp(wide(lse_parts) - expected)[..., None] * wide(parts)).sum(0), dtype)
+
+
+@each_type
+def test_packed_attention(dtype):
+    offsets, starts = np.array([0, 4, 4, 9]), np.array([0, 6, 8, 11], dtype=np.int32)
+    q, dout = numbers(9, 4, 6, dtype=dtype), numbers(9, 4, 3, dtype=dtype, seed=3)
+    k, v = numbers(11, 2, 6, dtype=dtype, seed=1), numbers(11, 2, 3, dtype=dtype, seed=2)
+    options = {"mask": Mask(causal=True), "scale": 0.5, "diagonal": "last"}
+    o, lse = kokkosnn.packed_attention(q, k, v, offsets, starts, **options)
+    gradients = kokkosnn.packed_attention_backward(q, k, v, offsets, starts, o, lse, dout, **options)
+
+    def alone(x, begin, end):
+        return np.ascontiguousarray(np.swapaxes(x[None, begin:end], 1, 2))
+
+    for s in (0, 2):
+        queries, keys = offsets[s : s + 2], starts[s : s + 2]
+        qs, ks, vs, douts = alone(q, *queries), alone(k, *keys), alone(v, *keys), alone(dout, *queries)
+        of_one, lse_of_one = kokkosnn.attention(qs, ks, vs, **options)
+        assert np.array_equal(alone(o, *queries), of_one)
+        assert np.array_equal(np.swapaxes(lse[None, slice(*queries)], 1, 2), lse_of_one)
+        wanted = kokkosnn.attention_backward(qs, ks, vs, of_one, lse_of_one, douts, **options)
+        for got, want, place in zip(gradients, wanted, (queries, keys, keys)):
+            assert np.array_equal(alone(got, *place), want)
+    assert not np.any(wide(gradients[1])[6:8]), "keys of a sequence without queries"
+
+
+@each_type
 def test_matrix_products(dtype):
     a, b = numbers(3, 4, 5, dtype=dtype), numbers(6, 5, dtype=dtype, seed=1)
     c = kokkosnn.matmul(a, b.T)

@@ -3,6 +3,7 @@
 #include <KokkosNN/impl/call/attention_plan.hpp>
 #include <KokkosNN/impl/attention_shapes.hpp>
 
+#include "policy/attention.hpp"
 #include "rounding.hpp"
 #include "tiles.hpp"
 
@@ -19,20 +20,20 @@ namespace KokkosNN::Impl {
 namespace {
 
 /// A GPU's teams take rows in turn.
-void give_rows(std::int64_t rows, AttentionPlan& plan) {
+void give_rows(const AttentionShape& shape, bool of_keys, AttentionPlan& plan) {
   plan.tile        = attention_tile;
   plan.team_size   = attention_team_size;
-  plan.league_size = std::min(most_teams, rows);
+  plan.league_size = std::min(most_teams, shape.parts * shape.block_heads() * shape.blocks(of_keys, 1));
 }
 
 /// A host's threads have blocks of rows in turn, which share the packed tiles: as many rows as leave each thread some
 /// blocks. A row's bits do not depend on it.
-void cut_blocks(std::int64_t heads, std::int64_t rows, const DeviceTraits& traits, AttentionPlan& plan) {
+void cut_blocks(const AttentionShape& shape, bool of_keys, const DeviceTraits& traits, AttentionPlan& plan) {
   constexpr int least_rows = 8, blocks_a_thread = 4;
   const std::int64_t threads = traits.multiprocessors;
-  const auto blocks          = [&] { return heads * ceil_div(rows, plan.rows_per_team); };
-  plan.tile                  = host_attention_tile;
-  plan.rows_per_team         = host_attention_rows;
+  const auto blocks  = [&] { return shape.parts * shape.block_heads() * shape.blocks(of_keys, plan.rows_per_team); };
+  plan.tile          = host_attention_tile;
+  plan.rows_per_team = host_attention_rows;
   while (plan.rows_per_team > least_rows && blocks() < blocks_a_thread * threads) plan.rows_per_team /= 2;
   plan.league_size   = std::min(threads, blocks());
   plan.scratch_level = 1;
@@ -52,22 +53,28 @@ bool serves(const AttentionKernelShape& kernel, const DeviceTraits& traits) {
   return kernel.rows > 0 && kernel.scratch <= std::max(traits.scratch[0], traits.large_scratch);
 }
 
-/// Blocks of `rows` rows a head of k, so many heads.
-void cut_tiles(std::int64_t heads, std::int64_t rows, const AttentionTensors& tensors, const AttentionLayout& layout,
+void cut_tiles(bool of_keys, const AttentionTensors& tensors, const AttentionLayout& layout,
                const AttentionKernelShape& kernel, AttentionPlan& plan) {
-  plan.in_tiles      = true;
-  plan.tile          = kernel.keys;
-  plan.rows_per_team = kernel.rows;
-  plan.team_size     = kernel.team_size;
-  plan.scratch       = kernel.scratch;
-  plan.blocks        = ceil_div(rows, kernel.rows);
-  plan.league_size   = std::min(most_teams, heads * plan.blocks);
-  plan.copies_q      = has_chunks(tensors.q, layout.q, plan.type);
-  plan.copies_k      = has_chunks(tensors.k, layout.k, plan.type);
-  plan.copies_v      = has_chunks(tensors.v, layout.v, plan.type);
+  plan.in_tiles               = true;
+  plan.tile                   = kernel.keys;
+  plan.rows_per_team          = kernel.rows;
+  plan.team_size              = kernel.team_size;
+  plan.scratch                = kernel.scratch;
+  const AttentionShape& shape = layout.shape;
+  plan.league_size = std::min(most_teams, shape.parts * shape.block_heads() * shape.blocks(of_keys, kernel.rows));
+  plan.copies_q    = has_chunks(tensors.q, layout.q, plan.type);
+  plan.copies_k    = has_chunks(tensors.k, layout.k, plan.type);
+  plan.copies_v    = has_chunks(tensors.v, layout.v, plan.type);
 }
 
 }  // namespace
+
+void cut_keys(AttentionShape& shape) {
+  const AttentionPolicy& policy = attention_policy;
+  if (shape.is_packed || shape.rows(false) > policy.split_rows || shape.keys < policy.split_keys) return;
+  shape.part_keys = policy.part_keys;
+  shape.parts     = ceil_div(shape.keys, shape.part_keys);
+}
 
 AttentionPlan make_attention_plan(ElementType type, Precision precision, const AttentionTensors& tensors,
                                   const AttentionLayout& layout, const AttentionKernelShape& kernel,
@@ -76,13 +83,13 @@ AttentionPlan make_attention_plan(ElementType type, Precision precision, const A
   AttentionPlan plan;
   plan.type = type;
   if (traits.backend == Backend::host) {
-    cut_blocks(shape.batch * shape.kv_heads, shape.group() * shape.queries, traits, plan);
+    cut_blocks(shape, false, traits, plan);
     plan.scratch = scratch_of(type, host_attention_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
   } else if (serves(kernel, traits)) {
     plan.precision = precision;
-    cut_tiles(shape.batch * shape.kv_heads, shape.group() * shape.queries, tensors, layout, kernel, plan);
+    cut_tiles(false, tensors, layout, kernel, plan);
   } else {
-    give_rows(shape.batch * shape.heads * shape.queries, plan);
+    give_rows(shape, false, plan);
     plan.scratch = scratch_of(type, attention_scratch(shape.dim, shape.value_dim));
   }
   return plan;
@@ -92,20 +99,32 @@ AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGrad
                                            const AttentionGradientLayout& layout, bool of_keys,
                                            const AttentionKernelShape& kernel, const DeviceTraits& traits) {
   const AttentionShape& shape = layout.forward.shape;
-  const std::int64_t heads    = shape.batch * shape.kv_heads;
-  const std::int64_t rows     = of_keys ? shape.keys : shape.group() * shape.queries;  // of a head of k
   AttentionPlan plan;
   plan.type = type;
   if (traits.backend == Backend::host) {
-    cut_blocks(heads, rows, traits, plan);
+    cut_blocks(shape, of_keys, traits, plan);
     plan.scratch = scratch_of(type, host_attention_gradients_scratch(shape.dim, shape.value_dim, plan.rows_per_team));
   } else if (serves(kernel, traits)) {
-    cut_tiles(heads, rows, tensors.forward, layout.forward, kernel, plan);
+    cut_tiles(of_keys, tensors.forward, layout.forward, kernel, plan);
     plan.copies_dout = has_chunks(tensors.dout, layout.dout, type);
   } else {
-    give_rows(heads * rows, plan);
+    give_rows(shape, of_keys, plan);
     plan.scratch = scratch_of(type, attention_gradients_scratch(shape.dim, shape.value_dim, of_keys));
   }
+  return plan;
+}
+
+AttentionPlan make_attention_merge_plan(ElementType type, const AttentionMergeShape& shape,
+                                        const DeviceTraits& traits) {
+  const bool on_host       = traits.backend == Backend::host;
+  const int width          = on_host ? host_attention_merge_width : attention_merge_width;
+  const std::int64_t items = shape.batch * shape.heads * shape.queries * ceil_div(shape.dim, width);
+  AttentionPlan plan;
+  plan.type      = type;
+  plan.tile      = width;
+  plan.team_size = on_host ? 1 : attention_team_size;
+  plan.league_size =
+      std::min<std::int64_t>(on_host ? traits.multiprocessors : most_teams, ceil_div(items, plan.team_size));
   return plan;
 }
 

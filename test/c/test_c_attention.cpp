@@ -3,7 +3,10 @@
 #include "calls.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/matmul.hpp>
+#include <KokkosNN/merge_attention.hpp>
+#include <KokkosNN/packed_attention.hpp>
 #include <KokkosNN/rope.hpp>
 
 #include <gtest/gtest.h>
@@ -127,6 +130,126 @@ TEST(CAttention, RefusesWhatTheCompilerRefusesOfViews) {
                "KokkosNN::attention: options.sinks must have rank 1, but has rank 3");
   expect_error(kokkosnn_attention_backward(&here, &cq, &cq, &cq, &co, &co, nullptr, nullptr, &cq, &cq, &cq, nullptr),
                "KokkosNN::attention_backward: lse is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfPackedAttentionEqualTheCppOnes) {
+  using T                  = TypeParam;
+  using A                  = KokkosNN::accumulator_t<T>;
+  const auto q             = filled<T>(1, 9, heads, dim);
+  const auto k             = filled<T>(2, 11, kv_heads, dim);
+  const auto v             = filled<T>(3, 11, kv_heads, value_dim);
+  const auto o             = empty<T>(9, heads, value_dim);
+  const auto dout          = filled<T>(4, 9, heads, value_dim);
+  const auto lse           = empty<A>(9, heads);
+  const auto dq            = empty<T>(9, heads, dim);
+  const auto dk            = empty<T>(11, kv_heads, dim);
+  const auto dv            = empty<T>(11, kv_heads, value_dim);
+  const auto query_offsets = listed<std::int32_t>({0, 4, 9});
+  const auto key_offsets   = listed<std::int64_t>({0, 6, 11});
+  const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
+                        clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv),
+                        cquery_offsets = tensor(query_offsets), ckey_offsets = tensor(key_offsets);
+  const KokkosNN::CausalMask causal;
+  const KokkosNN::AttentionOptions options{.scale = 0.5, .diagonal = KokkosNN::AttentionDiagonal::last};
+  kokkosnn_mask mask               = KOKKOSNN_MASK_INIT;
+  mask.is_causal                   = 1;
+  kokkosnn_attention_options given = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  given.scale                      = 0.5;
+  given.diagonal                   = KOKKOSNN_DIAGONAL_LAST;
+  Exec exec;
+  const auto cpp = [&] {
+    KokkosNN::packed_attention(exec, q, k, v, query_offsets, key_offsets, o, causal, options, lse);
+  };
+  const auto c = [&] {
+    return kokkosnn_packed_attention(&here, &cq, &ck, &cv, &cquery_offsets, &ckey_offsets, &co, &mask, &clse, &given);
+  };
+  expect_same("packed_attention's lse", lse, cpp, c);
+  expect_same("packed_attention", o, cpp, c);
+  const auto cpp_backward = [&] {
+    KokkosNN::packed_attention_backward(exec, q, k, v, query_offsets, key_offsets, o, dout, lse, causal, dq, dk, dv,
+                                        options);
+  };
+  const auto c_backward = [&] {
+    return kokkosnn_packed_attention_backward(&here, &cq, &ck, &cv, &cquery_offsets, &ckey_offsets, &co, &cdout, &clse,
+                                              &mask, &cdq, &cdk, &cdv, &given);
+  };
+  expect_same("packed_attention_backward's dq", dq, cpp_backward, c_backward);
+  expect_same("packed_attention_backward's dk", dk, cpp_backward, c_backward);
+  expect_same("packed_attention_backward's dv", dv, cpp_backward, c_backward);
+  const auto of_8_bits             = listed<std::int8_t>({0, 4, 9});
+  const kokkosnn_tensor cof_8_bits = tensor(of_8_bits);
+  expect_error(
+      kokkosnn_packed_attention(&here, &cq, &ck, &cv, &cof_8_bits, &ckey_offsets, &co, nullptr, nullptr, nullptr),
+      "KokkosNN::packed_attention: query_offsets must hold i32 or i64");
+  expect_error(kokkosnn_packed_attention(&here, &cq, &ck, &cv, &ckey_offsets, nullptr, &co, nullptr, nullptr, nullptr),
+               "KokkosNN::packed_attention: key_offsets is missing");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfAttentionOverAGraphEqualTheCppOnes) {
+  using T                  = TypeParam;
+  using A                  = KokkosNN::accumulator_t<T>;
+  const auto q             = filled<T>(1, 3, heads, dim);
+  const auto k             = filled<T>(2, 4, kv_heads, dim);
+  const auto v             = filled<T>(3, 4, kv_heads, value_dim);
+  const auto o             = empty<T>(3, heads, value_dim);
+  const auto dout          = filled<T>(4, 3, heads, value_dim);
+  const auto lse           = empty<A>(3, heads);
+  const auto dq            = empty<T>(3, heads, dim);
+  const auto dk            = empty<T>(4, kv_heads, dim);
+  const auto dv            = empty<T>(4, kv_heads, value_dim);
+  const auto bias          = filled<float>(5, 6, heads);
+  const auto dbias         = empty<float>(6, heads);
+  const auto row_map       = listed<std::int64_t>({0, 2, 3, 6});
+  const auto entries       = listed<std::int32_t>({3, 1, 0, 1, -1, 2});
+  const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
+                        clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv), cbias = tensor(bias),
+                        cdbias = tensor(dbias), crow_map = tensor(row_map), centries = tensor(entries);
+  const KokkosNN::AttentionOptions options{.scale = 0.5, .softcap = 3};
+  kokkosnn_attention_options given = KOKKOSNN_ATTENTION_OPTIONS_INIT;
+  given.scale                      = 0.5;
+  given.softcap                    = 3;
+  Exec exec;
+  const auto cpp = [&] { KokkosNN::graph_attention(exec, q, k, v, row_map, entries, o, options, bias, lse); };
+  const auto c   = [&] {
+    return kokkosnn_graph_attention(&here, &cq, &ck, &cv, &crow_map, &centries, &cbias, &co, &clse, &given);
+  };
+  expect_same("graph_attention's lse", lse, cpp, c);
+  expect_same("graph_attention", o, cpp, c);
+  const auto cpp_backward = [&] {
+    KokkosNN::graph_attention_backward(exec, q, k, v, row_map, entries, o, dout, lse, dq, dk, dv, options, bias, dbias);
+  };
+  const auto c_backward = [&] {
+    return kokkosnn_graph_attention_backward(&here, &cq, &ck, &cv, &crow_map, &centries, &cbias, &co, &cdout, &clse,
+                                             &cdq, &cdk, &cdv, &cdbias, &given);
+  };
+  expect_same("graph_attention_backward's dq", dq, cpp_backward, c_backward);
+  expect_same("graph_attention_backward's dk", dk, cpp_backward, c_backward);
+  expect_same("graph_attention_backward's dv", dv, cpp_backward, c_backward);
+  expect_same("graph_attention_backward's dbias", dbias, cpp_backward, c_backward);
+  expect_error(kokkosnn_graph_attention(&here, &cq, &ck, &cv, &crow_map, &centries, &cq, &co, nullptr, nullptr),
+               "KokkosNN::graph_attention: bias must have rank 2, but has rank 3");
+}
+
+TYPED_TEST(CFunctionsOfTransformers, OfMergedAttentionEqualTheCppOnes) {
+  using T                      = TypeParam;
+  using A                      = KokkosNN::accumulator_t<T>;
+  const auto parts             = filled<T>(1, 3, 9, heads, dim);
+  const auto sums              = filled<A>(2, 3, 9, heads, dim);
+  const auto lse_parts         = filled<A>(3, 3, 9, heads);
+  const auto o                 = empty<T>(9, heads, dim);
+  const auto lse               = empty<A>(9, heads);
+  const kokkosnn_tensor cparts = tensor(parts), csums = tensor(sums), clse_parts = tensor(lse_parts), co = tensor(o),
+                        clse = tensor(lse);
+  Exec exec;
+  const auto cpp = [&] { KokkosNN::merge_attention(exec, parts, lse_parts, o, {}, lse); };
+  const auto c   = [&] { return kokkosnn_merge_attention(&here, &cparts, &clse_parts, &co, &clse, nullptr); };
+  expect_same("merge_attention's lse", lse, cpp, c);
+  expect_same("merge_attention", o, cpp, c);
+  expect_same(
+      "merge_attention of sums", o, [&] { KokkosNN::merge_attention(exec, sums, lse_parts, o); },
+      [&] { return kokkosnn_merge_attention(&here, &csums, &clse_parts, &co, nullptr, nullptr); });
+  expect_error(kokkosnn_merge_attention(&here, &cparts, &clse, &co, nullptr, nullptr),
+               "KokkosNN::merge_attention: lse_parts must have rank 3, but has rank 2");
 }
 
 TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {

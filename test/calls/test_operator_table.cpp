@@ -277,6 +277,68 @@ struct Calls {
     KokkosNN::attention_backward(exec, x, k, k, o, dout, lse, mask, dq, dk, dv, options);
     return is_written(dq) && is_written(dk) && is_written(dv);
   }
+  /// Masks of keys by their Views are for rectangles of scores alone.
+  template <class M>
+  static constexpr bool suits_packed =
+      !KokkosNN::Impl::is_mask_of<M, BooleanMask> && !KokkosNN::Impl::is_mask_of<M, AdditiveBias>;
+  using Tokens = Kokkos::View<T***, Kokkos::LayoutRight, Memory>;
+
+  /// Offsets of one sequence of so many tokens.
+  static Kokkos::View<int*, Memory> one_sequence(int tokens) {
+    const Kokkos::View<int*, Memory> offsets("offsets", 2);
+    Kokkos::deep_copy(Kokkos::subview(offsets, 1), tokens);
+    return offsets;
+  }
+  bool graph_attention(const KokkosNN::AttentionOptions& options = {}) {
+    const Tokens q("q", queries, heads, keys), k("k", keys, heads, keys), o("o", queries, heads, keys);
+    const Kokkos::View<int*, Memory> entries("entries", keys);
+    Kokkos::deep_copy(o, T(unwritten));
+    KokkosNN::graph_attention(exec, q, k, k, an_edge_each(), entries, o, options);
+    return is_written(o);
+  }
+  bool graph_attention_backward(const KokkosNN::AttentionOptions& options = {}) {
+    const Tokens q("q", queries, heads, keys), k("k", keys, heads, keys), dq("dq", queries, heads, keys);
+    const Tokens dk("dk", keys, heads, keys), dv("dv", keys, heads, keys);
+    const Kokkos::View<KokkosNN::accumulator_t<T>**, Memory> lse("lse", queries, heads);
+    const Kokkos::View<int*, Memory> entries("entries", keys);
+    for (const Tokens& gradient : {dq, dk, dv}) Kokkos::deep_copy(gradient, T(unwritten));
+    KokkosNN::graph_attention_backward(exec, q, k, k, an_edge_each(), entries, q, q, lse, dq, dk, dv, options);
+    return is_written(dq) && is_written(dk) && is_written(dv);
+  }
+  /// A row map of nodes with an edge each.
+  static Kokkos::View<int*, Memory> an_edge_each() {
+    const Kokkos::View<int*, Memory> row_map("row map", queries + 1);
+    const auto host = Kokkos::create_mirror_view(row_map);
+    for (int i = 0; i <= queries; ++i) host(i) = i;
+    Kokkos::deep_copy(row_map, host);
+    return row_map;
+  }
+  bool merge_attention(const KokkosNN::AttentionOptions& options = {}) {
+    const Kokkos::View<T*****, Kokkos::LayoutRight, Memory> parts("parts", 2, 1, heads, queries, keys);
+    const Kokkos::View<KokkosNN::accumulator_t<T>****, Memory> lse("lse", 2, 1, heads, queries);
+    return KokkosNN::merge_attention(exec, parts, lse, out, options), is_written(out);
+  }
+  template <class M>
+  bool packed_attention(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
+    const Tokens q("q", queries, heads, keys), k("k", keys, heads, keys), o("o", queries, heads, keys);
+    Kokkos::deep_copy(o, T(unwritten));
+    if constexpr (suits_packed<M>) {
+      KokkosNN::packed_attention(exec, q, k, k, one_sequence(queries), one_sequence(keys), o, mask, options);
+    }
+    return is_written(o);
+  }
+  template <class M>
+  bool packed_attention_backward(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
+    const Tokens q("q", queries, heads, keys), k("k", keys, heads, keys), dq("dq", queries, heads, keys);
+    const Tokens dk("dk", keys, heads, keys), dv("dv", keys, heads, keys);
+    const Kokkos::View<KokkosNN::accumulator_t<T>**, Memory> lse("lse", queries, heads);
+    for (const Tokens& gradient : {dq, dk, dv}) Kokkos::deep_copy(gradient, T(unwritten));
+    if constexpr (suits_packed<M>) {
+      KokkosNN::packed_attention_backward(exec, q, k, k, one_sequence(queries), one_sequence(keys), q, q, lse, mask, dq,
+                                          dk, dv, options);
+    }
+    return is_written(dq) && is_written(dk) && is_written(dv);
+  }
   bool segmented_softmax() {
     return KokkosNN::segmented_softmax(exec, ragged_x, offsets, ragged_y), is_written(ragged_y);
   }
@@ -340,6 +402,11 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "column_sums") return c.column_sums();
     if (op == "attention") return c.attention(none);
     if (op == "attention_backward") return c.attention_backward(none);
+    if (op == "graph_attention") return c.graph_attention();
+    if (op == "graph_attention_backward") return c.graph_attention_backward();
+    if (op == "merge_attention") return c.merge_attention();
+    if (op == "packed_attention") return c.packed_attention(none);
+    if (op == "packed_attention_backward") return c.packed_attention_backward(none);
     if (op == "matmul") return c.matmul();
     if (op == "matmul_backward") return c.matmul_backward();
     if (op == "rope") return c.rope();
@@ -375,7 +442,8 @@ bool with_mask(const std::string& mask, const Run& run) {
 
 /// True if the operator runs with a mask of that name on that type, and writes its results.
 bool runs_with_mask(const std::string& op, const std::string& mask, const std::string& type) {
-  if (!op.starts_with("masked") && !op.starts_with("attention") && mask != "softcap") return false;
+  const bool is_attention = op.find("attention") != std::string::npos;
+  if (!op.starts_with("masked") && !is_attention && mask != "softcap") return false;
   return with_type(type, [&](auto& c) {
     const CrossEntropyOptions capped{.reduction = Reduction::none, .softcap = 30};
     if (op == "cross_entropy") return c.cross_entropy(capped);
@@ -385,6 +453,13 @@ bool runs_with_mask(const std::string& op, const std::string& mask, const std::s
       const KokkosNN::AttentionOptions of_attention{.softcap = options.softcap, .sinks = options.sinks};
       if (op == "attention") return c.attention(m, of_attention);
       if (op == "attention_backward") return c.attention_backward(m, of_attention);
+      if (op.starts_with("graph_attention")) {
+        if (!options.sinks.exist() && options.softcap == 0) return false;
+        return op == "graph_attention" ? c.graph_attention(of_attention) : c.graph_attention_backward(of_attention);
+      }
+      if (op == "merge_attention") return options.sinks.exist() && c.merge_attention(of_attention);
+      if (op == "packed_attention") return c.packed_attention(m, of_attention);
+      if (op == "packed_attention_backward") return c.packed_attention_backward(m, of_attention);
       if (op == "masked_softmax") return c.masked_softmax(m, options);
       if (op == "masked_log_softmax") return c.masked_log_softmax(m, options);
       if (op == "masked_logsumexp") return c.masked_logsumexp(m, options);

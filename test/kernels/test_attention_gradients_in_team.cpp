@@ -137,19 +137,23 @@ struct Trial {
     data.dq_strides   = dq.strides;
     data.dk_strides   = dk.strides;
     data.dv_strides   = dv.strides;
-    run_kernel<Queries>(n.heads / n.kv_heads * n.queries);
+    for (auto* strides : {&data.q_strides, &data.k_strides, &data.v_strides, &data.o_strides, &data.lse_strides,
+                          &data.dout_strides, &data.dq_strides, &data.dk_strides, &data.dv_strides}) {
+      if (data.shape.is_packed) strides->batch = strides->sequence;
+    }
+    data.delta_strides = data.lse_strides;
+    run_kernel<Queries>();
     if constexpr (Impl::AttentionGradientTilesOf<Unit, dims>::joins_keys_and_values) {
-      run_kernel<Keys<true, true>>(n.keys);
+      run_kernel<Keys<true, true>>();
     } else {
-      run_kernel<Keys<false, true>>(n.keys);
-      run_kernel<Keys<true, false>>(n.keys);
+      run_kernel<Keys<false, true>>();
+      run_kernel<Keys<true, false>>();
     }
   }
   template <class Kernel>
-  void run_kernel(std::int64_t rows) {
+  void run_kernel() {
     Kernel kernel;
     kernel.data        = data;
-    kernel.blocks      = (rows + Kernel::rows - 1) / Kernel::rows;
     kernel.copies_q    = copies;
     kernel.copies_k    = copies;
     kernel.copies_v    = copies;
@@ -204,6 +208,14 @@ TYPED_TEST(AttentionGradientsInTeams, AreOfKeysThatAQuerySeesWhateverTheOthersHo
     for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, j, d) = X(INFINITY);
   }
   for (std::int64_t d = 0; d < 24; ++d) trial.dout.at(0, 1, 5, d) = X(NAN);  // a query that sees no key
+  trial.expect_right(TypeParam::tolerance);
+}
+
+TYPED_TEST(AttentionGradientsInTeams, KeepToTheTokensOfAPackedSequence) {
+  Trial<typename TypeParam::Unit, TypeParam::dims, false> trial({1, 4, 2, 90, 160, TypeParam::dims - 3, 24}, false);
+  const EmulatedSequences sequences(90, 160);
+  sequences.set(trial.data);
+  trial.logit = [&](auto... score) { return sequences.logit(score...); };
   trial.expect_right(TypeParam::tolerance);
 }
 

@@ -53,16 +53,18 @@ struct Trial {
   }
 
   void run() {
-    data.q                    = q.memory.data();
-    data.k                    = k.memory.data();
-    data.v                    = v.memory.data();
-    data.o                    = o.memory.data();
-    data.q_strides            = q.strides;
-    data.k_strides            = k.strides;
-    data.v_strides            = v.strides;
-    data.o_strides            = o.strides;
-    const std::int64_t blocks = (n.heads / n.kv_heads * n.queries + Kernel::rows - 1) / Kernel::rows;
-    run_emulated(Kernel{data, blocks, copies, copies, copies});
+    data.q         = q.memory.data();
+    data.k         = k.memory.data();
+    data.v         = v.memory.data();
+    data.o         = o.memory.data();
+    data.q_strides = q.strides;
+    data.k_strides = k.strides;
+    data.v_strides = v.strides;
+    data.o_strides = o.strides;
+    for (auto* strides : {&data.q_strides, &data.k_strides, &data.v_strides, &data.o_strides, &data.lse_strides}) {
+      if (data.shape.is_packed) strides->batch = strides->sequence;
+    }
+    run_emulated(Kernel{data, copies, copies, copies});
   }
 
   void expect_right(double tolerance) {
@@ -158,6 +160,49 @@ TYPED_TEST(AttentionInTeams, TakeBooleansBiasSlopesSoftcapAndSinks) {
   elements.fill_others(trial.v, TypeParam::dims, X(NAN));
   trial.run();
   elements.fill_others(trial.v, TypeParam::dims, X(0.0f));
+  trial.expect_right(TypeParam::tolerance);
+}
+
+TYPED_TEST(AttentionInTeams, KeepToTheKeysOfAPackedSequence) {
+  Trial<typename TypeParam::Kernel> trial({1, 4, 2, 150, 160, TypeParam::dims - 3, 24}, false);
+  const EmulatedSequences sequences(150, 160);
+  sequences.set(trial.data);
+  trial.logit = [&](auto... score) { return sequences.logit(score...); };
+  trial.run();
+  trial.expect_right(TypeParam::tolerance);
+}
+
+/// Parts are joined here as merge_attention does it.
+TYPED_TEST(AttentionInTeams, ComputePartsOfTheKeys) {
+  using Kernel                 = typename TypeParam::Kernel;
+  using A                      = typename Kernel::A;
+  constexpr std::int64_t parts = 3, rows = 4 * 5, dim = 24;
+  Trial<Kernel> trial({1, 4, 2, 5, 150, TypeParam::dims, dim}, true);
+  std::vector<A> results(std::size_t(parts * rows * dim), A(NAN)), lse(std::size_t(parts * rows), A(NAN));
+  trial.data.shape.parts     = parts;
+  trial.data.shape.part_keys = 64;
+  trial.data.part_results    = results.data();
+  trial.data.part_rows       = rows;
+  trial.data.lse             = lse.data();
+  trial.run();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (std::int64_t p = 0; p < parts; ++p) sum += std::exp(double(lse[std::size_t(p * rows + r)]));
+    trial.lse[std::size_t(r)] = A(std::log(sum));
+    for (std::int64_t d = 0; d < dim; ++d) {
+      double result = 0;
+      for (std::int64_t p = 0; p < parts; ++p) {
+        const auto row = std::size_t(p * rows + r);
+        result += std::exp(double(lse[row])) / sum * double(results[row * dim + std::size_t(d)]);
+      }
+      trial.o.at(0, r / 5, r % 5, d) = typename Kernel::X(result);
+    }
+  }
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t d = dim; d < trial.o.strides.sequence; ++d) {
+      ASSERT_TRUE(std::isnan(double(trial.o.at(0, r / 5, r % 5, d))));
+    }
+  }
   trial.expect_right(TypeParam::tolerance);
 }
 

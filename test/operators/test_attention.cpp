@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/recorder.hpp"
 #include "support/types.hpp"
 
 #include <KokkosNN/attention.hpp>
@@ -293,6 +294,49 @@ TYPED_TEST(Attention, GivesTheSameBitsInAnyBatchAndEachTime) {
     if (i + 1 < one.o.host.size()) {
       EXPECT_EQ(static_cast<double>(all.o.host(i)), static_cast<double>(one.o.host(i)));
     }
+  }
+}
+
+TYPED_TEST(Attention, ComputesPartsOfManyKeysSideBySideForFewQueries) {
+  Kokkos::View<std::int32_t*, Memory> lengths("lengths", 3);
+  Kokkos::View<float*, Memory> sinks("sinks", 8);
+  const auto lengths_host = Kokkos::create_mirror(lengths);
+  lengths_host(0)         = 700;
+  lengths_host(1)         = 0;
+  lengths_host(2)         = 257;
+  Kokkos::deep_copy(lengths, lengths_host);
+  Kokkos::deep_copy(sinks, 0.75f);
+  for (const bool second : {false, true}) {
+    Trial<TypeParam> trial({3, 8, 2, 3, 700, 16, 12}, second, second);
+    for (int d = 0; d < 12; ++d) {
+      trial.v(1, 0, 5, d)   = static_cast<TypeParam>(NAN);  // behind a length
+      trial.v(2, 1, 600, d) = static_cast<TypeParam>(NAN);
+    }
+    trial.v.upload();
+    const auto mask   = masks(KokkosNN::RowLengths{lengths}, KokkosNN::CausalMask{-1});
+    const Logit logit = [&](int b, int, int i, int j, long double s) {
+      return j <= i + 697 - 1 && j < lengths_host(static_cast<std::size_t>(b)) ? s : -infinity;
+    };
+    const AttentionOptions options{.masked_row = MaskedRowPolicy::zero, .diagonal = KokkosNN::AttentionDiagonal::last};
+    const Recorder recorder;
+    trial.run(mask, options);
+    const auto labels = recorder.kernel_labels();
+    EXPECT_TRUE(std::any_of(labels.begin(), labels.end(),
+                            [](const std::string& label) { return label.find("[merge]") != std::string::npos; }));
+    EXPECT_LE(trial.error(logit, 0, -infinity, 0), 1) << second;
+    AttentionOptions with_sinks = options;
+    with_sinks.sinks            = sinks;
+    trial.run(mask, with_sinks);
+    EXPECT_LE(trial.error(logit, 0, 0.75L), 1) << second;
+  }
+}
+
+TYPED_TEST(Attention, GivesTheSameBitsOfPartsInAnyBatch) {
+  Trial<TypeParam> all({3, 4, 2, 2, 1100, 16, 16}), one({1, 4, 2, 2, 1100, 16, 16});
+  all.run(KokkosNN::CausalMask{1000});
+  one.run(KokkosNN::CausalMask{1000});
+  for (std::size_t i = 0; i + 1 < one.o.host.size(); ++i) {
+    ASSERT_EQ(static_cast<double>(all.o.host(i)), static_cast<double>(one.o.host(i)));
   }
 }
 

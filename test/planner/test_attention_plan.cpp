@@ -57,8 +57,7 @@ AttentionPlan plan_of(const AttentionTensors& t, const AttentionLayout& l, std::
 TEST(AttentionPlans, TakeTilesWhereScratchCanBeHadAndRowsElsewhere) {
   const AttentionPlan tiles = plan_of(tensors(), layout(), 227 * 1024);
   EXPECT_TRUE(tiles.in_tiles);
-  EXPECT_EQ(tiles.blocks, 4);        // 400 queries read a head of k
-  EXPECT_EQ(tiles.league_size, 16);  // of 4 such heads
+  EXPECT_EQ(tiles.league_size, 16);  // 400 queries read each of 4 heads of k
   EXPECT_EQ(tiles.scratch, kernel.scratch);
   EXPECT_EQ(to_string("attention", tiles), "KokkosNN::attention[bf16,k64,r128,c111,ts128]");
   const AttentionPlan rows = plan_of(tensors(), layout(), 99 * 1024);
@@ -67,6 +66,32 @@ TEST(AttentionPlans, TakeTilesWhereScratchCanBeHadAndRowsElsewhere) {
   EXPECT_LT(rows.scratch, gpu(0).scratch[0]);
   EXPECT_FALSE(
       make_attention_plan(ElementType::f64, Precision::exact, tensors(), layout(), {}, gpu(227 * 1024)).in_tiles);
+}
+
+TEST(AttentionPlans, CoverPackedTokensAndABlockASequence) {
+  AttentionLayout l         = layout();
+  l.shape.is_packed         = true;
+  l.shape.batch             = 30;
+  const AttentionPlan tiles = plan_of(tensors(), l, 227 * 1024);
+  EXPECT_EQ(tiles.league_size, 2 * (400 / 128 + 30));
+}
+
+TEST(AttentionPlans, CutKeysByALengthThatTheBatchDoesNotMatterFor) {
+  for (const std::int64_t batch : {1, 1000}) {
+    Impl::AttentionShape shape{batch, 32, 8, 1, 4000, 128, 128};
+    cut_keys(shape);
+    EXPECT_EQ(shape.parts, 16);
+    EXPECT_EQ(shape.part_keys, 256);
+    AttentionLayout l = layout();
+    l.shape           = shape;
+    EXPECT_EQ(plan_of(tensors(), l, 227 * 1024).league_size, batch * 8 * 16);
+  }
+  Impl::AttentionShape many_queries{1, 32, 8, 17, 4000, 128, 128}, few_keys{1, 32, 8, 1, 511, 128, 128};
+  Impl::AttentionShape packed{1, 32, 8, 1, 4000, 128, 128, true};
+  for (Impl::AttentionShape* shape : {&many_queries, &few_keys, &packed}) {
+    cut_keys(*shape);
+    EXPECT_EQ(shape->parts, 1);
+  }
 }
 
 TEST(AttentionPlans, CopyByChunksWhereRowsBeginAtMultiplesOf16Bytes) {

@@ -103,6 +103,37 @@ struct EmulatedRanges {
   }
 };
 
+/// Three packed sequences, the second one without keys, in tensors of a batch of one; `logit` is that of all their
+/// queries and keys: causal within a sequence.
+struct EmulatedSequences {
+  std::vector<std::int32_t> queries;
+  std::vector<std::int64_t> keys;
+
+  /// Shares so many tokens of q and of k out.
+  EmulatedSequences(std::int32_t query_tokens, std::int64_t key_tokens)
+      : queries{0, query_tokens / 3, query_tokens / 2, query_tokens},
+        keys{0, key_tokens / 2, key_tokens / 2, key_tokens} {}
+
+  template <class Data>
+  void set(Data& data) const {
+    data.shape.is_packed      = true;
+    data.shape.batch          = 3;
+    data.query_offsets        = {{queries.data(), false}, 1, data.shape.queries};
+    data.key_offsets          = {{keys.data(), true}, 1, data.shape.keys};
+    data.ranges.has_diagonals = true;
+    data.ranges.ends_align    = true;
+    data.ranges.low           = -1000;
+    data.ranges.high          = 0;
+  }
+  double logit(std::int64_t, std::int64_t i, std::int64_t j, double s) const {
+    for (std::size_t n = 0; n < 3; ++n) {
+      if (i < queries[n] || i >= queries[n + 1] || j < keys[n] || j >= keys[n + 1]) continue;
+      return keys[n + 1] - j >= queries[n + 1] - i ? s : -infinity;
+    }
+    return -infinity;
+  }
+};
+
 /// A kernel's unit and the elements that it pads heads to.
 template <class Unit_, int dims_>
 struct EmulatedConfig {

@@ -187,13 +187,40 @@ struct AttentionShape {
   std::int64_t batch     = 0;
   std::int64_t heads     = 0;  ///< of q
   std::int64_t kv_heads  = 0;
-  std::int64_t queries   = 0;
+  std::int64_t queries   = 0;  ///< of a batch entry; of all entries where these are packed, and so are keys
   std::int64_t keys      = 0;
   std::int64_t dim       = 0;
   std::int64_t value_dim = 0;
+  bool is_packed         = false;
+  std::int64_t parts     = 1;  ///< of the keys, which are computed side by side and joined
+  std::int64_t part_keys = INT64_MAX;
 
   KOKKOS_INLINE_FUNCTION std::int64_t group() const { return kv_heads > 0 ? heads / kv_heads : 0; }
+
+  /// Rows of scores, or keys, of a head of k.
+  KOKKOS_INLINE_FUNCTION std::int64_t rows(bool of_keys) const { return of_keys ? keys : group() * queries; }
+  /// Blocks of `rows_of_block` of them. Packed entries' lengths are known on the device alone: entry b, whose rows
+  /// begin at row f, has the blocks from f / rows_of_block + b on, of which one may be empty.
+  KOKKOS_INLINE_FUNCTION std::int64_t blocks(bool of_keys, std::int64_t rows_of_block) const {
+    if (!is_packed) return (rows(of_keys) + rows_of_block - 1) / rows_of_block;
+    return batch > 0 ? rows(of_keys) / rows_of_block + batch : 0;
+  }
+  /// Rows of scores of the call.
+  KOKKOS_INLINE_FUNCTION std::int64_t all_rows() const { return (is_packed ? 1 : batch) * heads * queries; }
+  /// Heads that have so many blocks.
+  KOKKOS_INLINE_FUNCTION std::int64_t block_heads() const { return (is_packed ? 1 : batch) * kv_heads; }
 };
+
+/// Extents of parts of attention's results that are joined, and elements of a row that a thread joins.
+struct AttentionMergeShape {
+  std::int64_t parts   = 0;
+  std::int64_t batch   = 0;
+  std::int64_t heads   = 0;
+  std::int64_t queries = 0;
+  std::int64_t dim     = 0;
+};
+inline constexpr int attention_merge_width      = 4;
+inline constexpr int host_attention_merge_width = 32;
 
 /// Distances in elements along the axes (batch, head, sequence, dim); of scores the last is the key.
 struct AttentionStrides {

@@ -13,6 +13,7 @@
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_gradient_tiles.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
+#include <KokkosNN/impl/gpu/attention_merge.hpp>
 #include <KokkosNN/impl/gpu/attention_tiles.hpp>
 #include <KokkosNN/impl/host/attention.hpp>
 #include <KokkosNN/impl/host/attention_gradients.hpp>
@@ -70,10 +71,12 @@ struct AttentionDataOf {
     data.scale          = static_cast<A>(layout.scale);
     data.of_masked_rows = gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0);
     data.ranges         = {limits_of(call.options.mask, layout.mask, layout.shape.keys), layout.mask.lengths,
-                           layout.mask.offsets};
+                           layout.mask.offsets, call.options.ends_align};
     data.sinks          = pointer_to<X>(call.options.mask.sinks);
     data.sink_strides   = layout.mask.sinks;
     data.elements       = elements_of(call);
+    data.query_offsets  = {counts_of(call.options.query_offsets), layout.query_offset_stride, layout.shape.queries};
+    data.key_offsets    = {counts_of(call.options.key_offsets), layout.key_offset_stride, layout.shape.keys};
     return data;
   }
 };
@@ -108,17 +111,82 @@ void launch_attention_tiles(const ExecutionSpace& exec, const char* function, co
                             const AttentionPlan& plan, const char* part, Kernel kernel) {
   const std::string label = to_string(function, plan) + part;
   if (is_verbose()) report_call(function, q, label);
-  kernel.blocks   = plan.blocks;
   kernel.copies_q = plan.copies_q;
   kernel.copies_k = plan.copies_k;
   kernel.copies_v = plan.copies_v;
   launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
 }
 
+/// Launches the kernel that joins parts.
+template <class X, class P, class ExecutionSpace>
+void launch_attention_merge(const ExecutionSpace& exec, const char* function, const Tensor& parts,
+                            const AttentionMergeData<P, X>& data) {
+  constexpr int width =
+      backend_of<ExecutionSpace>() == Backend::host ? host_attention_merge_width : attention_merge_width;
+  const AttentionPlan plan = make_attention_merge_plan(element_type<X>(), data.shape, device_traits(exec));
+  launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width>{data});
+}
+
+template <class ExecutionSpace, class P, class X>
+struct Launcher<AttentionMergeCall<ExecutionSpace, P, X>> {
+  static void run(const ExecutionSpace& exec, const AttentionMergeArguments& call) {
+    using A                              = accumulator_t<X>;
+    const AttentionMergeTensors& tensors = call.tensors;
+    const AttentionMergeLayout& layout   = call.layout;
+    const bool gives_nan                 = call.options.masked_row == MaskedRowPolicy::nan;
+    launch_attention_merge<X, P>(
+        exec, call.function, tensors.o_parts,
+        {layout.shape, static_cast<const P*>(tensors.o_parts.data), static_cast<const A*>(tensors.lse_parts.data),
+         static_cast<X*>(const_cast<void*>(tensors.o.data)), static_cast<A*>(const_cast<void*>(tensors.lse.data)),
+         layout.o_parts, layout.lse_parts, layout.o, layout.lse, layout.o_part_stride, layout.lse_part_stride,
+         gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0), pointer_to<X>(call.options.mask.sinks),
+         layout.sink_stride});
+  }
+};
+
 template <class ExecutionSpace, class X>
 struct Launcher<AttentionCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
     const AttentionData<X> data = AttentionDataOf<X>::data_of(call);
+    if (data.shape.parts == 1) return run(exec, call, data);
+    run_parts(exec, call, data);
+  }
+
+ private:
+  /// Computes parts of the keys side by side, and joins them. A sink joins the sum once.
+  static void run_parts(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& whole) {
+    using A                     = accumulator_t<X>;
+    const AttentionShape& shape = whole.shape;
+    const std::int64_t rows = shape.all_rows(), dim = shape.value_dim;
+    const AttentionStrides of_lse{shape.heads * shape.queries, shape.queries, 1, 0};
+    const AttentionStrides of_o{of_lse.batch * dim, of_lse.head * dim, dim, 1};
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
+        exec, static_cast<std::size_t>(shape.parts * rows * (dim + 1)) * sizeof(A));
+    AttentionData<X> parts = whole;
+    parts.part_results     = reinterpret_cast<A*>(workspace.data());
+    parts.part_rows        = rows;
+    parts.lse              = parts.part_results + shape.parts * rows * dim;
+    parts.lse_strides      = of_lse;
+    parts.sinks            = {};
+    run(exec, call, parts);
+    launch_attention_merge<X, A>(exec, call.function, call.tensors.q,
+                                 {{shape.parts, shape.batch, shape.heads, shape.queries, dim},
+                                  parts.part_results,
+                                  parts.lse,
+                                  whole.o,
+                                  whole.lse,
+                                  of_o,
+                                  of_lse,
+                                  whole.o_strides,
+                                  whole.lse_strides,
+                                  rows * dim,
+                                  rows,
+                                  whole.of_masked_rows,
+                                  whole.sinks,
+                                  whole.sink_strides.head});
+  }
+
+  static void run(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
       using Kernel             = HostAttention<X>;
       const AttentionPlan plan = plan_of(exec, call, {});
@@ -130,7 +198,6 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
     }
   }
 
- private:
   static AttentionPlan plan_of(const ExecutionSpace& exec, const AttentionArguments& call,
                                const AttentionKernelShape& shape) {
     return make_attention_plan(element_type<X>(), call.options.precision, call.tensors, call.layout, shape,
@@ -157,7 +224,7 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
   static void run_kernel(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
     const AttentionPlan plan = plan_of(exec, call, {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch});
     if (!plan.in_tiles) return run_rows(exec, call, plan, data);
-    launch_attention_tiles(exec, call.function, call.tensors.q, plan, "", Kernel{data, 0, false, false, false});
+    launch_attention_tiles(exec, call.function, call.tensors.q, plan, "", Kernel{data, false, false, false});
   }
 };
 
@@ -168,7 +235,7 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const AttentionGradientArguments& call) {
     const AttentionShape& shape = call.layout.forward.shape;
     const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
-        exec, static_cast<std::size_t>(shape.batch * shape.heads * shape.queries) * sizeof(A));
+        exec, static_cast<std::size_t>(shape.all_rows()) * sizeof(A));
     AttentionGradientData<X> data = data_of(call);
     data.delta                    = reinterpret_cast<A*>(workspace.data());
     const Planned planned{exec, call, data, device_traits(exec)};
@@ -254,10 +321,12 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {
     const AttentionGradientTensors& tensors = call.tensors;
     const AttentionGradientLayout& layout   = call.layout;
+    const AttentionShape& shape             = layout.forward.shape;
     const auto output = [](const Tensor& t) { return static_cast<X*>(const_cast<void*>(t.data)); };
     return {AttentionDataOf<X>::data_of({call.function, tensors.forward, layout.forward, call.options}),
             static_cast<const X*>(tensors.dout.data),
             nullptr,
+            {shape.is_packed ? 1 : shape.heads * shape.queries, shape.queries, 1, 0},
             output(tensors.dq),
             output(tensors.dk),
             output(tensors.dv),
@@ -271,6 +340,11 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
 template <class ExecutionSpace, class X>
 void AttentionCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const AttentionArguments& call) {
   run_compiled<AttentionCall>(exec, call);
+}
+
+template <class ExecutionSpace, class P, class X>
+void AttentionMergeCall<ExecutionSpace, P, X>::run(const ExecutionSpace& exec, const AttentionMergeArguments& call) {
+  Launcher<AttentionMergeCall>::run(exec, call);
 }
 
 template <class ExecutionSpace, class X>

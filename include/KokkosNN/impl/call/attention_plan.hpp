@@ -19,7 +19,8 @@
 
 namespace KokkosNN::Impl {
 
-/// Views of a call, erased, with axes (batch, head, sequence, dim); lse has no dim, and need not exist.
+/// Views of a call, erased, with axes (batch, head, sequence, dim), or (token, head, dim) of packed sequences; lse has
+/// no dim, and need not exist.
 struct AttentionTensors {
   Tensor q;
   Tensor k;
@@ -35,6 +36,10 @@ struct AttentionCallOptions {
   bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
   MaskTensors mask;
   Precision precision = Precision::exact;
+  bool ends_align     = false;  ///< diagonals begin where a sequence's last query is at its last key
+  bool is_packed      = false;
+  Tensor query_offsets;  ///< of packed sequences
+  Tensor key_offsets;
 };
 
 /// A checked call.
@@ -46,7 +51,9 @@ struct AttentionLayout {
   AttentionStrides o;
   AttentionStrides lse;
   ScoreMaskLayout mask;
-  double scale = 1;
+  double scale                     = 1;
+  std::int64_t query_offset_stride = 0;
+  std::int64_t key_offset_stride   = 0;
 
   bool writes() const { return shape.batch * shape.heads * shape.queries > 0; }
 };
@@ -78,6 +85,31 @@ KOKKOSNN_EXPORT AttentionGradientLayout normalise_attention_gradient(const char*
                                                                      AttentionGradientTensors tensors,
                                                                      const AttentionCallOptions& options);
 
+/// Views of a call that joins parts; those of the parts have an axis of parts ahead of the others.
+struct AttentionMergeTensors {
+  Tensor o_parts;
+  Tensor lse_parts;
+  Tensor o;
+  Tensor lse;
+};
+
+struct AttentionMergeLayout {
+  AttentionMergeShape shape;
+  AttentionStrides o_parts;
+  AttentionStrides lse_parts;
+  AttentionStrides o;
+  AttentionStrides lse;
+  std::int64_t o_part_stride   = 0;
+  std::int64_t lse_part_stride = 0;
+  std::int64_t sink_stride     = 0;
+
+  bool writes() const { return shape.batch * shape.heads * shape.queries > 0; }
+};
+
+/// As normalise_attention, of parts of its results.
+KOKKOSNN_EXPORT AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMergeTensors tensors,
+                                                               const AttentionCallOptions& options);
+
 /// Plan of a call. A team takes some rows of scores at a time, and of these a tile of keys.
 struct AttentionPlan {
   ElementType type         = ElementType::f32;
@@ -89,7 +121,6 @@ struct AttentionPlan {
   int scratch_level        = 0;
   std::size_t scratch      = 0;      ///< bytes a team
   bool in_tiles            = false;  ///< a GPU's kernel on a matrix unit runs, else a row of scores a team
-  std::int64_t blocks      = 0;      ///< of rows, a head of k
   bool copies_q            = false;  ///< q's tiles come by asynchronous copies of 16 bytes, else element by element
   bool copies_k            = false;
   bool copies_v            = false;
@@ -102,12 +133,20 @@ KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, Precision pr
                                                   const AttentionTensors& tensors, const AttentionLayout& layout,
                                                   const AttentionKernelShape& shape, const DeviceTraits& traits);
 
+/// Cuts the keys of a call into parts that are computed side by side where few queries see many keys. It depends on
+/// extents of a batch entry alone: neither on how many entries there are, nor on the device.
+KOKKOSNN_EXPORT void cut_keys(AttentionShape& shape);
+
 /// Plan of a kernel of the gradients: that of the queries, whose teams take rows, or that of the keys. Its league is
 /// empty where it has nothing to write.
 KOKKOSNN_EXPORT AttentionPlan make_attention_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,
                                                            const AttentionGradientLayout& layout, bool of_keys,
                                                            const AttentionKernelShape& shape,
                                                            const DeviceTraits& traits);
+
+/// Plan of the kernel that joins parts.
+KOKKOSNN_EXPORT AttentionPlan make_attention_merge_plan(ElementType type, const AttentionMergeShape& shape,
+                                                        const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`; on a matrix unit
 /// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c if q, k, v (and dout) are copied asynchronously.

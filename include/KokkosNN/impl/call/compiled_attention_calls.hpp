@@ -38,6 +38,20 @@ struct AttentionGradientCall {
   static void run(const ExecutionSpace& exec, const AttentionGradientArguments& call);
 };
 
+/// A checked call that joins parts.
+struct AttentionMergeArguments {
+  const char* function;
+  const AttentionMergeTensors& tensors;
+  const AttentionMergeLayout& layout;
+  const AttentionCallOptions& options;
+};
+
+/// Results of attention over disjoint keys, of P, joined to tensors of X.
+template <class ExecutionSpace, class P, class X>
+struct AttentionMergeCall {
+  static void run(const ExecutionSpace& exec, const AttentionMergeArguments& call);
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_CALL_COMPILED_ATTENTION_CALLS_HPP

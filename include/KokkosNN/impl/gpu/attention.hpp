@@ -30,16 +30,20 @@ struct AttentionInTeam {
     A* const query              = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(bytes, 16));
     A* const results            = query + shape.dim;
     A* const tile               = results + shape.value_dim;
-    for (std::int64_t r = team.league_rank(); r < data.rows(); r += team.league_size()) {
-      do_row(team, data.row(r), query, results, tile);
+    for (std::int64_t n = team.league_rank(); n < data.blocks(false, 1); n += team.league_size()) {
+      const auto block = data.block(n, false, 1);
+      if (block.left == 0) continue;
+      do_row(team, data.row_of_head(block.sequence, block.kv_head, block.first), block.part, query, results, tile);
       team.team_barrier();  // before the next row's query
     }
   }
 
-  /// Computes a row: query, results and a tile of logits are scratch.
+  /// Computes a row over a part of the keys: query, results and a tile of logits are scratch.
   template <class Member>
-  KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, A* query, A* results, A* tile) const {
-    const ScoreRow first_key = data.first_key(row);
+  KOKKOS_FUNCTION void do_row(const Member& team, const ScoreRow& row, std::int64_t part, A* query, A* results,
+                              A* tile) const {
+    const Sequence sequence  = data.sequence(row.batch);
+    const ScoreRow first_key = data.first_key(sequence, row);
     const X* const k         = data.k + first_key.in(data.k_strides);
     const X* const v         = data.v + first_key.in(data.v_strides);
     const X* const q         = data.q + row.in(data.q_strides);
@@ -51,10 +55,11 @@ struct AttentionInTeam {
     team.team_barrier();
 
     State state;
-    const ColumnRange allowed = data.ranges(row);
+    const auto mask           = data.mask_of(row, sequence);
+    const ColumnRange allowed = data.keys_of(row, sequence, part);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
       const int count = static_cast<int>(allowed.end - first < attention_tile ? allowed.end - first : attention_tile);
-      compute_logits(team, row, k, first, count, query, tile);
+      compute_logits(team, mask, k, first, count, query, tile);
       team.team_barrier();
       const A factor = state.raise(largest(tile, count));
       team.team_barrier();  // all have read the logits
@@ -65,7 +70,7 @@ struct AttentionInTeam {
       add_values(team, v + first * data.v_strides.sequence, count, factor, tile, results);
       team.team_barrier();  // before the next tile's logits
     }
-    write(team, row, state, results);
+    write(team, row, part, state, results);
   }
 
  private:
@@ -84,10 +89,9 @@ struct AttentionInTeam {
     KOKKOS_FUNCTION A weight(A logit) const { return Kokkos::exp(logit - finite_reference(max)); }
   };
 
-  template <class Member>
-  KOKKOS_FUNCTION void compute_logits(const Member& team, const ScoreRow& row, const X* k, std::int64_t first,
-                                      int count, const A* query, A* tile) const {
-    const auto mask = data.mask_of(row);
+  template <class Member, class Mask>
+  KOKKOS_FUNCTION void compute_logits(const Member& team, const Mask& mask, const X* k, std::int64_t first, int count,
+                                      const A* query, A* tile) const {
     for (int j = team.team_rank(); j < count; j += team.team_size()) {
       tile[j] = -Kokkos::Experimental::infinity_v<A>;
       if (!data.elements.keeps(mask, first + j)) continue;
@@ -122,7 +126,8 @@ struct AttentionInTeam {
   }
 
   template <class Member>
-  KOKKOS_FUNCTION void write(const Member& team, const ScoreRow& row, State state, const A* results) const {
+  KOKKOS_FUNCTION void write(const Member& team, const ScoreRow& row, std::int64_t part, State state,
+                             const A* results) const {
     const A sink = data.sink(row);
     A factor     = 1;
     if (sink != -Kokkos::Experimental::infinity_v<A>) {
@@ -130,14 +135,11 @@ struct AttentionInTeam {
       state.sum = state.sum * factor + state.weight(sink);
     }
     const bool is_masked = state.sum == A(0);
-    X* const o           = data.o + row.in(data.o_strides);
     for (std::int64_t d = team.team_rank(); d < data.shape.value_dim; d += team.team_size()) {
-      const A result            = is_masked ? data.of_masked_rows : results[d] * factor / state.sum;
-      o[d * data.o_strides.dim] = static_cast<X>(result);
+      data.store(row, part, d, is_masked ? data.of_masked_rows : results[d] * factor / state.sum);
     }
-    if (data.lse != nullptr && team.team_rank() == 0) {
-      data.lse[row.in(data.lse_strides)] =
-          is_masked ? -Kokkos::Experimental::infinity_v<A> : state.max + Kokkos::log(state.sum);
+    if (team.team_rank() == 0) {
+      data.store_lse(row, part, is_masked ? -Kokkos::Experimental::infinity_v<A> : state.max + Kokkos::log(state.sum));
     }
   }
 };

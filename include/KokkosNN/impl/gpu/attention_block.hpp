@@ -34,11 +34,13 @@ struct SeenKeys {
 /// Rows from `query` of `head` on, in the order of the queries and then the heads that share a head of k.
 struct RowBlock {
   std::int64_t batch;
+  std::int64_t start;
   std::int64_t kv_head;
   std::int64_t head;
   std::int64_t query;
   std::int64_t queries;  ///< of a head
-  std::int64_t left;     ///< rows of the head of k, from the block's first on
+  std::int64_t left;     ///< rows of the head of k, from the block's first on; 0: none
+  std::int64_t part;     ///< of the keys
 
   /// Row r of the block, r below `most`.
   template <int most>
@@ -49,19 +51,33 @@ struct RowBlock {
       q -= heads * queries;
       h += heads;
     }
-    return {batch, h, q};
+    return {batch, h, q, start};
   }
 };
 
-/// Block number n of a call's blocks of `rows` rows, `blocks` a head of k. Under a causal mask the last rows of a head
-/// see the most keys: they come first.
+/// Block number n of a call's blocks of `rows` rows. Under a causal mask the last rows of a head see the most keys:
+/// they come first.
 template <int rows, class X>
-KOKKOS_FORCEINLINE_FUNCTION RowBlock row_block(const AttentionData<X>& data, std::int64_t blocks, std::int64_t n) {
-  const std::int64_t head  = n / blocks;
-  const std::int64_t first = (blocks - 1 - n % blocks) * rows;
-  const std::int64_t batch = head / data.shape.kv_heads, kv_head = head % data.shape.kv_heads;
-  const ScoreRow row = data.row_of_head(batch, kv_head, first);
-  return {batch, kv_head, row.head, row.query, data.shape.queries, data.shape.group() * data.shape.queries - first};
+KOKKOS_FORCEINLINE_FUNCTION RowBlock row_block(const AttentionData<X>& data, std::int64_t n) {
+  const auto block = data.block(n, false, rows, true);
+  if (block.left == 0) return {};
+  const ScoreRow row = data.row_of_head(block.sequence, block.kv_head, block.first);
+  return {row.batch, row.start, block.kv_head, row.head, row.query, block.sequence.queries, block.left, block.part};
+}
+
+/// Calls f(block) for each of a team's blocks, `number` of the call, with a barrier behind each: block_of(n) makes
+/// block number n, whose `left` is 0 of an empty one. The block stays in scratch: registers are for a tile's sums.
+template <class Member, class Block, class BlockOf, class F>
+KOKKOS_FORCEINLINE_FUNCTION void for_team_blocks(const Member& team, std::int64_t number, Block* in_scratch,
+                                                 const BlockOf& block_of, const F& f) {
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
+    if (team.team_rank() == 0) *in_scratch = block_of(n);
+    team.team_barrier();
+    const Block& block = *in_scratch;
+    if (block.left > 0) f(block);
+    team.team_barrier();  // nobody reads scratch any more
+  }
 }
 
 /// A row's keys, and its part of a mask's elements, in scratch.
@@ -79,12 +95,13 @@ struct TeamRow<X, false> {
 
 /// Entry of a row of scores.
 template <bool has_elements, class X>
-KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionData<X>& data, const ScoreRow& row) {
-  const ColumnRange allowed = data.ranges(row);
+KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionData<X>& data, const ScoreRow& row,
+                                                              const Sequence& sequence, std::int64_t part = 0) {
+  const ColumnRange allowed = data.keys_of(row, sequence, part);
   TeamRow<X, has_elements> entry{};
   entry.begin = allowed.begin;
   entry.end   = allowed.end;
-  if constexpr (has_elements) entry.elements = data.mask_of(row);
+  if constexpr (has_elements) entry.elements = data.mask_of(row, sequence);
   return entry;
 }
 
@@ -92,8 +109,10 @@ KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionDat
 template <int rows, bool has_elements, class X>
 KOKKOS_FORCEINLINE_FUNCTION void fill_rows(TeamRow<X, has_elements>* table, const AttentionData<X>& data,
                                            const RowBlock& block, int rank, int team_size) {
+  const Sequence sequence = data.sequence(block.batch);
   for (int r = rank; r < rows; r += team_size) {
-    table[r] = r < block.left ? team_row<has_elements>(data, block.template row<rows>(r)) : TeamRow<X, has_elements>{};
+    table[r] = r < block.left ? team_row<has_elements>(data, block.template row<rows>(r), sequence, block.part)
+                              : TeamRow<X, has_elements>{};
   }
 }
 

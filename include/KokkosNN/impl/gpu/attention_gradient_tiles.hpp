@@ -59,8 +59,7 @@ struct AttentionGradientTiles {
   using Tile = ScratchRows<Unit, TileUse::along, tile_rows, row_bytes, team_size>;
 
   AttentionGradientData<X> data;
-  std::int64_t blocks;  ///< of a head of k
-  bool copies_q;        ///< asynchronously, by 16 bytes
+  bool copies_q;  ///< asynchronously, by 16 bytes
   bool copies_k;
   bool copies_v;
   bool copies_dout;
@@ -129,20 +128,18 @@ struct AttentionQueryGradientsInTiles
     A lse;  ///< in units of log 2
     A delta;
   };
-  static constexpr int table_bytes     = rows * int(sizeof(Row));
-  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + RowsAgain<rows>::bytes;
+  static constexpr int table_bytes = rows * int(sizeof(Row));
+  static constexpr int used_bytes  = Base::tiles_bytes + table_bytes + int(sizeof(RowBlock)) + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    constexpr int bytes       = used_bytes;  // taken by reference
-    char* const memory        = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
-    const std::int64_t number = data.shape.batch * data.shape.kv_heads * Base::blocks;
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
-      do_block(team, row_block<rows>(data, Base::blocks, n), memory);
-      team.team_barrier();  // nobody reads scratch any more
-    }
+    constexpr int bytes = used_bytes;  // taken by reference
+    char* const memory  = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
+    for_team_blocks(
+        team, data.blocks(false, rows), reinterpret_cast<RowBlock*>(memory + Base::tiles_bytes + table_bytes),
+        [&](std::int64_t n) { return row_block<rows>(data, n); },
+        [&](const RowBlock& block) { do_block(team, block, memory); });
   }
 
  private:
@@ -150,7 +147,7 @@ struct AttentionQueryGradientsInTiles
     return reinterpret_cast<Row*>(memory + Base::tiles_bytes);
   }
   KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
-    return RowsAgain<rows>(memory + Base::tiles_bytes + table_bytes);
+    return RowsAgain<rows>(memory + Base::tiles_bytes + table_bytes + sizeof(RowBlock));
   }
 
   template <class Member>
@@ -180,15 +177,16 @@ struct AttentionQueryGradientsInTiles
 
   /// Fills the table; a warp adds up its rows' o do.
   KOKKOS_FORCEINLINE_FUNCTION void fill(Row* table, const RowBlock& block, int rank) const {
-    const int lane = lane_of(rank);
+    const int lane          = lane_of(rank);
+    const Sequence sequence = data.sequence(block.batch);
     for (int r = first_row_of(rank); r < first_row_of(rank) + Base::warp_rows; ++r) {
       Row entry{};
       if (r < block.left) {
         const ScoreRow row                            = block.template row<rows>(r);
-        static_cast<TeamRow<X, has_elements>&>(entry) = team_row<has_elements>(data, row);
+        static_cast<TeamRow<X, has_elements>&>(entry) = team_row<has_elements>(data, row, sequence);
         entry.delta                                   = delta_of(row, lane);
         entry.lse                                     = data.lse[row.in(data.lse_strides)] * log2_of_e<A>;
-        if (lane == 0) data.delta[data.number(row)] = entry.delta;
+        if (lane == 0) data.delta[row.in(data.delta_strides)] = entry.delta;
         if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.begin = entry.end = 0;
       }
       if (lane == 0) table[r] = entry;
@@ -237,7 +235,7 @@ struct AttentionQueryGradientsInTiles
     const SeenKeys warp =
         keys_of_rows<Unit>(all, first_row_of(rank),
                            Kokkos::min<std::int64_t>(first_row_of(rank) + Base::warp_rows, block.left), lane_of(rank));
-    const ScoreRow head{block.batch, block.kv_head, 0};
+    const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
     const KeyTiles<keys> tiles{seen.begin / keys * keys, seen.end};
     Products::clear(dq);
     fetch_rows(own, block, anew(rank));
@@ -301,6 +299,8 @@ struct AttentionKeyGradientsInTiles
   using typename Base::Unit;
   using typename Base::X;
 
+  using Keys = typename AttentionData<X>::Block;
+
   /// A query of a tile: which of the block's keys it sees, and what a score's term takes of it.
   struct Query {
     int begin;
@@ -310,20 +310,17 @@ struct AttentionKeyGradientsInTiles
     typename ScoreElements<X, A>::Row elements;
   };
   static constexpr int table_bytes     = Shape::stages * tile_rows * int(sizeof(Query));
-  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + RowsAgain<rows>::bytes;
+  static constexpr int used_bytes      = Base::tiles_bytes + table_bytes + int(sizeof(Keys)) + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    constexpr int bytes       = used_bytes;  // taken by reference
-    char* const memory        = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
-    const std::int64_t number = data.shape.batch * data.shape.kv_heads * Base::blocks;
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
-      const std::int64_t head = n / Base::blocks;
-      do_block(team, {head / data.shape.kv_heads, head % data.shape.kv_heads, n % Base::blocks * rows}, memory);
-      team.team_barrier();  // nobody reads scratch any more
-    }
+    constexpr int bytes = used_bytes;  // taken by reference
+    char* const memory  = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
+    for_team_blocks(
+        team, data.blocks(true, rows), reinterpret_cast<Keys*>(memory + Base::tiles_bytes + table_bytes),
+        [&](std::int64_t n) { return data.block(n, true, rows); },
+        [&](const Keys& keys) { do_block(team, keys, memory); });
   }
 
  private:
@@ -336,34 +333,34 @@ struct AttentionKeyGradientsInTiles
     return reinterpret_cast<Query*>(memory + Base::tiles_bytes) + stage * tile_rows;
   }
   KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
-    return RowsAgain<rows>(memory + Base::tiles_bytes + table_bytes);
+    return RowsAgain<rows>(memory + Base::tiles_bytes + table_bytes + sizeof(Keys));
   }
 
   template <class Member>
-  KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const ScoreRow& first, char* memory) const {
+  KOKKOS_FORCEINLINE_FUNCTION void do_block(const Member& team, const Keys& keys, char* memory) const {
     const int rank = static_cast<int>(team.team_rank());
     again_at(memory).clear(rank, Base::team_size);
     Sums sums;
     Products::clear(sums.dk);
     Products::clear(sums.dv);
-    add_queries(team, first, memory, sums);
-    write(first, memory, rank, sums);
+    add_queries(team, keys, memory, sums);
+    write(keys, memory, rank, sums);
     team.team_barrier();
     again_at(memory).for_each(team, [&](int r) {
-      AttentionKeyGradients<X>{{data}}.do_key(team, {first.batch, first.head, first.query + r},
+      AttentionKeyGradients<X>{{data}}.do_key(team, data.key_of_head(keys.sequence, keys.kv_head, keys.first + r),
                                               reinterpret_cast<A*>(memory));
     });
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(const ScoreRow& first, char* memory, int rank, const Sums& sums) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Keys& keys, char* memory, int rank, const Sums& sums) const {
     const int lane = lane_of(rank);
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
       bool again       = false;
       if constexpr (of_keys) again = Products::has_nan(sums.dk, t, r);
       if constexpr (of_values) again = Products::has_nan(sums.dv, t, r) || again;
-      const ScoreRow key{first.batch, first.head, first.query + number};
-      if (key.query >= data.shape.keys) return;
+      const ScoreRow key = data.key_of_head(keys.sequence, keys.kv_head, keys.first + number);
+      if (key.query >= keys.sequence.keys) return;
       if (again) {
         if (Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
         return;
@@ -396,67 +393,70 @@ struct AttentionKeyGradientsInTiles
       ++head;
     }
   };
-  KOKKOS_FORCEINLINE_FUNCTION Tiles tiles_of(const ScoreRow& first) const {
-    std::int64_t begin = 0, end = data.shape.queries;
+  KOKKOS_FORCEINLINE_FUNCTION Tiles tiles_of(const Keys& keys) const {
+    std::int64_t begin = 0, end = keys.sequence.queries;
     if (data.ranges.has_diagonals && !data.ranges.offsets.exist()) {  // query q sees keys q + low to q + high
-      begin = Kokkos::max(begin, first.query - data.ranges.high);
-      end   = Kokkos::min(end, first.query + rows - data.ranges.low);
+      const std::int64_t first = keys.first - data.ranges.shift(keys.sequence);
+      begin                    = Kokkos::max(begin, first - data.ranges.high);
+      end                      = Kokkos::min(end, first + rows - data.ranges.low);
     }
     const std::int64_t group = data.shape.group();
     begin                    = begin / tile_rows * tile_rows;
-    return {begin, end, first.head * group, first.head * group + group - 1, begin};
+    return {begin, end, keys.kv_head * group, keys.kv_head * group + group - 1, begin};
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_own(Address to, const ScoreRow& first, int rank) const {
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_own(Address to, const Keys& keys, int rank) const {
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
-      const X* const head = tensor + ScoreRow{first.batch, first.head, 0}.in(strides);
-      return tile_rows_of<rows>(head, strides.sequence, first.query, 0, data.shape.keys);
+      const X* const head = tensor + data.key_of_head(keys.sequence, keys.kv_head, 0).in(strides);
+      return tile_rows_of<rows>(head, strides.sequence, keys.first, 0, keys.sequence.keys);
     };
     Base::Own::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
     if constexpr (of_keys) {
       Base::Own::fetch(to + Base::own_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const ScoreRow& first, const Tiles& tiles,
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const Keys& keys, const Tiles& tiles,
                                               int rank) const {
     const Address to   = Unit::address(memory) + Base::stages_place + stage * Base::stage_bytes;
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
-      const X* const head = tensor + ScoreRow{first.batch, tiles.head, 0}.in(strides);
-      return tile_rows_of<tile_rows>(head, strides.sequence, tiles.query, 0, data.shape.queries);
+      const X* const head = tensor + row_of(keys, tiles.head, 0).in(strides);
+      return tile_rows_of<tile_rows>(head, strides.sequence, tiles.query, 0, keys.sequence.queries);
     };
     Base::Tile::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
     Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
                       rank);
-    const std::int64_t left = data.shape.queries - tiles.query;
+    const std::int64_t left = keys.sequence.queries - tiles.query;
     for (int r = rank; r < tile_rows; r += Base::team_size) {
       Query entry{};
-      if (r < left) entry = entry_of({first.batch, tiles.head, tiles.query + r}, first.query);
+      if (r < left) entry = entry_of(keys, row_of(keys, tiles.head, tiles.query + r));
       queries_at(memory, stage)[r] = entry;
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION Query entry_of(const ScoreRow& row, std::int64_t first_key) const {
-    const auto seen = team_row<has_elements>(data, row);
+  KOKKOS_FORCEINLINE_FUNCTION static ScoreRow row_of(const Keys& keys, std::int64_t head, std::int64_t query) {
+    return {keys.sequence.batch, head, query, keys.sequence.first_query};
+  }
+  KOKKOS_FORCEINLINE_FUNCTION Query entry_of(const Keys& keys, const ScoreRow& row) const {
+    const auto seen = team_row<has_elements>(data, row, keys.sequence);
     Query entry{};
-    entry.begin = in_tile<rows>(seen.begin - first_key);
-    entry.end   = in_tile<rows>(seen.end - first_key);
+    entry.begin = in_tile<rows>(seen.begin - keys.first);
+    entry.end   = in_tile<rows>(seen.end - keys.first);
     entry.lse   = data.lse[row.in(data.lse_strides)] * log2_of_e<A>;
-    entry.delta = data.delta[data.number(row)];
+    entry.delta = data.delta[row.in(data.delta_strides)];
     if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.end = 0;
     if constexpr (has_elements) entry.elements = seen.elements;
     return entry;
   }
 
   template <class Member>
-  KOKKOS_FORCEINLINE_FUNCTION void add_queries(const Member& team, const ScoreRow& first, char* memory,
-                                               Sums& sums) const {
+  KOKKOS_FORCEINLINE_FUNCTION void add_queries(const Member& team, const Keys& keys, char* memory, Sums& sums) const {
     const int rank    = static_cast<int>(team.team_rank());
-    const Tiles tiles = tiles_of(first);
-    fetch_own(Unit::address(memory), first, anew(rank));
-    if (tiles.exist()) fetch_tile(memory, 0, first, tiles, anew(rank));
+    const Tiles tiles = tiles_of(keys);
+    fetch_own(Unit::address(memory), keys, anew(rank));
+    if (tiles.exist()) fetch_tile(memory, 0, keys, tiles, anew(rank));
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
-        team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(memory, stage, first, tile, anew(rank)); },
-        [&](const Tiles&, int stage) { add_tile(memory, stage, first.query, anew(rank), sums); });
+        team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(memory, stage, keys, tile, anew(rank)); },
+        [&](const Tiles&, int stage) { add_tile(memory, stage, keys.first, anew(rank), sums); });
     team.team_barrier();  // the words that `write` sets were cleared, though there was no tile
   }
 

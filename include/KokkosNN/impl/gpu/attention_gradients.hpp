@@ -99,8 +99,10 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     A* const scratch = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(data.shape, false), 16));
-    for (std::int64_t r = team.league_rank(); r < data.rows(); r += team.league_size()) {
-      do_row(team, data.row(r), scratch);
+    for (std::int64_t n = team.league_rank(); n < data.blocks(false, 1); n += team.league_size()) {
+      const auto block = data.block(n, false, 1);
+      if (block.left == 0) continue;
+      do_row(team, data.row_of_head(block.sequence, block.kv_head, block.first), scratch);
       team.team_barrier();  // before the next row's query
     }
   }
@@ -117,7 +119,7 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
     Terms::clear(team, shape.dim, sum);
     team.team_barrier();
     const A delta = dot_product(dout, data.o + row.in(data.o_strides), data.o_strides.dim, shape.value_dim);
-    if (team.team_rank() == 0) data.delta[data.number(row)] = delta;
+    if (team.team_rank() == 0) data.delta[row.in(data.delta_strides)] = delta;
     add_keys(team, row, delta, query, dout, sum, tile);
     Terms::store(team, sum, data.scale, data.dq_strides.dim, shape.dim, data.dq + row.in(data.dq_strides));
   }
@@ -126,12 +128,13 @@ struct AttentionQueryGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void add_keys(const Member& team, const ScoreRow& row, A delta, const A* query, const A* dout, A* sum,
                                 A* tile) const {
-    const ScoreRow first_key  = data.first_key(row);
+    const Sequence sequence   = data.sequence(row.batch);
+    const ScoreRow first_key  = data.first_key(sequence, row);
     const X* const k          = data.k + first_key.in(data.k_strides);
     const X* const v          = data.v + first_key.in(data.v_strides);
-    const auto mask           = data.mask_of(row);
+    const auto mask           = data.mask_of(row, sequence);
     const A lse               = data.lse[row.in(data.lse_strides)];
-    const ColumnRange allowed = data.ranges(row);
+    const ColumnRange allowed = data.ranges(row, sequence);
     for (std::int64_t first = allowed.begin; first < allowed.end; first += attention_tile) {
       const int count = static_cast<int>(allowed.end - first < attention_tile ? allowed.end - first : attention_tile);
       for (int j = team.team_rank(); j < count; j += team.team_size()) {
@@ -163,15 +166,14 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
   using A     = typename Terms::A;
   using Terms::data;
 
-  KOKKOS_FUNCTION std::int64_t keys() const { return data.shape.batch * data.shape.kv_heads * data.shape.keys; }
-
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const AttentionShape& shape = data.shape;
     A* const scratch = static_cast<A*>(team.team_scratch(0).get_shmem_aligned(Terms::scratch(shape, true), 16));
-    for (std::int64_t n = team.league_rank(); n < keys(); n += team.league_size()) {
-      const std::int64_t head = n / shape.keys;
-      do_key(team, {head / shape.kv_heads, head % shape.kv_heads, n % shape.keys}, scratch);
+    for (std::int64_t n = team.league_rank(); n < data.blocks(true, 1); n += team.league_size()) {
+      const auto block = data.block(n, true, 1);
+      if (block.left == 0) continue;
+      do_key(team, data.key_of_head(block.sequence, block.kv_head, block.first), scratch);
       team.team_barrier();  // before the next key
     }
   }
@@ -204,12 +206,13 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
   template <class Member>
   KOKKOS_FUNCTION void add_rows(const Member& team, const ScoreRow& key, const Scratch& s) const {
     const AttentionShape& shape = data.shape;
-    const std::int64_t rows     = shape.group() * shape.queries;
-    const auto row_of           = [&](std::int64_t n) { return data.row_of_head(key.batch, key.head, n); };
+    const Sequence sequence     = data.sequence(key.batch);
+    const std::int64_t rows     = shape.group() * sequence.queries;
+    const auto row_of           = [&](std::int64_t n) { return data.row_of_head(sequence, key.head, n); };
     for (std::int64_t first = 0; first < rows; first += attention_tile) {
       const int count = static_cast<int>(rows - first < attention_tile ? rows - first : attention_tile);
       for (int i = team.team_rank(); i < count; i += team.team_size()) {
-        const typename Terms::Term term = term_of(row_of(first + i), key.query, s);
+        const typename Terms::Term term = term_of(row_of(first + i), sequence, key.query, s);
         s.tile[i]                       = term.probability;
         s.tile[attention_tile + i]      = term.gradient;
       }
@@ -225,12 +228,13 @@ struct AttentionKeyGradients : AttentionGradientTerms<X> {
     }
   }
 
-  KOKKOS_FUNCTION typename Terms::Term term_of(const ScoreRow& row, std::int64_t key, const Scratch& s) const {
-    const ColumnRange allowed = data.ranges(row);
+  KOKKOS_FUNCTION typename Terms::Term term_of(const ScoreRow& row, const Sequence& sequence, std::int64_t key,
+                                               const Scratch& s) const {
+    const ColumnRange allowed = data.ranges(row, sequence);
     if (key < allowed.begin || key >= allowed.end) return {};
     const AttentionShape& shape = data.shape;
     return Terms::term(
-        data.mask_of(row), key, data.lse[row.in(data.lse_strides)], data.delta[data.number(row)],
+        data.mask_of(row, sequence), key, data.lse[row.in(data.lse_strides)], data.delta[row.in(data.delta_strides)],
         [&] { return dot_product(s.key, data.q + row.in(data.q_strides), data.q_strides.dim, shape.dim); },
         [&] {
           return dot_product(s.value, data.dout + row.in(data.dout_strides), data.dout_strides.dim, shape.value_dim);

@@ -53,27 +53,24 @@ struct AttentionInTiles {
   static constexpr int queries_place   = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
   static constexpr int tiles_bytes     = stages_bytes + (keeps_queries ? 0 : queries_bytes);
   static constexpr int table_bytes     = rows * int(sizeof(Row));
-  static constexpr int used_bytes      = tiles_bytes + table_bytes + RowsAgain<rows>::bytes;
+  static constexpr int used_bytes      = tiles_bytes + table_bytes + int(sizeof(RowBlock)) + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
   static_assert(!keeps_queries || (Tile::stages == 2 && queries_bytes <= stage_bytes));
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
 
   AttentionData<X> data;
-  std::int64_t blocks;  ///< of a head of k
-  bool copies_q;        ///< asynchronously, by 16 bytes
+  bool copies_q;  ///< asynchronously, by 16 bytes
   bool copies_k;
   bool copies_v;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    constexpr int bytes       = used_bytes;  // taken by reference
-    char* const memory        = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
-    const std::int64_t number = data.shape.batch * data.shape.kv_heads * blocks;
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t n = team.league_rank(); n < number; n += team.league_size()) {
-      do_block(team, row_block<rows>(data, blocks, n), memory);
-      team.team_barrier();  // nobody reads scratch any more
-    }
+    constexpr int bytes = used_bytes;  // taken by reference
+    char* const memory  = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
+    for_team_blocks(
+        team, data.blocks(false, rows), reinterpret_cast<RowBlock*>(memory + tiles_bytes + table_bytes),
+        [&](std::int64_t n) { return row_block<rows>(data, n); },
+        [&](const RowBlock& block) { do_block(team, block, memory); });
   }
 
  private:
@@ -93,7 +90,7 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
   KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) { return reinterpret_cast<Row*>(memory + tiles_bytes); }
   KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
-    return RowsAgain<rows>(memory + tiles_bytes + table_bytes);
+    return RowsAgain<rows>(memory + tiles_bytes + table_bytes + sizeof(RowBlock));
   }
 
   template <class Member>
@@ -106,7 +103,8 @@ struct AttentionInTiles {
     add_keys(team, block, memory, state);
     write(block, memory, anew(rank), state);
     team.team_barrier();
-    again_at(memory).for_each(team, [&](int r) { do_row_again(team, block.template row<rows>(r), memory); });
+    again_at(memory).for_each(team,
+                              [&](int r) { do_row_again(team, block.template row<rows>(r), block.part, memory); });
   }
 
   // --- tiles ---
@@ -139,9 +137,9 @@ struct AttentionInTiles {
     const SeenKeys seen  = keys_of_rows<Unit>(all, 0, Kokkos::min<std::int64_t>(rows, block.left), lane_of(rank));
     const SeenKeys warp =
         keys_of_rows<Unit>(all, own, Kokkos::min<std::int64_t>(own + warp_rows, block.left), lane_of(rank));
-    const ScoreRow head{block.batch, block.kv_head, 0};
-    const X* const k = data.k + head.in(data.k_strides);
-    const X* const v = data.v + head.in(data.v_strides);
+    const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
+    const X* const k    = data.k + head.in(data.k_strides);
+    const X* const v    = data.v + head.in(data.v_strides);
     const KeyTiles<keys> all_tiles{seen.begin / keys * keys, seen.end};
     start(state);
     fetch_queries(tiles + queries_place, block, anew(rank));
@@ -288,7 +286,7 @@ struct AttentionInTiles {
       const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_of_e<A>);
       const bool is_nan  = Products::has_nan(state.result, t, r, total.factor);
       if (is_row && is_nan && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
-      if (is_row && !is_nan) write_row(row, lane, state, t, r, total);
+      if (is_row && !is_nan) write_row(row, block.part, lane, state, t, r, total);
     });
   }
 
@@ -308,26 +306,25 @@ struct AttentionInTiles {
     return {reference, sum, sum == A(0) ? A(0) : rescaling / sum};
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, int lane, const State& state, int t, int r,
-                                             const Total& total) const {
+  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
+                                             int t, int r, const Total& total) const {
     const bool is_masked = total.sum == A(0);
-    X* const o           = data.o + row.in(data.o_strides);
     Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
-      if (d >= data.shape.value_dim) return;
-      o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : result * total.factor);
+      if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * total.factor);
     });
-    if (data.lse != nullptr && Unit::col_of(0, lane) == 0) {
-      data.lse[row.in(data.lse_strides)] =
-          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_2<A> + Kokkos::log(total.sum);
+    if (Unit::col_of(0, lane) == 0) {
+      data.store_lse(
+          row, part,
+          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_2<A> + Kokkos::log(total.sum));
     }
   }
 
   template <class Member>
-  KOKKOS_FUNCTION void do_row_again(const Member& team, const ScoreRow& row, char* memory) const {
+  KOKKOS_FUNCTION void do_row_again(const Member& team, const ScoreRow& row, std::int64_t part, char* memory) const {
     A* const query   = reinterpret_cast<A*>(memory);
     A* const results = query + data.shape.dim;
     A* const tile    = results + data.shape.value_dim;
-    AttentionInTeam<X>{data}.do_row(team, row, query, results, tile);
+    AttentionInTeam<X>{data}.do_row(team, row, part, query, results, tile);
   }
 };
 

@@ -39,10 +39,8 @@ struct HostAttention : AttentionTiles<X> {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     const Scratch scratch(team, data.shape, block_rows);
-    Tiles::for_blocks(team, data.shape, data.shape.group() * data.shape.queries, block_rows,
-                      [&](std::int64_t batch, std::int64_t kv_head, std::int64_t first, int count) {
-                        do_block(Block(data, batch, kv_head, first, count), scratch);
-                      });
+    Tiles::for_blocks(team, data, false, block_rows,
+                      [&](const auto& block, int count) { do_block(Block(data, block, count), scratch); });
   }
 
  private:
@@ -73,6 +71,8 @@ struct HostAttention : AttentionTiles<X> {
 
   /// Rows of scores of one head of k and v, and their states: exponentials are relative to a reference.
   struct Block {
+    Sequence sequence;
+    std::int64_t part;
     const X* k;
     const X* v;
     int count;
@@ -82,14 +82,15 @@ struct HostAttention : AttentionTiles<X> {
     A reference[most_rows];
     A sum[most_rows];
 
-    KOKKOS_FUNCTION Block(const AttentionData<X>& data, std::int64_t batch, std::int64_t kv_head, std::int64_t first,
-                          int rows)
-        : k(data.k + ScoreRow{batch, kv_head, 0}.in(data.k_strides)),
-          v(data.v + ScoreRow{batch, kv_head, 0}.in(data.v_strides)),
+    KOKKOS_FUNCTION Block(const AttentionData<X>& data, const typename AttentionData<X>::Block& block, int rows)
+        : sequence(block.sequence),
+          part(block.part),
+          k(data.k + data.key_of_head(sequence, block.kv_head, 0).in(data.k_strides)),
+          v(data.v + data.key_of_head(sequence, block.kv_head, 0).in(data.v_strides)),
           count(rows) {
       for (int r = 0; r < count; ++r) {
-        row[r]       = data.row_of_head(batch, kv_head, first + r);
-        allowed[r]   = data.ranges(row[r]);
+        row[r]       = data.row_of_head(sequence, block.kv_head, block.first + r);
+        allowed[r]   = data.keys_of(row[r], sequence, part);
         reference[r] = max_of_none;
         sum[r]       = 0;
         seen         = Tiles::joined(seen, allowed[r]);
@@ -164,7 +165,7 @@ struct HostAttention : AttentionTiles<X> {
     const int end  = (keys.end + width - 1) / width * width;
     const int from = Tiles::within(block.allowed[r].begin - keys.first, keys.end);
     const int to   = Tiles::within(block.allowed[r].end - keys.first, keys.end);
-    compute_logits(block.row[r], keys.first, from, to, row);
+    compute_logits(block, r, keys.first, from, to, row);
     V max = splat<V>(max_of_none);
     for (int j = 0; j < from; ++j) row[j] = max_of_none;
     for (int j = to; j < end; ++j) row[j] = max_of_none;
@@ -181,12 +182,13 @@ struct HostAttention : AttentionTiles<X> {
     block.sum[r] += fold_lanes(sum, JoinSums{});
   }
 
-  KOKKOS_FUNCTION void compute_logits(const ScoreRow& row, std::int64_t first, int from, int to, A* scores) const {
+  KOKKOS_FUNCTION void compute_logits(const Block& block, int r, std::int64_t first, int from, int to,
+                                      A* scores) const {
     if (!data.elements.exist()) {
       for (int j = from; j < to; ++j) scores[j] *= data.scale;
       return;
     }
-    const auto mask = data.mask_of(row);
+    const auto mask = data.mask_of(block.row[r], block.sequence);
     for (int j = from; j < to; ++j) {
       scores[j] = data.elements.keeps(mask, first + j) ? data.elements.logit(scores[j] * data.scale, mask, first + j)
                                                        : max_of_none;
@@ -213,14 +215,16 @@ struct HostAttention : AttentionTiles<X> {
       block.sum[r] += exp(sink, exp.at(finite_reference(block.reference[r])));
     }
     const bool is_masked = block.sum[r] == A(0);
-    if (data.lse != nullptr) {
-      data.lse[row.in(data.lse_strides)] = is_masked ? max_of_none : block.reference[r] + Kokkos::log(block.sum[r]);
-    }
+    data.store_lse(row, block.part, is_masked ? max_of_none : block.reference[r] + Kokkos::log(block.sum[r]));
     A* const results = scratch.results + r * scratch.value_dims;
     for (std::int64_t d = 0; d < data.shape.value_dim; ++d) {
       results[d] = is_masked ? data.of_masked_rows : results[d] / block.sum[r];
     }
-    Tiles::store_row(results, data.o_strides.dim, data.shape.value_dim, data.o + row.in(data.o_strides));
+    if (data.part_results != nullptr) {
+      for (std::int64_t d = 0; d < data.shape.value_dim; ++d) data.store(row, block.part, d, results[d]);
+    } else {
+      Tiles::store_row(results, data.o_strides.dim, data.shape.value_dim, data.o + row.in(data.o_strides));
+    }
   }
 };
 

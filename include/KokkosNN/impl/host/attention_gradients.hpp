@@ -40,18 +40,16 @@ struct HostAttentionGradients : AttentionTiles<X> {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const AttentionShape& shape = data.shape;
-    const Scratch scratch(team, shape, block_rows);
-    Tiles::for_blocks(team, shape, of_keys ? shape.keys : shape.group() * shape.queries, block_rows,
-                      [&](std::int64_t batch, std::int64_t kv_head, std::int64_t first, int count) {
-                        do_block({batch, kv_head}, first, count, scratch);
-                      });
+    const Scratch scratch(team, data.shape, block_rows);
+    Tiles::for_blocks(team, data, of_keys, block_rows, [&](const auto& block, int count) {
+      do_block({block.sequence, block.kv_head}, block.first, count, scratch);
+    });
   }
 
  private:
   /// A head of k and v.
   struct Head {
-    std::int64_t batch;
+    Sequence sequence;
     std::int64_t kv_head;
   };
 
@@ -95,7 +93,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
   KOKKOS_FUNCTION void load_queries(const Head& head, std::int64_t first, int count, const Scratch& s,
                                     A* const (&to)[2], Rows& rows) const {
     for (int r = 0; r < count; ++r) {
-      const ScoreRow row = data.row_of_head(head.batch, head.kv_head, first + r);
+      const ScoreRow row = data.row_of_head(head.sequence, head.kv_head, first + r);
       Tiles::load_row(data.q + row.in(data.q_strides), data.q_strides.dim, data.shape.dim, s.padded[0],
                       to[0] + r * s.padded[0]);
       Tiles::load_row(data.dout + row.in(data.dout_strides), data.dout_strides.dim, data.shape.value_dim, s.padded[1],
@@ -103,9 +101,9 @@ struct HostAttentionGradients : AttentionTiles<X> {
       const A lse          = data.lse[row.in(data.lse_strides)];
       const bool sees_none = lse == -Kokkos::Experimental::infinity_v<A>;
       rows.row[r]          = row;
-      rows.allowed[r]      = sees_none ? ColumnRange{0, 0} : data.ranges(row);
+      rows.allowed[r]      = sees_none ? ColumnRange{0, 0} : data.ranges(row, head.sequence);
       rows.lse[r]          = sees_none ? A(0) : lse;
-      A& delta             = data.delta[data.number(row)];
+      A& delta             = data.delta[row.in(data.delta_strides)];
       if constexpr (!of_keys) delta = delta_of(row);
       rows.delta[r] = delta;
     }
@@ -117,7 +115,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
   KOKKOS_FUNCTION void load_keys(const Head& head, std::int64_t first, int count, const Scratch& s,
                                  A* const (&to)[2]) const {
     for (int r = 0; r < count; ++r) {
-      const ScoreRow key{head.batch, head.kv_head, first + r};
+      const ScoreRow key = data.key_of_head(head.sequence, head.kv_head, first + r);
       Tiles::load_row(data.k + key.in(data.k_strides), data.k_strides.dim, data.shape.dim, s.padded[0],
                       to[0] + r * s.padded[0]);
       Tiles::load_row(data.v + key.in(data.v_strides), data.v_strides.dim, data.shape.value_dim, s.padded[1],
@@ -144,11 +142,11 @@ struct HostAttentionGradients : AttentionTiles<X> {
     Rows rows;
     if constexpr (of_keys) {
       load_keys(head, first, count, s, s.block);
-      const std::int64_t all = data.shape.group() * data.shape.queries;
+      const std::int64_t all = data.shape.group() * head.sequence.queries;
       for (std::int64_t t = 0; t < all; t += tile) {
         const Part part = Tiles::part_of({0, all}, t);
         load_queries(head, t, part.end, s, s.rows, rows);
-        add_tile(rows, first, count, part, s);
+        add_tile(head, rows, first, count, part, s);
       }
     } else {
       load_queries(head, first, count, s, s.block, rows);
@@ -158,13 +156,13 @@ struct HostAttentionGradients : AttentionTiles<X> {
         const Part part          = Tiles::part_of(seen, t);
         A* const rows_of_part[2] = {s.rows[0] + part.begin * s.padded[0], s.rows[1] + part.begin * s.padded[1]};
         load_keys(head, t + part.begin, part.end - part.begin, s, rows_of_part);
-        add_tile(rows, first, count, part, s);
+        add_tile(head, rows, first, count, part, s);
       }
     }
     store(head, first, count, s);
   }
 
-  KOKKOS_FUNCTION void add_tile(const Rows& rows, std::int64_t first, int count, const Part& part,
+  KOKKOS_FUNCTION void add_tile(const Head& head, const Rows& rows, std::int64_t first, int count, const Part& part,
                                 const Scratch& s) const {
     bool are_finite[2];
     for (const int i : {0, 1}) {
@@ -178,7 +176,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
     const int padded = Tiles::padded_rows(count);
     Tiles::clear(s.weights + count * tile, (padded - count) * tile);
     Tiles::clear(s.gradients + count * tile, (padded - count) * tile);
-    for (int r = 0; r < count; ++r) weigh(rows, first, r, part, s);
+    for (int r = 0; r < count; ++r) weigh(head, rows, first, r, part, s);
     const auto add = [&](int i, const A* weights) {
       Tiles::add_products(weights, count, part, s.rows[i], s.padded[i], are_finite[i], s.sums[i]);
     };
@@ -188,11 +186,12 @@ struct HostAttentionGradients : AttentionTiles<X> {
 
   /// Turns a row's scores and products with do into probabilities and gradients by the scores; of keys that a query
   /// does not see both are 0.
-  KOKKOS_FUNCTION void weigh(const Rows& rows, std::int64_t first, int r, const Part& part, const Scratch& s) const {
+  KOKKOS_FUNCTION void weigh(const Head& head, const Rows& rows, std::int64_t first, int r, const Part& part,
+                             const Scratch& s) const {
     A* const weights   = s.weights + r * tile;
     A* const gradients = s.gradients + r * tile;
     A slopes[tile];
-    compute_logits(rows, first, r, part, weights, slopes);
+    compute_logits(head, rows, first, r, part, weights, slopes);
     const auto reference = splat_reference<V>(exp.at(A(0)));
     const V zero         = splat<V>(A(0));
     // Rows of scores are the tile's, or the block's row is one.
@@ -206,8 +205,8 @@ struct HostAttentionGradients : AttentionTiles<X> {
   }
 
   /// Logits of a row's scores, and their derivatives by what stands in `scores`.
-  KOKKOS_FUNCTION void compute_logits(const Rows& rows, std::int64_t first, int r, const Part& part, A* scores,
-                                      A* slopes) const {
+  KOKKOS_FUNCTION void compute_logits(const Head& head, const Rows& rows, std::int64_t first, int r, const Part& part,
+                                      A* scores, A* slopes) const {
     for (int j = 0; j < tile; ++j) {
       const int q            = of_keys ? j : r;
       const std::int64_t key = of_keys ? first + r : part.first + j;
@@ -215,7 +214,7 @@ struct HostAttentionGradients : AttentionTiles<X> {
       scores[j]              = is_seen ? scores[j] * data.scale : -Kokkos::Experimental::infinity_v<A>;
       slopes[j]              = data.scale;
       if (!is_seen || !data.elements.exist()) continue;
-      const auto mask = data.mask_of(rows.row[q]);
+      const auto mask = data.mask_of(rows.row[q], head.sequence);
       slopes[j] *= data.elements.slope_of_softcap(scores[j]);
       scores[j] = data.elements.keeps(mask, key) ? data.elements.logit(scores[j], mask, key)
                                                  : -Kokkos::Experimental::infinity_v<A>;
@@ -226,11 +225,11 @@ struct HostAttentionGradients : AttentionTiles<X> {
     for (int r = 0; r < count; ++r) {
       const A *const a = s.sums[0] + r * s.padded[0], *const b = s.sums[1] + r * s.padded[1];
       if constexpr (of_keys) {
-        const ScoreRow key{head.batch, head.kv_head, first + r};
+        const ScoreRow key = data.key_of_head(head.sequence, head.kv_head, first + r);
         Tiles::store_row(a, data.dk_strides.dim, data.shape.dim, data.dk + key.in(data.dk_strides));
         Tiles::store_row(b, data.dv_strides.dim, data.shape.value_dim, data.dv + key.in(data.dv_strides));
       } else {
-        const ScoreRow row = data.row_of_head(head.batch, head.kv_head, first + r);
+        const ScoreRow row = data.row_of_head(head.sequence, head.kv_head, first + r);
         Tiles::store_row(a, data.dq_strides.dim, data.shape.dim, data.dq + row.in(data.dq_strides));
       }
     }

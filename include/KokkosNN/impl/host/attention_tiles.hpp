@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/host/vector.hpp>
 #include <KokkosNN/impl/host/vector_memory.hpp>
+#include <KokkosNN/impl/inputs/attention_tensors.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -48,16 +49,14 @@ struct AttentionTiles {
     return {a.begin < b.begin ? a.begin : b.begin, a.end > b.end ? a.end : b.end};
   }
 
-  /// f(batch, head of k, first row, number of rows) for a team's blocks of the rows that each head of k has. Teams take
-  /// them in turn: under a causal mask the later blocks take longer.
+  /// f(block, number of rows) for a team's blocks of the rows, or keys, that each head of k has. Teams take them in
+  /// turn: under a causal mask the later blocks take longer.
   template <class Member, class F>
-  KOKKOS_FUNCTION static void for_blocks(const Member& team, const AttentionShape& shape, std::int64_t rows,
-                                         int block_rows, const F& f) {
-    const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
-    for (std::int64_t n = team.league_rank(); n < shape.batch * shape.kv_heads * blocks; n += team.league_size()) {
-      const std::int64_t head = n / blocks, first = n % blocks * block_rows;
-      f(head / shape.kv_heads, head % shape.kv_heads, first,
-        rows - first < block_rows ? static_cast<int>(rows - first) : block_rows);
+  KOKKOS_FUNCTION static void for_blocks(const Member& team, const AttentionData<X>& data, bool of_keys, int block_rows,
+                                         const F& f) {
+    for (std::int64_t n = team.league_rank(); n < data.blocks(of_keys, block_rows); n += team.league_size()) {
+      const auto block = data.block(n, of_keys, block_rows);
+      if (block.left > 0) f(block, block.left < block_rows ? static_cast<int>(block.left) : block_rows);
     }
   }
 

@@ -15,14 +15,58 @@
 
 namespace KokkosNN::Impl {
 
-/// A row of scores.
+/// A row of scores, or a key of a head of k.
 struct ScoreRow {
   std::int64_t batch;
   std::int64_t head;
   std::int64_t query;
+  std::int64_t start;  ///< batch, or the first token of a packed sequence: tensors have the strides for it
 
   KOKKOS_INLINE_FUNCTION std::int64_t in(const AttentionStrides& s) const {
+    return start * s.batch + head * s.head + query * s.sequence;
+  }
+  KOKKOS_INLINE_FUNCTION std::int64_t in_mask(const AttentionStrides& s) const {
     return batch * s.batch + head * s.head + query * s.sequence;
+  }
+};
+
+/// A batch entry: how many queries and keys it has, and the starts of their rows.
+struct Sequence {
+  std::int64_t batch;
+  std::int64_t first_query;
+  std::int64_t queries;
+  std::int64_t first_key;
+  std::int64_t keys;
+};
+
+/// First tokens of packed sequences, and behind them the end of the last one.
+struct SequenceOffsets {
+  CountsOfRows numbers;
+  std::int64_t stride = 0;
+  std::int64_t tokens = 0;
+
+  /// Offset number b, which numbers that lie outside the tensors cannot lead out of them.
+  KOKKOS_INLINE_FUNCTION std::int64_t operator[](std::int64_t b) const {
+    const std::int64_t offset = numbers[b * stride];
+    return offset < 0 ? 0 : offset < tokens ? offset : tokens;
+  }
+  KOKKOS_INLINE_FUNCTION std::int64_t length(std::int64_t b) const {
+    const std::int64_t begin = (*this)[b], end = (*this)[b + 1];
+    return begin < end ? end - begin : 0;
+  }
+  /// First block of sequence b among blocks of `rows` rows, of which a token has `rows_of_token`.
+  KOKKOS_INLINE_FUNCTION std::int64_t first_block(std::int64_t b, std::int64_t rows_of_token, std::int64_t rows) const {
+    return (*this)[b] * rows_of_token / rows + b;
+  }
+  /// The sequence, of `batch`, that has a block; -1: none.
+  KOKKOS_INLINE_FUNCTION std::int64_t sequence_of_block(std::int64_t block, std::int64_t batch,
+                                                        std::int64_t rows_of_token, std::int64_t rows) const {
+    std::int64_t below = -1, above = batch;
+    while (above - below > 1) {
+      const std::int64_t middle                                           = below + (above - below) / 2;
+      (first_block(middle, rows_of_token, rows) <= block ? below : above) = middle;
+    }
+    return below;
   }
 };
 
@@ -31,16 +75,23 @@ struct ScoreRanges : ColumnLimits {
   AttentionStrides length_strides;
   AttentionStrides offset_strides;
 
-  /// Keys that a row may see.
-  KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row) const {
-    Counts counts = no_counts();
-    if (lengths.exist()) counts.length = lengths[row.in(length_strides)];
-    if (offsets.exist()) counts.offset = offsets[row.in(offset_strides)];
+  bool ends_align = false;  ///< the last query is at the last key, else the first at the first
+
+  /// Keys that a row may see, of those of its sequence.
+  KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row, const Sequence& sequence) const {
+    Counts counts{sequence.keys, 0};
+    if (lengths.exist()) counts.length = Kokkos::min(counts.length, lengths[row.in_mask(length_strides)]);
+    if (offsets.exist()) counts.offset = bounded(offsets[row.in_mask(offset_strides)]);
+    counts.offset += shift(sequence);
     return allowed([&] { return row.query; }, counts);
   }
   /// The row's query, with its offset.
-  KOKKOS_INLINE_FUNCTION std::int64_t diagonal(const ScoreRow& row) const {
-    return row.query + (offsets.exist() ? bounded(offsets[row.in(offset_strides)]) : 0);
+  KOKKOS_INLINE_FUNCTION std::int64_t diagonal(const ScoreRow& row, const Sequence& sequence) const {
+    return row.query + shift(sequence) + (offsets.exist() ? bounded(offsets[row.in_mask(offset_strides)]) : 0);
+  }
+  /// Offset of all of a sequence's queries.
+  KOKKOS_INLINE_FUNCTION std::int64_t shift(const Sequence& sequence) const {
+    return ends_align ? sequence.keys - sequence.queries : 0;
   }
 };
 
@@ -68,9 +119,9 @@ struct ScoreElements {
     std::int64_t diagonal;
     A slope;
   };
-  KOKKOS_INLINE_FUNCTION Row row(const ScoreRow& r, const ScoreRanges& ranges) const {
-    return {r.in(bias_strides), r.in(keep_strides), ranges.diagonal(r) + alibi_offset,
-            slopes.exists() ? slopes.template load<A>(r.in(slope_strides)) : A(0)};
+  KOKKOS_INLINE_FUNCTION Row row(const ScoreRow& r, const Sequence& sequence, const ScoreRanges& ranges) const {
+    return {r.in_mask(bias_strides), r.in_mask(keep_strides), ranges.diagonal(r, sequence) + alibi_offset,
+            slopes.exists() ? slopes.template load<A>(r.in_mask(slope_strides)) : A(0)};
   }
 
   /// True if the boolean mask keeps a key.
@@ -117,27 +168,90 @@ struct AttentionData {
   TypedPointer<X> sinks;
   AttentionStrides sink_strides;
   ScoreElements<X, A> elements;
+  SequenceOffsets query_offsets;  ///< of packed sequences, as are key_offsets
+  SequenceOffsets key_offsets;
+  A* part_results        = nullptr;  ///< o of parts of the keys, of the strides of lse; null where o itself is written
+  std::int64_t part_rows = 0;        ///< distance of two parts' rows
 
-  KOKKOS_INLINE_FUNCTION std::int64_t rows() const { return shape.batch * shape.heads * shape.queries; }
+  KOKKOS_INLINE_FUNCTION Sequence sequence(std::int64_t batch) const {
+    if (!shape.is_packed) return {batch, batch, shape.queries, batch, shape.keys};
+    return {batch, query_offsets[batch], query_offsets.length(batch), key_offsets[batch], key_offsets.length(batch)};
+  }
 
-  KOKKOS_INLINE_FUNCTION ScoreRow row(std::int64_t number) const {
-    const std::int64_t head = number / shape.queries;
-    return {head / shape.heads, head % shape.heads, number % shape.queries};
+  /// Some of the rows, or keys, of a head of k: from row `first` on; `left` is 0 of an empty block.
+  struct Block {
+    Sequence sequence;
+    std::int64_t kv_head;
+    std::int64_t first;
+    std::int64_t left;
+    std::int64_t part;
+  };
+  /// Block number n of those of `rows` rows, which the heads have one after the other; from a sequence's last block to
+  /// its first where `last_first`.
+  KOKKOS_INLINE_FUNCTION Block block(std::int64_t n, bool of_keys, std::int64_t rows, bool last_first = false) const {
+    const std::int64_t blocks = shape.blocks(of_keys, rows), rows_of_token = of_keys ? 1 : shape.group();
+    const std::int64_t part = n % shape.parts;
+    n /= shape.parts;
+    std::int64_t head = n / blocks, number = n % blocks, batch = head / shape.kv_heads;
+    if (shape.is_packed) {
+      const SequenceOffsets& offsets = of_keys ? key_offsets : query_offsets;
+      batch                          = offsets.sequence_of_block(number, shape.batch, rows_of_token, rows);
+      if (batch < 0) return {};
+      number -= offsets.first_block(batch, rows_of_token, rows);
+    }
+    Block result{sequence(batch), head % shape.kv_heads, 0, 0, part};
+    const std::int64_t all   = rows_of_token * (of_keys ? result.sequence.keys : result.sequence.queries);
+    const std::int64_t count = (all + rows - 1) / rows;
+    if (number >= count) return result;
+    result.first = (last_first ? count - 1 - number : number) * rows;
+    result.left  = all - result.first;
+    return result;
   }
-  KOKKOS_INLINE_FUNCTION std::int64_t number(const ScoreRow& row) const {
-    return (row.batch * shape.heads + row.head) * shape.queries + row.query;
+  KOKKOS_INLINE_FUNCTION std::int64_t blocks(bool of_keys, std::int64_t rows) const {
+    return shape.block_heads() * shape.blocks(of_keys, rows) * shape.parts;
   }
-  /// First key, and value, that a row reads; keys are rows of their tensors.
-  KOKKOS_INLINE_FUNCTION ScoreRow first_key(const ScoreRow& row) const {
-    return {row.batch, row.head / shape.group(), 0};
-  }
+
   /// Row `number` of those that read a head of k.
-  KOKKOS_INLINE_FUNCTION ScoreRow row_of_head(std::int64_t batch, std::int64_t kv_head, std::int64_t number) const {
-    return {batch, kv_head * shape.group() + number / shape.queries, number % shape.queries};
+  KOKKOS_INLINE_FUNCTION ScoreRow row_of_head(const Sequence& sequence, std::int64_t kv_head,
+                                              std::int64_t number) const {
+    return {sequence.batch, kv_head * shape.group() + number / sequence.queries, number % sequence.queries,
+            sequence.first_query};
   }
-  KOKKOS_INLINE_FUNCTION auto mask_of(const ScoreRow& row) const { return elements.row(row, ranges); }
+  /// A key, and value: they are rows of their tensors.
+  KOKKOS_INLINE_FUNCTION ScoreRow key_of_head(const Sequence& sequence, std::int64_t kv_head, std::int64_t key) const {
+    return {sequence.batch, kv_head, key, sequence.first_key};
+  }
+  /// First key that a row reads.
+  KOKKOS_INLINE_FUNCTION ScoreRow first_key(const Sequence& sequence, const ScoreRow& row) const {
+    return key_of_head(sequence, row.head / shape.group(), 0);
+  }
+  /// Keys of a part that a row may see.
+  KOKKOS_INLINE_FUNCTION ColumnRange keys_of(const ScoreRow& row, const Sequence& sequence, std::int64_t part) const {
+    ColumnRange keys         = ranges(row, sequence);
+    const std::int64_t first = part * shape.part_keys;
+    keys.begin               = Kokkos::max(keys.begin, first);
+    if (keys.end - first > shape.part_keys) keys.end = first + shape.part_keys;
+    return keys.begin < keys.end ? keys : ColumnRange{0, 0};
+  }
+
+  /// Element d of the results of a row.
+  KOKKOS_INLINE_FUNCTION void store(const ScoreRow& row, std::int64_t part, std::int64_t d, A result) const {
+    if (part_results != nullptr) {
+      part_results[(part * part_rows + row.in(lse_strides)) * shape.value_dim + d] = result;
+    } else {
+      o[row.in(o_strides) + d * o_strides.dim] = static_cast<X>(result);
+    }
+  }
+  KOKKOS_INLINE_FUNCTION void store_lse(const ScoreRow& row, std::int64_t part, A value) const {
+    if (lse != nullptr) lse[part * part_rows + row.in(lse_strides)] = value;
+  }
+
+  KOKKOS_INLINE_FUNCTION auto mask_of(const ScoreRow& row, const Sequence& sequence) const {
+    return elements.row(row, sequence, ranges);
+  }
+  /// A sink, which all rows of a head have.
   KOKKOS_INLINE_FUNCTION A sink(const ScoreRow& row) const {
-    return sinks.exists() ? sinks.template load<A>(row.in(sink_strides)) : -Kokkos::Experimental::infinity_v<A>;
+    return sinks.exists() ? sinks.template load<A>(row.head * sink_strides.head) : -Kokkos::Experimental::infinity_v<A>;
   }
 };
 
@@ -148,6 +262,7 @@ struct AttentionGradientData : AttentionData<X> {
 
   const X* dout;
   A* delta;  ///< of each row, the sum of o do; memory of the call
+  AttentionStrides delta_strides;
   X* dq;
   X* dk;
   X* dv;

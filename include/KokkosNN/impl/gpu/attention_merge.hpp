@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_ATTENTION_MERGE_HPP
+#define KOKKOSNN_IMPL_GPU_ATTENTION_MERGE_HPP
+
+#include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/inputs/attention_tensors.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/online.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+// Results of attention over disjoint keys, joined, on a GPU and on a host: a part's weight is exp(lse of the part - lse
+// of all). A thread takes some neighbouring elements of a row, and the parts in their order.
+
+namespace KokkosNN::Impl {
+
+/// Tensors of the parts, of P, and of the result, of X.
+template <class P, class X>
+struct AttentionMergeData {
+  using A = accumulator_t<X>;
+
+  AttentionMergeShape shape;
+  const P* o_parts;
+  const A* lse_parts;
+  X* o;
+  A* lse;  ///< null where it is not wanted
+  AttentionStrides o_parts_strides;
+  AttentionStrides lse_parts_strides;
+  AttentionStrides o_strides;
+  AttentionStrides lse_strides;
+  std::int64_t o_part_stride;
+  std::int64_t lse_part_stride;
+  A of_masked_rows;
+  TypedPointer<X> sinks;
+  std::int64_t sink_stride;
+};
+
+/// `width` is the number of elements that a thread takes.
+template <class P, class X, int width>
+struct AttentionMerge {
+  using A = accumulator_t<X>;
+
+  AttentionMergeData<P, X> data;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const AttentionMergeShape& shape = data.shape;
+    const std::int64_t chunks        = (shape.dim + width - 1) / width;
+    const std::int64_t all           = shape.batch * shape.heads * shape.queries * chunks;
+    const auto size                  = static_cast<std::int64_t>(team.team_size());
+    for (std::int64_t i = team.league_rank() * size + team.team_rank(); i < all; i += team.league_size() * size) {
+      const std::int64_t row = i / chunks, head = row / shape.queries, batch = head / shape.heads;
+      merge_row({batch, head % shape.heads, row % shape.queries, batch}, i % chunks * width);
+    }
+  }
+
+ private:
+  KOKKOS_FUNCTION void merge_row(const ScoreRow& row, std::int64_t first) const {
+    const A* const lse = data.lse_parts + row.in(data.lse_parts_strides);
+    MaxSumExp<A> state;
+    for (std::int64_t p = 0; p < data.shape.parts; ++p) state.push(lse[p * data.lse_part_stride]);
+    if (data.sinks.exists()) state.push(data.sinks.template load<A>(row.head * data.sink_stride));
+    if (data.lse != nullptr && first == 0) data.lse[row.in(data.lse_strides)] = state.lse();
+
+    const std::int64_t left = data.shape.dim - first;
+    const int count         = left < width ? static_cast<int>(left) : width;
+    A sum[width]            = {};
+    for (std::int64_t p = 0; p < data.shape.parts; ++p) {
+      const A weight = Kokkos::exp(lse[p * data.lse_part_stride] - finite_reference(state.max));
+      if (weight != A(0)) add(weight, row, p, first, count, sum);  // a part without a weight is not looked at
+    }
+    X* const o           = data.o + row.in(data.o_strides) + first * data.o_strides.dim;
+    const bool is_masked = state.sum == A(0);
+    KOKKOSNN_IMPL_UNROLL
+    for (int d = 0; d < width; ++d) {
+      if (d < count) o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : sum[d] / state.sum);
+    }
+  }
+
+  KOKKOS_FUNCTION void add(A weight, const ScoreRow& row, std::int64_t part, std::int64_t first, int count,
+                           A (&sum)[width]) const {
+    const std::int64_t stride = data.o_parts_strides.dim;
+    const P* const o = data.o_parts + row.in(data.o_parts_strides) + part * data.o_part_stride + first * stride;
+    if (count == width && stride == 1) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int d = 0; d < width; ++d) sum[d] = multiply_add(weight, static_cast<A>(o[d]), sum[d]);
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int d = 0; d < width; ++d) {
+        if (d < count) sum[d] = multiply_add(weight, static_cast<A>(o[d * stride]), sum[d]);
+      }
+    }
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_GPU_ATTENTION_MERGE_HPP
