@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-/// Matrix products, with and without an epilogue: milliseconds, and operations a second.
+/// Matrix products, with and without an epilogue and maps of rows: milliseconds, and operations a second.
 #include "program.hpp"
 
 #include <KokkosNN/matmul.hpp>
@@ -20,6 +20,15 @@ struct BiasRelu {
   KOKKOS_FUNCTION A operator()(A sum, A bias) const {
     const A x = sum + bias;
     return x > A(0) ? x : A(0);  // compilers for hosts call a function for fmax
+  }
+};
+
+/// A layer of a graph network: silu of the product and a bias.
+struct BiasSilu {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A sum, A bias) const {
+    const A x = sum + bias;
+    return x / (A(1) + Kokkos::exp(-x));
   }
 };
 
@@ -70,6 +79,36 @@ void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape&
   print("bias, relu", shape, time(exec, [&] { matmul(exec, a, b, c, options, BiasRelu{}, bias); }, arguments.seconds));
 }
 
+/// Messages along the edges of a graph, 16 a target: gather, product, silu and sum in one kernel, as many products as
+/// the shape has rows.
+template <class T>
+void measure_edges(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+  using Matrix                      = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
+  using Integers                    = Kokkos::View<std::int32_t*, Exec>;
+  constexpr std::int64_t per_target = 16;
+  const std::int64_t nodes          = shape.rows / per_target;
+  const Matrix x("KokkosNN::Perf::x", nodes, shape.inner), w("KokkosNN::Perf::w", shape.inner, shape.cols),
+      y("KokkosNN::Perf::y", nodes, shape.cols);
+  const Kokkos::View<T*, Exec> bias("KokkosNN::Perf::bias", shape.cols);
+  const Integers sources("KokkosNN::Perf::sources", shape.rows), offsets("KokkosNN::Perf::offsets", nodes + 1);
+  fill(exec, x, 0);
+  fill(exec, w, x.size());
+  const auto host_sources = Kokkos::create_mirror_view(sources);
+  for (std::int64_t e = 0; e < shape.rows; ++e) {
+    host_sources(e) =
+        static_cast<std::int32_t>(noise(static_cast<std::uint64_t>(e)) % static_cast<std::uint64_t>(nodes));
+  }
+  const auto host_offsets = Kokkos::create_mirror_view(offsets);
+  for (std::int64_t t = 0; t <= nodes; ++t) host_offsets(t) = static_cast<std::int32_t>(t * per_target);
+  Kokkos::deep_copy(sources, host_sources);
+  Kokkos::deep_copy(offsets, host_offsets);
+  const MatmulOptions options{.precision = arguments.precision};
+  print("edges, silu", shape,
+        time(
+            exec, [&] { matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets}, options, BiasSilu{}, bias); },
+            arguments.seconds));
+}
+
 /// The gradient by b, whose sums go along the rows of a and dc.
 template <class T>
 void measure_backward(const Exec& exec, const Arguments& arguments, const Shape& shape) {
@@ -101,6 +140,7 @@ void measure_all(const Arguments& arguments) {
     measure<T>(exec, arguments, "rows, rows", shape, Right("a", shape.rows, shape.inner),
                Right("b", shape.inner, shape.cols));
     measure_epilogue<T>(exec, arguments, shape);
+    measure_edges<T>(exec, arguments, shape);
     measure_backward<T>(exec, arguments, shape);
   }
 }

@@ -34,7 +34,8 @@ MatmulForm form_of(const MatmulLayout& layout) {
 }
 
 void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type, MatmulPlan& plan) {
-  plan.form      = form_of(layout);
+  plan.form = form_of(layout);
+  if (layout.kind != MatmulRows::own && !is_a_along(plan.form)) plan.form = MatmulForm::a_along_b_across;
   plan.copies_a  = is_a_along(plan.form)
                        ? has_chunks(layout, T::a, layout.col_stride[T::a], layout.row_stride[T::a], type)
                        : has_chunks(layout, T::a, layout.row_stride[T::a], layout.col_stride[T::a], type);
@@ -52,6 +53,18 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
   plan.row_blocks  = ceil_div(layout.rows, plan.rows);
   plan.col_blocks  = ceil_div(layout.cols, plan.cols);
   plan.league_size = std::min(most, layout.batches * plan.row_blocks * plan.col_blocks);
+}
+
+/// Neighbouring rows of c, sums of products, that a team has at a time: so many that its tiles are full, but for the
+/// last, as long as all teams have some.
+void share_sums(const MatmulLayout& layout, std::int64_t teams_at_once, std::int64_t most, MatmulPlan& plan) {
+  plan.col_blocks           = ceil_div(layout.cols, plan.cols);
+  const std::int64_t sums   = layout.maps.sums;
+  const std::int64_t full   = layout.rows / (plan.rows * matmul_policy.tiles_of_sums);
+  const std::int64_t enough = std::min(ceil_div(layout.rows, plan.rows), ceil_div(teams_at_once, plan.col_blocks));
+  const std::int64_t groups = std::clamp<std::int64_t>(std::max(full, enough), 1, sums);
+  plan.sums_per_team        = ceil_div(sums, groups);
+  plan.league_size          = std::min(most, ceil_div(sums, plan.sums_per_team) * plan.col_blocks);
 }
 
 /// A host's tiles are as large as their packed operands pay for, or smaller so that all threads have some. An element's
@@ -77,6 +90,10 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   plan.scratch_level = 1;
   plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * accumulator_bytes_of(type)) +
                  host_matmul_alignment;
+  if (layout.kind == MatmulRows::summed) {  // results of a tile, and a row of sums, of any accumulator
+    plan.scratch += static_cast<std::size_t>((plan.rows + 1) * plan.cols) * sizeof(double) + host_matmul_alignment;
+    return share_sums(layout, wanted, traits.multiprocessors, plan);
+  }
   count_tiles(layout, traits.multiprocessors, plan);
 }
 
@@ -92,12 +109,25 @@ const char* to_string(MatmulForm form) {
   return "unknown form";
 }
 
+/// Part of a label behind the form.
+const char* rows_in_label(MatmulRows kind) {
+  switch (kind) {
+    case MatmulRows::own:
+      return "";
+    case MatmulRows::gathered:
+      return ",gathered";
+    case MatmulRows::summed:
+      return ",summed";
+  }
+  return ",unknown rows";
+}
+
 /// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; on a host
 /// `KokkosNN::matmul[host,f32,192x384,t8]`, t the threads.
-std::string label_of(const char* function, ElementType type, Precision precision, const MatmulPlan& plan,
-                     bool is_on_host) {
+std::string label_of(const char* function, ElementType type, Precision precision, MatmulRows kind,
+                     const MatmulPlan& plan, bool is_on_host) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << ','
+  text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << rows_in_label(kind) << ','
        << KokkosNN::to_string(type) << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
   if (is_on_host) {
     text << ",t" << plan.league_size;
@@ -118,9 +148,14 @@ MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision pr
     plan_on_host(layout, type, traits, plan);
   } else {
     plan_on_gpu(layout, shape, type, plan);
-    count_tiles(layout, most_teams, plan);
+    if (layout.kind == MatmulRows::summed) {
+      const std::int64_t at_once = std::int64_t(traits.multiprocessors) * matmul_policy.teams_per_multiprocessor;
+      share_sums(layout, at_once, most_teams, plan);
+    } else {
+      count_tiles(layout, most_teams, plan);
+    }
   }
-  plan.label = label_of(function, type, precision, plan, is_on_host);
+  plan.label = label_of(function, type, precision, layout.kind, plan, is_on_host);
   return plan;
 }
 

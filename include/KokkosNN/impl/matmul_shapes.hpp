@@ -26,6 +26,9 @@ enum class MatmulForm {
 constexpr bool is_a_along(MatmulForm form) { return form != MatmulForm::a_across_b_across; }
 constexpr bool is_b_along(MatmulForm form) { return form == MatmulForm::a_along_b_along; }
 
+/// Rows of a product: a's and c's own; those of a that an index names; or these, c's rows being sums of some of them.
+enum class MatmulRows { own, gathered, summed };
+
 /// A team's tile of c, `rows` x `cols`, summed by `inner` products a step; a warp's part of it; steps whose operands
 /// are in scratch or on their way; teams that a GPU's multiprocessor should have at once.
 template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int stages_, int resident_>

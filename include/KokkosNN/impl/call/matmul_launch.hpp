@@ -17,7 +17,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <cstdint>
 #include <type_traits>
 
 // A matrix product's way to its plan and its launch.
@@ -34,7 +33,7 @@ struct MatmulArguments {
 };
 
 /// Products of T whose epilogue is an F of A, from and to tensors of c's extents.
-template <class Exec, class T, class F, class A, class C, class Inputs>
+template <class Exec, class T, class F, class A, class C, class Inputs, MatmulRows rows>
 struct MatmulLaunch {
   using Results = MatmulResults<C, Inputs>;
 
@@ -60,29 +59,42 @@ struct MatmulLaunch {
     const MatmulPlan plan = plan_of(exec, call, {});
     launch<Kokkos::LaunchBounds<max_threads_per_team>>(
         exec, plan.label, teams_of(plan),
-        HostMatmul<T, F, A, Results>{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.rows,
-                                     plan.cols});
+        HostMatmul<T, F, A, Results, rows>{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.rows,
+                                           plan.cols, maps_of(call, plan)});
   }
 
   template <class Unit>
   static void run_on_gpu(const Exec& exec, const MatmulArguments& call, const F& f) {
-    using Kernel          = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results>;
+    using Kernel          = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results, rows>;
     using Tile            = typename Kernel::Tile;
     const MatmulPlan plan = plan_of(exec, call, {Tile::rows, Tile::cols, Kernel::team_size, Kernel::scratch});
     switch (plan.form) {
       case MatmulForm::a_along_b_across:
         return launch_form<Kernel>(exec, call, plan, f);
       case MatmulForm::a_along_b_along:
-        return launch_form<MatmulInTeam<Unit, MatmulForm::a_along_b_along, F, A, Results>>(exec, call, plan, f);
-      case MatmulForm::a_across_b_across:
-        return launch_form<MatmulInTeam<Unit, MatmulForm::a_across_b_across, F, A, Results>>(exec, call, plan, f);
+        return launch_form<MatmulInTeam<Unit, MatmulForm::a_along_b_along, F, A, Results, rows>>(exec, call, plan, f);
+      case MatmulForm::a_across_b_across:  // rows with maps have no such form
+        if constexpr (rows == MatmulRows::own) {
+          launch_form<MatmulInTeam<Unit, MatmulForm::a_across_b_across, F, A, Results>>(exec, call, plan, f);
+        }
     }
   }
 
   template <class Kernel>
   static void launch_form(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, const F& f) {
     launch_tiles(exec, plan.label, teams_of(plan),
-                 Kernel{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.copies_a, plan.copies_b});
+                 Kernel{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.copies_a, plan.copies_b,
+                        maps_of(call, plan)});
+  }
+
+  static MatmulRowMapsFor<rows> maps_of([[maybe_unused]] const MatmulArguments& call,
+                                        [[maybe_unused]] const MatmulPlan& plan) {
+    MatmulRowMapsFor<rows> maps{};
+    if constexpr (rows != MatmulRows::own) {
+      maps               = call.layout.maps;
+      maps.sums_per_team = plan.sums_per_team;
+    }
+    return maps;
   }
 
   static Teams teams_of(const MatmulPlan& plan) {
@@ -136,7 +148,17 @@ struct MatmulCall {
 
 template <class Exec, class T>
 void MatmulCall<Exec, T>::run(const Exec& exec, const MatmulArguments& call) {
-  MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>>::run(exec, call, MatmulResult{});
+  const auto run = [&]<MatmulRows rows>(std::integral_constant<MatmulRows, rows>) {
+    MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>, rows>::run(exec, call, MatmulResult{});
+  };
+  switch (call.layout.kind) {
+    case MatmulRows::own:
+      return run(std::integral_constant<MatmulRows, MatmulRows::own>{});
+    case MatmulRows::gathered:
+      return run(std::integral_constant<MatmulRows, MatmulRows::gathered>{});
+    case MatmulRows::summed:
+      return run(std::integral_constant<MatmulRows, MatmulRows::summed>{});
+  }
 }
 
 }  // namespace KokkosNN::Impl
