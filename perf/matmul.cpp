@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-/// Matrix products, with and without an epilogue and maps of rows: milliseconds, and operations a second.
+/// Matrix products, with and without an epilogue and maps of rows: milliseconds, and operations a second. --group 1 and
+/// --parts 1 show what a GPU's order of tiles and its split of long sums are worth.
 #include "program.hpp"
 
 #include <KokkosNN/matmul.hpp>
@@ -38,7 +39,7 @@ struct Arguments {
   double seconds      = 0.5;  ///< for a line
   std::int64_t extent = 1024;
   ElementType type    = ElementType::f32;
-  Precision precision = Precision::exact;
+  MatmulOptions options;
 };
 
 struct Shape {
@@ -63,8 +64,7 @@ void measure(const Exec& exec, const Arguments& arguments, const char* what, con
   const Kokkos::View<T**, Kokkos::LayoutRight, Exec> c("KokkosNN::Perf::c", shape.rows, shape.cols);
   fill(exec, a, 0);
   fill(exec, b, a.size());
-  const MatmulOptions options{.precision = arguments.precision};
-  print(what, shape, time(exec, [&] { matmul(exec, a, b, c, options); }, arguments.seconds));
+  print(what, shape, time(exec, [&] { matmul(exec, a, b, c, arguments.options); }, arguments.seconds));
 }
 
 template <class T>
@@ -75,8 +75,8 @@ void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape&
   const Kokkos::View<T*, Exec> bias("KokkosNN::Perf::bias", shape.cols);
   fill(exec, a, 0);
   fill(exec, b, a.size());
-  const MatmulOptions options{.precision = arguments.precision};
-  print("bias, relu", shape, time(exec, [&] { matmul(exec, a, b, c, options, BiasRelu{}, bias); }, arguments.seconds));
+  print("bias, relu", shape,
+        time(exec, [&] { matmul(exec, a, b, c, arguments.options, BiasRelu{}, bias); }, arguments.seconds));
 }
 
 /// Messages along the edges of a graph, 16 a target: gather, product, silu and sum in one kernel, as many products as
@@ -102,10 +102,12 @@ void measure_edges(const Exec& exec, const Arguments& arguments, const Shape& sh
   for (std::int64_t t = 0; t <= nodes; ++t) host_offsets(t) = static_cast<std::int32_t>(t * per_target);
   Kokkos::deep_copy(sources, host_sources);
   Kokkos::deep_copy(offsets, host_offsets);
-  const MatmulOptions options{.precision = arguments.precision};
   print("edges, silu", shape,
         time(
-            exec, [&] { matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets}, options, BiasSilu{}, bias); },
+            exec,
+            [&] {
+              matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets}, arguments.options, BiasSilu{}, bias);
+            },
             arguments.seconds));
 }
 
@@ -117,8 +119,8 @@ void measure_backward(const Exec& exec, const Arguments& arguments, const Shape&
       dc("KokkosNN::Perf::dc", shape.rows, shape.cols), db("KokkosNN::Perf::db", shape.inner, shape.cols);
   fill(exec, a, 0);
   fill(exec, dc, a.size());
-  const MatmulOptions options{.precision = arguments.precision};
-  print("db", shape, time(exec, [&] { matmul_backward(exec, dc, a, b, no_view, db, options); }, arguments.seconds));
+  print("db", shape,
+        time(exec, [&] { matmul_backward(exec, dc, a, b, no_view, db, arguments.options); }, arguments.seconds));
 }
 
 template <class T>
@@ -162,7 +164,11 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--type")
       arguments.type = type_named(value);
     else if (flag == "--precision")
-      arguments.precision = precision_named(value);
+      arguments.options.precision = precision_named(value);
+    else if (flag == "--group")
+      arguments.options.tuning.group = std::stoi(value);
+    else if (flag == "--parts")
+      arguments.options.tuning.parts = std::stoi(value);
     else
       return false;
     return true;

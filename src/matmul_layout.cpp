@@ -188,6 +188,24 @@ MatmulLayout normalise(const MatmulOperands& operands) {
   return layout;
 }
 
+MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan) {
+  MatmulLayout parts         = layout;
+  const int last             = parts.n++;
+  parts.extent[last]         = plan.parts;
+  parts.stride[T::a][last]   = plan.part_inner * layout.col_stride[T::a];
+  parts.stride[T::b][last]   = plan.part_inner * layout.row_stride[T::b];
+  parts.batches              = layout.batches * plan.parts;
+  parts.data[T::c]           = nullptr;
+  parts.row_stride[T::c]     = layout.cols;
+  parts.col_stride[T::c]     = 1;
+  std::int64_t stride_of_sum = layout.rows * layout.cols;
+  for (int k = last; k >= 0; --k) {
+    parts.stride[T::c][k] = stride_of_sum;
+    stride_of_sum *= parts.extent[k];
+  }
+  return parts;
+}
+
 namespace {
 
 /// A tensor of the rank wanted, by axes of extent 1 in front.

@@ -258,12 +258,12 @@ typedef struct kokkosnn_matmul_options {
   double alpha;                       /* factor of the product; 0: a and b are not read */
   double beta;                        /* factor of c; 0: c is not read */
   int32_t precision;                  /* kokkosnn_precision, of F32 on GPUs that have TF32 */
-  int32_t reserved;                   /* 0 */
+  int32_t determinism;                /* kokkosnn_determinism: on a GPU batch-invariant products do not split k */
   const kokkosnn_tensor* rows;        /* optional: an integer a row of the product: its row of a, as GatheredRows */
   const kokkosnn_tensor* row_offsets; /* optional: one integer more than c has rows: these are sums, as SummedRows */
 } kokkosnn_matmul_options;
 #define KOKKOSNN_MATMUL_OPTIONS_INIT \
-  {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, 0, NULL, NULL}
+  {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, KOKKOSNN_RUN_TO_RUN, NULL, NULL}
 
 typedef enum kokkosnn_rope_form { KOKKOSNN_ROPE_HALF_ROTATED = 0, KOKKOSNN_ROPE_INTERLEAVED = 1 } kokkosnn_rope_form;
 

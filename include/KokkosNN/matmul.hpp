@@ -6,20 +6,13 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/matmul_call.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
-#include <KokkosNN/precision.hpp>
+#include <KokkosNN/matmul_options.hpp>
 
 #include <Kokkos_Core.hpp>
 
 // Matrix products, c = epilogue(alpha a b + beta c), with a functor of the user for an epilogue.
 
 namespace KokkosNN {
-
-/// Options of a matrix product; an aggregate for designated initialisers: `{.alpha = 0.5, .beta = 1}`.
-struct MatmulOptions {
-  double alpha        = 1;                 ///< factor of the product; 0: a and b are not read
-  double beta         = 0;                 ///< factor of c; 0: c is not read, whatever it holds
-  Precision precision = Precision::exact;  ///< of products of float; hosts and GPUs without TF32 are exact
-};
 
 /// Matrix product, also of batches: c = alpha a b + beta c.
 ///
@@ -47,11 +40,16 @@ struct MatmulOptions {
 ///            NaN in its row; nothing is read out of bounds, and with alpha = 0 no index is. Where row_offsets do not
 ///            ascend or leave the product, c's content is undefined, but no memory outside the Views is touched. A row
 ///            without products is beta c. Gradients: that of a by SummedRows of dc b^T, by the offsets of the sources.
-/// Ordering   asynchronous on `exec`: the call enqueues one kernel and fences nothing. On a host a thread packs parts
-///            of a and b into its team scratch, which Kokkos keeps.
+/// Ordering   asynchronous on `exec`: the call enqueues one kernel, or two where k is split, and fences nothing; after
+///            the first call of its kind and size on `exec` it allocates nothing. On a host a thread packs parts of a
+///            and b into its team scratch, which Kokkos keeps.
 /// Arithmetic sums of double in double, of all others in float; alpha and beta are applied to these sums, in double if
-///            c holds double, and the result is rounded once to c's type. Sums go along k in one order, which depends
-///            on the extents alone: results are the same bits from run to run, and on a host for any number of threads.
+///            c holds double, and the result is rounded once to c's type. Sums go along k in one order, without
+///            atomics: results are the same bits from run to run. Where few tiles of c would fill the device and k is
+///            long, teams sum parts of k, which a second kernel adds in order ahead of the epilogue. On a host an
+///            element's bits depend on its terms alone: on neither threads, nor tiles, nor whether k is split. On a
+///            GPU the parts depend on the extents and the device; with Determinism::batch_invariant k is not split
+///            there, and bits depend on an element's terms alone as well.
 ///            Rows that are summed are added in order, one after the other, in the type of alpha: a row's bits depend
 ///            on its products alone.
 /// Accuracy   |error| <= (k + 2) u sum_k |alpha a_ik b_kj| + u |result|, u half an ulp of the accumulator's 1, and half
@@ -61,7 +59,8 @@ struct MatmulOptions {
 /// Empty      a c without elements: nothing is done.
 /// Errors     std::invalid_argument, with the extents and nothing written: matrices that do not fit, batches that do
 ///            not broadcast, overlap, a c whose elements share memory; rows or row_offsets that do not fit.
-/// Cost       2 m n k operations a matrix. Batches that b does not depend on are one tall matrix where strides allow. A
+/// Cost       2 m n k operations a matrix; of a split k, its parts' m n sums are written and read, too. Batches that b
+///            does not depend on are one tall matrix where strides allow. A
 ///            GPU's team multiplies a tile of c through 33 to 65 KiB of team scratch by tensor cores where there are
 ///            some (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions),
 ///            else by multiplications; operands whose base, strides and batch strides are multiples of 16 bytes, with a
@@ -119,7 +118,7 @@ void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const Matm
 /// In place   da and db overlap nothing else.
 /// Ordering   asynchronous on `exec`: one kernel a gradient, da first.
 /// Arithmetic, accuracy, values, cost: those of `matmul` for these products. Sums are in one order, without atomics:
-///            the same bits from run to run. A GPU gives few tiles of db to few teams, however long their sums are.
+///            the same bits from run to run.
 /// Epilogue   c = f(s, ..) of s = a b: dc is the gradient by s, dc f'(s), which one `fused_elementwise` computes.
 /// Errors     std::invalid_argument as of `matmul`, and for batches that strides do not merge; nothing is written then.
 ///

@@ -822,6 +822,7 @@ def matmul(
     alpha: float = 1.0,
     beta: float = 0.0,
     precision: str = "exact",
+    batch_invariant: bool = False,
     rows: Array | None = None,
     row_offsets: Array | None = None,
     stream: Any = None,
@@ -831,6 +832,7 @@ def matmul(
     Transposed arrays are taken where they are. precision, of float32 on GPUs with TF32: "exact", "tensor_float32x3",
     whose errors are about twice float32's, or "tensor_float32", which rounds elements to 11 bits.
 
+    batch_invariant: on a GPU, too, an element's bits depend on its terms alone; long sums of few elements take longer.
     rows: integers; the product is torch.matmul(a[rows], b), whose rows are read where they are, NaN where an integer is
     no row of a. row_offsets: the result's row r is the sum of the product's rows row_offsets[r] to
     row_offsets[r + 1] - 1. Both of matrices of two axes: together, the messages of a graph's edges, summed by target,
@@ -838,6 +840,7 @@ def matmul(
     """
     batch = _broadcast(tuple(a.shape)[:-2], tuple(b.shape)[:-2])
     options = {"alpha": alpha, "beta": beta, "precision": _named("precision", _PRECISIONS, precision)}
+    options["determinism"] = int(batch_invariant)
     count = tuple(a.shape)[-2:-1]
     if rows is not None:
         options["rows"], count = rows, tuple(rows.shape)

@@ -19,7 +19,10 @@ kokkosnn_matmul_options given_options(const char* function, const kokkosnn_matmu
   return read(function, "matmul options", options, kokkosnn_matmul_options KOKKOSNN_MATMUL_OPTIONS_INIT);
 }
 MatmulOptions options_of(const char* function, const kokkosnn_matmul_options& given) {
-  return {.alpha = given.alpha, .beta = given.beta, .precision = precision_of(function, given.precision)};
+  return {.alpha       = given.alpha,
+          .beta        = given.beta,
+          .precision   = precision_of(function, given.precision),
+          .determinism = determinism_of(function, given.determinism)};
 }
 
 MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const kokkosnn_tensor* b,

@@ -33,7 +33,8 @@ MatmulForm form_of(const MatmulLayout& layout) {
   return a_across ? MatmulForm::a_across_b_across : MatmulForm::a_along_b_across;
 }
 
-void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type, MatmulPlan& plan) {
+void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type, int group,
+                 MatmulPlan& plan) {
   plan.form = form_of(layout);
   if (layout.kind != MatmulRows::own && !is_a_along(plan.form)) plan.form = MatmulForm::a_along_b_across;
   plan.copies_a  = is_a_along(plan.form)
@@ -44,7 +45,7 @@ void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, Ele
                        : has_chunks(layout, T::b, layout.col_stride[T::b], layout.row_stride[T::b], type);
   plan.rows      = shape.rows;
   plan.cols      = shape.cols;
-  plan.group     = matmul_policy.group;
+  plan.group     = group > 0 ? group : matmul_policy.group;
   plan.team_size = shape.team_size;
   plan.scratch   = shape.scratch;
 }
@@ -53,6 +54,24 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
   plan.row_blocks  = ceil_div(layout.rows, plan.rows);
   plan.col_blocks  = ceil_div(layout.cols, plan.cols);
   plan.league_size = std::min(most, layout.batches * plan.row_blocks * plan.col_blocks);
+}
+
+/// Splits the summed axis where a GPU has more teams at once than there are tiles of c, and each part is long enough. A
+/// caller that wants parts gets them, as many as there are steps for.
+void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
+                  const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& plan) {
+  const std::int64_t at_once = std::int64_t(traits.multiprocessors) * shape.resident;
+  std::int64_t wanted        = std::min(at_once / plan.league_size, layout.inner / matmul_policy.least_part);
+  if (options.determinism == Determinism::batch_invariant) wanted = 1;
+  if (options.tuning.parts > 0) wanted = options.tuning.parts;
+  const bool is_split = wanted > 1 && layout.inner > shape.inner && layout.n < max_row_dims;
+  if (!is_split) return;
+  plan.part_inner         = round_up(ceil_div(layout.inner, wanted), shape.inner);
+  plan.parts              = ceil_div(layout.inner, plan.part_inner);
+  const std::int64_t of_c = layout.batches * layout.rows * layout.cols;
+  plan.workspace          = static_cast<std::size_t>(of_c * plan.parts * accumulator_bytes_of(type));
+  plan.sum_league_size    = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
+  plan.league_size        = std::min(most_teams, plan.league_size * plan.parts);
 }
 
 /// Neighbouring rows of c, sums of products, that a team has at a time: so many that its tiles are full, but for the
@@ -75,10 +94,13 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   const bool has_other_threads = traits.multiprocessors > 1;
   plan.rows                    = std::min<std::int64_t>(host_matmul_rows, round_up(layout.rows, row_step));
   plan.cols                    = std::min<std::int64_t>(host_matmul_cols, round_up(layout.cols, col_step));
+  plan.part_inner              = host_matmul_part(layout.inner);
+  const std::int64_t parts     = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
   const auto tiles             = [&] {
     return layout.batches * ceil_div(layout.rows, plan.rows) * ceil_div(layout.cols, plan.cols);
   };
-  while (has_other_threads && tiles() < wanted) {
+  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted) plan.parts = parts;
+  while (has_other_threads && tiles() * plan.parts < wanted) {
     if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
       plan.cols = round_up(plan.cols / 2, col_step);
     } else if (plan.rows > matmul_policy.least_rows) {
@@ -90,11 +112,17 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   plan.scratch_level = 1;
   plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * accumulator_bytes_of(type)) +
                  host_matmul_alignment;
+  const std::int64_t tile = plan.rows * plan.cols * accumulator_bytes_of(type);
+  if (parts > 1) plan.scratch += static_cast<std::size_t>(tile) + host_matmul_alignment;
   if (layout.kind == MatmulRows::summed) {  // results of a tile, and a row of sums, of any accumulator
     plan.scratch += static_cast<std::size_t>((plan.rows + 1) * plan.cols) * sizeof(double) + host_matmul_alignment;
     return share_sums(layout, wanted, traits.multiprocessors, plan);
   }
   count_tiles(layout, traits.multiprocessors, plan);
+  if (plan.parts == 1) return;
+  plan.workspace       = static_cast<std::size_t>(tiles() * plan.parts * tile);
+  plan.sum_league_size = plan.league_size;
+  plan.league_size     = std::min<std::int64_t>(traits.multiprocessors, tiles() * plan.parts);
 }
 
 const char* to_string(MatmulForm form) {
@@ -123,12 +151,13 @@ const char* rows_in_label(MatmulRows kind) {
 }
 
 /// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; on a host
-/// `KokkosNN::matmul[host,f32,192x384,t8]`, t the threads.
+/// `KokkosNN::matmul[host,f32,192x384,p4,t8]`, p the parts of the summed axis, if it has several, t the threads.
 std::string label_of(const char* function, ElementType type, Precision precision, MatmulRows kind,
                      const MatmulPlan& plan, bool is_on_host) {
   std::ostringstream text;
   text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << rows_in_label(kind) << ','
        << KokkosNN::to_string(type) << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
+  if (plan.parts > 1) text << ",p" << plan.parts;
   if (is_on_host) {
     text << ",t" << plan.league_size;
   } else {
@@ -140,22 +169,24 @@ std::string label_of(const char* function, ElementType type, Precision precision
 
 }  // namespace
 
-MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision precision, const MatmulLayout& layout,
-                            const MatmulKernelShape& shape, const DeviceTraits& traits) {
+MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
+                            const MatmulLayout& layout, const MatmulKernelShape& shape, const DeviceTraits& traits) {
   MatmulPlan plan;
   const bool is_on_host = traits.backend == Backend::host;
   if (is_on_host) {
     plan_on_host(layout, type, traits, plan);
   } else {
-    plan_on_gpu(layout, shape, type, plan);
+    plan_on_gpu(layout, shape, type, options.tuning.group, plan);
     if (layout.kind == MatmulRows::summed) {
       const std::int64_t at_once = std::int64_t(traits.multiprocessors) * matmul_policy.teams_per_multiprocessor;
       share_sums(layout, at_once, most_teams, plan);
     } else {
       count_tiles(layout, most_teams, plan);
+      if (layout.kind == MatmulRows::own) split_on_gpu(layout, shape, type, traits, options, plan);
     }
   }
-  plan.label = label_of(function, type, precision, layout.kind, plan, is_on_host);
+  plan.label     = label_of(function, type, options.precision, layout.kind, plan, is_on_host);
+  plan.sum_label = std::string("KokkosNN::") + function + "[sum of " + std::to_string(plan.parts) + " parts]";
   return plan;
 }
 

@@ -179,6 +179,78 @@ void expect_exact_rows(bool copies, double beta) {
   }
 }
 
+/// Parts of the inner axis, the last of which is short, and the kernel that adds them.
+template <class Unit, Impl::MatmulForm form>
+void expect_exact_parts(bool copies, double beta) {
+  using T                     = typename Unit::Element;
+  using S                     = typename Unit::Accumulated;
+  using Kernel                = Impl::MatmulInTeam<Unit, form, Impl::MatmulResult, S, Impl::MatmulParts<S>>;
+  using Tile                  = typename Kernel::Tile;
+  using Results               = Impl::MatmulResults<T, Impl::ElementTypes<T>>;
+  constexpr std::int64_t part = 32, parts = 12, k_count = 11 * part + 5;
+  Matrices<T> a(rows, k_count, Impl::is_a_along(form), copies, 1), b(k_count, cols, !Impl::is_b_along(form), copies, 2);
+  Matrices<T> bias(1, cols, true, true, 3), c(rows, cols, true, false, 4);
+  Matrices<T> before = c;
+  static_assert(part % Tile::inner == 0);
+  const auto of_parts = [](std::int64_t batch_stride, std::int64_t part_stride) {
+    Impl::RowMap map;
+    map.n          = 2;
+    map.extent[0]  = batches;
+    map.extent[1]  = parts;
+    map.inverse[1] = 1.0 / parts;
+    map.stride[0]  = batch_stride;
+    map.stride[1]  = part_stride;
+    return map;
+  };
+  Impl::MatmulData<T> data;
+  data.batches    = batches * parts;
+  data.rows       = rows;
+  data.cols       = cols;
+  data.inner      = k_count;
+  data.a          = {a.memory.data(), a.row_stride, a.col_stride, of_parts(a.batch_stride, part * a.col_stride)};
+  data.b          = {b.memory.data(), b.row_stride, b.col_stride, of_parts(b.batch_stride, part * b.row_stride)};
+  data.row_blocks = (rows + Tile::rows - 1) / Tile::rows;
+  data.col_blocks = (cols + Tile::cols - 1) / Tile::cols;
+  data.group      = 1;
+  std::vector<S> sums(static_cast<std::size_t>(batches * parts * rows * cols), S(NAN));
+  Impl::MatmulParts<S> to;
+  to.data[0]       = sums.data();
+  to.row_stride[0] = cols;
+  to.col_stride[0] = 1;
+  to.batch[0]      = of_parts(parts * rows * cols, rows * cols);
+  to.parts         = parts;
+  to.inner         = part;
+  const Kernel kernel{data, {{}, S(1), S(0)}, to, copies, copies};
+  Results results;
+  results.data[0]       = c.memory.data();
+  results.row_stride[0] = c.row_stride;
+  results.col_stride[0] = c.col_stride;
+  results.batch[0]      = c.map();
+  results.data[1]       = bias.memory.data();
+  results.col_stride[1] = 1;
+  results.batch[1]      = bias.map();
+  const Impl::MatmulPartsSum<S, AddBias, S, Results> sum{sums.data(),           parts,  batches, rows, cols,
+                                                         {{}, S(0.5), S(beta)}, results};
+  constexpr int teams = 2;
+  for (int league = 0; league < teams; ++league) {
+    EmulatedTeam team(Kernel::team_size, Unit::lanes, Kernel::scratch, static_cast<std::uint32_t>(league));
+    team.run([&](int rank) { kernel(EmulatedMember{league, teams, rank}); });
+  }
+  for (int league = 0; league < teams; ++league) {
+    EmulatedTeam team(Unit::lanes, Unit::lanes, 16, static_cast<std::uint32_t>(league));
+    team.run([&](int rank) { sum(EmulatedMember{league, teams, rank}); });
+  }
+  for (std::int64_t n = 0; n < batches; ++n) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < cols; ++j) {
+        double expected = beta * double(before.at(n, i, j)) + double(bias.at(n, 0, j));
+        for (std::int64_t k = 0; k < k_count; ++k) expected += 0.5 * double(a.at(n, i, k)) * double(b.at(n, k, j));
+        ASSERT_EQ(double(c.at(n, i, j)), double(static_cast<T>(S(expected)))) << n << ' ' << i << ' ' << j;
+      }
+    }
+  }
+}
+
 template <class Unit>
 class MatmulInTeams : public testing::Test {};
 using Units =
@@ -199,7 +271,23 @@ TYPED_TEST(MatmulInTeams, AreExactInEveryFormWithAndWithoutAsynchronousCopies) {
   expect_exact<Unit, Impl::MatmulForm::a_across_b_across>(false, 0);
 }
 
-TYPED_TEST(MatmulInTeams, AreExactForRowsByAnIndexAndForSumsOfRows) {
+/// A unit of each kind: what maps and parts add to the kernel knows no types.
+template <class Unit>
+class MatmulOfRowsAndParts : public testing::Test {};
+using SomeUnits =
+    testing::Types<Impl::MmaUnit16<bhalf_t, EmulatedInstructions>, Impl::MmaUnitDouble<EmulatedInstructions>,
+                   Impl::MmaUnitTensorFloat<3, EmulatedInstructions>, Impl::FmaUnit<float, 32, EmulatedInstructions>,
+                   Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>>;
+TYPED_TEST_SUITE(MatmulOfRowsAndParts, SomeUnits);
+
+TYPED_TEST(MatmulOfRowsAndParts, AreExactForPartsOfTheInnerAxis) {
+  using Unit = TypeParam;
+  expect_exact_parts<Unit, Impl::MatmulForm::a_along_b_across>(true, 2);
+  expect_exact_parts<Unit, Impl::MatmulForm::a_across_b_across>(true, 0);
+  expect_exact_parts<Unit, Impl::MatmulForm::a_along_b_along>(false, -1);
+}
+
+TYPED_TEST(MatmulOfRowsAndParts, AreExactForRowsByAnIndexAndForSumsOfRows) {
   using Unit = TypeParam;
   expect_exact_rows<Unit, Impl::MatmulForm::a_along_b_across, Impl::MatmulRows::gathered>(true, 0);
   expect_exact_rows<Unit, Impl::MatmulForm::a_along_b_along, Impl::MatmulRows::gathered>(false, 2);

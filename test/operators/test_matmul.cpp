@@ -275,12 +275,14 @@ TYPED_TEST(Matmul, GivesTheSameBitsFromRunToRunAndForAnyExtentOfOtherAxes) {
   using T = TypeParam;
   const Matrix<T> a(right({130, 700}), 1), b(right({700, 210}), 2);
   Matrix<T> first(right({130, 210}), 3), second(right({130, 210}), 3), part(right({40, 70}), 3);
-  matmul(Exec(), a.template view<2>(), b.template view<2>(), first.template view<2>());
-  matmul(Exec(), a.template view<2>(), b.template view<2>(), second.template view<2>());
   // The upper left part of c alone
   const auto of_a = strided_view<2>(a.buffer.device(), Placement{{40, 700}, {700, 1}, 0});
   const auto of_b = strided_view<2>(b.buffer.device(), Placement{{700, 70}, {210, 1}, 0});
-  matmul(Exec(), of_a, of_b, part.template view<2>());
+  // A GPU splits k by the number of tiles, unless told not to.
+  const MatmulOptions invariant{.determinism = KokkosNN::Determinism::batch_invariant};
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), first.template view<2>(), invariant);
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), second.template view<2>(), invariant);
+  matmul(Exec(), of_a, of_b, part.template view<2>(), invariant);
   Exec().fence();
   first.buffer.download();
   second.buffer.download();
@@ -289,6 +291,57 @@ TYPED_TEST(Matmul, GivesTheSameBitsFromRunToRunAndForAnyExtentOfOtherAxes) {
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(0, std::memcmp(first.buffer.host() + i * 210, part.buffer.host() + i * 70, sizeof(T) * 70)) << i;
   }
+}
+
+TYPED_TEST(Matmul, SumsALongKInPartsThatAreAddedInOrder) {
+  using T = TypeParam;
+  for (const int parts : {0, 1, 7}) {  // a GPU's
+    SCOPED_TRACE(parts);
+    const MatmulOptions options{.alpha = 0.5, .beta = 2, .tuning = {.parts = parts}};
+    expect_product<2, 2, 2, T>(right({5, 7001}), right({7001, 40}), right({5, 40}), options);
+    expect_product<2, 2, 2, T>(left({40, 4100}), left({4100, 9}, 2), left({40, 9}), options);
+    expect_product<3, 3, 3, T>(right({2, 6, 2100}), left({2, 2100, 5}), right({2, 6, 5}), options);
+  }
+  // Few tiles, whose parts threads share, and many.
+  const std::int64_t n = 3100, k = 5000;
+  const Matrix<T> a(right({24, k}), 1), b(right({k, n}), 2);
+  Matrix<T> many(right({24, n}), 3), few(right({3, 20}), 3), again(right({3, 20}), 3);
+  const auto of_a = strided_view<2>(a.buffer.device(), Placement{{3, k}, {k, 1}, 0});
+  const auto of_b = strided_view<2>(b.buffer.device(), Placement{{k, 20}, {n, 1}, 0});
+  const MatmulOptions invariant{.determinism = KokkosNN::Determinism::batch_invariant};
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), many.template view<2>(), invariant);
+  matmul(Exec(), of_a, of_b, few.template view<2>(), invariant);
+  Exec().fence();
+  many.buffer.download();
+  few.buffer.download();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(0, std::memcmp(many.buffer.host() + i * n, few.buffer.host() + i * 20, sizeof(T) * 20)) << i;
+  }
+  matmul(Exec(), of_a, of_b, few.template view<2>());
+  matmul(Exec(), of_a, of_b, again.template view<2>());
+  Exec().fence();
+  few.buffer.download();
+  again.buffer.download();
+  EXPECT_EQ(0, std::memcmp(few.buffer.host(), again.buffer.host(), sizeof(T) * 3 * 20));
+}
+
+TYPED_TEST(Matmul, RunsAnEpilogueOnceBehindTheLastPart) {
+  using T                  = TypeParam;
+  constexpr std::int64_t m = 20, n = 30, k = 6000;
+  const Matrix<T> a(right({m, k}), 1), b(right({k, n}), 2), bias(right({n}), 4), of_rows(right({m, 1}), 5);
+  Matrix<T> c(right({m, n}), 3);
+  const Matrix<T> before(right({m, n}), 3);
+  const auto view = c.template view<2>();
+  const MatmulOptions options{.alpha = 0.01, .tuning = {.parts = 3}};
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), view, options, BiasReluResidual{}, bias.template view<1>(),
+         of_rows.template view<2>(), view);
+  Exec().fence();
+  c.buffer.download();
+  const auto epilogue = [&](long double sum, const auto& index) {
+    return std::fmax(sum + bias.at(index) + of_rows.at(index), 0.0L) + before.at(index);
+  };
+  const Worst worst = compare(a, b, c, before, options, epilogue, 4);
+  EXPECT_LE(worst.share, 1) << worst.where;
 }
 
 // --- errors ---

@@ -143,7 +143,7 @@ void run_matmul(const MatmulOperands& operands, MatmulLayout layout, const Optio
     layout.maps.index  = {};
     layout.maps.a_rows = layout.rows;
   }
-  run(MatmulArguments{operands, layout, options.alpha, options.beta, options.precision});
+  run(MatmulArguments{operands, layout, options});
 }
 
 /// Checks and enqueues a product: run(arguments).

@@ -8,8 +8,8 @@
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/inputs/row_map.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
+#include <KokkosNN/matmul_options.hpp>
 #include <KokkosNN/plan.hpp>
-#include <KokkosNN/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -69,25 +69,33 @@ KOKKOSNN_EXPORT void require_apart_gradients(const MatmulOperands& product, cons
 /// Plan of a call. A team, on a host a thread, takes tiles of c in turn.
 struct MatmulPlan {
   std::string label;
-  MatmulForm form            = MatmulForm::a_along_b_across;
-  bool copies_a              = false;  ///< a's tiles come by asynchronous copies of 16 bytes, else element by element
-  bool copies_b              = false;
-  std::int64_t rows          = 0;  ///< of a tile
-  std::int64_t cols          = 0;
-  std::int64_t row_blocks    = 0;
-  std::int64_t col_blocks    = 0;
-  int group                  = 1;  ///< rows of tiles that are taken column by column, so that they share b in a cache
-  int team_size              = 1;
-  std::int64_t league_size   = 1;
-  std::int64_t sums_per_team = 1;  ///< rows of c, where these are sums, that a team has at a time
-  int scratch_level          = 0;
-  std::size_t scratch        = 0;  ///< bytes a team
+  MatmulForm form          = MatmulForm::a_along_b_across;
+  bool copies_a            = false;  ///< a's tiles come by asynchronous copies of 16 bytes, else element by element
+  bool copies_b            = false;
+  std::int64_t rows        = 0;  ///< of a tile
+  std::int64_t cols        = 0;
+  std::int64_t row_blocks  = 0;
+  std::int64_t col_blocks  = 0;
+  int group                = 1;  ///< rows of tiles that are taken column by column, so that they share b in a cache
+  int team_size            = 1;
+  std::int64_t league_size = 1;
+  std::int64_t parts       = 1;  ///< of the summed axis, whose sums go through a workspace
+  std::int64_t part_inner  = 0;  ///< products of a part; the last one's may be fewer
+  std::size_t workspace    = 0;  ///< bytes
+  std::string sum_label;         ///< of the kernel that adds the parts
+  std::int64_t sum_league_size = 1;
+  std::int64_t sums_per_team   = 1;  ///< rows of c, where these are sums, that a team has at a time
+  int scratch_level            = 0;
+  std::size_t scratch          = 0;  ///< bytes a team
 };
 
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel.
-KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision precision,
+KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
                                             const MatmulLayout& layout, const MatmulKernelShape& shape,
                                             const DeviceTraits& traits);
+
+/// The products of a GPU's plan with parts: a batch a part, whose c are matrices one after the other, without memory.
+KOKKOSNN_EXPORT MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan);
 
 }  // namespace KokkosNN::Impl
 

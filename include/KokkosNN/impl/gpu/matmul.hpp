@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 // Matrix products on a GPU. A team sums a tile of c: it takes a and b through team scratch, `inner` columns of a and
@@ -225,11 +226,12 @@ struct MatmulInTeam {
       KOKKOSNN_IMPL_UNROLL
       for (int j = 0; j < col_tiles; ++j) Unit::zero(sums.tile[i][j]);
     }
-    const int rank   = static_cast<int>(team.team_rank());
-    const auto fetch = [&](std::int64_t k, int stage) {
-      if (k < data.inner) {
-        fetch_a(memory + stage * stage_bytes, block, lookup, k, anew(rank));
-        fetch_b(memory + stage * stage_bytes + a_bytes, block, k, anew(rank));
+    const int rank           = static_cast<int>(team.team_rank());
+    const std::int64_t inner = inner_of(block);
+    const auto fetch         = [&](std::int64_t k, int stage) {
+      if (k < inner) {
+        fetch_a(memory + stage * stage_bytes, block, lookup, k, inner - k, anew(rank));
+        fetch_b(memory + stage * stage_bytes + a_bytes, block, k, inner - k, anew(rank));
       }
       Unit::commit();
     };
@@ -238,7 +240,7 @@ struct MatmulInTeam {
     for (int i = 0; i < ahead; ++i) fetch(i * Tile::inner, i);
     int stage = 0;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t k = 0; k < data.inner; k += Tile::inner) {
+    for (std::int64_t k = 0; k < inner; k += Tile::inner) {
       Unit::template wait<ahead - 1>();
       team.team_barrier();  // this step is there, and nobody reads the stage before it any more
       fetch(k + ahead * Tile::inner, stage == 0 ? ahead : stage - 1);
@@ -247,11 +249,19 @@ struct MatmulInTeam {
     }
     Unit::template wait<0>();
   }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t inner_of([[maybe_unused]] const Block& block) const {
+    if constexpr (has_parts<Results>) {
+      const std::int64_t left = data.inner - block.batch % results.parts * results.inner;
+      return left < results.inner ? left : results.inner;
+    } else {
+      return data.inner;
+    }
+  }
 
   // --- from memory to scratch ---
 
   KOKKOS_FORCEINLINE_FUNCTION void fetch_a(Address to, const Block& block, [[maybe_unused]] const Lookup& lookup,
-                                           std::int64_t k, int rank) const {
+                                           std::int64_t k, std::int64_t left, int rank) const {
     if constexpr (has_maps) {
       const T* const first = data.a.data + k * data.a.col_stride;
       const auto row       = [&](int r) -> const T* {
@@ -259,26 +269,27 @@ struct MatmulInTeam {
         return number < 0 ? nullptr : first + number * data.a.row_stride;
       };
       return ScratchRows<Unit, TileUse::along, Tile::rows, a_row_bytes, team_size>::fetch(
-          to, row, {data.inner - k, data.a.col_stride, copies_a}, data.a.data, rank);
+          to, row, {left, data.a.col_stride, copies_a}, data.a.data, rank);
     }
     const std::int64_t row = block.row * Tile::rows;
     const T* const first   = data.a.data + data.a.batch(block.batch) + row * data.a.row_stride + k * data.a.col_stride;
     if constexpr (a_along) {
       fetch<TileUse::along, Tile::rows, a_row_bytes>(to, first, data.a.row_stride, data.rows - row,
-                                                     {data.inner - k, data.a.col_stride, copies_a}, rank);
+                                                     {left, data.a.col_stride, copies_a}, rank);
     } else {
-      fetch<TileUse::across, Tile::inner, a_row_bytes>(to, first, data.a.col_stride, data.inner - k,
+      fetch<TileUse::across, Tile::inner, a_row_bytes>(to, first, data.a.col_stride, left,
                                                        {data.rows - row, data.a.row_stride, copies_a}, rank);
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_b(Address to, const Block& block, std::int64_t k, int rank) const {
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_b(Address to, const Block& block, std::int64_t k, std::int64_t left,
+                                           int rank) const {
     const std::int64_t col = block.col * Tile::cols;
     const T* const first   = data.b.data + data.b.batch(block.batch) + k * data.b.row_stride + col * data.b.col_stride;
     if constexpr (b_along) {
       fetch<TileUse::along, Tile::cols, b_row_bytes>(to, first, data.b.col_stride, data.cols - col,
-                                                     {data.inner - k, data.b.row_stride, copies_b}, rank);
+                                                     {left, data.b.row_stride, copies_b}, rank);
     } else {
-      fetch<TileUse::across, Tile::inner, b_row_bytes>(to, first, data.b.row_stride, data.inner - k,
+      fetch<TileUse::across, Tile::inner, b_row_bytes>(to, first, data.b.row_stride, left,
                                                        {data.cols - col, data.b.col_stride, copies_b}, rank);
     }
   }
@@ -372,6 +383,61 @@ struct MatmulInTeam {
   template <std::size_t i>
   KOKKOS_FORCEINLINE_FUNCTION const typename Results::template Input<i>* input() const {
     return static_cast<const typename Results::template Input<i>*>(results.data[1 + i]);
+  }
+};
+
+/// Adds the sums of parts in order, and runs the epilogue: a thread takes elements of c in turn.
+template <class S, class F, class A, class Results>
+struct MatmulPartsSum {
+  const S* sums;
+  std::int64_t parts;
+  std::int64_t batches;
+  std::int64_t rows;
+  std::int64_t cols;
+  MatmulEpilogue<F, A> epilogue;
+  Results results;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const std::int64_t size = rows * cols, step = std::int64_t(team.league_size()) * team.team_size();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = std::int64_t(team.league_rank()) * team.team_size() + team.team_rank(); n < batches * size;
+         n += step) {
+      const std::int64_t batch = n / size, inside = n - batch * size, row = inside / cols;
+      write(batch, row, inside - row * cols, static_cast<A>(sum_of(sums + batch * parts * size + inside, size)),
+            std::make_index_sequence<Results::Inputs::count>{});
+    }
+  }
+
+ private:
+  /// Adds in order, some loads at a time in flight.
+  KOKKOS_FORCEINLINE_FUNCTION S sum_of(const S* first, std::int64_t stride) const {
+    constexpr int at_once = 8;
+    S sum                 = first[0];
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t p = 1; p < parts; p += at_once) {
+      S loaded[at_once];
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < at_once; ++i) loaded[i] = p + i < parts ? first[(p + i) * stride] : S(0);
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < at_once; ++i) sum += loaded[i];
+    }
+    return sum;
+  }
+
+  template <std::size_t... i>
+  KOKKOS_FORCEINLINE_FUNCTION void write(std::int64_t batch, std::int64_t row, std::int64_t col, A sum,
+                                         std::index_sequence<i...>) const {
+    const auto at = [&]<class T>(int t, std::type_identity<T>) {
+      return static_cast<T*>(results.data[t]) + results.batch[t](batch) + results.offset(t, row, col);
+    };
+    using C    = typename Results::C;
+    C* const c = at(0, std::type_identity<C>{});
+    A value    = epilogue.alpha * sum;
+    if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*c);
+    *c = static_cast<C>(epilogue.f(
+        value,
+        static_cast<A>(*at(1 + static_cast<int>(i), std::type_identity<typename Results::template Input<i>>{}))...));
   }
 };
 

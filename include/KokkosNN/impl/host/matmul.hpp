@@ -20,7 +20,9 @@
 // Matrix products on a host. A thread takes a tile of c: it packs a part of a, row by row, and of b, as strips of few
 // vectors, into its scratch, converted to accumulators and with zeros behind their ends; multiplies these by blocks of
 // sums in registers, which are kept in scratch from one part to the next; and runs the epilogue over the tile as an
-// elementwise call does. Sums go along the inner axis in order, so an element's bits do not depend on tiles or threads.
+// elementwise call does. Sums go along the inner axis in order, those of long axes in parts that are added in order, so
+// an element's bits do not depend on tiles or threads. Where there are fewer tiles than threads, these share the parts:
+// sums go through memory, and a second kernel adds them.
 //
 // Rows of a that an index names are packed from where they are. Where c's rows are sums of the product's, a thread
 // takes the products of some neighbouring rows of c, tile by tile, and adds the epilogue's results in order.
@@ -48,6 +50,9 @@ struct ScaledUpdate : MatmulEpilogue<F, A> {
   }
 };
 
+/// Kernels of a host: all of a product; parts' sums alone, which go to memory; what is left to do with these.
+enum class HostMatmulStep { all, parts, epilogue };
+
 /// T are a's and b's elements, A the accumulators of the epilogue.
 template <class T, class F, class A, class Results, MatmulRows rows_ = MatmulRows::own>
 struct HostMatmul {
@@ -72,6 +77,8 @@ struct HostMatmul {
   std::int64_t tile_rows;  ///< padded, as is the next
   std::int64_t tile_cols;
   MatmulRowMapsFor<rows_> maps = {};
+  HostMatmulStep step          = HostMatmulStep::all;
+  S* parts_sums                = nullptr;  ///< of a tile's parts, one after the other
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -91,16 +98,20 @@ struct HostMatmul {
   };
 
   struct Scratch {
-    S* sums;  ///< tile_rows x tile_cols
-    S* a;     ///< rows of a, a_stride apart
-    S* b;     ///< strips of block_cols columns, `inner` rows each
+    S* sums;    ///< tile_rows x tile_cols
+    S* a;       ///< rows of a, a_stride apart
+    S* b;       ///< strips of block_cols columns, `inner` rows each
+    S* before;  ///< sums of parts before this one; null where there is one part
   };
 
   template <class Member>
   void run(const Member& team) const {
     const std::size_t bytes = static_cast<std::size_t>(host_matmul_scratch(tile_rows, tile_cols)) * sizeof(S);
     S* const sums           = static_cast<S*>(team.team_scratch(1).get_shmem_aligned(bytes, host_matmul_alignment));
-    const Scratch scratch{sums, sums + tile_rows * tile_cols, sums + tile_rows * (tile_cols + a_stride)};
+    Scratch scratch{sums, sums + tile_rows * tile_cols, sums + tile_rows * (tile_cols + a_stride), nullptr};
+    if (data.inner > part_inner() && step == HostMatmulStep::all) {
+      scratch.before = static_cast<S*>(team.team_scratch(1).get_shmem_aligned(bytes_of_tile(), host_matmul_alignment));
+    }
     if constexpr (sums_rows) {
       const std::size_t more = static_cast<std::size_t>((tile_rows + 1) * tile_cols) * sizeof(A);
       add_rows(team, scratch, static_cast<A*>(team.team_scratch(1).get_shmem_aligned(more, host_matmul_alignment)));
@@ -109,39 +120,86 @@ struct HostMatmul {
     }
   }
 
+  std::int64_t part_inner() const { return host_matmul_part(data.inner); }
+  std::int64_t tile_size() const { return tile_rows * tile_cols; }
+  std::size_t bytes_of_tile() const { return static_cast<std::size_t>(tile_size()) * sizeof(S); }
+  std::int64_t parts() const { return (data.inner + part_inner() - 1) / part_inner(); }
+
   template <class Member>
   void do_tiles(const Member& team, const Scratch& scratch) const {
-    for (std::int64_t n = team.league_rank(); n < data.tiles(); n += team.league_size()) {
-      const auto [batch, row_block, col_block] = data.block(n);
+    const std::int64_t parts_apart = step == HostMatmulStep::parts ? parts() : 1;
+    for (std::int64_t n = team.league_rank(); n < data.tiles() * parts_apart; n += team.league_size()) {
+      const std::int64_t number                = n / parts_apart;
+      const auto [batch, row_block, col_block] = data.block(number);
       const std::int64_t row = row_block * tile_rows, col = col_block * tile_cols;
-      do_tile({batch, row, col, std::min(tile_rows, data.rows - row), std::min(tile_cols, data.cols - col),
+      do_tile(number, n % parts_apart,
+              {batch, row, col, std::min(tile_rows, data.rows - row), std::min(tile_cols, data.cols - col),
                has_maps ? data.a.data : data.a.data + data.a.batch(batch) + row * data.a.row_stride,
                data.b.data + data.b.batch(batch) + col * data.b.col_stride},
               scratch);
     }
   }
 
-  void do_tile(const Tile& tile, const Scratch& scratch) const {
-    add_products(tile, scratch);
-    run_epilogue(tile, scratch.sums);
+  void do_tile(std::int64_t number, std::int64_t part, const Tile& tile, const Scratch& scratch) const {
+    switch (step) {
+      case HostMatmulStep::all:
+        add_products(tile, scratch);
+        return run_epilogue(tile, scratch.sums);
+      case HostMatmulStep::parts:
+        std::fill_n(scratch.sums, tile.rows * tile_cols, S(0));
+        add_part(tile, part * part_inner(), scratch);
+        std::copy_n(scratch.sums, tile.rows * tile_cols, sums_of_part(number, part));
+        return;
+      case HostMatmulStep::epilogue:
+        std::copy_n(sums_of_part(number, 0), tile.rows * tile_cols, scratch.sums);
+        for (std::int64_t p = 1; p < parts(); ++p) add(tile, scratch.sums, sums_of_part(number, p), scratch.sums);
+        return run_epilogue(tile, scratch.sums);
+    }
+  }
+  S* sums_of_part(std::int64_t tile, std::int64_t part) const {
+    return parts_sums + (tile * parts() + part) * tile_size();
+  }
+
+  /// to = x + y, tiles.
+  void add(const Tile& tile, const S* x, const S* y, S* to) const {
+    for (std::int64_t i = 0; i < tile.rows * tile_cols; i += width) {
+      store_vector(to + i, load_vector(x + i) + load_vector(y + i));
+    }
   }
 
   void add_products(const Tile& tile, const Scratch& scratch) const {
     std::fill_n(scratch.sums, tile.rows * tile_cols, S(0));
-    for (std::int64_t k = 0; k < data.inner; k += inner) {
-      const int count = static_cast<int>(std::min<std::int64_t>(inner, data.inner - k));
+    for (std::int64_t k = 0; k < data.inner; k += part_inner()) {
+      if (k > 0) {
+        if (k == part_inner()) {
+          std::copy_n(scratch.sums, tile.rows * tile_cols, scratch.before);
+        } else {
+          add(tile, scratch.before, scratch.sums, scratch.before);
+        }
+        std::fill_n(scratch.sums, tile.rows * tile_cols, S(0));
+      }
+      add_part(tile, k, scratch);
+    }
+    if (data.inner > part_inner()) add(tile, scratch.before, scratch.sums, scratch.sums);
+    if constexpr (has_maps) {
+      for (std::int64_t row = 0; row < tile.rows; ++row) {
+        if (maps.row_of_a(tile.row + row) < 0) {
+          std::fill_n(scratch.sums + row * tile_cols, tile.cols, std::numeric_limits<S>::quiet_NaN());
+        }
+      }
+    }
+  }
+
+  /// Adds the products of the part of the inner axis from `first` on.
+  void add_part(const Tile& tile, std::int64_t first, const Scratch& scratch) const {
+    const std::int64_t end = std::min(data.inner, first + part_inner());
+    for (std::int64_t k = first; k < end; k += inner) {
+      const int count = static_cast<int>(std::min<std::int64_t>(inner, end - k));
       pack_a(tile, k, count, scratch.a);
       pack_b(tile, k, count, scratch.b);
       for (std::int64_t col = 0; col < tile.cols; col += block_cols) {
         for (std::int64_t row = 0; row < tile.rows; row += block_rows) {
           multiply(scratch.a + row * a_stride, scratch.b + col * inner, count, scratch.sums + row * tile_cols + col);
-        }
-      }
-    }
-    if constexpr (has_maps) {
-      for (std::int64_t row = 0; row < tile.rows; ++row) {
-        if (maps.row_of_a(tile.row + row) < 0) {
-          std::fill_n(scratch.sums + row * tile_cols, tile.cols, std::numeric_limits<S>::quiet_NaN());
         }
       }
     }

@@ -150,6 +150,18 @@ struct MatmulResults {
   }
 };
 
+/// Sums of parts of the inner axis, S each, as matrices one after the other. The parts of a product are its batches:
+/// the last axis of those.
+template <class S>
+struct MatmulParts : MatmulResults<S, ElementTypes<>> {
+  std::int64_t parts = 1;
+  std::int64_t inner = 0;  ///< of a part; the last one's may be shorter
+};
+template <class Results>
+inline constexpr bool has_parts = false;
+template <class S>
+inline constexpr bool has_parts<MatmulParts<S>> = true;
+
 /// c = f(alpha sum + beta c, inputs...). Of a beta of 0, c is not read.
 template <class F, class A>
 struct MatmulEpilogue {
