@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Matrix products, with and without an epilogue and maps of rows: milliseconds, and operations a second. --group 1 and
-/// --parts 1 show what a GPU's order of tiles and its split of long sums are worth.
+/// --parts 1 show what a GPU's order of tiles and its split of long sums are worth, --provider what own kernels are.
 #include "program.hpp"
 
 #include <KokkosNN/matmul.hpp>
@@ -40,6 +40,7 @@ struct Arguments {
   std::int64_t extent = 1024;
   ElementType type    = ElementType::f32;
   MatmulOptions options;
+  MatmulOptions own;  ///< the same by own kernels: no vendor's library has epilogues
 };
 
 struct Shape {
@@ -76,7 +77,7 @@ void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape&
   fill(exec, a, 0);
   fill(exec, b, a.size());
   print("bias, relu", shape,
-        time(exec, [&] { matmul(exec, a, b, c, arguments.options, BiasRelu{}, bias); }, arguments.seconds));
+        time(exec, [&] { matmul(exec, a, b, c, arguments.own, BiasRelu{}, bias); }, arguments.seconds));
 }
 
 /// Messages along the edges of a graph, 16 a target: gather, product, silu and sum in one kernel, as many products as
@@ -105,9 +106,7 @@ void measure_edges(const Exec& exec, const Arguments& arguments, const Shape& sh
   print("edges, silu", shape,
         time(
             exec,
-            [&] {
-              matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets}, arguments.options, BiasSilu{}, bias);
-            },
+            [&] { matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets}, arguments.own, BiasSilu{}, bias); },
             arguments.seconds));
 }
 
@@ -154,6 +153,13 @@ Precision precision_named(const std::string& name) {
   throw std::invalid_argument("no such precision: " + name);
 }
 
+MatmulProvider provider_named(const std::string& name) {
+  if (name == "automatic") return MatmulProvider::automatic;
+  if (name == "own") return MatmulProvider::own;
+  if (name == "vendor") return MatmulProvider::vendor;
+  throw std::invalid_argument("no such provider: " + name);
+}
+
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for_flags(argc, argv, [&](const std::string& flag, const std::string& value) {
@@ -165,6 +171,8 @@ Arguments parse(int argc, char** argv) {
       arguments.type = type_named(value);
     else if (flag == "--precision")
       arguments.options.precision = precision_named(value);
+    else if (flag == "--provider")
+      arguments.options.provider = provider_named(value);
     else if (flag == "--group")
       arguments.options.tuning.group = std::stoi(value);
     else if (flag == "--parts")
@@ -173,6 +181,8 @@ Arguments parse(int argc, char** argv) {
       return false;
     return true;
   });
+  arguments.own          = arguments.options;
+  arguments.own.provider = MatmulProvider::own;
   return arguments;
 }
 

@@ -253,6 +253,12 @@ typedef struct kokkosnn_attention_options {
   {sizeof(kokkosnn_attention_options), 0.0, 0.0, NULL, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM, \
    KOKKOSNN_PRECISION_EXACT,           0}
 
+typedef enum kokkosnn_matmul_provider {
+  KOKKOSNN_MATMUL_AUTOMATIC = 0, /* cuBLAS for what it has, where the library was built with it */
+  KOKKOSNN_MATMUL_OWN       = 1,
+  KOKKOSNN_MATMUL_VENDOR    = 2 /* cuBLAS, on hosts BLAS; an error where it has no such product */
+} kokkosnn_matmul_provider;
+
 typedef struct kokkosnn_matmul_options {
   size_t size;
   double alpha;                       /* factor of the product; 0: a and b are not read */
@@ -261,9 +267,12 @@ typedef struct kokkosnn_matmul_options {
   int32_t determinism;                /* kokkosnn_determinism: on a GPU batch-invariant products do not split k */
   const kokkosnn_tensor* rows;        /* optional: an integer a row of the product: its row of a, as GatheredRows */
   const kokkosnn_tensor* row_offsets; /* optional: one integer more than c has rows: these are sums, as SummedRows */
+  int32_t provider;                   /* kokkosnn_matmul_provider */
+  int32_t reserved;                   /* 0 */
 } kokkosnn_matmul_options;
-#define KOKKOSNN_MATMUL_OPTIONS_INIT \
-  {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, KOKKOSNN_RUN_TO_RUN, NULL, NULL}
+#define KOKKOSNN_MATMUL_OPTIONS_INIT                                                                     \
+  {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, KOKKOSNN_RUN_TO_RUN, NULL, NULL, \
+   KOKKOSNN_MATMUL_AUTOMATIC,       0}
 
 typedef enum kokkosnn_rope_form { KOKKOSNN_ROPE_HALF_ROTATED = 0, KOKKOSNN_ROPE_INTERLEAVED = 1 } kokkosnn_rope_form;
 

@@ -55,6 +55,11 @@ namespace KokkosNN {
 /// Accuracy   |error| <= (k + 2) u sum_k |alpha a_ik b_kj| + u |result|, u half an ulp of the accumulator's 1, and half
 ///            an ulp of c's type; tensor cores truncate sums of 16-bit elements, so u is twice that. Precision
 ///            tensor_float32x3: twice float's; tensor_float32: elements are rounded to 11 significant bits first.
+/// Provider   where the library was built with KokkosNN_ENABLE_BLAS, cuBLAS computes products without an epilogue, of
+///            one type, by strides that BLAS expresses, on CUDA, unless they are batch_invariant, mapped, or of
+///            tensor_float32x3; its errors and order of sums are its own, and an instance's first call makes a handle.
+///            Hosts' own kernels are the faster ones; BLAS computes products of double and float where
+///            options.provider asks for it, on as many threads as it takes. KOKKOSNN_VERBOSE says which one it was.
 /// Values     NaN and infinities follow IEEE 754 products and sums; an infinite element gives NaN by tensor_float32x3.
 /// Empty      a c without elements: nothing is done.
 /// Errors     std::invalid_argument, with the extents and nothing written: matrices that do not fit, batches that do

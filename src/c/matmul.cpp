@@ -22,7 +22,8 @@ MatmulOptions options_of(const char* function, const kokkosnn_matmul_options& gi
   return {.alpha       = given.alpha,
           .beta        = given.beta,
           .precision   = precision_of(function, given.precision),
-          .determinism = determinism_of(function, given.determinism)};
+          .determinism = determinism_of(function, given.determinism),
+          .provider    = enumerator(function, "provider", given.provider, MatmulProvider::vendor)};
 }
 
 MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const kokkosnn_tensor* b,

@@ -235,6 +235,9 @@ TEST(CMatmul, RefusesWhatTheCompilerRefusesOfViews) {
   kokkosnn_matmul_options options = KOKKOSNN_MATMUL_OPTIONS_INIT;
   options.precision               = 3;
   expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: precision must be 0 to 2, but is 3");
+  options          = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  options.provider = 3;
+  expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: provider must be 0 to 2, but is 3");
 }
 
 TYPED_TEST(CFunctionsOfTransformers, OfTheRotaryEmbeddingEqualTheCppOnes) {

@@ -178,6 +178,7 @@ void call_matmul(const Exec& exec, const Options& options, const ASide& a, const
         if constexpr (hold_one_type<AView, CView>) {
           MatmulCall<Exec, T>::run(exec, call);
         } else {
+          require_own(call.operands.function, call.options);
           using A = elementwise_accumulator<AView, CView>;
           MatmulLaunch<Exec, T, MatmulResult, A, ElementOf<CView>, ElementTypes<>, matmul_rows<ASide, CSide>>::run(
               exec, call, MatmulResult{});
@@ -199,6 +200,7 @@ void call_matmul_with_epilogue(const Exec& exec, const Options& options, const A
   matmul_call(
       options,
       [&](const MatmulArguments& call) {
+        require_own(call.operands.function, call.options);
         MatmulLaunch<Exec, ElementOf<AView>, F, A, ElementOf<CView>, ElementTypes<ElementOf<In>...>,
                      matmul_rows<ASide, CSide>>::run(exec, call, f);
       },

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/large_scratch_launch.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/call/vendor_matmul.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
@@ -17,7 +18,9 @@
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
 
+#include <string>
 #include <type_traits>
 
 // A matrix product's way to its plan and its launch.
@@ -182,13 +185,30 @@ struct MatmulCall {
   static void run_parts(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, accumulator_t<T>* sums);
 
  private:
+  /// True if a vendor's library computes the product, which is enqueued then.
+  static bool is_run_by_vendor(const Exec& exec, const MatmulArguments& call);
+
   template <class Unit, MatmulForm form>
   static void launch_parts(const Exec& exec, const MatmulLayout& layout, const MatmulPlan& plan,
                            accumulator_t<T>* sums);
 };
 
 template <class Exec, class T>
+bool MatmulCall<Exec, T>::is_run_by_vendor(const Exec& exec, const MatmulArguments& call) {
+  const char* const function = call.operands.function;
+  const VendorQueue queue    = vendor_queue(exec);
+  if (!is_vendors(function, queue.backend, element_type<T>(), call.options, call.layout)) return false;
+  const std::string label = vendor_label(function, queue.backend, element_type<T>(), call.options.precision);
+  if (is_verbose()) report_call(function, call.operands.tensor[MatmulTensors::a], label);
+  require_launching_thread(exec, label);
+  const Kokkos::Profiling::ScopedRegion region(label);
+  run_vendors(label, queue, element_type<T>(), call.options, call.layout);
+  return true;
+}
+
+template <class Exec, class T>
 void MatmulCall<Exec, T>::run(const Exec& exec, const MatmulArguments& call) {
+  if (is_run_by_vendor(exec, call)) return;
   const auto run = [&]<MatmulRows rows>(std::integral_constant<MatmulRows, rows>) {
     MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>, rows>::run(exec, call, MatmulResult{});
   };
