@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/matmul.hpp"
 #include "support/tensor.hpp"
 #include "support/types.hpp"
 
@@ -22,7 +23,6 @@ namespace KokkosNNTest {
 
 using KokkosNN::GatheredRows;
 using KokkosNN::matmul;
-using KokkosNN::MatmulOptions;
 using KokkosNN::SummedRows;
 
 /// silu of the sum and a bias, times a number of the product's row. A functor, as a test's body may hold no device
@@ -42,29 +42,6 @@ struct AddTo {
 };
 
 namespace {
-
-template <class T>
-struct Matrix {
-  Placement place;
-  Buffer<T> buffer;
-
-  explicit Matrix(const Placement& p, unsigned seed, int misalignment = 0) : place(p), buffer(p.span(), misalignment) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> numbers;
-    for_each_index(place, place, [&](std::int64_t at, std::int64_t, std::int64_t) {
-      buffer.host()[at] = static_cast<T>(numbers(random));
-    });
-    buffer.upload();
-  }
-  auto view() const { return strided_view<2>(buffer.device(), place); }
-  std::int64_t rows() const { return place.extents[0]; }
-  std::int64_t cols() const { return place.extents[1]; }
-  long double at(std::int64_t row, std::int64_t col) const {
-    const std::int64_t r = rows() == 1 ? 0 : row, c = cols() == 1 ? 0 : col;
-    return static_cast<long double>(
-        static_cast<double>(buffer.host()[place.origin + r * place.strides[0] + c * place.strides[1]]));
-  }
-};
 
 template <class I>
 Kokkos::View<I*, Exec> integers(const std::vector<std::int64_t>& numbers) {
@@ -92,11 +69,6 @@ struct Graph {
   std::int64_t edges() const { return static_cast<std::int64_t>(sources.size()); }
 };
 
-template <class T>
-constexpr long double unit_of() {
-  return std::ldexp(1.0L, -Format<T>::digits);
-}
-
 /// A product's element and the sum of its terms' sizes.
 struct Product {
   long double value, size;
@@ -104,8 +76,8 @@ struct Product {
 template <class T>
 Product product(const Matrix<T>& a, std::int64_t row, const Matrix<T>& b, std::int64_t col, double alpha) {
   Product p{0, 0};
-  for (std::int64_t k = 0; k < b.rows(); ++k) {
-    const long double term = alpha * a.at(row, k) * b.at(k, col);
+  for (std::int64_t k = 0; k < b.place.extents[0]; ++k) {
+    const long double term = alpha * a.at({row, k}) * b.at({k, col});
     p.value += term;
     p.size += std::fabs(term);
   }
@@ -133,15 +105,16 @@ void expect_gathered(std::int64_t a_rows, std::int64_t rows, std::int64_t n, std
   const Matrix<T> before(c_place, 3);
   std::vector<std::int64_t> numbers;
   for (std::int64_t i = 0; i < rows; ++i) numbers.push_back((i * 7 + 3) % a_rows);
-  matmul(Exec(), GatheredRows{a.view(), integers<I>(numbers)}, b.view(), c.view(), {.alpha = 0.5, .beta = 2});
+  matmul(Exec(), GatheredRows{a.template view<2>(), integers<I>(numbers)}, b.template view<2>(), c.template view<2>(),
+         {.alpha = 0.5, .beta = 2});
   Exec().fence();
   c.buffer.download();
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       const Product p            = product(a, numbers[i], b, j, 0.5);
-      const long double expected = p.value + 2 * before.at(i, j);
-      ASSERT_LE(std::fabs(c.at(i, j) - expected),
-                (bound_of<T, T>(k, p.size + std::fabs(2 * before.at(i, j)), expected)))
+      const long double expected = p.value + 2 * before.at({i, j});
+      ASSERT_LE(std::fabs(c.at({i, j}) - expected),
+                (bound_of<T, T>(k, p.size + std::fabs(2 * before.at({i, j})), expected)))
           << i << ' ' << j;
     }
   }
@@ -173,26 +146,27 @@ void expect_summed(const Graph& graph, std::int64_t nodes, std::int64_t n, std::
   const MatmulOptions options{.alpha = 0.25, .beta = beta};
   const auto offsets = integers<std::int32_t>(graph.offsets);
   if (is_gathered) {
-    matmul(Exec(), GatheredRows{a.view(), integers<std::int64_t>(graph.sources)}, b.view(),
-           SummedRows{c.view(), offsets}, options, BiasSiluWeight{}, bias.view(), weight.view());
+    matmul(Exec(), GatheredRows{a.template view<2>(), integers<std::int64_t>(graph.sources)}, b.template view<2>(),
+           SummedRows{c.template view<2>(), offsets}, options, BiasSiluWeight{}, bias.template view<2>(),
+           weight.template view<2>());
   } else {
-    matmul(Exec(), a.view(), b.view(), SummedRows{c.view(), offsets}, options, BiasSiluWeight{}, bias.view(),
-           weight.view());
+    matmul(Exec(), a.template view<2>(), b.template view<2>(), SummedRows{c.template view<2>(), offsets}, options,
+           BiasSiluWeight{}, bias.template view<2>(), weight.template view<2>());
   }
   Exec().fence();
   c.buffer.download();
   for (std::int64_t t = 0; t < targets; ++t) {
     for (std::int64_t j = 0; j < n; ++j) {
-      long double sum = beta * before.at(t, j), size = std::fabs(sum);
+      long double sum = beta * before.at({t, j}), size = std::fabs(sum);
       for (std::int64_t e = graph.offsets[t]; e < graph.offsets[t + 1]; ++e) {
         const Product p     = product(a, is_gathered ? graph.sources[e] : e, b, j, 0.25);
-        const long double x = p.value + bias.at(0, j);
-        sum += weight.at(e, 0) * x / (1 + std::exp(-x));
+        const long double x = p.value + bias.at({0, j});
+        sum += weight.at({e, 0}) * x / (1 + std::exp(-x));
         // silu's slope is at most 1.1; its exponential is good to some ulp.
-        size += std::fabs(weight.at(e, 0)) * 2 * (p.size + std::fabs(bias.at(0, j)));
+        size += std::fabs(weight.at({e, 0})) * 2 * (p.size + std::fabs(bias.at({0, j})));
       }
       const std::int64_t terms = k + graph.offsets[t + 1] - graph.offsets[t];
-      ASSERT_LE(std::fabs(c.at(t, j) - sum), (bound_of<T, T>(terms, size, sum))) << t << ' ' << j;
+      ASSERT_LE(std::fabs(c.at({t, j}) - sum), (bound_of<T, T>(terms, size, sum))) << t << ' ' << j;
     }
   }
   EXPECT_TRUE(c.buffer.guards_intact());
@@ -216,11 +190,11 @@ TYPED_TEST(MatmulOfRows, SumsWithoutAnEpilogueHaveTheSameBitsWhereverTheRowsStan
   const Matrix<T> a(right({40, k}), 1), b(right({k, n}), 2);
   Matrix<T> all(right({targets, n}), 3), again(right({targets, n}), 3), part(right({some, n}), 3);
   const auto offsets = integers<std::int64_t>(graph.offsets);
-  const GatheredRows edges{a.view(), integers<std::int32_t>(graph.sources)};
-  matmul(Exec(), edges, b.view(), SummedRows{all.view(), offsets});
-  matmul(Exec(), edges, b.view(), SummedRows{again.view(), offsets});
+  const GatheredRows edges{a.template view<2>(), integers<std::int32_t>(graph.sources)};
+  matmul(Exec(), edges, b.template view<2>(), SummedRows{all.template view<2>(), offsets});
+  matmul(Exec(), edges, b.template view<2>(), SummedRows{again.template view<2>(), offsets});
   const Kokkos::View<std::int64_t*, Exec> of_part = Kokkos::subview(offsets, std::pair(first, first + some + 1));
-  matmul(Exec(), edges, b.view(), SummedRows{part.view(), of_part});
+  matmul(Exec(), edges, b.template view<2>(), SummedRows{part.template view<2>(), of_part});
   Exec().fence();
   for (auto* each : {&all, &again, &part}) each->buffer.download();
   EXPECT_EQ(0, std::memcmp(all.buffer.host(), again.buffer.host(), sizeof(T) * targets * n));
@@ -233,7 +207,7 @@ TYPED_TEST(MatmulOfRows, SumsWithoutAnEpilogueHaveTheSameBitsWhereverTheRowsStan
         sum             = {sum.value + p.value, sum.size + p.size};
       }
       const std::int64_t terms = k + graph.offsets[t + 1] - graph.offsets[t];
-      ASSERT_LE(std::fabs(all.at(t, j) - sum.value), (bound_of<T, T>(terms, sum.size, sum.value))) << t << ' ' << j;
+      ASSERT_LE(std::fabs(all.at({t, j}) - sum.value), (bound_of<T, T>(terms, sum.size, sum.value))) << t << ' ' << j;
     }
   }
 }
@@ -244,21 +218,21 @@ TYPED_TEST(MatmulOfRows, AnIndexOfNoRowGivesNanInItsRowAndReadsNothing) {
   const Matrix<T> a(right({m, k}), 1), b(right({k, n}), 2);
   const std::vector<std::int64_t> numbers{0, -1, 3, 4, 1, std::int64_t(1) << 40, 2};
   Matrix<T> c(right({7, n}), 3), sums(right({3, n}), 3), scaled(right({7, n}), 3);
-  const GatheredRows rows{a.view(), integers<std::int64_t>(numbers)};
-  matmul(Exec(), rows, b.view(), c.view());
-  matmul(Exec(), rows, b.view(), SummedRows{sums.view(), integers<std::int32_t>({0, 1, 5, 5})});
-  matmul(Exec(), rows, b.view(), scaled.view(), {.alpha = 0, .beta = 0});
+  const GatheredRows rows{a.template view<2>(), integers<std::int64_t>(numbers)};
+  matmul(Exec(), rows, b.template view<2>(), c.template view<2>());
+  matmul(Exec(), rows, b.template view<2>(), SummedRows{sums.template view<2>(), integers<std::int32_t>({0, 1, 5, 5})});
+  matmul(Exec(), rows, b.template view<2>(), scaled.template view<2>(), {.alpha = 0, .beta = 0});
   Exec().fence();
   for (auto* each : {&c, &sums, &scaled}) each->buffer.download();
   for (std::int64_t j = 0; j < n; ++j) {
     for (std::int64_t i = 0; i < 7; ++i) {
       const bool is_row = 0 <= numbers[i] && numbers[i] < m;
-      EXPECT_EQ(std::isnan(c.at(i, j)), !is_row) << i;
-      EXPECT_EQ(scaled.at(i, j), 0) << "with alpha = 0 the index is not read";
+      EXPECT_EQ(std::isnan(c.at({i, j})), !is_row) << i;
+      EXPECT_EQ(scaled.at({i, j}), 0) << "with alpha = 0 the index is not read";
     }
-    EXPECT_FALSE(std::isnan(sums.at(0, j)));
-    EXPECT_TRUE(std::isnan(sums.at(1, j)));
-    EXPECT_EQ(sums.at(2, j), 0);
+    EXPECT_FALSE(std::isnan(sums.at({0, j})));
+    EXPECT_TRUE(std::isnan(sums.at({1, j})));
+    EXPECT_EQ(sums.at({2, j}), 0);
   }
 }
 
@@ -268,7 +242,8 @@ TEST(MatmulOfRowsOffsets, ThatDoNotAscendOrLeaveTheProductsTouchNothingElse) {
   for (const auto& offsets : std::vector<std::vector<std::int64_t>>{
            {0, 400, 100, 300, 500}, {-7, 9, 600, 1000000000000, 20}, {500, 0, 0, 0, 0}, {700, 600, -600, -700, -800}}) {
     Matrix<float> c(right({4, n}, 2), 3);
-    matmul(Exec(), a.view(), b.view(), SummedRows{c.view(), integers<std::int64_t>(offsets)});
+    matmul(Exec(), a.template view<2>(), b.template view<2>(),
+           SummedRows{c.template view<2>(), integers<std::int64_t>(offsets)});
     Exec().fence();
     c.buffer.download();
     EXPECT_TRUE(c.buffer.guards_intact());
@@ -294,25 +269,34 @@ TEST(MatmulOfRowsErrors, NameTheExtentsAndWriteNothing) {
   Matrix<float> c(right({7, 6}), 3);
   c.buffer.poison_all();
   const auto seven = integers<int>({0, 1, 2, 3, 4, 0, 1}), eight = integers<int>({0, 1, 2, 3, 4, 5, 5, 5});
-  EXPECT_EQ(message_of([&] { matmul(Exec(), GatheredRows{a.view(), eight}, b.view(), c.view()); }),
+  EXPECT_EQ(message_of([&] {
+              matmul(Exec(), GatheredRows{a.template view<2>(), eight}, b.template view<2>(), c.template view<2>());
+            }),
             "KokkosNN::matmul: a, (5, 4), b, (4, 6), c, (7, 6), rows, (8): c must have a row for each of rows");
-  EXPECT_EQ(message_of([&] { matmul(Exec(), a.view(), b.view(), SummedRows{c.view(), seven}); }),
+  EXPECT_EQ(message_of([&] {
+              matmul(Exec(), a.template view<2>(), b.template view<2>(), SummedRows{c.template view<2>(), seven});
+            }),
             "KokkosNN::matmul: a, (5, 4), b, (4, 6), c, (7, 6), row_offsets, (7): row_offsets must be one more than c "
             "has rows");
   EXPECT_EQ(
-      message_of([&] { matmul(Exec(), GatheredRows{b.view(), seven}, b.view(), c.view()); }),
+      message_of([&] {
+        matmul(Exec(), GatheredRows{b.template view<2>(), seven}, b.template view<2>(), c.template view<2>());
+      }),
       "KokkosNN::matmul: a, (4, 6), b, (4, 6), c, (7, 6), rows, (7): extents of the summed axis or of the columns "
       "differ");
   EXPECT_EQ(message_of([&] {
-              matmul(Exec(), a.view(), b.view(), SummedRows{c.view(), eight}, MatmulOptions{}, AddTo{}, bias.view());
+              matmul(Exec(), a.template view<2>(), b.template view<2>(), SummedRows{c.template view<2>(), eight},
+                     MatmulOptions{}, AddTo{}, bias.template view<2>());
             }),
             "KokkosNN::matmul: input 0 of extents (3, 1) does not broadcast to the products, (5, 6)");
   Exec().fence();
   c.buffer.download();
   EXPECT_TRUE(c.buffer.untouched());
   const Matrix<float> own(right({7, 4}), 5);
-  const std::string text = message_of(
-      [&] { matmul(Exec(), own.view(), b.view(), SummedRows{c.view(), eight}, MatmulOptions{}, AddTo{}, c.view()); });
+  const std::string text = message_of([&] {
+    matmul(Exec(), own.template view<2>(), b.template view<2>(), SummedRows{c.template view<2>(), eight},
+           MatmulOptions{}, AddTo{}, c.template view<2>());
+  });
   EXPECT_NE(text.find("overlap"), std::string::npos) << text << ": sums may not be an input of their own";
 }
 
