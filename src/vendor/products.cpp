@@ -74,7 +74,10 @@ bool is_vendors(const char* function, Backend backend, ElementType type, const M
                 const MatmulLayout& layout) {
   if (options.provider == MatmulProvider::own) return false;
   const char* const reason = reason_against(backend, type, options, layout);
-  if (options.provider == MatmulProvider::automatic) return is_taken(backend) && reason == nullptr;
+  if (options.provider == MatmulProvider::automatic) {
+    const bool is_tuned = options.tuning.group > 0 || options.tuning.parts > 0;  // of own kernels
+    return is_taken(backend) && !is_tuned && reason == nullptr;
+  }
   if (reason != nullptr && layout.inner > 0) {
     (ArgumentError(function) << "a vendor's library was asked for, but " << reason).raise();
   }

@@ -253,6 +253,7 @@ MatmulOptions matmul_options(Draw& draw) {
   options.beta         = draw.of({0.0, 0.0, 1.0, -0.5});
   options.determinism  = draw.determinism();
   options.tuning.parts = static_cast<int>(draw.of({0, 0, 1, 3}));
+  options.provider     = draw.yes() ? KokkosNN::MatmulProvider::automatic : KokkosNN::MatmulProvider::own;
   options.tuning.group = static_cast<int>(draw.of({0, 0, 1, 3}));
   return options;
 }

@@ -44,7 +44,8 @@ namespace {
 /// A product of matrices at the placements; c's rank is `rank`.
 template <int a_rank, int b_rank, int rank, class T, class C = T>
 void expect_product(const Placement& a_place, const Placement& b_place, const Placement& c_place,
-                    const MatmulOptions& options = {}, int misalignment = 0, long double factor = 1) {
+                    MatmulOptions options = {}, int misalignment = 0, long double factor = 1) {
+  options.provider = KokkosNN::MatmulProvider::own;  // test_matmul_provider.cpp has the others
   const Matrix<T> a(a_place, 1, misalignment), b(b_place, 2, misalignment);
   Matrix<C> c(c_place, 3, misalignment);
   const Matrix<C> before(c_place, 3, misalignment);
@@ -122,7 +123,8 @@ TYPED_TEST(Matmul, NeitherReadsCWithBeta0NorTheOperandsWithAlpha0) {
   const auto identity = [](long double sum, const auto&) { return sum; };
 
   fill(c);
-  matmul(Exec(), a.template view<2>(), b.template view<2>(), c.template view<2>());
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), c.template view<2>(),
+         {.provider = KokkosNN::MatmulProvider::own});
   Exec().fence();
   c.buffer.download();
   EXPECT_LE(compare(a, b, c, before, {}, identity).share, 1);
@@ -228,8 +230,9 @@ TYPED_TEST(Matmul, SumsALongKInPartsThatAreAddedInOrder) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(0, std::memcmp(many.buffer.host() + i * n, few.buffer.host() + i * 20, sizeof(T) * 20)) << i;
   }
-  matmul(Exec(), of_a, of_b, few.template view<2>());
-  matmul(Exec(), of_a, of_b, again.template view<2>());
+  const MatmulOptions own{.provider = KokkosNN::MatmulProvider::own};
+  matmul(Exec(), of_a, of_b, few.template view<2>(), own);
+  matmul(Exec(), of_a, of_b, again.template view<2>(), own);
   Exec().fence();
   few.buffer.download();
   again.buffer.download();

@@ -55,17 +55,20 @@ template <class A, class B, class C>
 void expect_same(const A& a, const B& b, const C& c, double beta) {
   using T = typename C::value_type;
   const C own("own", c.layout());
-  const C first = c;
-  for (const C& each : {first, own}) {
+  const C automatic("automatic", c.layout());
+  for (const C& each : {C(c), own, automatic}) {
     Kokkos::deep_copy(each, static_cast<T>(beta == 0 ? std::numeric_limits<float>::quiet_NaN() : 0.5f));
   }
   matmul(Exec(), a, b, c, {.alpha = 0.5, .beta = beta, .provider = MatmulProvider::vendor});
   matmul(Exec(), a, b, own, {.alpha = 0.5, .beta = beta, .provider = MatmulProvider::own});
+  matmul(Exec(), a, b, automatic, {.alpha = 0.5, .beta = beta});
   Exec().fence();
-  const auto got  = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), c);
-  const auto want = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), own);
+  const auto chosen = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), automatic);
+  const auto got    = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), c);
+  const auto want   = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), own);
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(static_cast<double>(got.data()[i]), static_cast<double>(want.data()[i])) << i;
+    ASSERT_EQ(static_cast<double>(chosen.data()[i]), static_cast<double>(want.data()[i])) << i;
   }
 }
 
@@ -105,6 +108,27 @@ std::string message_of(const F& f) {
     return error.what();
   }
   return "nothing thrown";
+}
+
+TEST(MatmulProviderChoice, IsAVendorsOnAGpuAndOwnOnAHostAndOwnWhereAVendorPromisesLess) {
+  using Impl::is_vendors;
+  Impl::MatmulLayout layout;
+  layout.rows = layout.cols = layout.inner = 64;
+  for (int t = 0; t < 3; ++t) {
+    layout.row_stride[t] = 64;
+    layout.col_stride[t] = 1;
+  }
+  constexpr Backend backend = Impl::backend_of<Exec>();
+  const auto chooses        = [&](const MatmulOptions& options) {
+    return is_vendors("matmul", backend, ElementType::f32, options, layout);
+  };
+  EXPECT_EQ(chooses({}), has_vendor && on_gpu);
+  EXPECT_FALSE(chooses({.provider = MatmulProvider::own}));
+  EXPECT_FALSE(chooses({.determinism = Determinism::batch_invariant}));
+  EXPECT_FALSE(chooses({.tuning = {.parts = 2}}));
+  EXPECT_FALSE(on_gpu && chooses({.precision = Precision::tensor_float32x3}));
+  layout.col_stride[1] = 2;
+  EXPECT_FALSE(chooses({}));
 }
 
 TEST(MatmulProviderErrors, SayWhyAVendorHasNoSuchProductAndAutomaticTakesOwnKernels) {
