@@ -116,7 +116,7 @@ file(GLOB_RECURSE KokkosNN_HEADERS CONFIGURE_DEPENDS include/KokkosNN/*.hpp incl
 set(KokkosNN_MPI_HEADERS ${KokkosNN_HEADERS})
 list(FILTER KokkosNN_MPI_HEADERS INCLUDE REGEX "/(mpi\\.hpp|mpi/.*)$")
 list(REMOVE_ITEM KokkosNN_HEADERS ${KokkosNN_MPI_HEADERS})
-file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/plan/policy/*.cpp)
+file(GLOB KokkosNN_SOURCES CONFIGURE_DEPENDS src/*.cpp src/plan/*.cpp src/plan/policy/*.cpp src/vendor/*.cpp)
 list(APPEND KokkosNN_SOURCES ${KokkosNN_INSTANTIATIONS})
 
 add_library(KokkosNN ${KokkosNN_SOURCES})
@@ -131,6 +131,7 @@ target_compile_features(KokkosNN PUBLIC cxx_std_20)
 kokkosnn_link_kokkos(KokkosNN)
 kokkosnn_set_up(KokkosNN KOKKOSNN KokkosNN/export.hpp)
 kokkosnn_add_cpu_levels(KokkosNN ${KokkosNN_INSTANTIATIONS_LEVELS})
+include(cmake/Blas.cmake)
 
 # --- KokkosNN::mpi ---
 if(KokkosNN_HAS_MPI)
@@ -180,7 +181,7 @@ if(KokkosNN_HAS_C)
   function(kokkosnn_put_inside target script)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:KokkosNN_c_objects> $<TARGET_OBJECTS:KokkosNN>
                                      ${KokkosNN_CPU_LEVEL_OBJECTS})
-    target_link_libraries(${target} PRIVATE Kokkos::kokkos)
+    target_link_libraries(${target} PRIVATE Kokkos::kokkos ${KokkosNN_BLAS_LIBRARIES})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
     target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Linux>:LINKER:--version-script=${script}>)
   endfunction()

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-/// Matrix products, with and without an epilogue: milliseconds, and operations a second.
+/// Matrix products, with and without an epilogue and maps of rows: milliseconds, and operations a second. --group 1 and
+/// --parts 1 show what a GPU's order of tiles and its split of long sums are worth, --provider what own kernels are.
 #include "program.hpp"
 
 #include <KokkosNN/matmul.hpp>
@@ -23,13 +24,23 @@ struct BiasRelu {
   }
 };
 
+/// A layer of a graph network: silu of the product and a bias.
+struct BiasSilu {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A sum, A bias) const {
+    const A x = sum + bias;
+    return x / (A(1) + Kokkos::exp(-x));
+  }
+};
+
 namespace {
 
 struct Arguments {
   double seconds      = 0.5;  ///< for a line
   std::int64_t extent = 1024;
   ElementType type    = ElementType::f32;
-  Precision precision = Precision::exact;
+  MatmulOptions options;
+  MatmulOptions own;  ///< the same by own kernels: no vendor's library has epilogues
 };
 
 struct Shape {
@@ -54,8 +65,7 @@ void measure(const Exec& exec, const Arguments& arguments, const char* what, con
   const Kokkos::View<T**, Kokkos::LayoutRight, Exec> c("KokkosNN::Perf::c", shape.rows, shape.cols);
   fill(exec, a, 0);
   fill(exec, b, a.size());
-  const MatmulOptions options{.precision = arguments.precision};
-  print(what, shape, time(exec, [&] { matmul(exec, a, b, c, options); }, arguments.seconds));
+  print(what, shape, time(exec, [&] { matmul(exec, a, b, c, arguments.options); }, arguments.seconds));
 }
 
 template <class T>
@@ -66,8 +76,38 @@ void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape&
   const Kokkos::View<T*, Exec> bias("KokkosNN::Perf::bias", shape.cols);
   fill(exec, a, 0);
   fill(exec, b, a.size());
-  const MatmulOptions options{.precision = arguments.precision};
-  print("bias, relu", shape, time(exec, [&] { matmul(exec, a, b, c, options, BiasRelu{}, bias); }, arguments.seconds));
+  print("bias, relu", shape,
+        time(exec, [&] { matmul(exec, a, b, c, arguments.own, BiasRelu{}, bias); }, arguments.seconds));
+}
+
+/// Messages along the edges of a graph, 16 a target: gather, product, silu and sum in one kernel, as many products as
+/// the shape has rows.
+template <class T>
+void measure_edges(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+  using Matrix                      = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
+  using Integers                    = Kokkos::View<std::int32_t*, Exec>;
+  constexpr std::int64_t per_target = 16;
+  const std::int64_t nodes          = shape.rows / per_target;
+  const Matrix x("KokkosNN::Perf::x", nodes, shape.inner), w("KokkosNN::Perf::w", shape.inner, shape.cols),
+      y("KokkosNN::Perf::y", nodes, shape.cols);
+  const Kokkos::View<T*, Exec> bias("KokkosNN::Perf::bias", shape.cols);
+  const Integers sources("KokkosNN::Perf::sources", shape.rows), offsets("KokkosNN::Perf::offsets", nodes + 1);
+  fill(exec, x, 0);
+  fill(exec, w, x.size());
+  const auto host_sources = Kokkos::create_mirror_view(sources);
+  for (std::int64_t e = 0; e < shape.rows; ++e) {
+    host_sources(e) =
+        static_cast<std::int32_t>(noise(static_cast<std::uint64_t>(e)) % static_cast<std::uint64_t>(nodes));
+  }
+  const auto host_offsets = Kokkos::create_mirror_view(offsets);
+  for (std::int64_t t = 0; t <= nodes; ++t) host_offsets(t) = static_cast<std::int32_t>(t * per_target);
+  Kokkos::deep_copy(sources, host_sources);
+  Kokkos::deep_copy(offsets, host_offsets);
+  print("edges, silu", shape,
+        time(
+            exec,
+            [&] { matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets}, arguments.own, BiasSilu{}, bias); },
+            arguments.seconds));
 }
 
 /// The gradient by b, whose sums go along the rows of a and dc.
@@ -78,8 +118,8 @@ void measure_backward(const Exec& exec, const Arguments& arguments, const Shape&
       dc("KokkosNN::Perf::dc", shape.rows, shape.cols), db("KokkosNN::Perf::db", shape.inner, shape.cols);
   fill(exec, a, 0);
   fill(exec, dc, a.size());
-  const MatmulOptions options{.precision = arguments.precision};
-  print("db", shape, time(exec, [&] { matmul_backward(exec, dc, a, b, no_view, db, options); }, arguments.seconds));
+  print("db", shape,
+        time(exec, [&] { matmul_backward(exec, dc, a, b, no_view, db, arguments.options); }, arguments.seconds));
 }
 
 template <class T>
@@ -101,6 +141,7 @@ void measure_all(const Arguments& arguments) {
     measure<T>(exec, arguments, "rows, rows", shape, Right("a", shape.rows, shape.inner),
                Right("b", shape.inner, shape.cols));
     measure_epilogue<T>(exec, arguments, shape);
+    measure_edges<T>(exec, arguments, shape);
     measure_backward<T>(exec, arguments, shape);
   }
 }
@@ -110,6 +151,13 @@ Precision precision_named(const std::string& name) {
   if (name == "tensor_float32x3") return Precision::tensor_float32x3;
   if (name == "tensor_float32") return Precision::tensor_float32;
   throw std::invalid_argument("no such precision: " + name);
+}
+
+MatmulProvider provider_named(const std::string& name) {
+  if (name == "automatic") return MatmulProvider::automatic;
+  if (name == "own") return MatmulProvider::own;
+  if (name == "vendor") return MatmulProvider::vendor;
+  throw std::invalid_argument("no such provider: " + name);
 }
 
 Arguments parse(int argc, char** argv) {
@@ -122,11 +170,19 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--type")
       arguments.type = type_named(value);
     else if (flag == "--precision")
-      arguments.precision = precision_named(value);
+      arguments.options.precision = precision_named(value);
+    else if (flag == "--provider")
+      arguments.options.provider = provider_named(value);
+    else if (flag == "--group")
+      arguments.options.tuning.group = std::stoi(value);
+    else if (flag == "--parts")
+      arguments.options.tuning.parts = std::stoi(value);
     else
       return false;
     return true;
   });
+  arguments.own          = arguments.options;
+  arguments.own.provider = MatmulProvider::own;
   return arguments;
 }
 

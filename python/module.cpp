@@ -232,7 +232,8 @@ void list(kokkosnn_attention_options& o, Members& members) {
 
 kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }
 void list(kokkosnn_matmul_options& o, Members& members) {
-  members("alpha", o.alpha)("beta", o.beta)("precision", o.precision);
+  members("alpha", o.alpha)("beta", o.beta)("precision", o.precision)("determinism", o.determinism);
+  members("provider", o.provider)("rows", o.rows)("row_offsets", o.row_offsets);
 }
 
 kokkosnn_rope_options defaults(const kokkosnn_rope_options*) { return KOKKOSNN_ROPE_OPTIONS_INIT; }

@@ -22,7 +22,42 @@ using BatchAxis = Axis<max_matmul_tensors>;
 std::int64_t rows_of(const Tensor& t) { return t.extent[t.rank - 2]; }
 std::int64_t cols_of(const Tensor& t) { return t.extent[t.rank - 1]; }
 
+/// Rows of the product: where there are maps, neither a's nor c's need be these.
+std::int64_t products_of(const MatmulOperands& operands) {
+  return operands.rows.exists() ? operands.rows.extent[0] : rows_of(operands.tensor[T::a]);
+}
+bool has_maps(const MatmulOperands& operands) { return operands.rows.exists() || operands.row_offsets.exists(); }
+
+/// Extents that an epilogue's inputs broadcast to.
+Tensor extents_of_results(const MatmulOperands& operands) {
+  Tensor t = operands.tensor[T::c];
+  if (operands.row_offsets.exists()) t.extent[0] = products_of(operands);
+  return t;
+}
+
+/// Checks a product with maps of rows.
+void require_rows(const MatmulOperands& operands) {
+  const Tensor& a = operands.tensor[T::a];
+  const Tensor& b = operands.tensor[T::b];
+  const Tensor& c = operands.tensor[T::c];
+  const auto fail = [&](const char* what) {
+    ArgumentError error(operands.function);
+    error << "a, " << shape_of(a) << ", b, " << shape_of(b) << ", c, " << shape_of(c);
+    if (operands.rows.exists()) error << ", rows, " << shape_of(operands.rows);
+    if (operands.row_offsets.exists()) error << ", row_offsets, " << shape_of(operands.row_offsets);
+    (error << ": " << what).raise();
+  };
+  if (a.rank != 2 || b.rank != 2 || c.rank != 2) fail("with rows or row_offsets matrices must have rank 2");
+  if (cols_of(a) != rows_of(b) || cols_of(b) != cols_of(c)) fail("extents of the summed axis or of the columns differ");
+  if (operands.row_offsets.exists()) {
+    if (operands.row_offsets.extent[0] != rows_of(c) + 1) fail("row_offsets must be one more than c has rows");
+  } else if (rows_of(c) != products_of(operands)) {
+    fail("c must have a row for each of rows");
+  }
+}
+
 void require_product(const MatmulOperands& operands) {
+  if (has_maps(operands)) return require_rows(operands);
   const Tensor& a = operands.tensor[T::a];
   const Tensor& b = operands.tensor[T::b];
   const Tensor& c = operands.tensor[T::c];
@@ -34,14 +69,15 @@ void require_product(const MatmulOperands& operands) {
 
 /// The stride of a tensor along an axis of c, 0 where it repeats its elements. Matrices' own axes are not broadcast.
 std::int64_t broadcast_stride(const MatmulOperands& operands, int number, int axis) {
-  const Tensor& t    = operands.tensor[number];
-  const Tensor& want = operands.tensor[T::c];
-  const int k        = axis - (want.rank - t.rank);
+  const Tensor& t   = operands.tensor[number];
+  const Tensor want = extents_of_results(operands);
+  const int k       = axis - (want.rank - t.rank);
   if (k < 0) return 0;
   if (t.extent[k] == want.extent[axis]) return t.stride[k];
   if (t.extent[k] == 1) return 0;
   (ArgumentError(operands.function) << operands.name[number] << " of extents " << shape_of(t)
-                                    << " does not broadcast to c, " << shape_of(want))
+                                    << " does not broadcast to "
+                                    << (operands.row_offsets.exists() ? "the products, " : "c, ") << shape_of(want))
       .raise();
 }
 
@@ -50,7 +86,7 @@ void set_matrix_strides(const MatmulOperands& operands, MatmulLayout& layout) {
   for (int number = 0; number < operands.count; ++number) {
     const Tensor& t           = operands.tensor[number];
     layout.data[number]       = t.data;
-    const bool is_operand     = number == T::a || number == T::b;
+    const bool is_operand     = number < T::inputs && (number != T::c || operands.row_offsets.exists());
     layout.row_stride[number] = is_operand ? t.stride[t.rank - 2] : broadcast_stride(operands, number, rank - 2);
     layout.col_stride[number] = is_operand ? t.stride[t.rank - 1] : broadcast_stride(operands, number, rank - 1);
   }
@@ -103,8 +139,24 @@ void validate_memory(const MatmulOperands& operands) {
   const Tensor& c = operands.tensor[T::c];
   validate_output(operands.function, c);
   for (int t = T::a; t < operands.count; ++t) {
-    require_apart(operands.function, operands.name[t], operands.tensor[t], operands.name[T::c], c, t >= T::inputs);
+    require_apart(operands.function, operands.name[t], operands.tensor[t], operands.name[T::c], c,
+                  t >= T::inputs && !operands.row_offsets.exists());
   }
+  require_apart(operands.function, "rows", operands.rows, operands.name[T::c], c, false);
+  require_apart(operands.function, "row_offsets", operands.row_offsets, operands.name[T::c], c, false);
+}
+
+RowOffsets integers_of(const Tensor& t) {
+  if (!t.exists()) return {};
+  return {t.data, t.extent[0] <= 1 ? 1 : t.stride[0], t.element_bytes, t.is_signed};
+}
+
+void set_maps(const MatmulOperands& operands, MatmulLayout& layout) {
+  layout.kind         = operands.row_offsets.exists() ? MatmulRows::summed : MatmulRows::gathered;
+  layout.maps.index   = integers_of(operands.rows);
+  layout.maps.a_rows  = rows_of(operands.tensor[T::a]);
+  layout.maps.offsets = integers_of(operands.row_offsets);
+  layout.maps.sums    = rows_of(operands.tensor[T::c]);
 }
 
 }  // namespace
@@ -113,7 +165,7 @@ MatmulLayout normalise(const MatmulOperands& operands) {
   require_product(operands);
   const Tensor& c = operands.tensor[T::c];
   MatmulLayout layout;
-  layout.rows  = rows_of(c);
+  layout.rows  = products_of(operands);
   layout.cols  = cols_of(c);
   layout.inner = cols_of(operands.tensor[T::a]);
   set_matrix_strides(operands, layout);
@@ -127,9 +179,31 @@ MatmulLayout normalise(const MatmulOperands& operands) {
     return layout;
   }
   validate_memory(operands);
+  if (has_maps(operands)) {
+    set_maps(operands, layout);
+    return layout;
+  }
   turn(layout);
   set_batches(axes, layout, operands.count);
   return layout;
+}
+
+MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan) {
+  MatmulLayout parts         = layout;
+  const int last             = parts.n++;
+  parts.extent[last]         = plan.parts;
+  parts.stride[T::a][last]   = plan.part_inner * layout.col_stride[T::a];
+  parts.stride[T::b][last]   = plan.part_inner * layout.row_stride[T::b];
+  parts.batches              = layout.batches * plan.parts;
+  parts.data[T::c]           = nullptr;
+  parts.row_stride[T::c]     = layout.cols;
+  parts.col_stride[T::c]     = 1;
+  std::int64_t stride_of_sum = layout.rows * layout.cols;
+  for (int k = last; k >= 0; --k) {
+    parts.stride[T::c][k] = stride_of_sum;
+    stride_of_sum *= parts.extent[k];
+  }
+  return parts;
 }
 
 namespace {

@@ -265,14 +265,26 @@ typedef struct kokkosnn_attention_options {
    KOKKOSNN_PRECISION_EXACT,            \
    KOKKOSNN_DIAGONAL_FIRST}
 
+typedef enum kokkosnn_matmul_provider {
+  KOKKOSNN_MATMUL_AUTOMATIC = 0, /* cuBLAS for what it has, where the library was built with it */
+  KOKKOSNN_MATMUL_OWN       = 1,
+  KOKKOSNN_MATMUL_VENDOR    = 2 /* cuBLAS, on hosts BLAS; an error where it has no such product */
+} kokkosnn_matmul_provider;
+
 typedef struct kokkosnn_matmul_options {
   size_t size;
-  double alpha;      /* factor of the product; 0: a and b are not read */
-  double beta;       /* factor of c; 0: c is not read */
-  int32_t precision; /* kokkosnn_precision, of F32 on GPUs that have TF32 */
-  int32_t reserved;  /* 0 */
+  double alpha;                       /* factor of the product; 0: a and b are not read */
+  double beta;                        /* factor of c; 0: c is not read */
+  int32_t precision;                  /* kokkosnn_precision, of F32 on GPUs that have TF32 */
+  int32_t determinism;                /* kokkosnn_determinism: on a GPU batch-invariant products do not split k */
+  const kokkosnn_tensor* rows;        /* optional: an integer a row of the product: its row of a, as GatheredRows */
+  const kokkosnn_tensor* row_offsets; /* optional: one integer more than c has rows: these are sums, as SummedRows */
+  int32_t provider;                   /* kokkosnn_matmul_provider */
+  int32_t reserved;                   /* 0 */
 } kokkosnn_matmul_options;
-#define KOKKOSNN_MATMUL_OPTIONS_INIT {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, 0}
+#define KOKKOSNN_MATMUL_OPTIONS_INIT                                                                     \
+  {sizeof(kokkosnn_matmul_options), 1.0, 0.0, KOKKOSNN_PRECISION_EXACT, KOKKOSNN_RUN_TO_RUN, NULL, NULL, \
+   KOKKOSNN_MATMUL_AUTOMATIC,       0}
 
 typedef enum kokkosnn_rope_form { KOKKOSNN_ROPE_HALF_ROTATED = 0, KOKKOSNN_ROPE_INTERLEAVED = 1 } kokkosnn_rope_form;
 
@@ -572,12 +584,14 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_packed_attention_backward(
 /* --- matmul.hpp ------------------------------------------------------------------------------------------------- */
 
 /* c = alpha torch.matmul(a, b) + beta c, of one type: a (.., m, k), b (.., k, n), c (.., m, n). Any strides, so a
- * transposed matrix is one with exchanged strides; axes before the last two broadcast to c's. c overlaps neither. */
+ * transposed matrix is one with exchanged strides; axes before the last two broadcast to c's. c overlaps neither. With
+ * options.rows or options.row_offsets all matrices have rank 2. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* exec, const kokkosnn_tensor* a,
                                                const kokkosnn_tensor* b, const kokkosnn_tensor* c,
                                                const kokkosnn_matmul_options* options);
 /* Its gradients: da = alpha dc b^T + beta da, db = alpha a^T dc + beta db, summed over the batches that a or b is
- * broadcast along; da, db: optional. dc is of c's extents; da and db overlap neither each other nor an input. */
+ * broadcast along; da, db: optional. dc is of c's extents; da and db overlap neither each other nor an input.
+ * options.rows and options.row_offsets must be NULL. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_matmul_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* dc,
                                                         const kokkosnn_tensor* a, const kokkosnn_tensor* b,
                                                         const kokkosnn_tensor* da, const kokkosnn_tensor* db,

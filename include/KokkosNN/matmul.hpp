@@ -6,7 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/matmul_call.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
-#include <KokkosNN/precision.hpp>
+#include <KokkosNN/matmul_options.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -14,21 +14,15 @@
 
 namespace KokkosNN {
 
-/// Options of a matrix product; an aggregate for designated initialisers: `{.alpha = 0.5, .beta = 1}`.
-struct MatmulOptions {
-  double alpha        = 1;                 ///< factor of the product; 0: a and b are not read
-  double beta         = 0;                 ///< factor of c; 0: c is not read, whatever it holds
-  Precision precision = Precision::exact;  ///< of products of float; hosts and GPUs without TF32 are exact
-};
-
 /// Matrix product, also of batches: c = alpha a b + beta c.
 ///
 ///     c[.., i, j] = alpha sum_k a[.., i, k] b[.., k, j] + beta c[.., i, j]
 ///
 /// \param exec     execution-space instance; the call is asynchronous on it
-/// \param a        matrices (.., m, k); rank 2 up to that of c
+/// \param a        matrices (.., m, k); rank 2 up to that of c; or GatheredRows
 /// \param b        matrices (.., k, n); rank 2 up to that of c, and of a's type
-/// \param c        output (.., m, n); of a's type (compiled in the library) or another (compiled in the user's file)
+/// \param c        output (.., m, n); of a's type (compiled in the library) or another (compiled in the user's file);
+///                 or SummedRows
 /// \param options  alpha, beta, precision
 ///
 /// Views      hold double, float, half_t or bhalf_t, in any layout, with any strides and alignment: a transposed matrix
@@ -36,29 +30,54 @@ struct MatmulOptions {
 ///            broadcast along them to c as in NumPy, from the last one on, where an axis is missing or has extent 1.
 ///            Any extents, 0 and 1 included; with k = 0 the product is 0. 64-bit offsets.
 /// In place   c overlaps neither a nor b.
-/// Ordering   asynchronous on `exec`: the call enqueues one kernel and fences nothing. On a host a thread packs parts
-///            of a and b into its team scratch, which Kokkos keeps.
+/// Rows       GatheredRows{a, rows}: c[i, :] is of the row rows[i] of a, which has any number of rows.
+///            SummedRows{c, row_offsets}: c[r, :] = sum_i epilogue(alpha a[i, :] b, inputs[i, :]) + beta c[r, :] over
+///            the rows row_offsets[r] to row_offsets[r + 1] - 1 of the product, which is not stored; inputs broadcast
+///            to the product, and c is none of them. Both at once are a graph's messages: rows are the sources of
+///            edges, row_offsets those of the edges of each target, as `segmented_softmax` has them. Edges in another
+///            order go by an index: rows[i] is then the source of the i-th edge in the order of targets. Matrices of
+///            rank 2; integers of any type and stride, read on the device alone. An index that is no row of a gives
+///            NaN in its row; nothing is read out of bounds, and with alpha = 0 no index is. Where row_offsets do not
+///            ascend or leave the product, c's content is undefined, but no memory outside the Views is touched. A row
+///            without products is beta c. Gradients: that of a by SummedRows of dc b^T, by the offsets of the sources.
+/// Ordering   asynchronous on `exec`: the call enqueues one kernel, or two where k is split, and fences nothing; after
+///            the first call of its kind and size on `exec` it allocates nothing. On a host a thread packs parts of a
+///            and b into its team scratch, which Kokkos keeps.
 /// Arithmetic sums of double in double, of all others in float; alpha and beta are applied to these sums, in double if
-///            c holds double, and the result is rounded once to c's type. Sums go along k in one order, which depends
-///            on the extents alone: results are the same bits from run to run, and on a host for any number of threads.
+///            c holds double, and the result is rounded once to c's type. Sums go along k in one order, without
+///            atomics: results are the same bits from run to run. Where few tiles of c would fill the device and k is
+///            long, teams sum parts of k, which a second kernel adds in order ahead of the epilogue. On a host an
+///            element's bits depend on its terms alone: on neither threads, nor tiles, nor whether k is split. On a
+///            GPU the parts depend on the extents and the device; with Determinism::batch_invariant k is not split
+///            there, and bits depend on an element's terms alone as well.
+///            Rows that are summed are added in order, one after the other, in the type of alpha: a row's bits depend
+///            on its products alone.
 /// Accuracy   |error| <= (k + 2) u sum_k |alpha a_ik b_kj| + u |result|, u half an ulp of the accumulator's 1, and half
 ///            an ulp of c's type; tensor cores truncate sums of 16-bit elements, so u is twice that. Precision
 ///            tensor_float32x3: twice float's; tensor_float32: elements are rounded to 11 significant bits first.
+/// Provider   where the library was built with KokkosNN_ENABLE_BLAS, cuBLAS computes products without an epilogue, of
+///            one type, by strides that BLAS expresses, on CUDA, unless they are batch_invariant, mapped, or of
+///            tensor_float32x3; its errors and order of sums are its own, and an instance's first call makes a handle.
+///            Hosts' own kernels are the faster ones; BLAS computes products of double and float where
+///            options.provider asks for it, on as many threads as it takes. KOKKOSNN_VERBOSE says which one it was.
 /// Values     NaN and infinities follow IEEE 754 products and sums; an infinite element gives NaN by tensor_float32x3.
 /// Empty      a c without elements: nothing is done.
 /// Errors     std::invalid_argument, with the extents and nothing written: matrices that do not fit, batches that do
-///            not broadcast, overlap, a c whose elements share memory.
-/// Cost       2 m n k operations a matrix. Batches that b does not depend on are one tall matrix where strides allow. A
+///            not broadcast, overlap, a c whose elements share memory; rows or row_offsets that do not fit.
+/// Cost       2 m n k operations a matrix; of a split k, its parts' m n sums are written and read, too. Batches that b
+///            does not depend on are one tall matrix where strides allow. A
 ///            GPU's team multiplies a tile of c through 33 to 65 KiB of team scratch by tensor cores where there are
 ///            some (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions),
 ///            else by multiplications; operands whose base, strides and batch strides are multiples of 16 bytes, with a
 ///            contiguous axis, are copied asynchronously, others element by element. Hosts pack parts of a and b, as
-///            floats if they hold 16 bits, and multiply them by vectors.
+///            floats if they hold 16 bits, and multiply them by vectors. Gathered rows are read where they are, and
+///            sums are written once; one row of c is summed by one team, however many products it has.
 ///
 ///     matmul(exec, a, b, c);                            // c = a b
 ///     matmul(exec, a, b, c, {.alpha = 0.5, .beta = 1});  // c = a b / 2 + c
-template <Concepts::ExecutionSpace Exec, Concepts::View AView, Concepts::View BView, Concepts::View CView>
-void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, const MatmulOptions& options = {}) {
+///     matmul(exec, GatheredRows{x, sources}, w, SummedRows{y, offsets});  // y(t, :) = sum over edges x(source, :) w
+template <Concepts::ExecutionSpace Exec, Concepts::MatmulA A, Concepts::View BView, Concepts::MatmulC C>
+void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const MatmulOptions& options = {}) {
   Impl::call_matmul(exec, options, a, b, c);
 }
 
@@ -66,9 +85,10 @@ void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, co
 /// registers or in a cache.
 ///
 /// \param exec      execution-space instance; the call is asynchronous on it
-/// \param a         matrices (.., m, k)
+/// \param a         matrices (.., m, k), or GatheredRows
 /// \param b         matrices (.., k, n)
-/// \param c         output (.., m, n)
+/// \param c         output (.., m, n), or SummedRows, whose products the epilogue takes one by one: beta c is added to
+///                  their sum
 /// \param options   alpha, beta, precision
 /// \param epilogue  functor (KOKKOS_LAMBDA or struct) of the sum and one number an input, all double if any View holds
 ///                  double, else float; it returns a number. It is copied, called as const, once for each element, in
@@ -78,10 +98,10 @@ void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, co
 ///
 ///     matmul(exec, x, w, y, {}, KOKKOS_LAMBDA(float s, float b, float r) { return Kokkos::fmax(s + b, 0.0f) + r; },
 ///            bias, residual);
-template <Concepts::ExecutionSpace Exec, Concepts::View AView, Concepts::View BView, Concepts::View CView, class F,
+template <Concepts::ExecutionSpace Exec, Concepts::MatmulA A, Concepts::View BView, Concepts::MatmulC C, class F,
           Concepts::View... InViews>
-void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, const MatmulOptions& options,
-            const F& epilogue, const InViews&... inputs) {
+void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const MatmulOptions& options, const F& epilogue,
+            const InViews&... inputs) {
   Impl::call_matmul_with_epilogue(exec, options, a, b, c, epilogue, inputs...);
 }
 
@@ -103,7 +123,7 @@ void matmul(const Exec& exec, const AView& a, const BView& b, const CView& c, co
 /// In place   da and db overlap nothing else.
 /// Ordering   asynchronous on `exec`: one kernel a gradient, da first.
 /// Arithmetic, accuracy, values, cost: those of `matmul` for these products. Sums are in one order, without atomics:
-///            the same bits from run to run. A GPU gives few tiles of db to few teams, however long their sums are.
+///            the same bits from run to run.
 /// Epilogue   c = f(s, ..) of s = a b: dc is the gradient by s, dc f'(s), which one `fused_elementwise` computes.
 /// Errors     std::invalid_argument as of `matmul`, and for batches that strides do not merge; nothing is written then.
 ///

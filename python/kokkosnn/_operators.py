@@ -19,6 +19,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _DIAGONALS = {"first": 0, "last": 1}
 _ATTENTION_AXES = {"batch_head_sequence_dim": 0, "batch_sequence_head_dim": 1}
 _PRECISIONS = {"exact": 0, "tensor_float32x3": 1, "tensor_float32": 2}
+_MATMUL_PROVIDERS = {"automatic": 0, "own": 1, "vendor": 2}
 _ROPE_FORMS = {"half_rotated": 0, "interleaved": 1}
 _GELU_FORMS = {"none": 0, "tanh": 1}
 _UNBOUNDED = 2**63 - 1
@@ -970,16 +971,34 @@ def matmul(
     alpha: float = 1.0,
     beta: float = 0.0,
     precision: str = "exact",
+    batch_invariant: bool = False,
+    provider: str = "automatic",
+    rows: Array | None = None,
+    row_offsets: Array | None = None,
     stream: Any = None,
 ) -> Array:
     """torch.matmul(a, b) of matrices (..., m, k) and (..., k, n); alpha * torch.matmul(a, b) + beta * out
 
     Transposed arrays are taken where they are. precision, of float32 on GPUs with TF32: "exact", "tensor_float32x3",
     whose errors are about twice float32's, or "tensor_float32", which rounds elements to 11 bits.
+
+    batch_invariant: on a GPU, too, an element's bits depend on its terms alone; long sums of few elements take longer.
+    provider: "own" kernels, "vendor", BLAS or cuBLAS where the library was built with them, or "automatic".
+    rows: integers; the product is torch.matmul(a[rows], b), whose rows are read where they are, NaN where an integer is
+    no row of a. row_offsets: the result's row r is the sum of the product's rows row_offsets[r] to
+    row_offsets[r + 1] - 1. Both of matrices of two axes: together, the messages of a graph's edges, summed by target,
+    in one kernel.
     """
     batch = _broadcast(tuple(a.shape)[:-2], tuple(b.shape)[:-2])
-    c = _output(out, a, (*batch, *tuple(a.shape)[-2:-1], *tuple(b.shape)[-1:]))
     options = {"alpha": alpha, "beta": beta, "precision": _named("precision", _PRECISIONS, precision)}
+    options["determinism"] = int(batch_invariant)
+    options["provider"] = _named("provider", _MATMUL_PROVIDERS, provider)
+    count = tuple(a.shape)[-2:-1]
+    if rows is not None:
+        options["rows"], count = rows, tuple(rows.shape)
+    if row_offsets is not None:
+        options["row_offsets"], count = row_offsets, (row_offsets.shape[0] - 1,)
+    c = _output(out, a, (*batch, *count, *tuple(b.shape)[-1:]))
     _run(_core.matmul, stream, a, b, c, options)
     return as_kind(a, c)
 

@@ -310,6 +310,13 @@ def test_matrix_products(dtype):
     assert kokkosnn.matmul(a, b.T, c, alpha=0.5, beta=2) is c
     assert np.allclose(wide(c), 0.5 * product + 2 * before, rtol=tolerance, atol=tolerance)
 
+    x, sources, offsets = a[0], np.array([3, 0, 0, 2, 1]), np.array([0, 2, 2, 5], np.int32)
+    messages = wide(x)[sources] @ wide(b).T
+    assert np.allclose(wide(kokkosnn.matmul(x, b.T, rows=sources)), messages, rtol=tolerance, atol=tolerance)
+    sums = [messages[:2].sum(0), messages[2:2].sum(0), messages[2:].sum(0)]
+    got = kokkosnn.matmul(x, b.T, rows=sources, row_offsets=offsets)
+    assert np.allclose(wide(got), sums, rtol=tolerance, atol=3 * tolerance)
+
 
 @each_type
 def test_the_rotary_embedding(dtype):

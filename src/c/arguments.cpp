@@ -107,11 +107,6 @@ void require_operand_type(RowOperator op, const Operand& operand, const Tensor& 
 
 // --- options ---
 
-Determinism determinism_of(const char* function, std::int32_t value) {
-  static_assert(static_cast<int>(Determinism::batch_invariant) == KOKKOSNN_BATCH_INVARIANT);
-  return enumerator(function, "determinism", value, Determinism::batch_invariant);
-}
-
 Reduction reduction_of(const char* function, std::int32_t value) {
   static_assert(static_cast<int>(Reduction::mean) == KOKKOSNN_REDUCTION_MEAN &&
                 static_cast<int>(Reduction::sum) == KOKKOSNN_REDUCTION_SUM);
@@ -119,6 +114,11 @@ Reduction reduction_of(const char* function, std::int32_t value) {
 }
 
 }  // namespace
+
+Determinism determinism_of(const char* function, std::int32_t value) {
+  static_assert(static_cast<int>(Determinism::batch_invariant) == KOKKOSNN_BATCH_INVARIANT);
+  return enumerator(function, "determinism", value, Determinism::batch_invariant);
+}
 
 void require_type(const char* function, const char* name, const Tensor& t, ElementType one, ElementType other) {
   if (t.type == one || t.type == other) return;

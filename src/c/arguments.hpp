@@ -124,6 +124,7 @@ Enum enumerator(const char* function, const char* name, std::int32_t value, Enum
 
 MaskedRowPolicy masked_row_of(const char* function, std::int32_t value);
 Precision precision_of(const char* function, std::int32_t value);
+Determinism determinism_of(const char* function, std::int32_t value);
 
 SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* options);
 CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options);

@@ -15,9 +15,15 @@ namespace {
 
 using namespace KokkosNN::Impl;
 
-MatmulOptions options_of(const char* function, const kokkosnn_matmul_options* options) {
-  const auto given = read(function, "matmul options", options, kokkosnn_matmul_options KOKKOSNN_MATMUL_OPTIONS_INIT);
-  return {.alpha = given.alpha, .beta = given.beta, .precision = precision_of(function, given.precision)};
+kokkosnn_matmul_options given_options(const char* function, const kokkosnn_matmul_options* options) {
+  return read(function, "matmul options", options, kokkosnn_matmul_options KOKKOSNN_MATMUL_OPTIONS_INIT);
+}
+MatmulOptions options_of(const char* function, const kokkosnn_matmul_options& given) {
+  return {.alpha       = given.alpha,
+          .beta        = given.beta,
+          .precision   = precision_of(function, given.precision),
+          .determinism = determinism_of(function, given.determinism),
+          .provider    = enumerator(function, "provider", given.provider, MatmulProvider::vendor)};
 }
 
 MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const kokkosnn_tensor* b,
@@ -41,6 +47,13 @@ MatmulOperands operands_of(const char* function, const kokkosnn_tensor* a, const
   return operands;
 }
 
+/// Integers that map rows, if they are given.
+Tensor row_map_of(const char* function, const char* name, const kokkosnn_tensor* given) {
+  const Tensor t = tensor_of(function, name, {given, Holds::integers, true});
+  if (given != nullptr) require_rank(function, name, t, 1, 1);
+  return t;
+}
+
 /// A gradient of one of the operands, if it is wanted.
 Tensor gradient_of(const MatmulOperands& forward, int number, const char* name, const kokkosnn_tensor* given) {
   const Tensor t = tensor_of(forward.function, name, optional(given));
@@ -62,8 +75,11 @@ kokkosnn_status kokkosnn_matmul(const kokkosnn_exec* where, const kokkosnn_tenso
                                 const kokkosnn_tensor* c, const kokkosnn_matmul_options* options) {
   constexpr const char* function = "matmul";
   return guarded([&] {
-    const KokkosNN::MatmulOptions converted = options_of(function, options);
-    const MatmulOperands operands           = KokkosNN::C::operands_of(function, a, b, c);
+    const kokkosnn_matmul_options given     = given_options(function, options);
+    const KokkosNN::MatmulOptions converted = options_of(function, given);
+    MatmulOperands operands                 = KokkosNN::C::operands_of(function, a, b, c);
+    operands.rows                           = row_map_of(function, "rows", given.rows);
+    operands.row_offsets                    = row_map_of(function, "row_offsets", given.row_offsets);
     on_instance(function, where, [&](const Exec& exec) {
       run_matmul(operands, normalise(operands), converted, [&](const MatmulArguments& call) {
         with_type(operands.tensor[MatmulTensors::a].type,
@@ -78,10 +94,14 @@ kokkosnn_status kokkosnn_matmul_backward(const kokkosnn_exec* where, const kokko
                                          const kokkosnn_tensor* db, const kokkosnn_matmul_options* options) {
   constexpr const char* function = "matmul_backward";
   return guarded([&] {
-    const KokkosNN::MatmulOptions converted = options_of(function, options);
-    const MatmulOperands forward            = KokkosNN::C::operands_of(function, a, b, dc, "dc");
-    const Tensor to_a                       = gradient_of(forward, MatmulTensors::a, "da", da);
-    const Tensor to_b                       = gradient_of(forward, MatmulTensors::b, "db", db);
+    const kokkosnn_matmul_options given     = given_options(function, options);
+    const KokkosNN::MatmulOptions converted = options_of(function, given);
+    if (given.rows != nullptr || given.row_offsets != nullptr) {
+      (ArgumentError(function) << "rows and row_offsets must be null: gradients have none").raise();
+    }
+    const MatmulOperands forward = KokkosNN::C::operands_of(function, a, b, dc, "dc");
+    const Tensor to_a            = gradient_of(forward, MatmulTensors::a, "da", da);
+    const Tensor to_b            = gradient_of(forward, MatmulTensors::b, "db", db);
     on_instance(function, where, [&](const Exec& exec) {
       with_type(forward.tensor[MatmulTensors::a].type, [&]<class T>(std::type_identity<T>) {
         matmul_backward_erased<T>(exec, converted, forward, da == nullptr ? nullptr : &to_a,

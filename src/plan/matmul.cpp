@@ -33,8 +33,10 @@ MatmulForm form_of(const MatmulLayout& layout) {
   return a_across ? MatmulForm::a_across_b_across : MatmulForm::a_along_b_across;
 }
 
-void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type, MatmulPlan& plan) {
-  plan.form      = form_of(layout);
+void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type, int group,
+                 MatmulPlan& plan) {
+  plan.form = form_of(layout);
+  if (layout.kind != MatmulRows::own && !is_a_along(plan.form)) plan.form = MatmulForm::a_along_b_across;
   plan.copies_a  = is_a_along(plan.form)
                        ? has_chunks(layout, T::a, layout.col_stride[T::a], layout.row_stride[T::a], type)
                        : has_chunks(layout, T::a, layout.row_stride[T::a], layout.col_stride[T::a], type);
@@ -43,7 +45,7 @@ void plan_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, Ele
                        : has_chunks(layout, T::b, layout.col_stride[T::b], layout.row_stride[T::b], type);
   plan.rows      = shape.rows;
   plan.cols      = shape.cols;
-  plan.group     = matmul_policy.group;
+  plan.group     = group > 0 ? group : matmul_policy.group;
   plan.team_size = shape.team_size;
   plan.scratch   = shape.scratch;
 }
@@ -54,6 +56,36 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
   plan.league_size = std::min(most, layout.batches * plan.row_blocks * plan.col_blocks);
 }
 
+/// Splits the summed axis where a GPU has more teams at once than there are tiles of c, and each part is long enough. A
+/// caller that wants parts gets them, as many as there are steps for.
+void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
+                  const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& plan) {
+  const std::int64_t at_once = std::int64_t(traits.multiprocessors) * shape.resident;
+  std::int64_t wanted        = std::min(at_once / plan.league_size, layout.inner / matmul_policy.least_part);
+  if (options.determinism == Determinism::batch_invariant) wanted = 1;
+  if (options.tuning.parts > 0) wanted = options.tuning.parts;
+  const bool is_split = wanted > 1 && layout.inner > shape.inner && layout.n < max_row_dims;
+  if (!is_split) return;
+  plan.part_inner         = round_up(ceil_div(layout.inner, wanted), shape.inner);
+  plan.parts              = ceil_div(layout.inner, plan.part_inner);
+  const std::int64_t of_c = layout.batches * layout.rows * layout.cols;
+  plan.workspace          = static_cast<std::size_t>(of_c * plan.parts * accumulator_bytes_of(type));
+  plan.sum_league_size    = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
+  plan.league_size        = std::min(most_teams, plan.league_size * plan.parts);
+}
+
+/// Neighbouring rows of c, sums of products, that a team has at a time: so many that its tiles are full, but for the
+/// last, as long as all teams have some.
+void share_sums(const MatmulLayout& layout, std::int64_t teams_at_once, std::int64_t most, MatmulPlan& plan) {
+  plan.col_blocks           = ceil_div(layout.cols, plan.cols);
+  const std::int64_t sums   = layout.maps.sums;
+  const std::int64_t full   = layout.rows / (plan.rows * matmul_policy.tiles_of_sums);
+  const std::int64_t enough = std::min(ceil_div(layout.rows, plan.rows), ceil_div(teams_at_once, plan.col_blocks));
+  const std::int64_t groups = std::clamp<std::int64_t>(std::max(full, enough), 1, sums);
+  plan.sums_per_team        = ceil_div(sums, groups);
+  plan.league_size          = std::min(most, ceil_div(sums, plan.sums_per_team) * plan.col_blocks);
+}
+
 /// A host's tiles are as large as their packed operands pay for, or smaller so that all threads have some. An element's
 /// bits do not depend on it.
 void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTraits& traits, MatmulPlan& plan) {
@@ -62,10 +94,13 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   const bool has_other_threads = traits.multiprocessors > 1;
   plan.rows                    = std::min<std::int64_t>(host_matmul_rows, round_up(layout.rows, row_step));
   plan.cols                    = std::min<std::int64_t>(host_matmul_cols, round_up(layout.cols, col_step));
+  plan.part_inner              = host_matmul_part(layout.inner);
+  const std::int64_t parts     = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
   const auto tiles             = [&] {
     return layout.batches * ceil_div(layout.rows, plan.rows) * ceil_div(layout.cols, plan.cols);
   };
-  while (has_other_threads && tiles() < wanted) {
+  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted) plan.parts = parts;
+  while (has_other_threads && tiles() * plan.parts < wanted) {
     if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
       plan.cols = round_up(plan.cols / 2, col_step);
     } else if (plan.rows > matmul_policy.least_rows) {
@@ -77,7 +112,17 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   plan.scratch_level = 1;
   plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * accumulator_bytes_of(type)) +
                  host_matmul_alignment;
+  const std::int64_t tile = plan.rows * plan.cols * accumulator_bytes_of(type);
+  if (parts > 1) plan.scratch += static_cast<std::size_t>(tile) + host_matmul_alignment;
+  if (layout.kind == MatmulRows::summed) {  // results of a tile, and a row of sums, of any accumulator
+    plan.scratch += static_cast<std::size_t>((plan.rows + 1) * plan.cols) * sizeof(double) + host_matmul_alignment;
+    return share_sums(layout, wanted, traits.multiprocessors, plan);
+  }
   count_tiles(layout, traits.multiprocessors, plan);
+  if (plan.parts == 1) return;
+  plan.workspace       = static_cast<std::size_t>(tiles() * plan.parts * tile);
+  plan.sum_league_size = plan.league_size;
+  plan.league_size     = std::min<std::int64_t>(traits.multiprocessors, tiles() * plan.parts);
 }
 
 const char* to_string(MatmulForm form) {
@@ -92,13 +137,27 @@ const char* to_string(MatmulForm form) {
   return "unknown form";
 }
 
+/// Part of a label behind the form.
+const char* rows_in_label(MatmulRows kind) {
+  switch (kind) {
+    case MatmulRows::own:
+      return "";
+    case MatmulRows::gathered:
+      return ",gathered";
+    case MatmulRows::summed:
+      return ",summed";
+  }
+  return ",unknown rows";
+}
+
 /// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; on a host
-/// `KokkosNN::matmul[host,f32,192x384,t8]`, t the threads.
-std::string label_of(const char* function, ElementType type, Precision precision, const MatmulPlan& plan,
-                     bool is_on_host) {
+/// `KokkosNN::matmul[host,f32,192x384,p4,t8]`, p the parts of the summed axis, if it has several, t the threads.
+std::string label_of(const char* function, ElementType type, Precision precision, MatmulRows kind,
+                     const MatmulPlan& plan, bool is_on_host) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << ','
+  text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << rows_in_label(kind) << ','
        << KokkosNN::to_string(type) << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
+  if (plan.parts > 1) text << ",p" << plan.parts;
   if (is_on_host) {
     text << ",t" << plan.league_size;
   } else {
@@ -110,17 +169,24 @@ std::string label_of(const char* function, ElementType type, Precision precision
 
 }  // namespace
 
-MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision precision, const MatmulLayout& layout,
-                            const MatmulKernelShape& shape, const DeviceTraits& traits) {
+MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
+                            const MatmulLayout& layout, const MatmulKernelShape& shape, const DeviceTraits& traits) {
   MatmulPlan plan;
   const bool is_on_host = traits.backend == Backend::host;
   if (is_on_host) {
     plan_on_host(layout, type, traits, plan);
   } else {
-    plan_on_gpu(layout, shape, type, plan);
-    count_tiles(layout, most_teams, plan);
+    plan_on_gpu(layout, shape, type, options.tuning.group, plan);
+    if (layout.kind == MatmulRows::summed) {
+      const std::int64_t at_once = std::int64_t(traits.multiprocessors) * matmul_policy.teams_per_multiprocessor;
+      share_sums(layout, at_once, most_teams, plan);
+    } else {
+      count_tiles(layout, most_teams, plan);
+      if (layout.kind == MatmulRows::own) split_on_gpu(layout, shape, type, traits, options, plan);
+    }
   }
-  plan.label = label_of(function, type, precision, plan, is_on_host);
+  plan.label     = label_of(function, type, options.precision, layout.kind, plan, is_on_host);
+  plan.sum_label = std::string("KokkosNN::") + function + "[sum of " + std::to_string(plan.parts) + " parts]";
   return plan;
 }
 

@@ -291,6 +291,39 @@ TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsEqualTheCppOnes) {
       });
 }
 
+TYPED_TEST(CFunctionsOfTransformers, OfProductsOfGatheredAndSummedRowsEqualTheCppOnes) {
+  using T      = TypeParam;
+  const auto a = filled<T>(1, 5, 9), b = filled<T>(2, 9, 7);
+  const auto c = empty<T>(4, 7), sums = empty<T>(3, 7);
+  const Kokkos::View<std::int32_t*, Exec> rows("rows", 4);
+  const Kokkos::View<std::int64_t*, Exec> offsets("offsets", 4);
+  const auto host = Kokkos::create_mirror_view(rows);
+  for (int i = 0; i < 4; ++i) host(i) = 4 - i;
+  Kokkos::deep_copy(rows, host);
+  const auto host_offsets = Kokkos::create_mirror_view(offsets);
+  for (int i = 0; i < 4; ++i) host_offsets(i) = i == 0 ? 0 : i + 1;
+  Kokkos::deep_copy(offsets, host_offsets);
+  const kokkosnn_tensor ca = tensor(a), cb = tensor(b), cc = tensor(c), csums = tensor(sums), crows = tensor(rows),
+                        coffsets = tensor(offsets);
+  kokkosnn_matmul_options given  = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  given.rows                     = &crows;
+  Exec exec;
+  expect_same(
+      "gathered", c, [&] { KokkosNN::matmul(exec, KokkosNN::GatheredRows{a, rows}, b, c); },
+      [&] { return kokkosnn_matmul(&here, &ca, &cb, &cc, &given); });
+  given.row_offsets = &coffsets;
+  expect_same(
+      "summed", sums,
+      [&] { KokkosNN::matmul(exec, KokkosNN::GatheredRows{a, rows}, b, KokkosNN::SummedRows{sums, offsets}); },
+      [&] { return kokkosnn_matmul(&here, &ca, &cb, &csums, &given); });
+  expect_error(kokkosnn_matmul_backward(&here, &cc, &ca, &cb, nullptr, nullptr, &given),
+               "KokkosNN::matmul_backward: rows and row_offsets must be null: gradients have none");
+  given.row_offsets = &ca;
+  expect_error(kokkosnn_matmul(&here, &ca, &cb, &csums, &given),
+               std::string("KokkosNN::matmul: row_offsets must hold integers, but holds ") +
+                   KokkosNN::to_string(KokkosNN::Impl::element_type<T>()));
+}
+
 TYPED_TEST(CFunctionsOfTransformers, OfMatrixProductsGradientsEqualTheCppOnes) {
   using T                  = TypeParam;
   const auto a             = filled<T>(1, batch, 5, 9);
@@ -325,6 +358,9 @@ TEST(CMatmul, RefusesWhatTheCompilerRefusesOfViews) {
   kokkosnn_matmul_options options = KOKKOSNN_MATMUL_OPTIONS_INIT;
   options.precision               = 3;
   expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: precision must be 0 to 2, but is 3");
+  options          = KOKKOSNN_MATMUL_OPTIONS_INIT;
+  options.provider = 3;
+  expect_error(kokkosnn_matmul(&here, &ca, &ca, &cc, &options), "KokkosNN::matmul: provider must be 0 to 2, but is 3");
 }
 
 TYPED_TEST(CFunctionsOfTransformers, OfTheRotaryEmbeddingEqualTheCppOnes) {

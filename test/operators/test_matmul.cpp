@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/matmul.hpp"
 #include "support/tensor.hpp"
 #include "support/types.hpp"
 
@@ -23,7 +24,6 @@
 namespace KokkosNNTest {
 
 using KokkosNN::matmul;
-using KokkosNN::MatmulOptions;
 
 /// Functors, as a test's body may hold no device lambda.
 struct BiasReluResidual {
@@ -41,99 +41,11 @@ struct AddTo {
 
 namespace {
 
-/// A tensor of random numbers; everything around its elements is poison.
-template <class T>
-struct Matrix {
-  Placement place;
-  Buffer<T> buffer;
-
-  explicit Matrix(const Placement& p, unsigned seed, int misalignment = 0) : place(p), buffer(p.span(), misalignment) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> numbers;
-    for_each_index(place, place, [&](std::int64_t at, std::int64_t, std::int64_t) {
-      buffer.host()[at] = static_cast<T>(numbers(random));
-    });
-    buffer.upload();
-  }
-  template <int rank>
-  auto view() const {
-    return strided_view<rank>(buffer.device(), place);
-  }
-  /// An element by c's indices: axes line up from the last one on, and those of extent 1 repeat.
-  long double at(const std::vector<std::int64_t>& index) const {
-    std::int64_t offset = place.origin;
-    const int missing   = static_cast<int>(index.size()) - place.rank();
-    for (int d = 0; d < place.rank(); ++d) offset += place.extents[d] == 1 ? 0 : index[d + missing] * place.strides[d];
-    return static_cast<long double>(static_cast<double>(buffer.host()[offset]));
-  }
-  /// True if nothing but the elements was written.
-  bool gaps_are_intact() const {
-    std::vector<bool> is_element(static_cast<std::size_t>(buffer.count()), false);
-    for_each_index(place, place, [&](std::int64_t at, std::int64_t, std::int64_t) { is_element[at] = true; });
-    for (std::int64_t i = 0; i < buffer.count(); ++i) {
-      if (!is_element[i] && !same_bits(buffer.host()[i], poison<T>())) return false;
-    }
-    return buffer.guards_intact();
-  }
-};
-
-/// Half an ulp of 1.
-template <class T>
-constexpr long double unit_of() {
-  return std::ldexp(1.0L, -Format<T>::digits);
-}
-
-/// The worst error of c as a share of its bound.
-struct Worst {
-  long double share = 0;
-  std::string where;
-};
-
-/// Elements of c = f(alpha a b + beta before), compared with long double.
-template <class T, class C, class Epilogue>
-Worst compare(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>& c, const Matrix<C>& before,
-              const MatmulOptions& options, const Epilogue& epilogue, long double factor = 1) {
-  using S                  = KokkosNN::accumulator_t<T>;
-  const int rank           = c.place.rank();
-  const std::int64_t inner = a.place.extents.back();
-  const long double u      = unit_of<S>() * (is_16_bit<T> ? 2 : 1) * factor;
-  Worst worst;
-  std::vector<std::int64_t> index(static_cast<std::size_t>(rank), 0);
-  for_each_index(c.place, c.place, [&](std::int64_t at, std::int64_t, std::int64_t number) {
-    for (int d = rank, rest = static_cast<int>(number); d-- > 0; rest /= static_cast<int>(c.place.extents[d])) {
-      index[d] = rest % c.place.extents[d];
-    }
-    auto of_a = index, of_b = index;
-    long double sum = 0, size = 0;
-    for (std::int64_t k = 0; options.alpha != 0 && k < inner; ++k) {
-      of_a[rank - 1]         = k;
-      of_b[rank - 2]         = k;
-      const long double term = options.alpha * a.at(of_a) * b.at(of_b);
-      sum += term;
-      size += std::fabs(term);
-    }
-    if (options.beta != 0) {
-      sum += options.beta * before.at(index);
-      size += std::fabs(options.beta * before.at(index));
-    }
-    const long double expected = epilogue(sum, index);
-    const long double value    = static_cast<long double>(static_cast<double>(c.buffer.host()[at]));
-    const long double bound    = (static_cast<long double>(inner) + 8) * u * (size + std::fabs(expected)) +
-                                 unit_of<C>() * std::fabs(expected) +
-                                 std::ldexp(1.0L, Format<C>::min_exponent - Format<C>::digits + 1);
-    const long double share    = std::fabs(value - expected) / bound;
-    if (share <= worst.share) return;  // not of NaN
-    worst.share = std::isnan(share) ? std::numeric_limits<long double>::infinity() : share;
-    worst.where = "element " + std::to_string(number) + ": " + std::to_string(static_cast<double>(value)) +
-                  " instead of " + std::to_string(static_cast<double>(expected));
-  });
-  return worst;
-}
-
 /// A product of matrices at the placements; c's rank is `rank`.
 template <int a_rank, int b_rank, int rank, class T, class C = T>
 void expect_product(const Placement& a_place, const Placement& b_place, const Placement& c_place,
-                    const MatmulOptions& options = {}, int misalignment = 0, long double factor = 1) {
+                    MatmulOptions options = {}, int misalignment = 0, long double factor = 1) {
+  options.provider = KokkosNN::MatmulProvider::own;  // test_matmul_provider.cpp has the others
   const Matrix<T> a(a_place, 1, misalignment), b(b_place, 2, misalignment);
   Matrix<C> c(c_place, 3, misalignment);
   const Matrix<C> before(c_place, 3, misalignment);
@@ -211,7 +123,8 @@ TYPED_TEST(Matmul, NeitherReadsCWithBeta0NorTheOperandsWithAlpha0) {
   const auto identity = [](long double sum, const auto&) { return sum; };
 
   fill(c);
-  matmul(Exec(), a.template view<2>(), b.template view<2>(), c.template view<2>());
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), c.template view<2>(),
+         {.provider = KokkosNN::MatmulProvider::own});
   Exec().fence();
   c.buffer.download();
   EXPECT_LE(compare(a, b, c, before, {}, identity).share, 1);
@@ -275,12 +188,14 @@ TYPED_TEST(Matmul, GivesTheSameBitsFromRunToRunAndForAnyExtentOfOtherAxes) {
   using T = TypeParam;
   const Matrix<T> a(right({130, 700}), 1), b(right({700, 210}), 2);
   Matrix<T> first(right({130, 210}), 3), second(right({130, 210}), 3), part(right({40, 70}), 3);
-  matmul(Exec(), a.template view<2>(), b.template view<2>(), first.template view<2>());
-  matmul(Exec(), a.template view<2>(), b.template view<2>(), second.template view<2>());
   // The upper left part of c alone
   const auto of_a = strided_view<2>(a.buffer.device(), Placement{{40, 700}, {700, 1}, 0});
   const auto of_b = strided_view<2>(b.buffer.device(), Placement{{700, 70}, {210, 1}, 0});
-  matmul(Exec(), of_a, of_b, part.template view<2>());
+  // A GPU splits k by the number of tiles, unless told not to.
+  const MatmulOptions invariant{.determinism = KokkosNN::Determinism::batch_invariant};
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), first.template view<2>(), invariant);
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), second.template view<2>(), invariant);
+  matmul(Exec(), of_a, of_b, part.template view<2>(), invariant);
   Exec().fence();
   first.buffer.download();
   second.buffer.download();
@@ -289,6 +204,58 @@ TYPED_TEST(Matmul, GivesTheSameBitsFromRunToRunAndForAnyExtentOfOtherAxes) {
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(0, std::memcmp(first.buffer.host() + i * 210, part.buffer.host() + i * 70, sizeof(T) * 70)) << i;
   }
+}
+
+TYPED_TEST(Matmul, SumsALongKInPartsThatAreAddedInOrder) {
+  using T = TypeParam;
+  for (const int parts : {0, 1, 7}) {  // a GPU's
+    SCOPED_TRACE(parts);
+    const MatmulOptions options{.alpha = 0.5, .beta = 2, .tuning = {.parts = parts}};
+    expect_product<2, 2, 2, T>(right({5, 7001}), right({7001, 40}), right({5, 40}), options);
+    expect_product<2, 2, 2, T>(left({40, 4100}), left({4100, 9}, 2), left({40, 9}), options);
+    expect_product<3, 3, 3, T>(right({2, 6, 2100}), left({2, 2100, 5}), right({2, 6, 5}), options);
+  }
+  // Few tiles, whose parts threads share, and many.
+  const std::int64_t n = 3100, k = 5000;
+  const Matrix<T> a(right({24, k}), 1), b(right({k, n}), 2);
+  Matrix<T> many(right({24, n}), 3), few(right({3, 20}), 3), again(right({3, 20}), 3);
+  const auto of_a = strided_view<2>(a.buffer.device(), Placement{{3, k}, {k, 1}, 0});
+  const auto of_b = strided_view<2>(b.buffer.device(), Placement{{k, 20}, {n, 1}, 0});
+  const MatmulOptions invariant{.determinism = KokkosNN::Determinism::batch_invariant};
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), many.template view<2>(), invariant);
+  matmul(Exec(), of_a, of_b, few.template view<2>(), invariant);
+  Exec().fence();
+  many.buffer.download();
+  few.buffer.download();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(0, std::memcmp(many.buffer.host() + i * n, few.buffer.host() + i * 20, sizeof(T) * 20)) << i;
+  }
+  const MatmulOptions own{.provider = KokkosNN::MatmulProvider::own};
+  matmul(Exec(), of_a, of_b, few.template view<2>(), own);
+  matmul(Exec(), of_a, of_b, again.template view<2>(), own);
+  Exec().fence();
+  few.buffer.download();
+  again.buffer.download();
+  EXPECT_EQ(0, std::memcmp(few.buffer.host(), again.buffer.host(), sizeof(T) * 3 * 20));
+}
+
+TYPED_TEST(Matmul, RunsAnEpilogueOnceBehindTheLastPart) {
+  using T                  = TypeParam;
+  constexpr std::int64_t m = 20, n = 30, k = 6000;
+  const Matrix<T> a(right({m, k}), 1), b(right({k, n}), 2), bias(right({n}), 4), of_rows(right({m, 1}), 5);
+  Matrix<T> c(right({m, n}), 3);
+  const Matrix<T> before(right({m, n}), 3);
+  const auto view = c.template view<2>();
+  const MatmulOptions options{.alpha = 0.01, .tuning = {.parts = 3}};
+  matmul(Exec(), a.template view<2>(), b.template view<2>(), view, options, BiasReluResidual{}, bias.template view<1>(),
+         of_rows.template view<2>(), view);
+  Exec().fence();
+  c.buffer.download();
+  const auto epilogue = [&](long double sum, const auto& index) {
+    return std::fmax(sum + bias.at(index) + of_rows.at(index), 0.0L) + before.at(index);
+  };
+  const Worst worst = compare(a, b, c, before, options, epilogue, 4);
+  EXPECT_LE(worst.share, 1) << worst.where;
 }
 
 // --- errors ---

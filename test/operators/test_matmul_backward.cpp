@@ -57,10 +57,11 @@ TYPED_TEST(MatmulBackward, SumsTheGradientOfSharedWeightsOverBatchesAndAddsIt) {
   const auto dc = filled<Batch<T>>(1, batches, m, n), a = filled<Batch<T>>(2, batches, m, k);
   const auto b = filled<Matrix<T>>(3, k, n);
   const Batch<T> da("da", batches, m, k);
-  const auto db     = filled<Matrix<T>>(4, k, n);
-  const auto before = on_host(filled<Matrix<T>>(4, k, n));
-  matmul_backward(Exec(), dc, a, b, da, no_view);
-  matmul_backward(Exec(), dc, a, b, no_view, db, {.alpha = 0.5, .beta = 2});
+  const auto db      = filled<Matrix<T>>(4, k, n);
+  const auto before  = on_host(filled<Matrix<T>>(4, k, n));
+  constexpr auto own = KokkosNN::MatmulProvider::own;
+  matmul_backward(Exec(), dc, a, b, da, no_view, {.provider = own});
+  matmul_backward(Exec(), dc, a, b, no_view, db, {.alpha = 0.5, .beta = 2, .provider = own});
   Exec().fence();
   const auto of_dc = on_host(dc), of_a = on_host(a), of_da = on_host(da);
   const auto of_b = on_host(b), of_db = on_host(db);

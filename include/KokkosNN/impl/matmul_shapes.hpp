@@ -26,6 +26,9 @@ enum class MatmulForm {
 constexpr bool is_a_along(MatmulForm form) { return form != MatmulForm::a_across_b_across; }
 constexpr bool is_b_along(MatmulForm form) { return form == MatmulForm::a_along_b_along; }
 
+/// Rows of a product: a's and c's own; those of a that an index names; or these, c's rows being sums of some of them.
+enum class MatmulRows { own, gathered, summed };
+
 /// A team's tile of c, `rows` x `cols`, summed by `inner` products a step; a warp's part of it; steps whose operands
 /// are in scratch or on their way; teams that a GPU's multiprocessor should have at once.
 template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int stages_, int resident_>
@@ -64,9 +67,14 @@ struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64,
 struct MatmulKernelShape {
   int rows            = 0;
   int cols            = 0;
+  int inner           = 0;  ///< products a step
+  int resident        = 0;  ///< teams that a multiprocessor should have at once
   int team_size       = 0;
   std::size_t scratch = 0;
 };
+
+/// Threads of a team that adds the sums of parts.
+inline constexpr int matmul_sum_team = 256;
 
 /// Shapes of a host's kernel: products that are summed in registers between two visits to the tile of sums; the largest
 /// tile of c, whose sums and operands' packed parts a thread keeps in scratch; elements behind a packed row, so that
@@ -75,6 +83,13 @@ inline constexpr int host_matmul_inner   = 256;
 inline constexpr int host_matmul_rows    = 192;
 inline constexpr int host_matmul_cols    = 384;
 inline constexpr int host_matmul_padding = 16;
+/// Products along the inner axis that a host sums apart, whoever computes them: it adds these sums in order. There are
+/// up to 64, a function of the axis alone, and so are the bits of all results.
+constexpr std::int64_t host_matmul_part(std::int64_t inner) {
+  constexpr std::int64_t least = 2048, most_parts = 64;
+  const std::int64_t part = (inner + most_parts - 1) / most_parts;
+  return part <= least ? least : (part + host_matmul_inner - 1) / host_matmul_inner * host_matmul_inner;
+}
 /// Alignment of a host's scratch: a cache line.
 inline constexpr int host_matmul_alignment = 64;
 /// Most rows and columns that registers hold the sums of, by which tiles are padded: multiples for all vectors.

@@ -14,6 +14,12 @@ struct MatmulPolicy {
   int tiles_per_thread = 4;
   int least_rows       = 24;
   int least_cols       = 64;
+  /// Products that a part of a GPU's summed axis should have at least: an estimate.
+  int least_part = 512;
+  /// Where c's rows are sums: tiles of products that a team should have of its rows, the last of which is not full; and
+  /// teams that a GPU's multiprocessor should have at least. Estimates.
+  int tiles_of_sums            = 4;
+  int teams_per_multiprocessor = 2;
 };
 
 inline constexpr MatmulPolicy matmul_policy{};

@@ -23,10 +23,101 @@
 
 // The body of a matrix product: check what the compiler can see, normalise, plan, launch.
 
+namespace KokkosNN {
+
+/// Rows of a matrix by an index, in place of `matmul`'s a: row i of the product is of the row rows(i) of a.
+template <Concepts::View AView, Concepts::View RowsView>
+struct GatheredRows {
+  AView a;        ///< matrix of any number of rows
+  RowsView rows;  ///< integers of any type: a row of a for each row of the product
+};
+template <class AView, class RowsView>
+GatheredRows(const AView&, const RowsView&) -> GatheredRows<AView, RowsView>;
+
+/// Sums of rows, in place of `matmul`'s c: row r of c is the sum of the product's rows row_offsets(r) to
+/// row_offsets(r + 1) - 1.
+template <Concepts::View CView, Concepts::View OffsetsView>
+struct SummedRows {
+  CView c;                  ///< output
+  OffsetsView row_offsets;  ///< integers of any type, one more than c has rows, ascending
+};
+template <class CView, class OffsetsView>
+SummedRows(const CView&, const OffsetsView&) -> SummedRows<CView, OffsetsView>;
+
+namespace Impl {
+
+template <class T>
+inline constexpr bool are_gathered_rows = false;
+template <class A, class R>
+inline constexpr bool are_gathered_rows<GatheredRows<A, R>> = true;
+template <class T>
+inline constexpr bool are_summed_rows = false;
+template <class C, class R>
+inline constexpr bool are_summed_rows<SummedRows<C, R>> = true;
+
+}  // namespace Impl
+
+namespace Concepts {
+
+/// The a of a matrix product: a View, or GatheredRows.
+template <class T>
+concept MatmulA = View<T> || Impl::are_gathered_rows<T>;
+/// The c of a matrix product: a View, or SummedRows.
+template <class T>
+concept MatmulC = View<T> || Impl::are_summed_rows<T>;
+
+}  // namespace Concepts
+}  // namespace KokkosNN
+
 namespace KokkosNN::Impl {
 
-template <class Exec, class AView, class BView, class CView, class... In>
+/// An operand of a product, and the integers that map its rows; what a View is, without integers.
+template <class V>
+struct MatmulSide {
+  using Matrix   = V;
+  using Integers = NoView;
+  static const V& matrix(const V& view) { return view; }
+  static NoView integers(const V&) { return {}; }
+};
+template <class V, class I>
+struct MatmulSide<GatheredRows<V, I>> {
+  using Matrix   = V;
+  using Integers = I;
+  static const V& matrix(const GatheredRows<V, I>& side) { return side.a; }
+  static const I& integers(const GatheredRows<V, I>& side) { return side.rows; }
+};
+template <class V, class I>
+struct MatmulSide<SummedRows<V, I>> {
+  using Matrix   = V;
+  using Integers = I;
+  static const V& matrix(const SummedRows<V, I>& side) { return side.c; }
+  static const I& integers(const SummedRows<V, I>& side) { return side.row_offsets; }
+};
+template <class Side>
+using MatrixOf = typename MatmulSide<Side>::Matrix;
+
+template <class ASide, class CSide>
+inline constexpr MatmulRows matmul_rows = are_summed_rows<CSide>     ? MatmulRows::summed
+                                          : are_gathered_rows<ASide> ? MatmulRows::gathered
+                                                                     : MatmulRows::own;
+
+/// Integers that map rows, if there are any.
+template <class Exec, class Side>
+constexpr void check_row_map() {
+  using I = typename MatmulSide<Side>::Integers;
+  if constexpr (is_given<I>) {
+    static_assert(I::rank() == 1 && holds_integers<I>,
+                  "KokkosNN::matmul: rows and row_offsets must have rank 1 and hold integers");
+    static_assert(MatrixOf<Side>::rank() == 2, "KokkosNN::matmul: with rows or row_offsets matrices must have rank 2");
+    static_assert(can_access<Exec, I>,
+                  "KokkosNN::matmul: the execution space must be able to access the memory of rows and row_offsets");
+  }
+}
+
+template <class Exec, class ASide, class BView, class CSide, class... In>
 constexpr void check_matmul() {
+  using AView = MatrixOf<ASide>;
+  using CView = MatrixOf<CSide>;
   static_assert(AView::rank() >= 2 && BView::rank() >= 2 && CView::rank() >= 2,
                 "KokkosNN::matmul: a, b and c must have rank 2 to 8");
   static_assert(AView::rank() <= CView::rank() && BView::rank() <= CView::rank(),
@@ -39,19 +130,25 @@ constexpr void check_matmul() {
   static_assert(is_writable<CView>, "KokkosNN::matmul: c must not be const");
   static_assert(can_access<Exec, AView, BView, CView, In...>,
                 "KokkosNN::matmul: the execution space must be able to access the memory of all Views");
+  check_row_map<Exec, ASide>();
+  check_row_map<Exec, CSide>();
 }
 
 /// Enqueues a checked product: run(arguments).
 template <class Options, class Run>
 void run_matmul(const MatmulOperands& operands, MatmulLayout layout, const Options& options, const Run& run) {
   if (!layout.writes()) return;
-  if (options.alpha == 0) layout.inner = 0;  // neither a nor b is read
-  run(MatmulArguments{operands, layout, options.alpha, options.beta, options.precision});
+  if (options.alpha == 0) {  // neither a nor b is read
+    layout.inner       = 0;
+    layout.maps.index  = {};
+    layout.maps.a_rows = layout.rows;
+  }
+  run(MatmulArguments{operands, layout, options});
 }
 
 /// Checks and enqueues a product: run(arguments).
-template <class Options, class Run, class AView, class BView, class CView, class... In>
-void matmul_call(const Options& options, const Run& run, const AView& a, const BView& b, const CView& c,
+template <class Options, class Run, class ASide, class BView, class CSide, class... In>
+void matmul_call(const Options& options, const Run& run, const ASide& a, const BView& b, const CSide& c,
                  const In&... inputs) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::matmul");
   MatmulOperands operands{"matmul", 0, {}, {}};
@@ -59,44 +156,53 @@ void matmul_call(const Options& options, const Run& run, const AView& a, const B
     operands.name[operands.count]     = name;
     operands.tensor[operands.count++] = tensor;
   };
-  add("c", tensor_of(c));
-  add("a", tensor_of(a));
+  add("c", tensor_of(MatmulSide<CSide>::matrix(c)));
+  add("a", tensor_of(MatmulSide<ASide>::matrix(a)));
   add("b", tensor_of(b));
   (add(input_names[operands.count - MatmulTensors::inputs], tensor_of(inputs)), ...);
+  operands.rows        = tensor_of(MatmulSide<ASide>::integers(a));
+  operands.row_offsets = tensor_of(MatmulSide<CSide>::integers(c));
   run_matmul(operands, normalise(operands), options, run);
 }
 
 /// A product without an epilogue.
-template <class Exec, class Options, class AView, class BView, class CView>
-void call_matmul(const Exec& exec, const Options& options, const AView& a, const BView& b, const CView& c) {
-  check_matmul<Exec, AView, BView, CView>();
-  using T = ElementOf<AView>;
+template <class Exec, class Options, class ASide, class BView, class CSide>
+void call_matmul(const Exec& exec, const Options& options, const ASide& a, const BView& b, const CSide& c) {
+  check_matmul<Exec, ASide, BView, CSide>();
+  using AView = MatrixOf<ASide>;
+  using CView = MatrixOf<CSide>;
+  using T     = ElementOf<AView>;
   matmul_call(
       options,
       [&](const MatmulArguments& call) {
         if constexpr (hold_one_type<AView, CView>) {
           MatmulCall<Exec, T>::run(exec, call);
         } else {
+          require_own(call.operands.function, call.options);
           using A = elementwise_accumulator<AView, CView>;
-          MatmulLaunch<Exec, T, MatmulResult, A, ElementOf<CView>, ElementTypes<>>::run(exec, call, MatmulResult{});
+          MatmulLaunch<Exec, T, MatmulResult, A, ElementOf<CView>, ElementTypes<>, matmul_rows<ASide, CSide>>::run(
+              exec, call, MatmulResult{});
         }
       },
       a, b, c);
 }
 
 /// A product with a user's functor for an epilogue.
-template <class Exec, class Options, class AView, class BView, class CView, class F, class... In>
-void call_matmul_with_epilogue(const Exec& exec, const Options& options, const AView& a, const BView& b, const CView& c,
+template <class Exec, class Options, class ASide, class BView, class CSide, class F, class... In>
+void call_matmul_with_epilogue(const Exec& exec, const Options& options, const ASide& a, const BView& b, const CSide& c,
                                const F& f, const In&... inputs) {
-  check_matmul<Exec, AView, BView, CView, In...>();
-  using A = elementwise_accumulator<AView, CView, In...>;
+  check_matmul<Exec, ASide, BView, CSide, In...>();
+  using AView = MatrixOf<ASide>;
+  using CView = MatrixOf<CSide>;
+  using A     = elementwise_accumulator<AView, CView, In...>;
   static_assert(std::is_invocable_v<const F&, A, Repeated<sizeof(In), A>...>,
                 "KokkosNN::matmul: the epilogue must be callable, as const, with a number and one for each input");
   matmul_call(
       options,
       [&](const MatmulArguments& call) {
-        MatmulLaunch<Exec, ElementOf<AView>, F, A, ElementOf<CView>, ElementTypes<ElementOf<In>...>>::run(exec, call,
-                                                                                                          f);
+        require_own(call.operands.function, call.options);
+        MatmulLaunch<Exec, ElementOf<AView>, F, A, ElementOf<CView>, ElementTypes<ElementOf<In>...>,
+                     matmul_rows<ASide, CSide>>::run(exec, call, f);
       },
       a, b, c, inputs...);
 }

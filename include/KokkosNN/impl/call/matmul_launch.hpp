@@ -8,7 +8,9 @@
 #include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/call/vendor_matmul.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
+#include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/matmul.hpp>
 #include <KokkosNN/impl/host/matmul.hpp>
@@ -16,8 +18,9 @@
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
 
-#include <cstdint>
+#include <string>
 #include <type_traits>
 
 // A matrix product's way to its plan and its launch.
@@ -28,13 +31,39 @@ namespace KokkosNN::Impl {
 struct MatmulArguments {
   const MatmulOperands& operands;
   const MatmulLayout& layout;
-  double alpha;
-  double beta;
-  Precision precision;
+  const MatmulOptions& options;
 };
 
+template <class Exec, class T>
+struct MatmulCall;
+
+inline Teams matmul_teams(const MatmulPlan& plan) {
+  return {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch};
+}
+
+template <class T>
+BatchedMatrix<T> batched_matrix(const MatmulLayout& layout, int number) {
+  return {static_cast<const T*>(layout.data[number]), layout.row_stride[number], layout.col_stride[number],
+          layout.map(number)};
+}
+
+template <class T>
+MatmulData<T> matmul_data(const MatmulLayout& layout, const MatmulPlan& plan) {
+  MatmulData<T> data;
+  data.batches    = layout.batches;
+  data.rows       = layout.rows;
+  data.cols       = layout.cols;
+  data.inner      = layout.inner;
+  data.a          = batched_matrix<T>(layout, MatmulTensors::a);
+  data.b          = batched_matrix<T>(layout, MatmulTensors::b);
+  data.row_blocks = plan.row_blocks;
+  data.col_blocks = plan.col_blocks;
+  data.group      = plan.group;
+  return data;
+}
+
 /// Products of T whose epilogue is an F of A, from and to tensors of c's extents.
-template <class Exec, class T, class F, class A, class C, class Inputs>
+template <class Exec, class T, class F, class A, class C, class Inputs, MatmulRows rows>
 struct MatmulLaunch {
   using Results = MatmulResults<C, Inputs>;
 
@@ -42,7 +71,7 @@ struct MatmulLaunch {
     if constexpr (backend_of<Exec>() == Backend::host) {
       run_on_host(exec, call, f);
     } else {
-      with_matrix_unit<Exec, T>(call.precision,
+      with_matrix_unit<Exec, T>(call.options.precision,
                                 [&]<class Unit>(std::type_identity<Unit>) { run_on_gpu<Unit>(exec, call, f); });
     }
   }
@@ -51,66 +80,85 @@ struct MatmulLaunch {
   static MatmulPlan plan_of(const Exec& exec, const MatmulArguments& call, const MatmulKernelShape& shape) {
     const MatmulOperands& operands = call.operands;
     MatmulPlan plan =
-        make_matmul_plan(operands.function, element_type<T>(), call.precision, call.layout, shape, device_traits(exec));
+        make_matmul_plan(operands.function, element_type<T>(), call.options, call.layout, shape, device_traits(exec));
     if (is_verbose()) report_call(operands.function, operands.tensor[MatmulTensors::a], plan.label);
     return plan;
   }
 
   static void run_on_host(const Exec& exec, const MatmulArguments& call, const F& f) {
     const MatmulPlan plan = plan_of(exec, call, {});
-    launch<Kokkos::LaunchBounds<max_threads_per_team>>(
-        exec, plan.label, teams_of(plan),
-        HostMatmul<T, F, A, Results>{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.rows,
-                                     plan.cols});
+    using Kernel          = HostMatmul<T, F, A, Results, rows>;
+    Kernel kernel{data_of(call.layout, plan), epilogue_of(call, f), results_of(call), plan.rows, plan.cols,
+                  maps_of(call, plan)};
+    using Bounds = Kokkos::LaunchBounds<max_threads_per_team>;
+    if (plan.parts == 1) return launch<Bounds>(exec, plan.label, teams_of(plan), kernel);
+    const WorkspaceLease<Exec, WorkspaceUse::sums> workspace(exec, plan.workspace);
+    kernel.parts_sums = reinterpret_cast<typename Kernel::S*>(workspace.data());
+    kernel.step       = HostMatmulStep::parts;
+    launch<Bounds>(exec, plan.label, teams_of(plan), kernel);
+    kernel.step = HostMatmulStep::epilogue;
+    launch<Bounds>(exec, plan.sum_label, {plan.sum_league_size, plan.team_size, plan.scratch_level, plan.scratch},
+                   kernel);
   }
 
   template <class Unit>
   static void run_on_gpu(const Exec& exec, const MatmulArguments& call, const F& f) {
-    using Kernel          = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results>;
-    using Tile            = typename Kernel::Tile;
-    const MatmulPlan plan = plan_of(exec, call, {Tile::rows, Tile::cols, Kernel::team_size, Kernel::scratch});
+    using Kernel = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results, rows>;
+    using Tile   = typename Kernel::Tile;
+    const MatmulPlan plan =
+        plan_of(exec, call, {Tile::rows, Tile::cols, Tile::inner, Tile::resident, Kernel::team_size, Kernel::scratch});
+    if constexpr (rows == MatmulRows::own) {
+      if (plan.parts > 1) return run_parts(exec, call, plan, f);
+    }
     switch (plan.form) {
       case MatmulForm::a_along_b_across:
         return launch_form<Kernel>(exec, call, plan, f);
       case MatmulForm::a_along_b_along:
-        return launch_form<MatmulInTeam<Unit, MatmulForm::a_along_b_along, F, A, Results>>(exec, call, plan, f);
-      case MatmulForm::a_across_b_across:
-        return launch_form<MatmulInTeam<Unit, MatmulForm::a_across_b_across, F, A, Results>>(exec, call, plan, f);
+        return launch_form<MatmulInTeam<Unit, MatmulForm::a_along_b_along, F, A, Results, rows>>(exec, call, plan, f);
+      case MatmulForm::a_across_b_across:  // rows with maps have no such form
+        if constexpr (rows == MatmulRows::own) {
+          launch_form<MatmulInTeam<Unit, MatmulForm::a_across_b_across, F, A, Results>>(exec, call, plan, f);
+        }
     }
   }
 
   template <class Kernel>
   static void launch_form(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, const F& f) {
     launch_tiles(exec, plan.label, teams_of(plan),
-                 Kernel{data_of(call, plan), epilogue_of(call, f), results_of(call), plan.copies_a, plan.copies_b});
+                 Kernel{data_of(call.layout, plan), epilogue_of(call, f), results_of(call), plan.copies_a,
+                        plan.copies_b, maps_of(call, plan)});
   }
 
-  static Teams teams_of(const MatmulPlan& plan) {
-    return {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch};
-  }
-
-  static BatchedMatrix<T> matrix_of(const MatmulLayout& layout, int number) {
-    return {static_cast<const T*>(layout.data[number]), layout.row_stride[number], layout.col_stride[number],
-            layout.map(number)};
-  }
-
-  static MatmulData<T> data_of(const MatmulArguments& call, const MatmulPlan& plan) {
+  /// The parts' sums by the library's kernels, then the epilogue.
+  static void run_parts(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, const F& f) {
+    using S = accumulator_t<T>;
+    const WorkspaceLease<Exec, WorkspaceUse::sums> workspace(exec, plan.workspace);
+    S* const sums = reinterpret_cast<S*>(workspace.data());
+    MatmulCall<Exec, T>::run_parts(exec, call, plan, sums);
     const MatmulLayout& layout = call.layout;
-    MatmulData<T> data;
-    data.batches    = layout.batches;
-    data.rows       = layout.rows;
-    data.cols       = layout.cols;
-    data.inner      = layout.inner;
-    data.a          = matrix_of(layout, MatmulTensors::a);
-    data.b          = matrix_of(layout, MatmulTensors::b);
-    data.row_blocks = plan.row_blocks;
-    data.col_blocks = plan.col_blocks;
-    data.group      = plan.group;
-    return data;
+    launch<Kokkos::LaunchBounds<matmul_sum_team>>(
+        exec, plan.sum_label, {plan.sum_league_size, matmul_sum_team, 0, 0},
+        MatmulPartsSum<S, F, A, Results>{sums, plan.parts, layout.batches, layout.rows, layout.cols,
+                                         epilogue_of(call, f), results_of(call)});
+  }
+
+  static MatmulRowMapsFor<rows> maps_of([[maybe_unused]] const MatmulArguments& call,
+                                        [[maybe_unused]] const MatmulPlan& plan) {
+    MatmulRowMapsFor<rows> maps{};
+    if constexpr (rows != MatmulRows::own) {
+      maps               = call.layout.maps;
+      maps.sums_per_team = plan.sums_per_team;
+    }
+    return maps;
+  }
+
+  static Teams teams_of(const MatmulPlan& plan) { return matmul_teams(plan); }
+  static MatmulData<T> data_of(const MatmulLayout& layout, const MatmulPlan& plan) {
+    return matmul_data<T>(layout, plan);
   }
 
   static MatmulEpilogue<F, A> epilogue_of(const MatmulArguments& call, const F& f) {
-    return {f, static_cast<A>(call.alpha), static_cast<A>(call.beta)};
+    return {f, static_cast<A>(call.options.alpha), static_cast<A>(call.options.beta)};
   }
 
   static Results results_of(const MatmulArguments& call) {
@@ -132,18 +180,87 @@ template <class Exec, class T>
 struct MatmulCall {
   /// Not inline: users compile no kernels.
   static void run(const Exec& exec, const MatmulArguments& call);
+
+  /// The sums of a GPU's parts of the inner axis.
+  static void run_parts(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, accumulator_t<T>* sums);
+
+ private:
+  /// True if a vendor's library computes the product, which is enqueued then.
+  static bool is_run_by_vendor(const Exec& exec, const MatmulArguments& call);
+
+  template <class Unit, MatmulForm form>
+  static void launch_parts(const Exec& exec, const MatmulLayout& layout, const MatmulPlan& plan,
+                           accumulator_t<T>* sums);
 };
+
+template <class Exec, class T>
+bool MatmulCall<Exec, T>::is_run_by_vendor(const Exec& exec, const MatmulArguments& call) {
+  const char* const function = call.operands.function;
+  const VendorQueue queue    = vendor_queue(exec);
+  if (!is_vendors(function, queue.backend, element_type<T>(), call.options, call.layout)) return false;
+  const std::string label = vendor_label(function, queue.backend, element_type<T>(), call.options.precision);
+  if (is_verbose()) report_call(function, call.operands.tensor[MatmulTensors::a], label);
+  require_launching_thread(exec, label);
+  const Kokkos::Profiling::ScopedRegion region(label);
+  run_vendors(label, queue, element_type<T>(), call.options, call.layout);
+  return true;
+}
 
 template <class Exec, class T>
 struct Launcher<MatmulCall<Exec, T>> {
   static void run(const Exec& exec, const MatmulArguments& call) {
-    MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>>::run(exec, call, MatmulResult{});
+    const auto run = [&]<MatmulRows rows>(std::integral_constant<MatmulRows, rows>) {
+      MatmulLaunch<Exec, T, MatmulResult, accumulator_t<T>, T, ElementTypes<>, rows>::run(exec, call, MatmulResult{});
+    };
+    switch (call.layout.kind) {
+      case MatmulRows::own:
+        return run(std::integral_constant<MatmulRows, MatmulRows::own>{});
+      case MatmulRows::gathered:
+        return run(std::integral_constant<MatmulRows, MatmulRows::gathered>{});
+      case MatmulRows::summed:
+        return run(std::integral_constant<MatmulRows, MatmulRows::summed>{});
+    }
   }
 };
 
 template <class Exec, class T>
 void MatmulCall<Exec, T>::run(const Exec& exec, const MatmulArguments& call) {
-  run_compiled<MatmulCall>(exec, call);
+  if (!is_run_by_vendor(exec, call)) run_compiled<MatmulCall>(exec, call);
+}
+
+template <class Exec, class T>
+void MatmulCall<Exec, T>::run_parts([[maybe_unused]] const Exec& exec, [[maybe_unused]] const MatmulArguments& call,
+                                    [[maybe_unused]] const MatmulPlan& plan, [[maybe_unused]] accumulator_t<T>* sums) {
+  if constexpr (backend_of<Exec>() != Backend::host) {
+    const MatmulLayout layout = layout_of_parts(call.layout, plan);
+    with_matrix_unit<Exec, T>(call.options.precision, [&]<class Unit>(std::type_identity<Unit>) {
+      switch (plan.form) {
+        case MatmulForm::a_along_b_across:
+          return launch_parts<Unit, MatmulForm::a_along_b_across>(exec, layout, plan, sums);
+        case MatmulForm::a_along_b_along:
+          return launch_parts<Unit, MatmulForm::a_along_b_along>(exec, layout, plan, sums);
+        case MatmulForm::a_across_b_across:
+          return launch_parts<Unit, MatmulForm::a_across_b_across>(exec, layout, plan, sums);
+      }
+    });
+  }
+}
+
+template <class Exec, class T>
+template <class Unit, MatmulForm form>
+void MatmulCall<Exec, T>::launch_parts(const Exec& exec, const MatmulLayout& layout, const MatmulPlan& plan,
+                                       accumulator_t<T>* sums) {
+  using S = accumulator_t<T>;
+  MatmulParts<S> results;
+  results.data[0]       = sums;
+  results.row_stride[0] = layout.row_stride[MatmulTensors::c];
+  results.col_stride[0] = layout.col_stride[MatmulTensors::c];
+  results.batch[0]      = layout.map(MatmulTensors::c);
+  results.parts         = plan.parts;
+  results.inner         = plan.part_inner;
+  launch_tiles(exec, plan.label, matmul_teams(plan),
+               MatmulInTeam<Unit, form, MatmulResult, S, MatmulParts<S>>{
+                   matmul_data<T>(layout, plan), {{}, S(1), S(0)}, results, plan.copies_a, plan.copies_b});
 }
 
 }  // namespace KokkosNN::Impl

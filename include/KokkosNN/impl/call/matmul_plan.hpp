@@ -5,10 +5,11 @@
 
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/inputs/row_map.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
+#include <KokkosNN/matmul_options.hpp>
 #include <KokkosNN/plan.hpp>
-#include <KokkosNN/precision.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,8 @@ struct MatmulOperands {
   int count;
   Tensor tensor[max_matmul_tensors];
   const char* name[max_matmul_tensors];
+  Tensor rows        = {};  ///< index of a's rows, if there is one
+  Tensor row_offsets = {};  ///< of c's rows, if these are sums
 };
 
 /// Batches of matrices: c and inputs of rows x cols, a of rows x inner, b of inner x cols, each by the strides of its
@@ -43,14 +46,16 @@ struct MatmulLayout {
   int n                                                 = 0;  ///< axes of the batches
   std::int64_t extent[max_row_dims]                     = {};
   std::int64_t stride[max_matmul_tensors][max_row_dims] = {};
+  MatmulRows kind                                       = MatmulRows::own;
+  MatmulRowMaps maps;  ///< c has rows of its own then, `maps.sums`, and is not turned
 
-  bool writes() const { return batches > 0 && rows > 0 && cols > 0; }
+  bool writes() const { return batches > 0 && cols > 0 && (kind == MatmulRows::summed ? maps.sums : rows) > 0; }
   RowMap map(int tensor) const { return row_map(extent, stride[tensor], n); }
 };
 
-/// Checks a call and describes it. Batches that b and its columns do not depend on are rows. Throws
-/// std::invalid_argument for extents that do not fit or do not broadcast, and for overlap with c, but for inputs that
-/// are c.
+/// Checks a call and describes it. Without maps of rows, batches that b and its columns do not depend on are rows.
+/// Throws std::invalid_argument for extents that do not fit or do not broadcast, and for overlap with c, but for inputs
+/// that are c.
 KOKKOSNN_EXPORT MatmulLayout normalise(const MatmulOperands& operands);
 
 /// The product that is the gradient of c = a b with respect to a or b, which `number` names: out = dc b^T or a^T dc.
@@ -74,14 +79,23 @@ struct MatmulPlan {
   int group                = 1;  ///< rows of tiles that are taken column by column, so that they share b in a cache
   int team_size            = 1;
   std::int64_t league_size = 1;
-  int scratch_level        = 0;
-  std::size_t scratch      = 0;  ///< bytes a team
+  std::int64_t parts       = 1;  ///< of the summed axis, whose sums go through a workspace
+  std::int64_t part_inner  = 0;  ///< products of a part; the last one's may be fewer
+  std::size_t workspace    = 0;  ///< bytes
+  std::string sum_label;         ///< of the kernel that adds the parts
+  std::int64_t sum_league_size = 1;
+  std::int64_t sums_per_team   = 1;  ///< rows of c, where these are sums, that a team has at a time
+  int scratch_level            = 0;
+  std::size_t scratch          = 0;  ///< bytes a team
 };
 
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel.
-KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, Precision precision,
+KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
                                             const MatmulLayout& layout, const MatmulKernelShape& shape,
                                             const DeviceTraits& traits);
+
+/// The products of a GPU's plan with parts: a batch a part, whose c are matrices one after the other, without memory.
+KOKKOSNN_EXPORT MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan);
 
 }  // namespace KokkosNN::Impl
 

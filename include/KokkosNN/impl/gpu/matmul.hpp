@@ -14,51 +14,63 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 // Matrix products on a GPU. A team sums a tile of c: it takes a and b through team scratch, `inner` columns of a and
 // rows of b a step, the copies of the next steps in flight while a matrix unit multiplies this step's; the accumulators
 // stay in registers until the epilogue. Elements behind the ends are zeros in scratch.
+//
+// Rows of a that an index names are looked up once a tile, into a table in scratch. Where c's rows are sums of the
+// product's, a team takes the products of some neighbouring rows of c, tile by tile: the epilogue's results go through
+// scratch, where a thread a column adds them in order, so a sum's bits depend neither on tiles nor on teams.
 
 namespace KokkosNN::Impl {
 
-template <class Unit_, MatmulForm form_, class F, class A, class Results>
+template <class Unit_, MatmulForm form_, class F, class A, class Results, MatmulRows rows_ = MatmulRows::own>
 struct MatmulInTeam {
-  using Unit                           = Unit_;
-  using T                              = typename Unit::Element;
-  using Tile                           = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>>;
-  using Address                        = typename Unit::Address;
-  static constexpr MatmulForm form     = form_;
-  static constexpr bool a_along        = is_a_along(form);
-  static constexpr bool b_along        = is_b_along(form);
-  static constexpr int team_size       = Tile::warps * Unit::lanes;
-  static constexpr int element_bytes   = int(sizeof(T));
-  static constexpr int per_chunk       = chunk_bytes / element_bytes;
-  static constexpr int a_row_bytes     = (a_along ? Tile::inner : Tile::rows) * element_bytes;
-  static constexpr int b_row_bytes     = (b_along ? Tile::inner : Tile::cols) * element_bytes;
-  static constexpr int a_bytes         = Tile::rows * Tile::inner * element_bytes;
-  static constexpr int stage_bytes     = a_bytes + Tile::cols * Tile::inner * element_bytes;
-  static constexpr int stages          = Tile::stages;
-  static constexpr int resident        = Tile::resident;
-  static constexpr std::size_t scratch = stages * stage_bytes + tile_alignment;
+  using Unit                         = Unit_;
+  using T                            = typename Unit::Element;
+  using Tile                         = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>>;
+  using Address                      = typename Unit::Address;
+  static constexpr MatmulForm form   = form_;
+  static constexpr bool a_along      = is_a_along(form);
+  static constexpr bool b_along      = is_b_along(form);
+  static constexpr bool has_maps     = rows_ != MatmulRows::own;
+  static constexpr bool sums_rows    = rows_ == MatmulRows::summed;
+  static constexpr int team_size     = Tile::warps * Unit::lanes;
+  static constexpr int element_bytes = int(sizeof(T));
+  static constexpr int per_chunk     = chunk_bytes / element_bytes;
+  static constexpr int a_row_bytes   = (a_along ? Tile::inner : Tile::rows) * element_bytes;
+  static constexpr int b_row_bytes   = (b_along ? Tile::inner : Tile::cols) * element_bytes;
+  static constexpr int a_bytes       = Tile::rows * Tile::inner * element_bytes;
+  static constexpr int stage_bytes   = a_bytes + Tile::cols * Tile::inner * element_bytes;
+  static constexpr int stages        = Tile::stages;
+  static constexpr int resident      = Tile::resident;
+  /// Results that are added pass through scratch by the rows of a warp's part, with room between rows for its banks.
+  static constexpr int sum_stride      = Tile::cols + 8;
+  static constexpr int sum_bytes       = sums_rows ? Tile::warp_rows * sum_stride * int(sizeof(A)) : 0;
+  static constexpr int tile_bytes      = stages * stage_bytes > sum_bytes ? stages* stage_bytes : sum_bytes;
+  static constexpr int table_bytes     = has_maps ? Tile::rows * int(sizeof(std::int64_t)) : 0;
+  static constexpr std::size_t scratch = tile_bytes + table_bytes + tile_alignment;
+  static_assert(!has_maps || (a_along && Tile::rows <= team_size), "a row of a is looked up by a thread");
+  static_assert(!sums_rows || Tile::cols <= team_size, "a column is summed by a thread");
 
   MatmulData<T> data;
   MatmulEpilogue<F, A> epilogue;
   Results results;
   bool copies_a;  ///< asynchronously, by 16 bytes
   bool copies_b;
+  MatmulRowMapsFor<rows_> maps = {};
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const Address memory = Unit::address(team.team_scratch(0).get_shmem_aligned(stages * stage_bytes, tile_alignment));
-    const std::int64_t tiles = data.tiles();
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t n = team.league_rank(); n < tiles; n += team.league_size()) {
-      Sums sums;
-      const auto block = data.block(n);
-      add_products(team, memory, block, sums);
-      write(block, sums, opaque(static_cast<int>(team.team_rank())));
-      team.team_barrier();  // nobody reads scratch any more
+    char* const scratch_begin =
+        static_cast<char*>(team.team_scratch(0).get_shmem_aligned(tile_bytes + table_bytes, tile_alignment));
+    if constexpr (sums_rows) {
+      add_rows(team, scratch_begin);
+    } else {
+      do_tiles(team, scratch_begin);
     }
   }
 
@@ -68,6 +80,135 @@ struct MatmulInTeam {
   struct Sums {
     typename Unit::C tile[row_tiles][col_tiles];
   };
+  using Block = typename MatmulData<T>::Block;
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void do_tiles(const Member& team, char* scratch_begin) const {
+    const std::int64_t tiles = data.tiles();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = team.league_rank(); n < tiles; n += team.league_size()) {
+      Sums sums;
+      const auto block = data.block(n);
+      Lookup lookup{table_in(scratch_begin)};
+      if constexpr (has_maps) lookup.fill(team, maps, block.row * Tile::rows, data.rows);
+      add_products(team, Unit::address(scratch_begin), block, lookup, sums);
+      write(block, lookup, sums, opaque(static_cast<int>(team.team_rank())));
+      team.team_barrier();  // nobody reads scratch any more
+    }
+  }
+
+  // --- maps of rows ---
+
+  /// Rows of a for the rows of a tile, in scratch.
+  struct Lookup {
+    std::int64_t* table;
+
+    /// Behind it scratch can be read. `end`: of the product's rows.
+    template <class Member>
+    KOKKOS_FORCEINLINE_FUNCTION void fill(const Member& team, const MatmulRowMaps& by, std::int64_t first,
+                                          std::int64_t end) const {
+      const int rank = static_cast<int>(team.team_rank());
+      if (rank < Tile::rows) table[rank] = first + rank < end ? by.row_of_a(first + rank) : -1;
+      team.team_barrier();
+    }
+    /// The sum of a row, by its number in the tile: NaN where the index names no row of a.
+    KOKKOS_FORCEINLINE_FUNCTION A checked(A sum, int row) const {
+      if constexpr (has_maps) {
+        return table[row] < 0 ? Kokkos::Experimental::quiet_NaN_v<A> : sum;
+      } else {
+        return sum;
+      }
+    }
+  };
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t* table_in(char* scratch_begin) {
+    return reinterpret_cast<std::int64_t*>(scratch_begin + tile_bytes);
+  }
+
+  /// Sums a column of c's rows: a thread's part of a team's work.
+  struct ColumnSum {
+    MatmulRowSums rows;
+    A sum;
+
+    template <class Finish>
+    KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t product, A value, const Finish& finish) {
+      rows.go_to(product, [&](std::int64_t row) {
+        finish(row, sum);
+        sum = A(0);
+      });
+      sum += value;
+    }
+  };
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void add_rows(const Member& team, char* scratch_begin) const {
+    const std::int64_t tasks = maps.groups() * data.col_blocks;
+    const int rank           = static_cast<int>(team.team_rank());
+    const Lookup lookup{table_in(scratch_begin)};
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = team.league_rank(); n < tasks; n += team.league_size()) {
+      const std::int64_t col_block = n % data.col_blocks, col = col_block * Tile::cols + rank;
+      const bool has_column = rank < Tile::cols && col < data.cols;
+      ColumnSum column{MatmulRowSums(maps, n / data.col_blocks, data.rows), A(0)};
+      const auto finish = [&](std::int64_t row, A sum) { write_sum(row, col, sum); };
+      KOKKOSNN_IMPL_NO_UNROLL
+      for (std::int64_t row = column.rows.begin(); row < column.rows.end(); row += Tile::rows) {
+        lookup.fill(team, maps, row, column.rows.end());
+        Sums sums;
+        add_products(team, Unit::address(scratch_begin), Block{0, 0, col_block}, lookup, sums);
+        add_tile(
+            team, reinterpret_cast<A*>(scratch_begin), row, col_block, lookup, sums,
+            [&](std::int64_t product, const A* of_columns) {
+              if (has_column) column.add(product, of_columns[rank], finish);
+            },
+            column.rows.end());
+      }
+      if (has_column) {
+        column.rows.end_all([&](std::int64_t row) {
+          finish(row, column.sum);
+          column.sum = A(0);
+        });
+      }
+    }
+  }
+
+  /// Hands a tile's results over, part by part: add(product, its results, a column each).
+  template <class Member, class Add>
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const Member& team, A* part_results, std::int64_t first_row,
+                                            std::int64_t col_block, const Lookup& lookup, const Sums& sums,
+                                            const Add& add, std::int64_t end) const {
+    const int rank = static_cast<int>(team.team_rank());
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int part = 0; part < Tile::rows; part += Tile::warp_rows) {
+      team.team_barrier();  // nobody reads scratch any more
+      if (warp_row(rank) == part) store_results(part_results, first_row, col_block, end, lookup, sums, opaque(rank));
+      team.team_barrier();
+      const std::int64_t left = end - first_row - part;
+      const int count         = left < Tile::warp_rows ? static_cast<int>(left) : int(Tile::warp_rows);
+      KOKKOSNN_IMPL_NO_UNROLL
+      for (int r = 0; r < count; ++r) add(first_row + part + r, part_results + r * sum_stride);
+    }
+    team.team_barrier();
+  }
+
+  /// The epilogue of a warp's part of a tile, into scratch.
+  KOKKOS_FORCEINLINE_FUNCTION void store_results(A* to, std::int64_t first_row, std::int64_t col_block,
+                                                 std::int64_t end, const Lookup& lookup, const Sums& sums,
+                                                 int rank) const {
+    for_elements(sums, rank, [&](int row, int col, A sum) {
+      const std::int64_t product = first_row + row, column = col_block * Tile::cols + col;
+      if (product >= end || column >= data.cols) return;
+      const auto offset = [&](int t) { return results.offset(t, product, column); };
+      to[(row - warp_row(rank)) * sum_stride + col] =
+          static_cast<A>(result_of(epilogue.alpha * lookup.checked(sum, row), offset, AllInputs{}));
+    });
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void write_sum(std::int64_t row, std::int64_t col, A sum) const {
+    using C    = typename Results::C;
+    C* const c = static_cast<C*>(results.data[0]) + results.offset(0, row, col);
+    if (epilogue.beta != A(0)) sum += epilogue.beta * static_cast<A>(*c);
+    *c = static_cast<C>(sum);
+  }
 
   KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return Unit::lanes == 1 ? 0 : rank % Unit::lanes; }
   KOKKOS_FORCEINLINE_FUNCTION static int warp_row(int rank) {
@@ -78,18 +219,19 @@ struct MatmulInTeam {
   }
 
   template <class Member>
-  KOKKOS_FORCEINLINE_FUNCTION void add_products(const Member& team, Address memory,
-                                                const typename MatmulData<T>::Block& block, Sums& sums) const {
+  KOKKOS_FORCEINLINE_FUNCTION void add_products(const Member& team, Address memory, const Block& block,
+                                                const Lookup& lookup, Sums& sums) const {
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < row_tiles; ++i) {
       KOKKOSNN_IMPL_UNROLL
       for (int j = 0; j < col_tiles; ++j) Unit::zero(sums.tile[i][j]);
     }
-    const int rank   = static_cast<int>(team.team_rank());
-    const auto fetch = [&](std::int64_t k, int stage) {
-      if (k < data.inner) {
-        fetch_a(memory + stage * stage_bytes, block, k, anew(rank));
-        fetch_b(memory + stage * stage_bytes + a_bytes, block, k, anew(rank));
+    const int rank           = static_cast<int>(team.team_rank());
+    const std::int64_t inner = inner_of(block);
+    const auto fetch         = [&](std::int64_t k, int stage) {
+      if (k < inner) {
+        fetch_a(memory + stage * stage_bytes, block, lookup, k, inner - k, anew(rank));
+        fetch_b(memory + stage * stage_bytes + a_bytes, block, k, inner - k, anew(rank));
       }
       Unit::commit();
     };
@@ -98,7 +240,7 @@ struct MatmulInTeam {
     for (int i = 0; i < ahead; ++i) fetch(i * Tile::inner, i);
     int stage = 0;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t k = 0; k < data.inner; k += Tile::inner) {
+    for (std::int64_t k = 0; k < inner; k += Tile::inner) {
       Unit::template wait<ahead - 1>();
       team.team_barrier();  // this step is there, and nobody reads the stage before it any more
       fetch(k + ahead * Tile::inner, stage == 0 ? ahead : stage - 1);
@@ -107,30 +249,47 @@ struct MatmulInTeam {
     }
     Unit::template wait<0>();
   }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t inner_of([[maybe_unused]] const Block& block) const {
+    if constexpr (has_parts<Results>) {
+      const std::int64_t left = data.inner - block.batch % results.parts * results.inner;
+      return left < results.inner ? left : results.inner;
+    } else {
+      return data.inner;
+    }
+  }
 
   // --- from memory to scratch ---
 
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_a(Address to, const typename MatmulData<T>::Block& block, std::int64_t k,
-                                           int rank) const {
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_a(Address to, const Block& block, [[maybe_unused]] const Lookup& lookup,
+                                           std::int64_t k, std::int64_t left, int rank) const {
+    if constexpr (has_maps) {
+      const T* const first = data.a.data + k * data.a.col_stride;
+      const auto row       = [&](int r) -> const T* {
+        const std::int64_t number = lookup.table[r];
+        return number < 0 ? nullptr : first + number * data.a.row_stride;
+      };
+      return ScratchRows<Unit, TileUse::along, Tile::rows, a_row_bytes, team_size>::fetch(
+          to, row, {left, data.a.col_stride, copies_a}, data.a.data, rank);
+    }
     const std::int64_t row = block.row * Tile::rows;
     const T* const first   = data.a.data + data.a.batch(block.batch) + row * data.a.row_stride + k * data.a.col_stride;
     if constexpr (a_along) {
       fetch<TileUse::along, Tile::rows, a_row_bytes>(to, first, data.a.row_stride, data.rows - row,
-                                                     {data.inner - k, data.a.col_stride, copies_a}, rank);
+                                                     {left, data.a.col_stride, copies_a}, rank);
     } else {
-      fetch<TileUse::across, Tile::inner, a_row_bytes>(to, first, data.a.col_stride, data.inner - k,
+      fetch<TileUse::across, Tile::inner, a_row_bytes>(to, first, data.a.col_stride, left,
                                                        {data.rows - row, data.a.row_stride, copies_a}, rank);
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_b(Address to, const typename MatmulData<T>::Block& block, std::int64_t k,
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_b(Address to, const Block& block, std::int64_t k, std::int64_t left,
                                            int rank) const {
     const std::int64_t col = block.col * Tile::cols;
     const T* const first   = data.b.data + data.b.batch(block.batch) + k * data.b.row_stride + col * data.b.col_stride;
     if constexpr (b_along) {
       fetch<TileUse::along, Tile::cols, b_row_bytes>(to, first, data.b.col_stride, data.cols - col,
-                                                     {data.inner - k, data.b.row_stride, copies_b}, rank);
+                                                     {left, data.b.row_stride, copies_b}, rank);
     } else {
-      fetch<TileUse::across, Tile::inner, b_row_bytes>(to, first, data.b.row_stride, data.inner - k,
+      fetch<TileUse::across, Tile::inner, b_row_bytes>(to, first, data.b.row_stride, left,
                                                        {data.cols - col, data.b.col_stride, copies_b}, rank);
     }
   }
@@ -182,43 +341,103 @@ struct MatmulInTeam {
 
   using AllInputs = std::make_index_sequence<Results::Inputs::count>;
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(const typename MatmulData<T>::Block& block, const Sums& sums, int rank) const {
-    const int lane               = lane_of(rank);
-    const std::int64_t first_row = block.row * Tile::rows + warp_row(rank);
-    const std::int64_t first_col = block.col * Tile::cols + warp_col(rank);
-    Kokkos::Array<std::int64_t, Results::count> batch;
-    for (int t = 0; t < Results::count; ++t) batch[t] = results.batch[t](block.batch);
+  /// Calls f(row, col, sum) for a thread's elements of a tile.
+  template <class F_>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_elements(const Sums& sums, int rank, const F_& f) {
+    const int lane = lane_of(rank), first_row = warp_row(rank), first_col = warp_col(rank);
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < row_tiles; ++i) {
       KOKKOSNN_IMPL_UNROLL
       for (int r = 0; r < Unit::rows; ++r) {
-        const std::int64_t row = anew(first_row) + i * 16 + Unit::row_of(r, lane);
+        const int row = anew(first_row) + i * 16 + Unit::row_of(r, lane);
         KOKKOSNN_IMPL_UNROLL
         for (int j = 0; j < col_tiles; ++j) {
           KOKKOSNN_IMPL_UNROLL
           for (int c = 0; c < Unit::cols; ++c) {
-            const std::int64_t col = anew(first_col) + j * 16 + Unit::col_of(c, lane);
-            if (row < data.rows && col < data.cols) {
-              const auto offset = [&](int t) { return batch[t] + results.offset(t, row, col); };
-              write_element(static_cast<A>(sums.tile[i][j].value[r][c]), offset, AllInputs{});
-            }
+            f(row, anew(first_col) + j * 16 + Unit::col_of(c, lane), static_cast<A>(sums.tile[i][j].value[r][c]));
           }
         }
       }
     }
   }
 
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Block& block, const Lookup& lookup, const Sums& sums, int rank) const {
+    Kokkos::Array<std::int64_t, Results::count> batch;
+    for (int t = 0; t < Results::count; ++t) batch[t] = results.batch[t](block.batch);
+    for_elements(sums, rank, [&](int row_in_tile, int col_in_tile, A sum) {
+      const std::int64_t row = block.row * Tile::rows + row_in_tile, col = block.col * Tile::cols + col_in_tile;
+      if (row >= data.rows || col >= data.cols) return;
+      const auto offset = [&](int t) { return batch[t] + results.offset(t, row, col); };
+      using C           = typename Results::C;
+      C* const c        = static_cast<C*>(results.data[0]) + offset(0);
+      A value           = epilogue.alpha * lookup.checked(sum, row_in_tile);
+      if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*c);
+      *c = static_cast<C>(result_of(value, offset, AllInputs{}));
+    });
+  }
+
   template <class Offset, std::size_t... i>
-  KOKKOS_FORCEINLINE_FUNCTION void write_element(A sum, const Offset& offset, std::index_sequence<i...>) const {
-    using C    = typename Results::C;
-    C* const c = static_cast<C*>(results.data[0]) + offset(0);
-    A value    = epilogue.alpha * sum;
-    if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*c);
-    *c = static_cast<C>(epilogue.f(value, static_cast<A>(input<i>()[offset(1 + static_cast<int>(i))])...));
+  KOKKOS_FORCEINLINE_FUNCTION auto result_of(A value, const Offset& offset, std::index_sequence<i...>) const {
+    return epilogue.f(value, static_cast<A>(input<i>()[offset(1 + static_cast<int>(i))])...);
   }
   template <std::size_t i>
   KOKKOS_FORCEINLINE_FUNCTION const typename Results::template Input<i>* input() const {
     return static_cast<const typename Results::template Input<i>*>(results.data[1 + i]);
+  }
+};
+
+/// Adds the sums of parts in order, and runs the epilogue: a thread takes elements of c in turn.
+template <class S, class F, class A, class Results>
+struct MatmulPartsSum {
+  const S* sums;
+  std::int64_t parts;
+  std::int64_t batches;
+  std::int64_t rows;
+  std::int64_t cols;
+  MatmulEpilogue<F, A> epilogue;
+  Results results;
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const std::int64_t size = rows * cols, step = std::int64_t(team.league_size()) * team.team_size();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t n = std::int64_t(team.league_rank()) * team.team_size() + team.team_rank(); n < batches * size;
+         n += step) {
+      const std::int64_t batch = n / size, inside = n - batch * size, row = inside / cols;
+      write(batch, row, inside - row * cols, static_cast<A>(sum_of(sums + batch * parts * size + inside, size)),
+            std::make_index_sequence<Results::Inputs::count>{});
+    }
+  }
+
+ private:
+  /// Adds in order, some loads at a time in flight.
+  KOKKOS_FORCEINLINE_FUNCTION S sum_of(const S* first, std::int64_t stride) const {
+    constexpr int at_once = 8;
+    S sum                 = first[0];
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t p = 1; p < parts; p += at_once) {
+      S loaded[at_once];
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < at_once; ++i) loaded[i] = p + i < parts ? first[(p + i) * stride] : S(0);
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < at_once; ++i) sum += loaded[i];
+    }
+    return sum;
+  }
+
+  template <std::size_t... i>
+  KOKKOS_FORCEINLINE_FUNCTION void write(std::int64_t batch, std::int64_t row, std::int64_t col, A sum,
+                                         std::index_sequence<i...>) const {
+    const auto at = [&]<class T>(int t, std::type_identity<T>) {
+      return static_cast<T*>(results.data[t]) + results.batch[t](batch) + results.offset(t, row, col);
+    };
+    using C    = typename Results::C;
+    C* const c = at(0, std::type_identity<C>{});
+    A value    = epilogue.alpha * sum;
+    if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*c);
+    *c = static_cast<C>(epilogue.f(
+        value,
+        static_cast<A>(*at(1 + static_cast<int>(i), std::type_identity<typename Results::template Input<i>>{}))...));
   }
 };
 

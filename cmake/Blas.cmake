@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: 2026 The KokkosNN authors
+# SPDX-License-Identifier: Apache-2.0
+# KokkosNN_ENABLE_BLAS: the vendor's library that computes plain matrix products, cuBLAS on CUDA, else a BLAS. Who links
+# KokkosNN as an archive links its files, too.
+set(KokkosNN_BLAS_LIBRARIES "")
+set(KokkosNN_BLAS_LIBRARIES_FLAGS "")
+if(NOT KokkosNN_ENABLE_BLAS)
+  return()
+endif()
+
+set(definition "")
+if(Kokkos_ENABLE_CUDA OR "CUDA" IN_LIST Kokkos_DEVICES)
+  find_package(CUDAToolkit QUIET)
+  if(TARGET CUDA::cublas)
+    set(definition KOKKOSNN_HAS_CUBLAS)
+    set(KokkosNN_BLAS_LIBRARIES ${CUDA_cublas_LIBRARY})
+    set_source_files_properties(src/vendor/cublas.cpp PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
+  endif()
+elseif(NOT Kokkos_ENABLE_HIP AND NOT "HIP" IN_LIST Kokkos_DEVICES)
+  find_package(BLAS QUIET)
+  if(BLAS_FOUND)
+    include(CheckCXXSourceCompiles)
+    set(CMAKE_REQUIRED_LIBRARIES ${BLAS_LIBRARIES} ${BLAS_LINKER_FLAGS})
+    check_cxx_source_compiles("extern \"C\" void sgemm_(); int main() { sgemm_(); }" KokkosNN_BLAS_HAS_SGEMM)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+    if(KokkosNN_BLAS_HAS_SGEMM)
+      set(definition KOKKOSNN_HAS_HOST_BLAS)
+      set(KokkosNN_BLAS_LIBRARIES ${BLAS_LIBRARIES} ${BLAS_LINKER_FLAGS})
+    endif()
+  endif()
+endif()
+
+if(definition)
+  message(STATUS "KokkosNN: plain matrix products by ${KokkosNN_BLAS_LIBRARIES}")
+  set_property(SOURCE src/vendor/cublas.cpp src/vendor/host_blas.cpp APPEND PROPERTY COMPILE_DEFINITIONS ${definition})
+  target_link_libraries(KokkosNN PRIVATE ${KokkosNN_BLAS_LIBRARIES})
+  list(JOIN KokkosNN_BLAS_LIBRARIES " " KokkosNN_BLAS_LIBRARIES_FLAGS)
+elseif("ON" STREQUAL KokkosNN_ENABLE_BLAS)
+  message(FATAL_ERROR "KokkosNN: KokkosNN_ENABLE_BLAS is ON, but no cuBLAS and no BLAS with sgemm_ was found; "
+                      "BLAS_LIBRARIES names one, and Debian has libopenblas-dev.")
+endif()

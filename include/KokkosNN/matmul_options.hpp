@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_MATMUL_OPTIONS_HPP
+#define KOKKOSNN_MATMUL_OPTIONS_HPP
+
+#include <KokkosNN/options.hpp>
+#include <KokkosNN/precision.hpp>
+
+namespace KokkosNN {
+
+/// Parts of a GPU's plan of a matrix product that a caller fixes, for experiments; 0 leaves the choice to the planner.
+struct MatmulTuning {
+  int group = 0;  ///< rows of tiles that are taken column by column, so that they share b in a cache; 1: row by row
+  int parts = 0;  ///< parts of the summed axis, whose sums teams take apart; 1: it is not split
+};
+
+/// Who computes a matrix product.
+enum class MatmulProvider {
+  automatic,  ///< cuBLAS for what it has, where this library was built with it (KokkosNN_ENABLE_BLAS), else own
+  own,        ///< this library's kernels
+  vendor      ///< cuBLAS, on hosts BLAS; an error where it has no such product, or this library was built without
+};
+
+/// Options of a matrix product; an aggregate for designated initialisers: `{.alpha = 0.5, .beta = 1}`.
+struct MatmulOptions {
+  double alpha            = 1;                        ///< factor of the product; 0: a and b are not read
+  double beta             = 0;                        ///< factor of c; 0: c is not read, whatever it holds
+  Precision precision     = Precision::exact;         ///< of products of float; hosts and GPUs without TF32 are exact
+  Determinism determinism = Determinism::run_to_run;  ///< batch_invariant: an element's bits depend on its terms alone
+  MatmulProvider provider = MatmulProvider::automatic;
+  MatmulTuning tuning     = {};
+};
+
+}  // namespace KokkosNN
+
+#endif  // KOKKOSNN_MATMUL_OPTIONS_HPP

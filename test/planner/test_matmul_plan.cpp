@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/call/matmul_plan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+// Plans of matrix products: where the summed axis is split, the order of tiles, and who adds the rows of sums.
+
+namespace KokkosNNTest {
+namespace {
+
+using namespace KokkosNN;
+using Impl::make_matmul_plan;
+using Impl::MatmulLayout;
+using Impl::MatmulPlan;
+
+constexpr Impl::MatmulKernelShape kernel{128, 128, 32, 2, 128, 64 * 1024};
+
+DeviceTraits traits(Backend backend, int multiprocessors) {
+  DeviceTraits result;
+  result.backend         = backend;
+  result.multiprocessors = multiprocessors;
+  return result;
+}
+
+MatmulLayout layout(std::int64_t rows, std::int64_t cols, std::int64_t inner) {
+  MatmulLayout l;
+  l.rows          = rows;
+  l.cols          = cols;
+  l.inner         = inner;
+  l.row_stride[0] = l.row_stride[2] = cols;
+  l.row_stride[1]                   = inner;
+  l.col_stride[0] = l.col_stride[1] = l.col_stride[2] = 1;
+  return l;
+}
+
+MatmulPlan on_gpu(const MatmulLayout& l, const MatmulOptions& options = {}) {
+  return make_matmul_plan("matmul", ElementType::bf16, options, l, kernel, traits(Backend::cuda, 132));
+}
+
+TEST(MatmulPlans, SplitLongSumsOfFewTilesOnAGpuUnlessBitsMayNotDependOnExtents) {
+  const MatmulPlan db = on_gpu(layout(64, 64, 262144));
+  EXPECT_EQ(db.part_inner % kernel.inner, 0);
+  EXPECT_EQ(db.part_inner, 1024);  // 264 teams at once
+  EXPECT_EQ(db.parts, 256);
+  EXPECT_EQ(db.league_size, 256);
+  EXPECT_EQ(db.workspace, std::size_t(256) * 64 * 64 * sizeof(float));
+  EXPECT_NE(db.label.find(",p256"), std::string::npos) << db.label;
+  EXPECT_EQ(on_gpu(layout(4096, 4096, 4096)).parts, 1);
+  EXPECT_EQ(on_gpu(layout(64, 64, 1000)).parts, 1);  // too short
+  EXPECT_EQ(on_gpu(layout(16, 4096, 4096)).parts, 8);
+  EXPECT_EQ(on_gpu(layout(64, 64, 262144), {.determinism = Determinism::batch_invariant}).parts, 1);
+  EXPECT_EQ(on_gpu(layout(4096, 4096, 4096), {.tuning = {.parts = 3}}).parts, 3);
+  EXPECT_EQ(on_gpu(layout(64, 64, 262144), {.tuning = {.parts = 1}}).parts, 1);
+}
+
+TEST(MatmulPlans, GroupRowsOfTilesAsThePolicyOrTheCallerSays) {
+  EXPECT_GT(on_gpu(layout(4096, 4096, 64)).group, 1);
+  EXPECT_EQ(on_gpu(layout(4096, 4096, 64), {.tuning = {.group = 1}}).group, 1);
+}
+
+TEST(MatmulPlans, PartsOfAGpuAreABatchEach) {
+  MatmulLayout l   = layout(64, 32, 5000);
+  l.n              = 1;
+  l.batches        = 3;
+  l.extent[0]      = 3;
+  l.stride[1][0]   = 64 * 5000;
+  const auto plan  = on_gpu(l, {.tuning = {.parts = 4}});
+  const auto parts = layout_of_parts(l, plan);
+  const auto of_a = parts.map(1), of_b = parts.map(2), of_c = parts.map(0);
+  const auto inner   = plan.part_inner;
+  const int batch[3] = {0, 3, 4 + 2};
+  EXPECT_EQ(parts.batches, 12);
+  EXPECT_EQ(inner, 1280);
+  for (const int n : batch) {
+    EXPECT_EQ(of_a(n), n / 4 * 64 * 5000 + n % 4 * inner);
+    EXPECT_EQ(of_b(n), n % 4 * inner * 32);
+    EXPECT_EQ(of_c(n), std::int64_t(n) * 64 * 32);
+  }
+}
+
+TEST(MatmulPlans, OfAHostShareAFewTilesLongSumsAndOtherwiseSmallerTiles) {
+  const auto on_host = [](const MatmulLayout& l, int threads) {
+    return make_matmul_plan("matmul", ElementType::f32, {}, l, {}, traits(Backend::host, threads));
+  };
+  EXPECT_EQ(on_host(layout(64, 64, 262144), 1).parts, 1);
+  const MatmulPlan shared = on_host(layout(64, 64, 262144), 8);
+  EXPECT_EQ(shared.parts, 64);
+  EXPECT_EQ(shared.league_size, 8);
+  EXPECT_EQ(on_host(layout(64, 64, 2048), 8).parts, 1);
+  EXPECT_LT(on_host(layout(64, 64, 2048), 8).rows, 64);
+}
+
+TEST(MatmulPlans, GiveATeamSoManyRowsOfSumsThatItsTilesAreFull) {
+  MatmulLayout l  = layout(1 << 20, 64, 64);
+  l.kind          = Impl::MatmulRows::summed;
+  l.maps.sums     = 1 << 16;
+  const auto many = on_gpu(l);
+  EXPECT_GE(many.sums_per_team * 16, 4 * kernel.rows);
+  EXPECT_EQ(many.league_size, ((1 << 16) + many.sums_per_team - 1) / many.sums_per_team);
+  l.rows      = 5000;
+  l.maps.sums = 1000;
+  EXPECT_GE(on_gpu(l).league_size, 39) << "a tile each";
+  l.rows = 0;
+  EXPECT_GE(on_gpu(l).league_size, 1) << "sums of nothing are written, too";
+}
+
+}  // namespace
+}  // namespace KokkosNNTest
