@@ -165,6 +165,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
   CALLS "CrossEntropyCall<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(
+  cross_entropy FILE cross_entropy_from_lse_ TYPES ${KokkosNN_ACCUMULATORS}
+  CALLS "LossOfLseCall<{exec}, {X}>")
 set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})

@@ -212,6 +212,7 @@ void list(kokkosnn_cross_entropy_options& o, Members& members) {
   members("ignore_index", o.ignore_index)("label_smoothing", o.label_smoothing)("z_loss", o.z_loss);
   members("softcap", o.softcap)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
   members("check_labels", o.check_labels)("determinism", o.determinism)("axis", o.axis);
+  members("first_class", o.first_class)("classes", o.classes)("weighted_z_loss", o.weighted_z_loss);
 }
 
 kokkosnn_rms_norm_options defaults(const kokkosnn_rms_norm_options*) { return KOKKOSNN_RMS_NORM_OPTIONS_INIT; }
@@ -336,6 +337,7 @@ NB_MODULE(_core, m) {
   def(m, "cross_entropy", kokkosnn_cross_entropy);
   def(m, "cross_entropy_backward", kokkosnn_cross_entropy_backward);
   def(m, "cross_entropy_with_gradient", kokkosnn_cross_entropy_with_gradient);
+  def(m, "cross_entropy_from_lse", kokkosnn_cross_entropy_from_lse);
   def(m, "rms_norm", kokkosnn_rms_norm);
   def(m, "layer_norm", kokkosnn_layer_norm);
   def(m, "rms_norm_backward", kokkosnn_rms_norm_backward);

@@ -319,8 +319,9 @@ Operands operands_of(RowOperator op) {
            {"labels", Extents::row_values},
            {has_loss ? "loss" : "dloss", Extents::row_values, has_loss},
            {"lse", Extents::row_values, has_loss},
-           {"weights", Extents::columns}},
-          6};
+           {"weights", Extents::columns},
+           {"predicted", Extents::row_values, true}},
+          7};
 }
 
 RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors) {
@@ -527,10 +528,19 @@ void validate_rank_of_loss(const GivenTensors& given, Reduction reduction) {
   }
 }
 
-/// The classes that columns are.
-ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
-  const std::int64_t cols = given.cols();
-  ClassShard shard{0, cols, cols};
+/// The classes that columns are: of the backward alone they may be some.
+ClassShard shard_of(const GivenTensors& given, RowOperator op, const CrossEntropyOptions& options,
+                    const ClassShard* shared) {
+  const std::int64_t cols  = given.cols();
+  const bool has_some      = options.first_class != 0 || options.classes != 0;
+  const bool may_have_some = op == RowOperator::cross_entropy_backward && shared == nullptr;
+  if (has_some && !may_have_some) {
+    (ArgumentError(given.function) << "first_class and classes are for cross_entropy_backward alone and must be 0, but "
+                                      "are "
+                                   << options.first_class << " and " << options.classes)
+        .raise();
+  }
+  ClassShard shard{options.first_class, cols, options.classes != 0 ? options.classes : cols};
   if (shared != nullptr) shard = {shared->first, cols, shared->classes};
   if (shard.first < 0 || shard.first + cols > shard.classes) {
     (ArgumentError(given.function) << "logits have the columns of " << cols << " classes from number " << shard.first
@@ -538,6 +548,21 @@ ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
         .raise();
   }
   return shard;
+}
+
+/// Predicted classes are signed integers of 32 or 64 bits, which hold all classes.
+void validate_predicted(const GivenTensors& given, std::int64_t classes) {
+  const Tensor& predicted = given.tensors[CrossEntropyTensors::predicted];
+  if (!predicted.exists()) return;
+  if (!predicted.is_signed || predicted.element_bytes < 4) {
+    (ArgumentError(given.function) << "predicted must hold signed integers of 32 or 64 bits, but holds "
+                                   << (predicted.is_signed ? "signed" : "unsigned") << " ones of "
+                                   << 8 * predicted.element_bytes << " bits")
+        .raise();
+  }
+  if (predicted.element_bytes == 4 && classes - 1 > INT32_MAX) {
+    (ArgumentError(given.function) << "predicted holds 32 bits, too few for " << classes << " classes").raise();
+  }
 }
 
 /// Strides of a reduced loss: the rows' losses are one after the other, in the order in which kernels count rows. Its
@@ -565,7 +590,8 @@ LabelledLayout normalise(const char* function, RowOperator op, const Tensors& te
   if (is_reduced) loss.extents = Extents::call;
   validate_rank_of_loss(given, options.reduction);
   validate_extents(given);
-  const ClassShard shard = shard_of(given, shared);
+  const ClassShard shard = shard_of(given, op, options, shared);
+  validate_predicted(given, shard.classes);
   validate_columns(given, shard.classes, "classes");
 
   const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
@@ -576,6 +602,48 @@ LabelledLayout normalise(const char* function, RowOperator op, const Tensors& te
   validate_memory(given);
   if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
+}
+
+std::int64_t validate_loss_of_lse(const char* function, const Tensors& tensors, const CrossEntropyOptions& options) {
+  using Is = LossOfLseTensors;
+  const Operands operands{{{"lse", Extents::row_values},
+                           {"loss", Extents::row_values, true},
+                           {"label_logits", Extents::row_values},
+                           {"labels", Extents::row_values},
+                           {"weights", Extents::columns}},
+                          5};
+  const GivenTensors given{function, operands, tensors, 0};
+  validate_cross_entropy_options(function, options);
+  const auto refuse = [&](const char* option, double value) {
+    if (value == 0) return;
+    (ArgumentError(function) << option << " must be 0, as a log-sum-exp does not tell all logits, but is " << value)
+        .raise();
+  };
+  refuse("label_smoothing", options.label_smoothing);
+  refuse("softcap", options.softcap);
+  refuse("first_class", static_cast<double>(options.first_class));
+  const Tensor& lse     = tensors[Is::lse];
+  const Tensor& weights = tensors[Is::weights];
+  given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+    if (number == Is::weights || (number == Is::loss && options.reduction != Reduction::none)) return;
+    if (t.rank == lse.rank && std::equal(lse.extent, lse.extent + lse.rank, t.extent)) return;
+    (ArgumentError(function) << operand.name << " must have the extents of lse, " << shape_of(lse) << ", but has "
+                             << shape_of(t))
+        .raise();
+  });
+  if (options.reduction != Reduction::none && tensors[Is::loss].rank != 0) {
+    (ArgumentError(function) << "loss must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
+                             << tensors[Is::loss].rank)
+        .raise();
+  }
+  if (options.classes < 0 || (options.classes != 0 && weights.exists() && weights.extent[0] != options.classes)) {
+    (ArgumentError(function) << "classes must be 0 or the number of weights, but is " << options.classes << " beside "
+                             << (weights.exists() ? weights.extent[0] : 0) << " weights")
+        .raise();
+  }
+  validate_memory(given);
+  if (options.classes != 0) return options.classes;
+  return weights.exists() ? weights.extent[0] : INT64_MAX;
 }
 
 void complain_of_label(const char* function, std::int64_t row, const std::string& label, std::int64_t classes,

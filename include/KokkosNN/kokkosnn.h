@@ -176,12 +176,15 @@ typedef struct kokkosnn_cross_entropy_options {
   int64_t ignore_index;
   double label_smoothing;
   double z_loss;
-  double softcap;        /* 0: none */
-  double gradient_scale; /* cross_entropy_with_gradient: the gradient of what follows the loss */
-  int32_t reduction;     /* kokkosnn_reduction */
-  int32_t check_labels;  /* not 0: labels out of range are an error, for which the host waits */
-  int32_t determinism;   /* kokkosnn_determinism */
-  int32_t axis;          /* the axis of the classes; negative counts from the end */
+  double softcap;          /* 0: none */
+  double gradient_scale;   /* cross_entropy_with_gradient: the gradient of what follows the loss */
+  int32_t reduction;       /* kokkosnn_reduction */
+  int32_t check_labels;    /* not 0: labels out of range are an error, for which the host waits */
+  int32_t determinism;     /* kokkosnn_determinism */
+  int32_t axis;            /* the axis of the classes; negative counts from the end */
+  int64_t first_class;     /* cross_entropy_backward: the class of the first column */
+  int64_t classes;         /* cross_entropy_backward, from_lse: all classes, of which columns are some */
+  int32_t weighted_z_loss; /* 0: lse^2 does not have the weight of the row's class */
 } kokkosnn_cross_entropy_options;
 #define KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT \
   {sizeof(kokkosnn_cross_entropy_options),  \
@@ -193,7 +196,10 @@ typedef struct kokkosnn_cross_entropy_options {
    KOKKOSNN_REDUCTION_MEAN,                 \
    0,                                       \
    KOKKOSNN_RUN_TO_RUN,                     \
-   -1}
+   -1,                                      \
+   0,                                       \
+   0,                                       \
+   1}
 
 typedef struct kokkosnn_rms_norm_options {
   size_t size;
@@ -376,10 +382,12 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_sinks_backward(const kokk
 
 /* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along options.axis.
  * labels: any integers; lse: optional output, a value a row; weights: optional, one a class. loss, lse and weights have
- * the accumulator's type; loss has rank 0, or without a reduction a value a row. */
+ * the accumulator's type; loss has rank 0, or without a reduction a value a row. predicted: optional output of I32 or
+ * I64, the class of each row's greatest logit, as torch.argmax. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
                                                       const kokkosnn_tensor* labels, const kokkosnn_tensor* loss,
                                                       const kokkosnn_tensor* lse, const kokkosnn_tensor* weights,
+                                                      const kokkosnn_tensor* predicted,
                                                       const kokkosnn_cross_entropy_options* options);
 /* Its gradient by the logits, for the lse of the forward call; dlogits may be the logits; weights: optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
@@ -388,11 +396,18 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_backward(const kokkosnn_ex
                                                                const kokkosnn_tensor* dlogits,
                                                                const kokkosnn_tensor* weights,
                                                                const kokkosnn_cross_entropy_options* options);
-/* Both in one pass; dlogits may be the logits; lse and weights: optional. */
+/* Both in one pass; dlogits may be the logits; lse, weights and predicted: optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_with_gradient(
     const kokkosnn_exec* exec, const kokkosnn_tensor* logits, const kokkosnn_tensor* labels,
     const kokkosnn_tensor* loss, const kokkosnn_tensor* dlogits, const kokkosnn_tensor* lse,
-    const kokkosnn_tensor* weights, const kokkosnn_cross_entropy_options* options);
+    const kokkosnn_tensor* weights, const kokkosnn_tensor* predicted, const kokkosnn_cross_entropy_options* options);
+/* The loss from rows' log-sum-exps over all classes and the logits of their labels; all of F32 or all of F64. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_from_lse(const kokkosnn_exec* exec, const kokkosnn_tensor* lse,
+                                                               const kokkosnn_tensor* label_logits,
+                                                               const kokkosnn_tensor* labels,
+                                                               const kokkosnn_tensor* loss,
+                                                               const kokkosnn_tensor* weights,
+                                                               const kokkosnn_cross_entropy_options* options);
 
 /* --- norm.hpp --------------------------------------------------------------------------------------------------- */
 

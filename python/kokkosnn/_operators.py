@@ -365,7 +365,13 @@ def masked_softmax_sinks_backward(
 
 
 def _loss_options(
-    reduction: str, ignore_index: int, label_smoothing: float, z_loss: float, softcap: float, **others: Any
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    z_loss: float,
+    softcap: float,
+    weighted_z_loss: bool,
+    **others: Any,
 ) -> dict[str, Any]:
     return {
         "reduction": _named("reduction", _REDUCTIONS, reduction),
@@ -373,6 +379,7 @@ def _loss_options(
         "label_smoothing": label_smoothing,
         "z_loss": z_loss,
         "softcap": softcap,
+        "weighted_z_loss": int(weighted_z_loss),
         **others,
     }
 
@@ -392,21 +399,31 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     softcap: float = 0.0,
+    weighted_z_loss: bool = True,
     check_labels: bool = False,
+    predicted: Array | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, axis)
 
     Classes lie along the axis, which of torch.nn.functional's is 1. loss, lse and weights are float64 if the logits
-    are, else float32. z_loss * lse^2 is added to a row's loss. A label out of range gives NaN, or with check_labels a
-    ValueError.
+    are, else float32. z_loss * lse^2 is added to a row's loss, with the weight of its class unless weighted_z_loss is
+    False. A label out of range gives NaN, or with check_labels a ValueError. predicted, an array of int32 or int64 with
+    a value a row, gets torch.argmax(logits, axis) in the same pass.
     """
     loss = _empty_loss(logits, axis, reduction)
     lse = empty(logits, _without(logits, axis), accumulator_name(logits))
     options = _loss_options(
-        reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis, check_labels=int(check_labels)
+        reduction,
+        ignore_index,
+        label_smoothing,
+        z_loss,
+        softcap,
+        weighted_z_loss,
+        axis=axis,
+        check_labels=int(check_labels),
     )
-    _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, options)
+    _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, predicted, options)
     return as_kind(logits, loss), as_kind(logits, lse)
 
 
@@ -424,11 +441,27 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     softcap: float = 0.0,
+    weighted_z_loss: bool = True,
+    first_class: int = 0,
+    classes: int = 0,
     stream: Any = None,
 ) -> Array:
-    """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits"""
+    """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits
+
+    The logits may be some of the classes, those from first_class on of `classes`, for which lse and weights are.
+    """
     dlogits = _output(out, logits, logits.shape)
-    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis)
+    options = _loss_options(
+        reduction,
+        ignore_index,
+        label_smoothing,
+        z_loss,
+        softcap,
+        weighted_z_loss,
+        axis=axis,
+        first_class=first_class,
+        classes=classes,
+    )
     _run(_core.cross_entropy_backward, stream, logits, labels, lse, dloss, dlogits, weights, options)
     return as_kind(logits, dlogits)
 
@@ -446,12 +479,14 @@ def cross_entropy_with_gradient(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     softcap: float = 0.0,
+    weighted_z_loss: bool = True,
     check_labels: bool = False,
+    predicted: Array | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(loss, dlogits) in one pass: loss as cross_entropy, dlogits as torch.autograd.grad(gradient_scale * loss, logits)
 
-    out, where dlogits goes, may be the logits.
+    out, where dlogits goes, may be the logits; predicted as cross_entropy has it.
     """
     loss = _empty_loss(logits, axis, reduction)
     dlogits = _output(out, logits, logits.shape)
@@ -461,12 +496,47 @@ def cross_entropy_with_gradient(
         label_smoothing,
         z_loss,
         softcap,
+        weighted_z_loss,
         axis=axis,
         gradient_scale=gradient_scale,
         check_labels=int(check_labels),
     )
-    _run(_core.cross_entropy_with_gradient, stream, logits, labels, loss, dlogits, None, weights, options)
+    _run(_core.cross_entropy_with_gradient, stream, logits, labels, loss, dlogits, None, weights, predicted, options)
     return as_kind(logits, loss), as_kind(logits, dlogits)
+
+
+def cross_entropy_from_lse(
+    lse: Array,
+    label_logits: Array,
+    labels: Array,
+    weights: Array | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    z_loss: float = 0.0,
+    weighted_z_loss: bool = True,
+    classes: int = 0,
+    check_labels: bool = False,
+    stream: Any = None,
+) -> Array:
+    """cross_entropy's loss from rows' log-sum-exps and the logits of their labels, of float32 or float64
+
+    For classes in parts: logsumexp of each part, logsumexp(parts, axis=0) of these, this function, and for each part
+    cross_entropy_backward with first_class and classes.
+    """
+    loss = empty(lse, lse.shape if reduction == "none" else (), accumulator_name(lse))
+    options = _loss_options(
+        reduction,
+        ignore_index,
+        0.0,
+        z_loss,
+        0.0,
+        weighted_z_loss,
+        classes=classes,
+        check_labels=int(check_labels),
+    )
+    _run(_core.cross_entropy_from_lse, stream, lse, label_logits, labels, loss, weights, options)
+    return as_kind(lse, loss)
 
 
 # --- norm.hpp ---

@@ -123,6 +123,15 @@ def test_cross_entropy(dtype):
     close(first_loss, np.where(kept, losses, 0), dtype)
     close(first_lse, logsumexp(exact), dtype)
 
+    predicted = np.full(4, -7, np.int32)
+    kokkosnn.cross_entropy(logits, labels, predicted=predicted)
+    assert (predicted == exact.argmax(-1)).all()
+    accumulators = np.float64 if dtype == np.float64 else np.float32
+    label_logits = exact[np.arange(4), labels.clip(0)].astype(accumulators)
+    parts = np.stack([kokkosnn.logsumexp(np.ascontiguousarray(part)) for part in (logits[:, :2], logits[:, 2:])])
+    merged = kokkosnn.logsumexp(parts.astype(accumulators), axis=0)
+    close(kokkosnn.cross_entropy_from_lse(merged, label_logits, labels), losses[kept].mean(), dtype)
+
     gradient = (softmax(exact) - np.eye(5)[labels.clip(0)]) * kept[:, None] / kept.sum()
     dloss = np.array(2, loss.dtype)
     close(kokkosnn.cross_entropy_backward(logits, labels, lse, dloss), 2 * gradient, dtype)

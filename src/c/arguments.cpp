@@ -295,8 +295,11 @@ CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entrop
           .reduction       = reduction_of(function, given.reduction),
           .label_smoothing = given.label_smoothing,
           .z_loss          = given.z_loss,
+          .weighted_z_loss = given.weighted_z_loss != 0,
           .softcap         = given.softcap,
           .gradient_scale  = given.gradient_scale,
+          .first_class     = given.first_class,
+          .classes         = given.classes,
           .check_labels    = given.check_labels != 0,
           .determinism     = determinism_of(function, given.determinism),
           .plan            = {}};

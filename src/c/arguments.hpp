@@ -48,6 +48,7 @@ struct Argument {
 };
 inline Argument optional(const kokkosnn_tensor* tensor) { return {tensor, Holds::elements, true}; }
 inline Argument integers(const kokkosnn_tensor* tensor) { return {tensor, Holds::integers, false}; }
+inline Argument classes(const kokkosnn_tensor* tensor) { return {tensor, Holds::integers, true}; }
 /// An operand of the family that this operator does without.
 inline const Argument absent{nullptr, Holds::elements, true};
 

@@ -179,6 +179,37 @@ kokkosnn_status run_column_sums(const kokkosnn_exec* where, const kokkosnn_tenso
   });
 }
 
+/// A loss from log-sum-exps; its extents are checked with those of a C++ call.
+kokkosnn_status run_cross_entropy_from_lse(const kokkosnn_exec* where, const kokkosnn_tensor* lse,
+                                           const kokkosnn_tensor* label_logits, const kokkosnn_tensor* labels,
+                                           const kokkosnn_tensor* loss, const kokkosnn_tensor* weights,
+                                           const kokkosnn_cross_entropy_options* options) {
+  constexpr const char* function = "cross_entropy_from_lse";
+  using Is                       = LossOfLseTensors;
+  return guarded([&] {
+    const CrossEntropyOptions converted = options_of(function, options);
+    Tensors tensors;
+    tensors[Is::lse]          = tensor_of(function, "lse", lse);
+    tensors[Is::label_logits] = tensor_of(function, "label_logits", label_logits);
+    tensors[Is::labels]       = tensor_of(function, "labels", integers(labels));
+    tensors[Is::loss]         = tensor_of(function, "loss", loss);
+    tensors[Is::weights]      = tensor_of(function, "weights", optional(weights));
+    const ElementType type    = tensors[Is::lse].type;
+    require_rank(function, "lse", tensors[Is::lse], 0, max_rank - 1);
+    require_type(function, "lse", tensors[Is::lse], ElementType::f32, ElementType::f64);
+    require_type(function, "label_logits", tensors[Is::label_logits], type, type);
+    require_type(function, "loss", tensors[Is::loss], type, type);
+    if (tensors[Is::weights].exists()) {
+      require_rank(function, "weights", tensors[Is::weights], 1, 1);
+      require_type(function, "weights", tensors[Is::weights], type, type);
+    }
+    on_instance(function, where, [&](const Exec& exec) {
+      if (type == ElementType::f64) return LossOfLseCall<Exec, double>::run(exec, tensors, converted);
+      LossOfLseCall<Exec, float>::run(exec, tensors, converted);
+    });
+  });
+}
+
 /// A function on ragged rows; dy is null where the operator has none.
 template <RowOperator op>
 kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor* x, const kokkosnn_tensor* dy,
@@ -207,6 +238,7 @@ kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor*
 
 using KokkosNN::RowOperator;
 using KokkosNN::C::absent;
+using KokkosNN::C::classes;
 using KokkosNN::C::guarded;
 using KokkosNN::C::integers;
 using KokkosNN::C::optional;
@@ -294,9 +326,10 @@ kokkosnn_status kokkosnn_masked_softmax_sinks_backward(Where exec, Tensor y, Ten
 // --- cross_entropy.hpp ---
 
 kokkosnn_status kokkosnn_cross_entropy(Where exec, Tensor logits, Tensor labels, Tensor loss, Tensor lse,
-                                       Tensor weights, const kokkosnn_cross_entropy_options* options) {
+                                       Tensor weights, Tensor predicted,
+                                       const kokkosnn_cross_entropy_options* options) {
   return run<RowOperator::cross_entropy>(
-      exec, {logits, absent, integers(labels), loss, optional(lse), optional(weights)}, options);
+      exec, {logits, absent, integers(labels), loss, optional(lse), optional(weights), classes(predicted)}, options);
 }
 
 kokkosnn_status kokkosnn_cross_entropy_backward(Where exec, Tensor logits, Tensor labels, Tensor lse, Tensor dloss,
@@ -307,10 +340,15 @@ kokkosnn_status kokkosnn_cross_entropy_backward(Where exec, Tensor logits, Tenso
 }
 
 kokkosnn_status kokkosnn_cross_entropy_with_gradient(Where exec, Tensor logits, Tensor labels, Tensor loss,
-                                                     Tensor dlogits, Tensor lse, Tensor weights,
+                                                     Tensor dlogits, Tensor lse, Tensor weights, Tensor predicted,
                                                      const kokkosnn_cross_entropy_options* options) {
   return run<RowOperator::cross_entropy_with_gradient>(
-      exec, {logits, dlogits, integers(labels), loss, optional(lse), optional(weights)}, options);
+      exec, {logits, dlogits, integers(labels), loss, optional(lse), optional(weights), classes(predicted)}, options);
+}
+
+kokkosnn_status kokkosnn_cross_entropy_from_lse(Where exec, Tensor lse, Tensor label_logits, Tensor labels, Tensor loss,
+                                                Tensor weights, const kokkosnn_cross_entropy_options* options) {
+  return KokkosNN::C::run_cross_entropy_from_lse(exec, lse, label_logits, labels, loss, weights, options);
 }
 
 // --- norm.hpp ---

@@ -66,6 +66,7 @@ SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t c
   add("reduction", static_cast<std::int64_t>(options.reduction));
   add("label_smoothing (its bits)", options.label_smoothing);
   add("z_loss (its bits)", options.z_loss);
+  add("weighted_z_loss", static_cast<std::int64_t>(options.weighted_z_loss));
   add("softcap (its bits)", options.softcap);
   add("gradient_scale (its bits)", options.gradient_scale);
   add("check_labels", static_cast<std::int64_t>(options.check_labels));

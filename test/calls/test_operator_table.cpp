@@ -158,6 +158,12 @@ struct Calls {
     KokkosNN::cross_entropy_with_gradient(exec, logits, labels, loss, dlogits, options);
     return is_written(loss) && is_written(dlogits);
   }
+  bool cross_entropy_from_lse() {
+    const auto loss = values<Loss>(queries, unwritten);
+    const auto lse = values<Loss>(queries, 2), label_logits = values<Loss>(queries, 1);
+    const CrossEntropyOptions options{.reduction = Reduction::none};
+    return KokkosNN::cross_entropy_from_lse(exec, lse, label_logits, labels, loss, options), is_written(loss);
+  }
   bool rms_norm() {
     const auto rstd = values<Loss>(queries, unwritten);
     KokkosNN::rms_norm(exec, logits, values<T>(keys, 2), dlogits, rstd);
@@ -329,6 +335,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "cross_entropy") return c.cross_entropy();
     if (op == "cross_entropy_backward") return c.cross_entropy_backward();
     if (op == "cross_entropy_with_gradient") return c.cross_entropy_with_gradient();
+    if (op == "cross_entropy_from_lse") return c.cross_entropy_from_lse();
     if (op == "rms_norm") return c.rms_norm();
     if (op == "layer_norm") return c.layer_norm();
     if (op == "rms_norm_backward") return c.rms_norm_backward();

@@ -30,6 +30,10 @@ template <class V>
 inline constexpr bool holds_integers =
     std::integral<typename V::non_const_value_type> && !std::is_same_v<typename V::non_const_value_type, bool>;
 
+template <class V>
+inline constexpr bool holds_classes =
+    std::signed_integral<typename V::non_const_value_type> && sizeof(typename V::non_const_value_type) >= 4;
+
 template <class Exec, class... V>
 inline constexpr bool can_access = (... && Kokkos::SpaceAccessibility<Exec, typename V::memory_space>::accessible);
 
@@ -118,10 +122,13 @@ inline constexpr bool holds_gradient =
                                "double if logits do, else float, half_t or bhalf_t",                                 \
                                DlogitsView::rank() == LogitsView::rank(), "have the rank of logits", false)          \
   KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "weights", WeightsView, (holds_type<WeightsView, A>),                           \
-                               "float, or double if logits do", WeightsView::rank() == 1, "have rank 1", true)
+                               "float, or double if logits do", WeightsView::rank() == 1, "have rank 1", true)       \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "predicted", PredictedView, holds_classes<PredictedView>,                       \
+                               "signed integers of 32 or 64 bits", PredictedView::rank() + 1 == LogitsView::rank(),  \
+                               "have one axis less than logits", false)
 
 template <RowOperator op, class Exec, class LogitsView, class LabelsView, class LossView, class LseView,
-          class DlogitsView, class WeightsView>
+          class DlogitsView, class WeightsView, class PredictedView>
 constexpr void check_cross_entropy() {
   using A = accumulator_t<typename LogitsView::non_const_value_type>;
   if constexpr (op == RowOperator::cross_entropy) {

@@ -80,6 +80,12 @@ struct CrossEntropyCall {
                            const Tensors& tensors);
 };
 
+/// A cross entropy from log-sum-exps and labels' logits, of A.
+template <class ExecutionSpace, class A>
+struct LossOfLseCall {
+  static void run(const ExecutionSpace& exec, const Tensors& tensors, const CrossEntropyOptions& options);
+};
+
 /// An operator that is one struct (inputs/operands.hpp), on rows of T.
 template <class ExecutionSpace, RowOperator op, class T>
 struct OperandCall {

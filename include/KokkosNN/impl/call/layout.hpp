@@ -85,7 +85,12 @@ struct GradientTensors {
 };
 /// Tensors of a cross entropy. The loss is its gradient in the backward.
 struct CrossEntropyTensors {
-  enum Number { logits, dlogits, labels, loss, lse, weights };
+  enum Number { logits, dlogits, labels, loss, lse, weights, predicted };
+};
+
+/// Tensors of a loss from log-sum-exps: a value a row, but for the weights.
+struct LossOfLseTensors {
+  enum Number { lse, loss, label_logits, labels, weights };
 };
 
 /// Tensors of sums over rows.
@@ -171,6 +176,11 @@ KOKKOSNN_EXPORT RowsLayout normalise_column_sums(const char* function, const Ten
 KOKKOSNN_EXPORT LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                          const CrossEntropyOptions& options, const ClassShard* shared = nullptr);
 
+/// Checks a loss from log-sum-exps, and returns the number of its classes: options.classes or that of weights, else the
+/// largest number.
+KOKKOSNN_EXPORT std::int64_t validate_loss_of_lse(const char* function, const Tensors& tensors,
+                                                  const CrossEntropyOptions& options);
+
 /// Tensors of an operator as rows that are numbered in the order of the tensors' axes, whatever their strides are: a
 /// row has the same number on every rank. Nothing is checked.
 KOKKOSNN_EXPORT RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors);
@@ -192,12 +202,22 @@ SoftmaxOptions planning_options(const Options& options) {
   return result;
 }
 
-/// Options that choose another kernel, as a problem has them.
-inline void set_options(RowProblem& problem, const CrossEntropyOptions& options) {
-  problem.is_extended = options.label_smoothing != 0 || options.softcap != 0;
+/// True if a cross entropy needs the kernels that do more than the plain ones.
+inline bool is_extended(const CrossEntropyOptions& options, bool has_weights, bool has_predicted) {
+  const bool has_own_z_loss = options.z_loss != 0 && !options.weighted_z_loss && has_weights;
+  return options.label_smoothing != 0 || options.softcap != 0 || has_own_z_loss || has_predicted;
+}
+inline bool is_extended(const CrossEntropyOptions& options, const Tensors& tensors) {
+  return is_extended(options, tensors[CrossEntropyTensors::weights].exists(),
+                     tensors[CrossEntropyTensors::predicted].exists());
+}
+
+/// Sets what else chooses the kernel.
+inline void set_options(RowProblem& problem, const Tensors& tensors, const CrossEntropyOptions& options) {
+  problem.is_extended = is_extended(options, tensors);
 }
 template <class Options>
-void set_options(RowProblem&, const Options&) {}
+void set_options(RowProblem&, const Tensors&, const Options&) {}
 
 /// A tensor's part along one axis.
 KOKKOSNN_EXPORT Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);

@@ -219,6 +219,16 @@ struct DivisorResult {
   }
 };
 
+/// Result that is the weight of each row's z_loss in a mean, which divides by the sum of weights: that over the number
+/// of rows.
+template <class A>
+struct ZLossWeightResult {
+  const double* divisor;
+  A* weight;
+
+  KOKKOS_INLINE_FUNCTION void operator()(double rows) const { *weight = static_cast<A>(*divisor / rows); }
+};
+
 /// True if a row's label is neither ignored nor a class.
 struct IsBadLabel {
   Labels labels;
@@ -247,20 +257,22 @@ struct LossWorkspace {
   double* divisor      = nullptr;
   A* inverse_divisor   = nullptr;
   A* weight_of_classes = nullptr;
+  A* z_loss_weight     = nullptr;
   double* parts        = nullptr;
   A* row_losses        = nullptr;
 
   LossWorkspace() = default;
 
   static std::size_t bytes(std::int64_t row_losses) {
-    return (3 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
+    return (4 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
   }
   explicit LossWorkspace(char* memory)
       : divisor(reinterpret_cast<double*>(memory)),
         inverse_divisor(reinterpret_cast<A*>(memory + sizeof(double))),
         weight_of_classes(reinterpret_cast<A*>(memory + 2 * sizeof(double))),
-        parts(reinterpret_cast<double*>(memory + 3 * sizeof(double))),
-        row_losses(reinterpret_cast<A*>(memory + (3 + max_parts) * sizeof(double))) {}
+        z_loss_weight(reinterpret_cast<A*>(memory + 3 * sizeof(double))),
+        parts(reinterpret_cast<double*>(memory + 4 * sizeof(double))),
+        row_losses(reinterpret_cast<A*>(memory + (4 + max_parts) * sizeof(double))) {}
 };
 
 /// Sums of rows whose values are of type A.
@@ -277,6 +289,9 @@ struct LossSums {
                          std::int64_t classes, const LossWorkspace<A>& workspace);
   static void of_rows(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& weight, std::int64_t rows,
                       const LossWorkspace<A>& workspace);
+  /// Behind `of_rows`.
+  static void of_z_losses(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& row,
+                          std::int64_t rows, const LossWorkspace<A>& workspace);
   static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
                         const LossWorkspace<A>& workspace, A* loss);
   /// Finds the row with the first label out of range, -1 if there is none, and the bits of that label. Waits for
@@ -324,6 +339,14 @@ void LossSums<ExecutionSpace, A>::of_rows(const ExecutionSpace& exec, const char
   with_labels(weight.labels, [&]<class LabelsOfRows>(const LabelsOfRows& labels) {
     sum_terms(CountOfRow<LabelsOfRows>{{labels}, weight.ignore_index, weight.shard});
   });
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_z_losses(const ExecutionSpace& exec, const char* function,
+                                              const WeightOfRow<A>& row, std::int64_t rows,
+                                              const LossWorkspace<A>& workspace) {
+  sum(exec, function, "z_loss_weight", CountOfRow<AnyLabels>{{row.labels}, row.ignore_index, row.shard}, rows,
+      workspace.parts, ZLossWeightResult<A>{workspace.divisor, workspace.z_loss_weight});
 }
 
 template <class ExecutionSpace, class A>

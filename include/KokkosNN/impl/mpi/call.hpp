@@ -274,7 +274,7 @@ class ShardedCrossEntropyCall {
   }
 
   void start_sums(const LossWorkspace<A>& sums) {
-    m_shared = {m_shard, m_weights, nullptr};
+    m_shared = {m_shard, m_weights, nullptr, nullptr};
     if (m_options.label_smoothing != 0 && m_weights.data != nullptr) {
       Sums::of_classes(exec(), to_string(op), m_weights, m_shard.classes, sums);
       m_shared.weight_of_classes = sums.weight_of_classes;
@@ -282,8 +282,11 @@ class ShardedCrossEntropyCall {
     if (m_options.reduction != Reduction::mean) return;
     const Tensor& labels    = m_tensors[Number::labels];
     const RowsLayout layout = layout_of_shard(op, m_blocks.axis(), {m_tensors[Number::logits], {}, labels});
-    Sums::of_rows(exec(), to_string(op), {{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard},
-                  rows(), sums);
+    const WeightOfRow<A> of_row{{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard};
+    Sums::of_rows(exec(), to_string(op), of_row, rows(), sums);
+    if (m_options.z_loss == 0 || m_options.weighted_z_loss || m_weights.data == nullptr) return;
+    Sums::of_z_losses(exec(), to_string(op), of_row, rows(), sums);
+    m_shared.z_loss_weight = sums.z_loss_weight;
   }
 
   /// Computes every row's loss, and its log-sum-exp if it is needed.
