@@ -5,6 +5,7 @@
 
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/cross_entropy_call.hpp>
+#include <KokkosNN/impl/call/soft_loss_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
 
@@ -212,6 +213,93 @@ void cross_entropy_from_lse(const LseView& lse, const LogitsView& label_logits, 
                             const LossView& loss, const CrossEntropyOptions& options = {},
                             const WeightsView& weights = {}) {
   cross_entropy_from_lse(typename LseView::execution_space{}, lse, label_logits, labels, loss, options, weights);
+}
+
+/// Cross entropy against targets that are probabilities (soft labels, a teacher's outputs): each row's loss, or their
+/// mean or sum. With q the targets, w the weights of the C classes, e the label smoothing, lse = log sum_c exp(x_c) and
+/// t_c = w_c ((1 - e) q_c + e / C):
+///
+///     loss = sum_c t_c (lse - x_c)
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param logits   rows of C logits, x in the formula, of rank 1 to 8, along options.axis
+/// \param targets  q, of the extents and type of logits; any numbers, whether their sum is 1 or not
+/// \param loss     output: of rank 0, or with Reduction::none one value a row
+/// \param options  axis, reduction, label smoothing; see SoftCrossEntropyOptions
+/// \param lse      output: the log-sum-exp of each row; no_view if it is not wanted
+/// \param weights  C weights of classes, of the logits' type or float; no_view for 1
+///
+/// Views      any layout, strides and alignment, of double, float, half_t or bhalf_t; loss and lse are double if the
+///            logits are, else float. 64-bit offsets.
+/// Reduction  as PyTorch's: the mean divides by the number of rows, whatever weights are. Of no rows it is NaN, the sum
+///            0. Sums over rows are in double; the same call gives the same bits each time.
+/// Ordering   asynchronous on `exec`: one kernel, and one or two small ones for a mean or a sum; no fence and, after
+///            the first call of its kind on `exec`, no allocation.
+/// Arithmetic of elements in double for double, else in float, sums of a row in double. Each loss and lse is within 8
+///            ulp (double: 64) of the largest of |lse| sum_c |t_c|, sum_c |t_c x_c| and 1.
+/// Values     a class whose t_c is 0 adds nothing to the loss, also where its logit is -inf; one with another t_c makes
+///            it infinite there. NaN or +inf among a row's logits makes its loss and gradient NaN, and so does a row of
+///            -inf alone; its lse is +inf with +inf, -inf of -inf alone.
+/// Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents
+///            or ranks that do not agree, no classes, options out of range, overlap, a forced plan that cannot serve.
+/// Cost       reads 2 MN elements, also of rows that no chip holds, and writes M losses, which are read again if
+///            reduced.
+/// Source     Hinton, Vinyals and Dean, "Distilling the knowledge in a neural network", 2015.
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View TargetsView, Concepts::View LossView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
+void soft_cross_entropy(const Exec& exec, const LogitsView& logits, const TargetsView& targets, const LossView& loss,
+                        const SoftCrossEntropyOptions& options = {}, const LseView& lse = {},
+                        const WeightsView& weights = {}) {
+  using Views = Impl::SoftLossViews<RowOperator::soft_cross_entropy, LogitsView, NoView, TargetsView, WeightsView,
+                                    LossView, LseView>;
+  Impl::call<Views>(exec, options, logits, no_view, targets, weights, loss, lse);
+}
+
+/// Cross entropy against probabilities on the default instance of the logits' execution space.
+template <Concepts::View LogitsView, Concepts::View TargetsView, Concepts::View LossView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
+void soft_cross_entropy(const LogitsView& logits, const TargetsView& targets, const LossView& loss,
+                        const SoftCrossEntropyOptions& options = {}, const LseView& lse = {},
+                        const WeightsView& weights = {}) {
+  soft_cross_entropy(typename LogitsView::execution_space{}, logits, targets, loss, options, lse, weights);
+}
+
+/// Cross entropy against probabilities and its gradient by the logits in one pass:
+///
+///     dlogits_c = gradient_scale (exp(x_c - lse) sum_k t_k - t_c), over the number of rows for a mean
+///
+/// \param exec     execution-space instance; the call is asynchronous on it
+/// \param logits   rows of C logits
+/// \param targets  q, of the extents and type of logits
+/// \param loss     output, as soft_cross_entropy's
+/// \param dlogits  output: the gradient of options.gradient_scale times the loss (with Reduction::none their sum), of
+///                 the extents and type of logits; may be the logits or the targets
+/// \param options  see SoftCrossEntropyOptions
+/// \param lse      output: the log-sum-exp of each row; no_view if it is not wanted
+/// \param weights  C weights of classes; no_view for 1
+///
+/// All else as soft_cross_entropy. Each element of the gradient is within 8 ulp (double: 64; 16-bit types: 1 ulp) of
+/// the largest of its terms. Reads 2 MN, writes MN elements; rows that no chip holds are read twice.
+template <Concepts::ExecutionSpace Exec, Concepts::View LogitsView, Concepts::View TargetsView, Concepts::View LossView,
+          Concepts::View DlogitsView, Concepts::OptionalView LseView = NoView,
+          Concepts::OptionalView WeightsView = NoView>
+void soft_cross_entropy_with_gradient(const Exec& exec, const LogitsView& logits, const TargetsView& targets,
+                                      const LossView& loss, const DlogitsView& dlogits,
+                                      const SoftCrossEntropyOptions& options = {}, const LseView& lse = {},
+                                      const WeightsView& weights = {}) {
+  using Views = Impl::SoftLossViews<RowOperator::soft_cross_entropy_with_gradient, LogitsView, DlogitsView, TargetsView,
+                                    WeightsView, LossView, LseView>;
+  Impl::call<Views>(exec, options, logits, dlogits, targets, weights, loss, lse);
+}
+
+/// Cross entropy against probabilities and its gradient on the default instance of dlogits' execution space.
+template <Concepts::View LogitsView, Concepts::View TargetsView, Concepts::View LossView, Concepts::View DlogitsView,
+          Concepts::OptionalView LseView = NoView, Concepts::OptionalView WeightsView = NoView>
+void soft_cross_entropy_with_gradient(const LogitsView& logits, const TargetsView& targets, const LossView& loss,
+                                      const DlogitsView& dlogits, const SoftCrossEntropyOptions& options = {},
+                                      const LseView& lse = {}, const WeightsView& weights = {}) {
+  soft_cross_entropy_with_gradient(typename DlogitsView::execution_space{}, logits, targets, loss, dlogits, options,
+                                   lse, weights);
 }
 
 /// The plan of the rows' kernel of a cross entropy; checks the arguments as the call does, launches nothing.

@@ -155,10 +155,10 @@ typedef struct kokkosnn_softmax_options {
   int32_t axis;        /* the reduced axis; negative counts from the end */
   int32_t masked_row;  /* kokkosnn_masked_row */
   int32_t determinism; /* kokkosnn_determinism */
-  int32_t reserved;    /* 0 */
+  int32_t axes;        /* neighbouring axes that are reduced together, from `axis` on; at one stride */
 } kokkosnn_softmax_options;
 #define KOKKOSNN_SOFTMAX_OPTIONS_INIT \
-  {sizeof(kokkosnn_softmax_options), 1.0, -1, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_RUN_TO_RUN, 0}
+  {sizeof(kokkosnn_softmax_options), 1.0, -1, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_RUN_TO_RUN, 1}
 
 typedef struct kokkosnn_masked_softmax_options {
   size_t size;
@@ -200,6 +200,17 @@ typedef struct kokkosnn_cross_entropy_options {
    0,                                       \
    0,                                       \
    1}
+
+typedef struct kokkosnn_soft_cross_entropy_options {
+  size_t size;
+  double label_smoothing;
+  double gradient_scale; /* soft_cross_entropy_with_gradient: the gradient of what follows the loss */
+  int32_t reduction;     /* kokkosnn_reduction */
+  int32_t determinism;   /* kokkosnn_determinism */
+  int32_t axis;          /* the axis of the classes; negative counts from the end */
+} kokkosnn_soft_cross_entropy_options;
+#define KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT \
+  {sizeof(kokkosnn_soft_cross_entropy_options), 0.0, 1.0, KOKKOSNN_REDUCTION_MEAN, KOKKOSNN_RUN_TO_RUN, -1}
 
 typedef struct kokkosnn_rms_norm_options {
   size_t size;
@@ -408,6 +419,19 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_from_lse(const kokkosnn_ex
                                                                const kokkosnn_tensor* loss,
                                                                const kokkosnn_tensor* weights,
                                                                const kokkosnn_cross_entropy_options* options);
+
+/* loss = torch.nn.functional.cross_entropy(logits, targets, weights, ...) of targets that are probabilities, of the
+ * extents and type of logits, along options.axis. lse: optional output, a value a row; weights: optional, one a class,
+ * of the rows' type or F32; loss and lse have the accumulator's type. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_soft_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
+                                                           const kokkosnn_tensor* targets, const kokkosnn_tensor* loss,
+                                                           const kokkosnn_tensor* lse, const kokkosnn_tensor* weights,
+                                                           const kokkosnn_soft_cross_entropy_options* options);
+/* That and its gradient in one pass; dlogits may be the logits or the targets; lse and weights: optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_soft_cross_entropy_with_gradient(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* logits, const kokkosnn_tensor* targets,
+    const kokkosnn_tensor* loss, const kokkosnn_tensor* dlogits, const kokkosnn_tensor* lse,
+    const kokkosnn_tensor* weights, const kokkosnn_soft_cross_entropy_options* options);
 
 /* --- norm.hpp --------------------------------------------------------------------------------------------------- */
 

@@ -48,6 +48,7 @@ struct SoftmaxOptions {
   int axis                   = -1;   ///< the reduced axis; negative counts from the end
   double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); 2^-100 to 2^100, or negative
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
+  int axes                   = 1;  ///< neighbouring axes that are reduced together, from `axis` on
   Determinism determinism    = Determinism::run_to_run;
   PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning
 };
@@ -74,6 +75,16 @@ struct CrossEntropyOptions {
   bool check_labels         = false;  ///< throw where a label is out of range; waits for `exec`
   Determinism determinism   = Determinism::run_to_run;
   PlanRequest plan          = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+/// Options of the cross entropies whose targets are probabilities: `{.label_smoothing = 0.1}`.
+struct SoftCrossEntropyOptions {
+  int axis                = -1;               ///< the axis of the classes; negative counts from the end
+  Reduction reduction     = Reduction::mean;  ///< the mean divides by the number of rows
+  double label_smoothing  = 0;                ///< share of the target that goes to all classes alike: 0 to 1
+  double gradient_scale   = 1;                ///< dL/dloss, of the loss that the call computes
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
 /// Options of sums over rows; an aggregate for designated initialisers: `{.axis = 0}`.

@@ -51,10 +51,20 @@ def _output(out: Array | None, like: Array, shape: Sequence[int], dtype: str | N
     return out
 
 
-def _without(x: Array, axis: int) -> tuple[int, ...]:
-    """x's extents without an axis; the library complains of one that is out of range."""
-    axis = axis + len(x.shape) if axis < 0 else axis
-    return tuple(extent for k, extent in enumerate(x.shape) if k != axis)
+def _without(x: Array, axis: int | tuple[int, ...]) -> tuple[int, ...]:
+    """x's extents without an axis, or several; the library complains of one that is out of range."""
+    axes = {k + len(x.shape) if k < 0 else k for k in ((axis,) if isinstance(axis, int) else axis)}
+    return tuple(extent for k, extent in enumerate(x.shape) if k not in axes)
+
+
+def _reduced(x: Array, axis: int | tuple[int, ...]) -> dict[str, int]:
+    """The options for an axis, or for a tuple of neighbouring ones."""
+    if isinstance(axis, int):
+        return {"axis": axis}
+    numbers = sorted(k + len(x.shape) if k < 0 else k for k in axis)
+    if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise ValueError(f"axes that are reduced together must be neighbours, but are {axis}")
+    return {"axis": numbers[0], "axes": len(numbers)}
 
 
 # --- softmax.hpp ---
@@ -62,7 +72,7 @@ def _without(x: Array, axis: int) -> tuple[int, ...]:
 
 def softmax(
     x: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -73,18 +83,19 @@ def softmax(
     """torch.softmax(scale * x, axis)
 
     out may be x, or an array of float32 for one of float16 or bfloat16, and the other way round. A row of nothing but
-    -inf gives NaN, or with masked_row="zero" 0. With batch_invariant a row's bits do not depend on the other rows.
+    -inf gives NaN, or with masked_row="zero" 0. axis may be a tuple of neighbouring axes at one stride. With
+    batch_invariant a row's bits do not depend on the other rows.
     stream: of a GPU, a number or an object of a library; by default PyTorch's current one, else the default stream.
     """
     y = _output(out, x, x.shape)
-    options = {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+    options = {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
     _run(_core.softmax, stream, x, y, options)
     return as_kind(x, y)
 
 
 def log_softmax(
     x: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -94,14 +105,14 @@ def log_softmax(
 ) -> Array:
     """torch.log_softmax(scale * x, axis); as softmax otherwise"""
     y = _output(out, x, x.shape)
-    options = {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+    options = {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
     _run(_core.log_softmax, stream, x, y, options)
     return as_kind(x, y)
 
 
 def logsumexp(
     x: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -110,7 +121,7 @@ def logsumexp(
 ) -> Array:
     """torch.logsumexp(scale * x, axis)"""
     lse = _output(out, x, _without(x, axis))
-    _run(_core.logsumexp, stream, x, lse, {"axis": axis, "scale": scale, "determinism": int(batch_invariant)})
+    _run(_core.logsumexp, stream, x, lse, {**_reduced(x, axis), "scale": scale, "determinism": int(batch_invariant)})
     return as_kind(x, lse)
 
 
@@ -118,26 +129,38 @@ def logsumexp(
 
 
 def softmax_backward(
-    y: Array, dy: Array, axis: int = -1, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    axis: int | tuple[int, ...] = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    stream: Any = None,
 ) -> Array:
     """scale * y * (dy - (y * dy).sum(axis, keepdim=True)), the gradient of y = softmax(x, axis, scale=scale) by x
 
     out may be y or dy.
     """
     dx = _output(out, y, y.shape)
-    _run(_core.softmax_backward, stream, y, dy, dx, {"axis": axis, "scale": scale})
+    _run(_core.softmax_backward, stream, y, dy, dx, {**_reduced(y, axis), "scale": scale})
     return as_kind(y, dx)
 
 
 def log_softmax_backward(
-    y: Array, dy: Array, axis: int = -1, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    axis: int | tuple[int, ...] = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    stream: Any = None,
 ) -> Array:
     """scale * (dy - y.exp() * dy.sum(axis, keepdim=True)), the gradient of y = log_softmax(x, axis, scale=scale) by x
 
     out may be y or dy.
     """
     dx = _output(out, y, y.shape)
-    _run(_core.log_softmax_backward, stream, y, dy, dx, {"axis": axis, "scale": scale})
+    _run(_core.log_softmax_backward, stream, y, dy, dx, {**_reduced(y, axis), "scale": scale})
     return as_kind(y, dx)
 
 
@@ -145,7 +168,7 @@ def logsumexp_backward(
     x: Array,
     lse: Array,
     dlse: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -157,7 +180,7 @@ def logsumexp_backward(
     lse and dlse have x's type, or float32 where x has 16 bits; out may be x.
     """
     dx = _output(out, x, x.shape)
-    options = {"axis": axis, "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
+    options = {**_reduced(x, axis), "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
     _run(_core.logsumexp_backward, stream, x, lse, dlse, dx, options)
     return as_kind(x, dx)
 
@@ -537,6 +560,60 @@ def cross_entropy_from_lse(
     )
     _run(_core.cross_entropy_from_lse, stream, lse, label_logits, labels, loss, weights, options)
     return as_kind(lse, loss)
+
+
+def soft_cross_entropy(
+    logits: Array,
+    targets: Array,
+    weights: Array | None = None,
+    *,
+    axis: int = -1,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(loss, lse): torch.nn.functional.cross_entropy(logits, targets, weights) of targets that are probabilities
+
+    targets have the logits' shape and type. Classes lie along the axis, which of torch.nn.functional's is 1. A class
+    whose target is 0 adds nothing, also where its logit is -inf.
+    """
+    loss = _empty_loss(logits, axis, reduction)
+    lse = empty(logits, _without(logits, axis), accumulator_name(logits))
+    options = {
+        "axis": axis,
+        "reduction": _named("reduction", _REDUCTIONS, reduction),
+        "label_smoothing": label_smoothing,
+    }
+    _run(_core.soft_cross_entropy, stream, logits, targets, loss, lse, weights, options)
+    return as_kind(logits, loss), as_kind(logits, lse)
+
+
+def soft_cross_entropy_with_gradient(
+    logits: Array,
+    targets: Array,
+    weights: Array | None = None,
+    out: Array | None = None,
+    *,
+    axis: int = -1,
+    gradient_scale: float = 1.0,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(loss, dlogits) in one pass: loss as soft_cross_entropy, dlogits the gradient of gradient_scale * loss by logits
+
+    out, where dlogits goes, may be the logits or the targets.
+    """
+    loss = _empty_loss(logits, axis, reduction)
+    dlogits = _output(out, logits, logits.shape)
+    options = {
+        "axis": axis,
+        "gradient_scale": gradient_scale,
+        "reduction": _named("reduction", _REDUCTIONS, reduction),
+        "label_smoothing": label_smoothing,
+    }
+    _run(_core.soft_cross_entropy_with_gradient, stream, logits, targets, loss, dlogits, None, weights, options)
+    return as_kind(logits, loss), as_kind(logits, dlogits)
 
 
 # --- norm.hpp ---

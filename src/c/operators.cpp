@@ -46,6 +46,8 @@ struct CallOf<OperatorFamily::masked_gradient, op, X, Y> : MaskedGradientCall<Ex
 template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::cross_entropy, op, X, Y> : CrossEntropyCall<Exec, op, X, X> {};
 template <RowOperator op, class X, class Y>
+struct CallOf<OperatorFamily::soft_loss, op, X, Y> : SoftLossCall<Exec, op, X> {};
+template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::norm, op, X, Y> : OperandCall<Exec, op, X> {};
 template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::norm_gradient, op, X, Y> : OperandCall<Exec, op, X> {};
@@ -107,7 +109,9 @@ template <RowOperator op, class Options>
 kokkosnn_status run(const kokkosnn_exec* where, std::initializer_list<Argument> arguments, const Options* options) {
   return guarded([&] {
     const auto converted = options_of(to_string(op), options);
-    run_erased<op>(where, tensors_of(op, arguments), converted);
+    int axes             = 1;
+    if constexpr (requires { converted.axes; }) axes = converted.axes;
+    run_erased<op>(where, tensors_of(op, arguments, axes), converted);
   });
 }
 
@@ -282,7 +286,7 @@ kokkosnn_status kokkosnn_logsumexp_backward(Where exec, Tensor x, Tensor lse, Te
   constexpr RowOperator op = RowOperator::logsumexp_backward;
   return guarded([&] {
     const auto converted = KokkosNN::C::options_of(to_string(op), options);
-    const auto tensors   = KokkosNN::C::tensors_of(op, {x, dx, dlse, lse});
+    const auto tensors   = KokkosNN::C::tensors_of(op, {x, dx, dlse, lse}, converted.axes);
     KokkosNN::C::require_one_type(to_string(op), tensors);
     KokkosNN::C::run_erased<op>(exec, tensors, converted);
   });
@@ -344,6 +348,19 @@ kokkosnn_status kokkosnn_cross_entropy_with_gradient(Where exec, Tensor logits, 
                                                      const kokkosnn_cross_entropy_options* options) {
   return run<RowOperator::cross_entropy_with_gradient>(
       exec, {logits, dlogits, integers(labels), loss, optional(lse), optional(weights), classes(predicted)}, options);
+}
+
+kokkosnn_status kokkosnn_soft_cross_entropy(Where exec, Tensor logits, Tensor targets, Tensor loss, Tensor lse,
+                                            Tensor weights, const kokkosnn_soft_cross_entropy_options* options) {
+  return run<RowOperator::soft_cross_entropy>(exec, {logits, absent, targets, optional(weights), loss, optional(lse)},
+                                              options);
+}
+
+kokkosnn_status kokkosnn_soft_cross_entropy_with_gradient(Where exec, Tensor logits, Tensor targets, Tensor loss,
+                                                          Tensor dlogits, Tensor lse, Tensor weights,
+                                                          const kokkosnn_soft_cross_entropy_options* options) {
+  return run<RowOperator::soft_cross_entropy_with_gradient>(
+      exec, {logits, dlogits, targets, optional(weights), loss, optional(lse)}, options);
 }
 
 kokkosnn_status kokkosnn_cross_entropy_from_lse(Where exec, Tensor lse, Tensor label_logits, Tensor labels, Tensor loss,

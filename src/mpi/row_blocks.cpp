@@ -73,6 +73,10 @@ SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t c
   add("determinism", static_cast<std::int64_t>(options.determinism));
 }
 
+void refuse_axes(const char* function, int axes) {
+  if (axes != 1) (ArgumentError(function) << "axes must be 1: ranks share one axis, but is " << axes).raise();
+}
+
 void refuse_plan(const char* function, const PlanRequest& request) {
   if (request == PlanRequest{}) return;
   (ArgumentError(function) << "options.plan must be left alone: rows that ranks share have one strategy").raise();

@@ -46,7 +46,7 @@ std::size_t Planner::kept_row_bytes() const {
   const std::size_t elements     = std::size_t(m_packs) * std::size_t(m_pack);
   const std::size_t bytes        = elements * std::size_t(m_problem.x_bytes);
   if (keeps_packed_in_scratch(m_traits.backend, m_problem.x_bytes, m_problem.op)) return bytes;
-  if (!is_gradient()) return elements * std::size_t(m_problem.accumulator_bytes);
+  if (!is_gradient() && held_tensors(m_problem.op) == 1) return elements * std::size_t(m_problem.accumulator_bytes);
   return std::size_t(held_tensors(m_problem.op)) * (bytes + boundary);
 }
 

@@ -182,6 +182,25 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
       [&] {
         return kokkosnn_cross_entropy_from_lse(&here, &clse, &clabel_logits, &clabels, &closs, &cweights, &cof_lse);
       });
+  const auto targets  = filled<T>(6, queries, keys);
+  const auto ctargets = tensor(targets);
+  const KokkosNN::SoftCrossEntropyOptions soft{
+      .reduction = KokkosNN::Reduction::sum, .label_smoothing = 0.125, .gradient_scale = 2};
+  kokkosnn_soft_cross_entropy_options csoft = KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT;
+  csoft.reduction                           = KOKKOSNN_REDUCTION_SUM;
+  csoft.label_smoothing                     = 0.125;
+  csoft.gradient_scale                      = 2;
+  expect_same(
+      "soft_cross_entropy", loss,
+      [&] { KokkosNN::soft_cross_entropy(exec, logits, targets, loss, soft, to_lse, weights); },
+      [&] { return kokkosnn_soft_cross_entropy(&here, &clogits, &ctargets, &closs, &cto_lse, &cweights, &csoft); });
+  expect_same(
+      "soft_cross_entropy_with_gradient", dlogits,
+      [&] { KokkosNN::soft_cross_entropy_with_gradient(exec, logits, targets, loss, dlogits, soft, to_lse, weights); },
+      [&] {
+        return kokkosnn_soft_cross_entropy_with_gradient(&here, &clogits, &ctargets, &closs, &cdlogits, &cto_lse,
+                                                         &cweights, &csoft);
+      });
   expect_same(
       "cross_entropy of each row", losses,
       [&] { KokkosNN::cross_entropy(exec, logits, labels, losses, {.reduction = KokkosNN::Reduction::none}); },

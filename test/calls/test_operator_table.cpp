@@ -158,6 +158,16 @@ struct Calls {
     KokkosNN::cross_entropy_with_gradient(exec, logits, labels, loss, dlogits, options);
     return is_written(loss) && is_written(dlogits);
   }
+  bool soft_cross_entropy() {
+    const auto loss = values<Loss>(queries, unwritten);
+    KokkosNN::soft_cross_entropy(exec, logits, logits, loss, {.reduction = Reduction::none});
+    return is_written(loss);
+  }
+  bool soft_cross_entropy_with_gradient() {
+    const auto loss = values<Loss>(queries, unwritten);
+    KokkosNN::soft_cross_entropy_with_gradient(exec, logits, logits, loss, dlogits, {.reduction = Reduction::none});
+    return is_written(loss) && is_written(dlogits);
+  }
   bool cross_entropy_from_lse() {
     const auto loss = values<Loss>(queries, unwritten);
     const auto lse = values<Loss>(queries, 2), label_logits = values<Loss>(queries, 1);
@@ -336,6 +346,8 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "cross_entropy_backward") return c.cross_entropy_backward();
     if (op == "cross_entropy_with_gradient") return c.cross_entropy_with_gradient();
     if (op == "cross_entropy_from_lse") return c.cross_entropy_from_lse();
+    if (op == "soft_cross_entropy") return c.soft_cross_entropy();
+    if (op == "soft_cross_entropy_with_gradient") return c.soft_cross_entropy_with_gradient();
     if (op == "rms_norm") return c.rms_norm();
     if (op == "layer_norm") return c.layer_norm();
     if (op == "rms_norm_backward") return c.rms_norm_backward();

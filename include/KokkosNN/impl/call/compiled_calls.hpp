@@ -95,6 +95,14 @@ struct OperandCall {
   static void run(const ExecutionSpace& exec, const Arguments& call);
 };
 
+/// A cross entropy of logits T against probabilities.
+template <class ExecutionSpace, RowOperator op, class T>
+struct SoftLossCall {
+  using Arguments = CallArguments<ExecutionSpace, RowsLayout, SoftCrossEntropyOptions>;
+
+  static void run(const ExecutionSpace& exec, const Arguments& call);
+};
+
 /// Sums over the rows of T.
 template <class ExecutionSpace, class T>
 struct ColumnSumsCall {

@@ -88,6 +88,11 @@ struct CrossEntropyTensors {
   enum Number { logits, dlogits, labels, loss, lse, weights, predicted };
 };
 
+/// Tensors of a cross entropy against probabilities.
+struct SoftLossTensors {
+  enum Number { logits, dlogits, targets, weights, loss, lse };
+};
+
 /// Tensors of a loss from log-sum-exps: a value a row, but for the weights.
 struct LossOfLseTensors {
   enum Number { lse, loss, label_logits, labels, weights };
@@ -166,6 +171,10 @@ KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const
                                      const RmsNormOptions& options);
 KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                      const LayerNormOptions& options);
+
+/// Checks a cross entropy against probabilities. A reduced loss is a scalar, as in the other cross entropies.
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const SoftCrossEntropyOptions& options);
 
 /// Checks sums over all axes but one.
 KOKKOSNN_EXPORT RowsLayout normalise_column_sums(const char* function, const Tensors& tensors, int axis);
@@ -250,7 +259,7 @@ KOKKOSNN_EXPORT void validate_scale(const char* function, double scale);
 KOKKOSNN_EXPORT void validate_extents(const char* function, std::int64_t rows, std::int64_t cols);
 
 /// Throws std::invalid_argument unless the axis is -1, the only one that rows from functors have.
-KOKKOSNN_EXPORT void validate_fused_axis(const char* function, int axis);
+KOKKOSNN_EXPORT void validate_fused_axis(const char* function, const SoftmaxOptions& options);
 
 /// Throws std::invalid_argument unless a plan made for `planned` serves `layout`.
 KOKKOSNN_EXPORT void require_same_layout(const char* function, const RowsLayout& planned, const RowsLayout& layout);

@@ -229,6 +229,17 @@ struct ZLossWeightResult {
   KOKKOS_INLINE_FUNCTION void operator()(double rows) const { *weight = static_cast<A>(*divisor / rows); }
 };
 
+/// Result that is a sum, or NaN where that has no terms and is a mean.
+template <class A>
+struct SumOfRows {
+  A* value;
+  bool is_nan;
+
+  KOKKOS_INLINE_FUNCTION void operator()(double sum) const {
+    *value = is_nan ? Kokkos::Experimental::quiet_NaN_v<A> : static_cast<A>(sum);
+  }
+};
+
 /// True if a row's label is neither ignored nor a class.
 struct IsBadLabel {
   Labels labels;
@@ -294,6 +305,9 @@ struct LossSums {
                           std::int64_t rows, const LossWorkspace<A>& workspace);
   static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
                         const LossWorkspace<A>& workspace, A* loss);
+  /// Sum of rows' losses that are parts of a mean or a sum already.
+  static void of_parts(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
+                       const LossWorkspace<A>& workspace, A* loss);
   /// Finds the row with the first label out of range, -1 if there is none, and the bits of that label. Waits for
   /// `exec`.
   static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
@@ -354,6 +368,13 @@ void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const ch
                                             bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
   sum(exec, function, "loss", Numbers<A>{{workspace.row_losses}}, rows, workspace.parts,
       SumOrMean<A>{loss, is_mean ? workspace.divisor : nullptr});
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_parts(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                                           bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
+  sum(exec, function, "loss", Numbers<A>{{workspace.row_losses}}, rows, workspace.parts,
+      SumOfRows<A>{loss, is_mean && rows == 0});
 }
 
 template <class ExecutionSpace, class A>

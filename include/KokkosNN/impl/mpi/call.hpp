@@ -89,6 +89,7 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   typename Epilogue::State* states = nullptr;
   prepare_together(function, comm, in, [&] {
     refuse_plan(function, options.plan);
+    refuse_axes(function, options.axes);
     normalise(function, op, {in, out}, options);
     blocks = RowBlocks(in, options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
@@ -129,6 +130,7 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
   typename Gradient::State* states = nullptr;
   prepare_together(function, comm, tensors[GradientTensors::x], [&] {
     refuse_plan(function, options.plan);
+    refuse_axes(function, options.axes);
     normalise(function, op, tensors, options);
     blocks = RowBlocks(tensors[GradientTensors::x], options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
