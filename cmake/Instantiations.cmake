@@ -192,6 +192,9 @@ kokkosnn_instantiate(
   segmented FAMILY gradient RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedGradientCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(
+  segmented FILE segmented_ TYPES ${KokkosNN_TYPES}
+  CALLS "SegmentedLseGradientCall<{exec}, {X}>")
+kokkosnn_instantiate(
   segmented FILE segmented_ TYPES f32:float
   CALLS "OffsetsCheck<{exec}>")
 kokkosnn_instantiate(

@@ -362,6 +362,7 @@ NB_MODULE(_core, m) {
   def(m, "segmented_logsumexp", kokkosnn_segmented_logsumexp);
   def(m, "segmented_softmax_backward", kokkosnn_segmented_softmax_backward);
   def(m, "segmented_log_softmax_backward", kokkosnn_segmented_log_softmax_backward);
+  def(m, "segmented_logsumexp_backward", kokkosnn_segmented_logsumexp_backward);
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
   def(m, "matmul", kokkosnn_matmul);

@@ -525,6 +525,11 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_log_softmax_backward(
     const kokkosnn_exec* exec, const kokkosnn_tensor* y, const kokkosnn_tensor* dy, const kokkosnn_tensor* row_offsets,
     const kokkosnn_tensor* dx, const kokkosnn_segmented_options* options);
 
+/* segmented_logsumexp's gradient, for its lse; dx may be values. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_logsumexp_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* values, const kokkosnn_tensor* lse, const kokkosnn_tensor* dlse,
+    const kokkosnn_tensor* row_offsets, const kokkosnn_tensor* dx, const kokkosnn_segmented_options* options);
+
 /* --- attention.hpp ---------------------------------------------------------------------------------------------- */
 
 /* o = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, scale=scale, enable_gqa=True).

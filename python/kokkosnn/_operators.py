@@ -885,6 +885,25 @@ def segmented_log_softmax_backward(
     return as_kind(y, dx)
 
 
+def segmented_logsumexp_backward(
+    values: Array,
+    lse: Array,
+    dlse: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    check_offsets: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.cat([scale * dlse * (scale * row - lse).exp() for row, lse, dlse in rows]); out may be values"""
+    dx = _output(out, values, values.shape)
+    options = _segmented_options(scale, masked_row, check_offsets)
+    _run(_core.segmented_logsumexp_backward, stream, values, lse, dlse, row_offsets, dx, options)
+    return as_kind(values, dx)
+
+
 # --- attention.hpp ---
 
 

@@ -227,6 +227,11 @@ def test_ragged_rows(dtype, heads):
     )
 
 
+    lse = kokkosnn.segmented_logsumexp(x, offsets)
+    expected = np.repeat(wide(dy)[:2], [4, 5], 0) * np.exp(wide(x) - np.repeat(wide(lse), [4, 5], 0))
+    close(kokkosnn.segmented_logsumexp_backward(x, lse, dy[:2], offsets), expected, dtype)
+
+
 def attend(q, k, v, scale, bias=0.0, allowed=True):
     """o and lse, for k and v of as many heads as q has."""
     z = np.where(allowed, scale * q @ np.swapaxes(k, -1, -2) + bias, -np.inf)

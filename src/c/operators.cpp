@@ -237,6 +237,39 @@ kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor*
   });
 }
 
+/// The gradient of a log-sum-exp of ragged rows.
+kokkosnn_status run_segmented_lse_gradient(const kokkosnn_exec* where, const kokkosnn_tensor* x,
+                                           const kokkosnn_tensor* lse, const kokkosnn_tensor* dlse,
+                                           const kokkosnn_tensor* row_offsets, const kokkosnn_tensor* dx,
+                                           const kokkosnn_segmented_options* given) {
+  constexpr const char* function = "segmented_logsumexp_backward";
+  return guarded([&] {
+    const SegmentedOptions options = options_of(function, given);
+    SegmentedArguments arguments{{tensor_of(function, "values", x),
+                                  tensor_of(function, "dx", dx),
+                                  {},
+                                  tensor_of(function, "row_offsets", integers(row_offsets))},
+                                 {}};
+    const Tensor& values = arguments.tensors.x;
+    require_rank(function, "values", values, 1, 2);
+    require_rank(function, "row_offsets", arguments.tensors.offsets, 1, 1);
+    require_rank(function, "dx", arguments.tensors.y, values.rank, values.rank);
+    require_type(function, "dx", arguments.tensors.y, values.type, values.type);
+    arguments.offsets = offsets_of(arguments.tensors.offsets);
+    const SegmentedLse given_lse{tensor_of(function, "lse", lse), tensor_of(function, "dlse", dlse)};
+    require_rank(function, "lse", given_lse.lse, values.rank, values.rank);
+    require_rank(function, "dlse", given_lse.dlse, values.rank, values.rank);
+    require_type(function, "lse", given_lse.lse, values.type, values.type);
+    require_type(function, "dlse", given_lse.dlse, values.type, values.type);
+    on_instance(function, where, [&](const Exec& exec) {
+      if (!check_lse_gradient(exec, function, arguments, given_lse, options)) return;
+      with_type(values.type, [&]<class T>(std::type_identity<T>) {
+        SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given_lse);
+      });
+    });
+  });
+}
+
 }  // namespace
 }  // namespace KokkosNN::C
 
@@ -452,5 +485,11 @@ kokkosnn_status kokkosnn_segmented_softmax_backward(Where exec, Tensor y, Tensor
 kokkosnn_status kokkosnn_segmented_log_softmax_backward(Where exec, Tensor y, Tensor dy, Tensor row_offsets, Tensor dx,
                                                         const kokkosnn_segmented_options* options) {
   return run_segmented<RowOperator::log_softmax_backward>(exec, y, dy, row_offsets, dx, options);
+}
+
+kokkosnn_status kokkosnn_segmented_logsumexp_backward(Where exec, Tensor values, Tensor lse, Tensor dlse,
+                                                      Tensor row_offsets, Tensor dx,
+                                                      const kokkosnn_segmented_options* options) {
+  return KokkosNN::C::run_segmented_lse_gradient(exec, values, lse, dlse, row_offsets, dx, options);
 }
 }

@@ -391,6 +391,25 @@ TYPED_TEST(CFunctions, OfRaggedRowsEqualTheCppOnes) {
       [&] { return kokkosnn_segmented_log_softmax_backward(&here, &cy, &cdy, &cstarts, &cout, &given); });
 }
 
+TYPED_TEST(CFunctions, OfTheGradientOfRaggedLogsumexpEqualsTheCppOne) {
+  using T                  = TypeParam;
+  constexpr int n          = 9;
+  const auto x             = filled<T>(1, n);
+  const auto out           = empty<T>(n);
+  const auto lse           = filled<T>(2, 3);
+  const auto dlse          = filled<T>(3, 3);
+  const auto starts        = listed<int>({0, 4, 4, 9});
+  const kokkosnn_tensor cx = tensor(x), cout = tensor(out), clse = tensor(lse), cdlse = tensor(dlse),
+                        cstarts = tensor(starts);
+  Exec exec;
+  expect_same(
+      "segmented_logsumexp_backward", out,
+      [&] { KokkosNN::segmented_logsumexp_backward(exec, x, lse, dlse, starts, out); },
+      [&] { return kokkosnn_segmented_logsumexp_backward(&here, &cx, &clse, &cdlse, &cstarts, &cout, nullptr); });
+  expect_error(kokkosnn_segmented_logsumexp_backward(&here, &cx, &cx, &cdlse, &cstarts, &cout, nullptr),
+               "KokkosNN::segmented_logsumexp_backward: lse must have 3 elements as there are rows, but has 9");
+}
+
 /// From a 16-bit type to float and back, which the library holds compiled besides.
 TEST(CInterface, HasThePairsOfTypesThatTheLibraryHasCompiled) {
   const auto x             = filled<Half>(1, queries, keys);

@@ -304,6 +304,11 @@ struct Calls {
     KokkosNN::segmented_logsumexp(exec, ragged_x, offsets, lse);
     return is_written(Kokkos::subview(lse, std::pair(2, ragged_rows)));  // rows 0 and 1 are empty
   }
+  bool segmented_logsumexp_backward() {
+    const auto lse = values<T>(ragged_rows, 2), dlse = values<T>(ragged_rows, 1);
+    KokkosNN::segmented_logsumexp_backward(exec, ragged_x, lse, dlse, offsets, ragged_y);
+    return is_written(ragged_y);
+  }
   bool segmented_softmax_backward() {
     return KokkosNN::segmented_softmax_backward(exec, ragged_x, ragged_x, offsets, ragged_y), is_written(ragged_y);
   }
@@ -366,6 +371,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "segmented_softmax") return c.segmented_softmax();
     if (op == "segmented_log_softmax") return c.segmented_log_softmax();
     if (op == "segmented_logsumexp") return c.segmented_logsumexp();
+    if (op == "segmented_logsumexp_backward") return c.segmented_logsumexp_backward();
     if (op == "segmented_softmax_backward") return c.segmented_softmax_backward();
     if (op == "segmented_log_softmax_backward") return c.segmented_log_softmax_backward();
     return c.elementwise(op);

@@ -55,7 +55,7 @@ struct OperandNumbers {
   template <class Params, class Options>
   static Params params(const Options& options, const RowsLayout& layout, const Tensors& tensors) {
     Params params{typename Operator::Params(options), {}, layout.cols};
-    if constexpr (requires { params.own.fit(layout); }) params.own.fit(layout);
+    if constexpr (requires { params.own.fit(layout.rows, layout.cols); }) params.own.fit(layout.rows, layout.cols);
     for (int i = 0; i < Operator::column_inputs; ++i) {
       const Tensor& tensor = tensors[column(i)];
       params.columns[i]    = {

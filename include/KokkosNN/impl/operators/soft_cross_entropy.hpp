@@ -3,7 +3,6 @@
 #ifndef KOKKOSNN_IMPL_OPERATORS_SOFT_CROSS_ENTROPY_HPP
 #define KOKKOSNN_IMPL_OPERATORS_SOFT_CROSS_ENTROPY_HPP
 
-#include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/gpu/device/pack_arithmetic.hpp>
 #include <KokkosNN/impl/inputs/operands.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
@@ -41,10 +40,10 @@ struct SoftLossParams {
         is_mean(options.reduction == Reduction::mean) {}
 
   /// Takes what a call's extents determine.
-  void fit(const RowsLayout& layout) {
-    if (layout.cols > 0) spread /= A(layout.cols);
-    if (!is_mean || layout.rows == 0) return;
-    of_loss = static_cast<A>(1.0 / static_cast<double>(layout.rows));
+  void fit(std::int64_t rows, std::int64_t cols) {
+    if (cols > 0) spread /= A(cols);
+    if (!is_mean || rows == 0) return;
+    of_loss = static_cast<A>(1.0 / static_cast<double>(rows));
     upstream *= of_loss;
   }
 
