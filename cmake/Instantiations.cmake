@@ -202,6 +202,12 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   cross_entropy FAMILY cross_entropy FILE cross_entropy_ TYPES ${KokkosNN_TYPES}
   CALLS "CrossEntropyCall<{exec}, {op}, {X}, {X}>")
+kokkosnn_instantiate(
+  cross_entropy FILE cross_entropy_from_lse_ TYPES ${KokkosNN_ACCUMULATORS}
+  CALLS "LossOfLseCall<{exec}, {X}>")
+kokkosnn_instantiate(
+  soft_loss FAMILY soft_loss FILE soft_cross_entropy_ TYPES ${KokkosNN_TYPES}
+  CALLS "SoftLossCall<{exec}, {op}, {X}>")
 set(norm FILE norm_ TYPES ${KokkosNN_TYPES} CALLS "OperandCall<{exec}, {op}, {X}>")
 kokkosnn_instantiate(norm FAMILY norm ${norm})
 kokkosnn_instantiate(norm FAMILY norm_gradient ${norm})
@@ -222,6 +228,9 @@ kokkosnn_instantiate(
 kokkosnn_instantiate(
   segmented FAMILY gradient RAGGED ragged FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedGradientCall<{exec}, {op}, {X}>")
+kokkosnn_instantiate(
+  segmented FILE segmented_ TYPES ${KokkosNN_TYPES}
+  CALLS "SegmentedLseGradientCall<{exec}, {X}>")
 kokkosnn_instantiate(
   segmented ONE_LEVEL FILE segmented_ TYPES f32:float
   CALLS "OffsetsCheck<{exec}>")
@@ -253,6 +262,7 @@ kokkosnn_write_instantiations(gradients ${made_by} KERNELS call/gradient_launch.
 kokkosnn_write_instantiations(masked ${made_by} KERNELS call/masked_launch.hpp ${masked_calls})
 kokkosnn_write_instantiations(masked_gradients ${made_by} KERNELS call/masked_gradient_launch.hpp ${masked_calls})
 kokkosnn_write_instantiations(cross_entropy ${made_by} KERNELS call/cross_entropy_launch.hpp ${calls})
+kokkosnn_write_instantiations(soft_loss ${made_by} KERNELS call/soft_loss_launch.hpp ${calls})
 kokkosnn_write_instantiations(loss_sums ${made_by} KERNELS gpu/loss_sums.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch.hpp ${segmented_calls})
 kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})

@@ -20,7 +20,7 @@ UNMEASURED = ("logsumexp_backward", "masked_softmax_backward", "cross_entropy", 
 # Operators that run untuned, and that no peer is measured on yet.
 UNTUNED = ("rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward", "add_rms_norm", "add_layer_norm",
            "add_rms_norm_backward", "add_layer_norm_backward", "masked_log_softmax", "masked_logsumexp",
-           "masked_log_softmax_backward")
+           "masked_log_softmax_backward", "soft_cross_entropy", "soft_cross_entropy_with_gradient")
 MATRICES = ("right", "left")
 RAGGED = ("ragged", "even", "skewed")
 

@@ -194,7 +194,7 @@ class Members {
 
 kokkosnn_softmax_options defaults(const kokkosnn_softmax_options*) { return KOKKOSNN_SOFTMAX_OPTIONS_INIT; }
 void list(kokkosnn_softmax_options& o, Members& members) {
-  members("scale", o.scale)("axis", o.axis)("masked_row", o.masked_row)("determinism", o.determinism);
+  members("scale", o.scale)("axis", o.axis)("masked_row", o.masked_row)("determinism", o.determinism)("axes", o.axes);
 }
 
 kokkosnn_masked_softmax_options defaults(const kokkosnn_masked_softmax_options*) {
@@ -212,6 +212,15 @@ void list(kokkosnn_cross_entropy_options& o, Members& members) {
   members("ignore_index", o.ignore_index)("label_smoothing", o.label_smoothing)("z_loss", o.z_loss);
   members("softcap", o.softcap)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
   members("check_labels", o.check_labels)("determinism", o.determinism)("axis", o.axis);
+  members("first_class", o.first_class)("classes", o.classes)("weighted_z_loss", o.weighted_z_loss);
+}
+
+kokkosnn_soft_cross_entropy_options defaults(const kokkosnn_soft_cross_entropy_options*) {
+  return KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT;
+}
+void list(kokkosnn_soft_cross_entropy_options& o, Members& members) {
+  members("label_smoothing", o.label_smoothing)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
+  members("determinism", o.determinism)("axis", o.axis);
 }
 
 kokkosnn_rms_norm_options defaults(const kokkosnn_rms_norm_options*) { return KOKKOSNN_RMS_NORM_OPTIONS_INIT; }
@@ -337,6 +346,9 @@ NB_MODULE(_core, m) {
   def(m, "cross_entropy", kokkosnn_cross_entropy);
   def(m, "cross_entropy_backward", kokkosnn_cross_entropy_backward);
   def(m, "cross_entropy_with_gradient", kokkosnn_cross_entropy_with_gradient);
+  def(m, "cross_entropy_from_lse", kokkosnn_cross_entropy_from_lse);
+  def(m, "soft_cross_entropy", kokkosnn_soft_cross_entropy);
+  def(m, "soft_cross_entropy_with_gradient", kokkosnn_soft_cross_entropy_with_gradient);
   def(m, "rms_norm", kokkosnn_rms_norm);
   def(m, "layer_norm", kokkosnn_layer_norm);
   def(m, "rms_norm_backward", kokkosnn_rms_norm_backward);
@@ -351,6 +363,7 @@ NB_MODULE(_core, m) {
   def(m, "segmented_logsumexp", kokkosnn_segmented_logsumexp);
   def(m, "segmented_softmax_backward", kokkosnn_segmented_softmax_backward);
   def(m, "segmented_log_softmax_backward", kokkosnn_segmented_log_softmax_backward);
+  def(m, "segmented_logsumexp_backward", kokkosnn_segmented_logsumexp_backward);
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
   def(m, "graph_attention", kokkosnn_graph_attention);

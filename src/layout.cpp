@@ -296,6 +296,14 @@ Operands operands_of(RowOperator op) {
       return {{{"y", Extents::rows}, dx, dy}, 3};
     case OperatorFamily::value_gradient:
       return {{x, dx, {"dlse", Extents::row_values}, {"lse", Extents::row_values}}, 4};
+    case OperatorFamily::soft_loss:
+      return {{{"logits", Extents::rows},
+               {"dlogits", Extents::rows, true},
+               {"targets", Extents::rows},
+               {"weights", Extents::columns},
+               {"loss", Extents::row_values, true},
+               {"lse", Extents::row_values, true}},
+              6};
     case OperatorFamily::norm:
       return op == RowOperator::rms_norm ? Operands{{x, y, weight, written(rstd)}, 4}
                                          : Operands{{x, y, weight, bias, written(mean), written(rstd)}, 6};
@@ -319,8 +327,9 @@ Operands operands_of(RowOperator op) {
            {"labels", Extents::row_values},
            {has_loss ? "loss" : "dloss", Extents::row_values, has_loss},
            {"lse", Extents::row_values, has_loss},
-           {"weights", Extents::columns}},
-          6};
+           {"weights", Extents::columns},
+           {"predicted", Extents::row_values, true}},
+          7};
 }
 
 RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors) {
@@ -393,11 +402,11 @@ void validate_extents(const char* function, std::int64_t rows, std::int64_t cols
   }
 }
 
-void validate_fused_axis(const char* function, int axis) {
-  if (axis != -1) {
-    (ArgumentError(function) << "rows from a functor are reduced over their columns: axis must be -1, but is " << axis)
-        .raise();
-  }
+void validate_fused_axis(const char* function, const SoftmaxOptions& options) {
+  if (options.axis == -1 && options.axes == 1) return;
+  (ArgumentError(function) << "rows from a functor are reduced over their columns: axis must be -1, but is "
+                           << options.axis << ", and axes 1, but is " << options.axes)
+      .raise();
 }
 
 void require_same_layout(const char* function, const RowsLayout& planned, const RowsLayout& layout) {
@@ -409,7 +418,7 @@ void require_same_layout(const char* function, const RowsLayout& planned, const 
 }
 
 bool writes(RowOperator op, const RowsLayout& layout) {
-  if (is_cross_entropy(op)) return true;
+  if (is_cross_entropy(op) || traits_of(op).family == OperatorFamily::soft_loss) return true;
   return (layout.rows > 0 || layout.sums_rows) && (layout.cols > 0 || is_reduction(op));
 }
 
@@ -430,6 +439,84 @@ RowsLayout normalised(const char* function, RowOperator op, const Tensors& tenso
   return layout;
 }
 
+/// One axis in the place of some that rows run along.
+struct MergedAxis {
+  std::int64_t extent = 1;
+  std::int64_t stride = 1;
+  bool exists         = true;  ///< elements are at one distance
+};
+
+/// Axes `first` to `first + axes - 1` of a tensor as one, whose elements are numbered with the last axis fastest, or
+/// the first one.
+MergedAxis merged_axis(const Tensor& t, int first, int axes, bool last_is_fastest) {
+  MergedAxis merged;
+  for (int i = 0; i < axes; ++i) {
+    const int k = last_is_fastest ? first + axes - 1 - i : first + i;
+    if (t.extent[k] == 1) continue;
+    if (merged.extent == 1) merged.stride = t.stride[k];
+    merged.exists &= t.stride[k] == merged.stride * merged.extent;
+    merged.extent *= t.extent[k];
+  }
+  merged.exists |= merged.extent == 0;
+  return merged;
+}
+
+Tensor with_axis(const Tensor& t, int first, int axes, const MergedAxis& merged) {
+  Tensor result        = t;
+  result.rank          = t.rank - axes + 1;
+  result.extent[first] = merged.extent;
+  result.stride[first] = merged.stride;
+  for (int k = first + 1; k < result.rank; ++k) {
+    result.extent[k] = t.extent[k + axes - 1];
+    result.stride[k] = t.stride[k + axes - 1];
+  }
+  return result;
+}
+
+/// The tensors of a call that reduces several axes, with one in their place. Throws where elements are not at one
+/// distance, in an order that is the same in all tensors.
+Tensors with_one_axis(const char* function, RowOperator op, const Tensors& tensors, int first, int axes) {
+  const GivenTensors given{function, operands_of(op), tensors, first};
+  if (axes < 1 || first + axes > given.rows().rank) {
+    (ArgumentError(function) << "axes must be 1 to " << given.rows().rank - first << " from axis " << first
+                             << " on, but is " << axes)
+        .raise();
+  }
+  given.for_each([&](const Operand& operand, const Tensor& t, int) {
+    const int rank = given.rows().rank - (operand.extents == Extents::row_values ? axes : 0);
+    if (t.rank == rank) return;
+    (ArgumentError(function) << operand.name << " must have rank " << rank << " beside " << given.operands.of[0].name
+                             << " of rank " << given.rows().rank << " and axes " << axes << ", but has rank " << t.rank)
+        .raise();
+  });
+  if (axes == 1) return tensors;
+  const auto merges = [&](bool last_is_fastest) {
+    return given.all_with_columns(
+        [&](const Tensor& t, int) { return merged_axis(t, first, axes, last_is_fastest).exists; });
+  };
+  given.for_each([&](const Operand& operand, const Tensor& t, int) {  // several axes may have one product
+    if (operand.extents != Extents::rows) return;
+    require_same_extents(function, given.operands.of[0].name, given.rows(), operand.name, t, given.rows());
+  });
+  const bool last_is_fastest = merges(true);
+  if (!last_is_fastest && !merges(false)) {
+    ArgumentError complaint(function);
+    complaint << "the axes " << first << " to " << first + axes - 1
+              << " must lie at one stride, in the same order in all tensors, but strides are ";
+    given.for_each([&](const Operand& operand, const Tensor& t, int) {
+      if (operand.extents == Extents::rows) complaint << strides_of(t) << " of " << operand.name << ' ';
+    });
+    complaint << "beside extents " << shape_of(given.rows());
+    complaint.raise();
+  }
+  Tensors merged = tensors;
+  given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+    if (operand.extents != Extents::rows) return;
+    merged[number] = with_axis(t, first, axes, merged_axis(t, first, axes, last_is_fastest));
+  });
+  return merged;
+}
+
 void validate_epsilon(const char* function, double epsilon) {
   if (std::isfinite(epsilon) && epsilon >= 0) return;
   (ArgumentError(function) << "epsilon must be finite and not negative, but is " << epsilon).raise();
@@ -439,7 +526,8 @@ void validate_epsilon(const char* function, double epsilon) {
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
   validate_scale(function, options.scale);
-  return normalised(function, op, tensors, options.axis);
+  const int axis = resolve_axis(function, options.axis, tensors[0].rank);
+  return normalised(function, op, with_one_axis(function, op, tensors, axis, options.axes), axis);
 }
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const RmsNormOptions& options) {
@@ -497,22 +585,30 @@ RowProblem problem_of(RowOperator op, const RowsLayout& layout, const Tensors& t
 
 namespace {
 
+void validate_label_smoothing(const char* function, double smoothing) {
+  if (smoothing >= 0 && smoothing <= 1) return;
+  (ArgumentError(function) << "label_smoothing must be within 0 to 1, but is " << smoothing).raise();
+}
+
+void validate_gradient_scale(const char* function, double scale) {
+  if (!std::isfinite(scale)) (ArgumentError(function) << "gradient_scale must be finite, but is " << scale).raise();
+}
+
 void validate_cross_entropy_options(const char* function, const CrossEntropyOptions& options) {
   const auto require = [&](bool holds, const char* what, double value) {
     if (!holds) (ArgumentError(function) << what << ", but is " << value).raise();
   };
   const double cap = options.softcap;
-  require(options.label_smoothing >= 0 && options.label_smoothing <= 1, "label_smoothing must be within 0 to 1",
-          options.label_smoothing);
+  validate_label_smoothing(function, options.label_smoothing);
   require(std::isfinite(options.z_loss), "z_loss must be finite", options.z_loss);
   require(cap == 0 || (cap >= 0x1p-100 && cap <= 0x1p100), "softcap must be 0 or within 2^-100 to 2^100", cap);
-  require(std::isfinite(options.gradient_scale), "gradient_scale must be finite", options.gradient_scale);
+  validate_gradient_scale(function, options.gradient_scale);
 }
 
 /// The loss, or its gradient, has one axis less than the logits, or none.
-void validate_rank_of_loss(const GivenTensors& given, Reduction reduction) {
-  const Tensor& loss = given.tensors[CrossEntropyTensors::loss];
-  const char* name   = given.operands.of[CrossEntropyTensors::loss].name;
+void validate_rank_of_loss(const GivenTensors& given, int number, Reduction reduction) {
+  const Tensor& loss = given.tensors[number];
+  const char* name   = given.operands.of[number].name;
   if (!loss.exists()) return;
   if (reduction == Reduction::none && loss.rank != given.rows().rank - 1) {
     (ArgumentError(given.function) << name << " must have one axis less than logits with Reduction::none, but has rank "
@@ -527,10 +623,19 @@ void validate_rank_of_loss(const GivenTensors& given, Reduction reduction) {
   }
 }
 
-/// The classes that columns are.
-ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
-  const std::int64_t cols = given.cols();
-  ClassShard shard{0, cols, cols};
+/// The classes that columns are: of the backward alone they may be some.
+ClassShard shard_of(const GivenTensors& given, RowOperator op, const CrossEntropyOptions& options,
+                    const ClassShard* shared) {
+  const std::int64_t cols  = given.cols();
+  const bool has_some      = options.first_class != 0 || options.classes != 0;
+  const bool may_have_some = op == RowOperator::cross_entropy_backward && shared == nullptr;
+  if (has_some && !may_have_some) {
+    (ArgumentError(given.function) << "first_class and classes are for cross_entropy_backward alone and must be 0, but "
+                                      "are "
+                                   << options.first_class << " and " << options.classes)
+        .raise();
+  }
+  ClassShard shard{options.first_class, cols, options.classes != 0 ? options.classes : cols};
   if (shared != nullptr) shard = {shared->first, cols, shared->classes};
   if (shard.first < 0 || shard.first + cols > shard.classes) {
     (ArgumentError(given.function) << "logits have the columns of " << cols << " classes from number " << shard.first
@@ -540,12 +645,27 @@ ClassShard shard_of(const GivenTensors& given, const ClassShard* shared) {
   return shard;
 }
 
+/// Predicted classes are signed integers of 32 or 64 bits, which hold all classes.
+void validate_predicted(const GivenTensors& given, std::int64_t classes) {
+  const Tensor& predicted = given.tensors[CrossEntropyTensors::predicted];
+  if (!predicted.exists()) return;
+  if (!predicted.is_signed || predicted.element_bytes < 4) {
+    (ArgumentError(given.function) << "predicted must hold signed integers of 32 or 64 bits, but holds "
+                                   << (predicted.is_signed ? "signed" : "unsigned") << " ones of "
+                                   << 8 * predicted.element_bytes << " bits")
+        .raise();
+  }
+  if (predicted.element_bytes == 4 && classes - 1 > INT32_MAX) {
+    (ArgumentError(given.function) << "predicted holds 32 bits, too few for " << classes << " classes").raise();
+  }
+}
+
 /// Strides of a reduced loss: the rows' losses are one after the other, in the order in which kernels count rows. Its
 /// gradient is one value for all rows.
-void set_strides_of_scalar(RowsLayout& layout, bool has_loss) {
+void set_strides_of_scalar(RowsLayout& layout, int number, bool has_loss) {
   std::int64_t stride = has_loss ? 1 : 0;
   for (int k = layout.n - 1; k >= 0; --k) {
-    layout.stride[CrossEntropyTensors::loss][k] = stride;
+    layout.stride[number][k] = stride;
     stride *= layout.extent[k];
   }
 }
@@ -563,19 +683,83 @@ LabelledLayout normalise(const char* function, RowOperator op, const Tensors& te
   const bool is_reduced = options.reduction != Reduction::none;
   Operand& loss         = given.operands.of[CrossEntropyTensors::loss];
   if (is_reduced) loss.extents = Extents::call;
-  validate_rank_of_loss(given, options.reduction);
+  validate_rank_of_loss(given, CrossEntropyTensors::loss, options.reduction);
   validate_extents(given);
-  const ClassShard shard = shard_of(given, shared);
+  const ClassShard shard = shard_of(given, op, options, shared);
+  validate_predicted(given, shard.classes);
   validate_columns(given, shard.classes, "classes");
 
   const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
   LabelledLayout layout{layout_of(given, axes), shard};
-  if (is_reduced) set_strides_of_scalar(layout, loss.is_output);
+  if (is_reduced) set_strides_of_scalar(layout, CrossEntropyTensors::loss, loss.is_output);
   if (layout.rows == 0) return layout;
   if (shard.classes == 0) (ArgumentError(function) << "logits have no classes").raise();
   validate_memory(given);
   if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
+}
+
+RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                     const SoftCrossEntropyOptions& options) {
+  using Is = SoftLossTensors;
+  validate_label_smoothing(function, options.label_smoothing);
+  validate_gradient_scale(function, options.gradient_scale);
+  GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, options.axis, tensors[0].rank)};
+  const bool is_reduced = options.reduction != Reduction::none;
+  if (is_reduced) given.operands.of[Is::loss].extents = Extents::call;
+  validate_rank_of_loss(given, Is::loss, options.reduction);
+  validate_extents(given);
+  validate_columns(given, given.cols(), "classes");
+  const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
+  RowsLayout layout               = layout_of(given, axes);
+  if (is_reduced) set_strides_of_scalar(layout, Is::loss, true);
+  if (layout.rows == 0) return layout;
+  if (layout.cols == 0) (ArgumentError(function) << "logits have no classes").raise();
+  validate_memory(given);
+  if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
+  return layout;
+}
+
+std::int64_t validate_loss_of_lse(const char* function, const Tensors& tensors, const CrossEntropyOptions& options) {
+  using Is = LossOfLseTensors;
+  const Operands operands{{{"lse", Extents::row_values},
+                           {"loss", Extents::row_values, true},
+                           {"label_logits", Extents::row_values},
+                           {"labels", Extents::row_values},
+                           {"weights", Extents::columns}},
+                          5};
+  const GivenTensors given{function, operands, tensors, 0};
+  validate_cross_entropy_options(function, options);
+  const auto refuse = [&](const char* option, double value) {
+    if (value == 0) return;
+    (ArgumentError(function) << option << " must be 0, as a log-sum-exp does not tell all logits, but is " << value)
+        .raise();
+  };
+  refuse("label_smoothing", options.label_smoothing);
+  refuse("softcap", options.softcap);
+  refuse("first_class", static_cast<double>(options.first_class));
+  const Tensor& lse     = tensors[Is::lse];
+  const Tensor& weights = tensors[Is::weights];
+  given.for_each([&](const Operand& operand, const Tensor& t, int number) {
+    if (number == Is::weights || (number == Is::loss && options.reduction != Reduction::none)) return;
+    if (t.rank == lse.rank && std::equal(lse.extent, lse.extent + lse.rank, t.extent)) return;
+    (ArgumentError(function) << operand.name << " must have the extents of lse, " << shape_of(lse) << ", but has "
+                             << shape_of(t))
+        .raise();
+  });
+  if (options.reduction != Reduction::none && tensors[Is::loss].rank != 0) {
+    (ArgumentError(function) << "loss must be of rank 0 with Reduction::mean and Reduction::sum, but has rank "
+                             << tensors[Is::loss].rank)
+        .raise();
+  }
+  if (options.classes < 0 || (options.classes != 0 && weights.exists() && weights.extent[0] != options.classes)) {
+    (ArgumentError(function) << "classes must be 0 or the number of weights, but is " << options.classes << " beside "
+                             << (weights.exists() ? weights.extent[0] : 0) << " weights")
+        .raise();
+  }
+  validate_memory(given);
+  if (options.classes != 0) return options.classes;
+  return weights.exists() ? weights.extent[0] : INT64_MAX;
 }
 
 void complain_of_label(const char* function, std::int64_t row, const std::string& label, std::int64_t classes,

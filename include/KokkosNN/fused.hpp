@@ -64,7 +64,7 @@ void fused_call(const char* function, const Exec& exec, std::int64_t rows, std::
 
   validate_scale(function, options.scale);
   validate_extents(function, rows, cols);
-  validate_fused_axis(function, options.axis);
+  validate_fused_axis(function, options);
   if (rows == 0 || (cols == 0 && op != RowOperator::logsumexp)) return;
 
   RowsLayout layout;

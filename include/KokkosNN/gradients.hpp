@@ -13,7 +13,8 @@
 // The gradients of softmax, log-softmax and log-sum-exp along one axis of a View: from dL/dy to dL/dx for a scalar L,
 // from what the forward call left. What holds for all three:
 //
-// Options    the forward call's: axis, scale, masked_row (logsumexp_backward only), determinism; any plan.
+// Options    the forward call's: axis and axes (softmax.hpp), scale, masked_row (logsumexp_backward only), determinism;
+//            any plan.
 // Views      as in softmax.hpp: rank 1 to 8, any layout, any strides (a stride may be 0 in inputs: a gradient that was
 //            broadcast), any alignment; double, float, half_t and bhalf_t, each View independently (lse and dlse
 //            alike). The library holds kernels of one type; for others include <KokkosNN/kernels.hpp>. 64-bit offsets.

@@ -156,10 +156,10 @@ typedef struct kokkosnn_softmax_options {
   int32_t axis;        /* the reduced axis; negative counts from the end */
   int32_t masked_row;  /* kokkosnn_masked_row */
   int32_t determinism; /* kokkosnn_determinism */
-  int32_t reserved;    /* 0 */
+  int32_t axes;        /* neighbouring axes that are reduced together, from `axis` on; at one stride */
 } kokkosnn_softmax_options;
 #define KOKKOSNN_SOFTMAX_OPTIONS_INIT \
-  {sizeof(kokkosnn_softmax_options), 1.0, -1, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_RUN_TO_RUN, 0}
+  {sizeof(kokkosnn_softmax_options), 1.0, -1, KOKKOSNN_MASKED_ROW_NAN, KOKKOSNN_RUN_TO_RUN, 1}
 
 typedef struct kokkosnn_masked_softmax_options {
   size_t size;
@@ -177,12 +177,15 @@ typedef struct kokkosnn_cross_entropy_options {
   int64_t ignore_index;
   double label_smoothing;
   double z_loss;
-  double softcap;        /* 0: none */
-  double gradient_scale; /* cross_entropy_with_gradient: the gradient of what follows the loss */
-  int32_t reduction;     /* kokkosnn_reduction */
-  int32_t check_labels;  /* not 0: labels out of range are an error, for which the host waits */
-  int32_t determinism;   /* kokkosnn_determinism */
-  int32_t axis;          /* the axis of the classes; negative counts from the end */
+  double softcap;          /* 0: none */
+  double gradient_scale;   /* cross_entropy_with_gradient: the gradient of what follows the loss */
+  int32_t reduction;       /* kokkosnn_reduction */
+  int32_t check_labels;    /* not 0: labels out of range are an error, for which the host waits */
+  int32_t determinism;     /* kokkosnn_determinism */
+  int32_t axis;            /* the axis of the classes; negative counts from the end */
+  int64_t first_class;     /* cross_entropy_backward: the class of the first column */
+  int64_t classes;         /* cross_entropy_backward, from_lse: all classes, of which columns are some */
+  int32_t weighted_z_loss; /* 0: lse^2 does not have the weight of the row's class */
 } kokkosnn_cross_entropy_options;
 #define KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT \
   {sizeof(kokkosnn_cross_entropy_options),  \
@@ -194,7 +197,21 @@ typedef struct kokkosnn_cross_entropy_options {
    KOKKOSNN_REDUCTION_MEAN,                 \
    0,                                       \
    KOKKOSNN_RUN_TO_RUN,                     \
-   -1}
+   -1,                                      \
+   0,                                       \
+   0,                                       \
+   1}
+
+typedef struct kokkosnn_soft_cross_entropy_options {
+  size_t size;
+  double label_smoothing;
+  double gradient_scale; /* soft_cross_entropy_with_gradient: the gradient of what follows the loss */
+  int32_t reduction;     /* kokkosnn_reduction */
+  int32_t determinism;   /* kokkosnn_determinism */
+  int32_t axis;          /* the axis of the classes; negative counts from the end */
+} kokkosnn_soft_cross_entropy_options;
+#define KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT \
+  {sizeof(kokkosnn_soft_cross_entropy_options), 0.0, 1.0, KOKKOSNN_REDUCTION_MEAN, KOKKOSNN_RUN_TO_RUN, -1}
 
 typedef struct kokkosnn_rms_norm_options {
   size_t size;
@@ -400,10 +417,12 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_masked_softmax_sinks_backward(const kokk
 
 /* loss = torch.nn.functional.cross_entropy(logits, labels, weights, ...), classes along options.axis.
  * labels: any integers; lse: optional output, a value a row; weights: optional, one a class. loss, lse and weights have
- * the accumulator's type; loss has rank 0, or without a reduction a value a row. */
+ * the accumulator's type; loss has rank 0, or without a reduction a value a row. predicted: optional output of I32 or
+ * I64, the class of each row's greatest logit, as torch.argmax. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
                                                       const kokkosnn_tensor* labels, const kokkosnn_tensor* loss,
                                                       const kokkosnn_tensor* lse, const kokkosnn_tensor* weights,
+                                                      const kokkosnn_tensor* predicted,
                                                       const kokkosnn_cross_entropy_options* options);
 /* Its gradient by the logits, for the lse of the forward call; dlogits may be the logits; weights: optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
@@ -412,11 +431,31 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_backward(const kokkosnn_ex
                                                                const kokkosnn_tensor* dlogits,
                                                                const kokkosnn_tensor* weights,
                                                                const kokkosnn_cross_entropy_options* options);
-/* Both in one pass; dlogits may be the logits; lse and weights: optional. */
+/* Both in one pass; dlogits may be the logits; lse, weights and predicted: optional. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_with_gradient(
     const kokkosnn_exec* exec, const kokkosnn_tensor* logits, const kokkosnn_tensor* labels,
     const kokkosnn_tensor* loss, const kokkosnn_tensor* dlogits, const kokkosnn_tensor* lse,
-    const kokkosnn_tensor* weights, const kokkosnn_cross_entropy_options* options);
+    const kokkosnn_tensor* weights, const kokkosnn_tensor* predicted, const kokkosnn_cross_entropy_options* options);
+/* The loss from rows' log-sum-exps over all classes and the logits of their labels; all of F32 or all of F64. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_cross_entropy_from_lse(const kokkosnn_exec* exec, const kokkosnn_tensor* lse,
+                                                               const kokkosnn_tensor* label_logits,
+                                                               const kokkosnn_tensor* labels,
+                                                               const kokkosnn_tensor* loss,
+                                                               const kokkosnn_tensor* weights,
+                                                               const kokkosnn_cross_entropy_options* options);
+
+/* loss = torch.nn.functional.cross_entropy(logits, targets, weights, ...) of targets that are probabilities, of the
+ * extents and type of logits, along options.axis. lse: optional output, a value a row; weights: optional, one a class,
+ * of the rows' type or F32; loss and lse have the accumulator's type. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_soft_cross_entropy(const kokkosnn_exec* exec, const kokkosnn_tensor* logits,
+                                                           const kokkosnn_tensor* targets, const kokkosnn_tensor* loss,
+                                                           const kokkosnn_tensor* lse, const kokkosnn_tensor* weights,
+                                                           const kokkosnn_soft_cross_entropy_options* options);
+/* That and its gradient in one pass; dlogits may be the logits or the targets; lse and weights: optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_soft_cross_entropy_with_gradient(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* logits, const kokkosnn_tensor* targets,
+    const kokkosnn_tensor* loss, const kokkosnn_tensor* dlogits, const kokkosnn_tensor* lse,
+    const kokkosnn_tensor* weights, const kokkosnn_soft_cross_entropy_options* options);
 
 /* --- norm.hpp --------------------------------------------------------------------------------------------------- */
 
@@ -509,6 +548,11 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_softmax_backward(const kokkosn
 KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_log_softmax_backward(
     const kokkosnn_exec* exec, const kokkosnn_tensor* y, const kokkosnn_tensor* dy, const kokkosnn_tensor* row_offsets,
     const kokkosnn_tensor* dx, const kokkosnn_segmented_options* options);
+
+/* segmented_logsumexp's gradient, for its lse; dx may be values. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_logsumexp_backward(
+    const kokkosnn_exec* exec, const kokkosnn_tensor* values, const kokkosnn_tensor* lse, const kokkosnn_tensor* dlse,
+    const kokkosnn_tensor* row_offsets, const kokkosnn_tensor* dx, const kokkosnn_segmented_options* options);
 
 /* --- attention.hpp ---------------------------------------------------------------------------------------------- */
 

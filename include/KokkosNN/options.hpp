@@ -49,6 +49,7 @@ struct SoftmaxOptions {
   int axis                   = -1;   ///< the reduced axis; negative counts from the end
   double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); 2^-100 to 2^100, or negative
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
+  int axes                   = 1;  ///< neighbouring axes that are reduced together, from `axis` on
   Determinism determinism    = Determinism::run_to_run;
   PlanRequest plan           = {};  ///< forces parts of the plan, for experiments and tuning
 };
@@ -67,11 +68,24 @@ struct CrossEntropyOptions {
   Reduction reduction       = Reduction::mean;
   double label_smoothing    = 0;      ///< share of the target that goes to all classes alike: 0 to 1
   double z_loss             = 0;      ///< factor of lse^2, which is added to a row's loss
+  bool weighted_z_loss      = true;   ///< lse^2 has the weight of the row's class; false: 1, whatever the weights are
   double softcap            = 0;      ///< logits z = softcap tanh(x / softcap); 0: z = x; else 2^-100 to 2^100
   double gradient_scale     = 1;      ///< cross_entropy_with_gradient: dL/dloss, of the loss that it computes
+  std::int64_t first_class  = 0;      ///< cross_entropy_backward: the class of the first column
+  std::int64_t classes      = 0;      ///< cross_entropy_backward, from_lse: all classes, of which columns are some
   bool check_labels         = false;  ///< throw where a label is out of range; waits for `exec`
   Determinism determinism   = Determinism::run_to_run;
   PlanRequest plan          = {};  ///< forces parts of the plan, for experiments and tuning
+};
+
+/// Options of the cross entropies whose targets are probabilities: `{.label_smoothing = 0.1}`.
+struct SoftCrossEntropyOptions {
+  int axis                = -1;               ///< the axis of the classes; negative counts from the end
+  Reduction reduction     = Reduction::mean;  ///< the mean divides by the number of rows
+  double label_smoothing  = 0;                ///< share of the target that goes to all classes alike: 0 to 1
+  double gradient_scale   = 1;                ///< dL/dloss, of the loss that the call computes
+  Determinism determinism = Determinism::run_to_run;
+  PlanRequest plan        = {};  ///< forces parts of the plan, for experiments and tuning
 };
 
 /// Options of sums over rows; an aggregate for designated initialisers: `{.axis = 0}`.

@@ -168,6 +168,37 @@ void segmented_log_softmax_backward(const YView& y, const DyView& dy, const Offs
   segmented_log_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);
 }
 
+/// Gradient of segmented_logsumexp: dx_i = scale dlse_r exp(scale x_i - lse_r), r being i's row.
+///
+/// \param exec         execution-space instance; the call is asynchronous on it
+/// \param values       x of the forward call; (elements), or (elements, heads)
+/// \param lse          segmented_logsumexp's result; (rows), or (rows, heads)
+/// \param dlse         gradient with respect to lse, of its extents
+/// \param row_offsets  as in the forward call
+/// \param dx           output, of the extents of values; may be values. All four hold one type
+/// \param options      as in the forward call; masked_row: of rows whose lse is -inf, NaN or 0
+///
+/// One kernel, in which teams share the elements evenly and look up their rows, without a workspace: it does not matter
+/// how long rows are. Accuracy and values as logsumexp_backward's. Reads n + 2 rows, and offsets again and again from a
+/// cache; writes n elements, those in rows.
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView, Concepts::View DlseView,
+          Concepts::View OffsetsView, Concepts::View DxView>
+void segmented_logsumexp_backward(const Exec& exec, const XView& values, const LseView& lse, const DlseView& dlse,
+                                  const OffsetsView& row_offsets, const DxView& dx,
+                                  const SegmentedOptions& options = {}) {
+  const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_logsumexp_backward");
+  Impl::segmented_lse_gradient_call(exec, values, lse, dlse, row_offsets, dx, options);
+}
+
+/// Gradient of segmented_logsumexp on the default instance of dx's execution space.
+template <Concepts::View XView, Concepts::View LseView, Concepts::View DlseView, Concepts::View OffsetsView,
+          Concepts::View DxView>
+void segmented_logsumexp_backward(const XView& values, const LseView& lse, const DlseView& dlse,
+                                  const OffsetsView& row_offsets, const DxView& dx,
+                                  const SegmentedOptions& options = {}) {
+  segmented_logsumexp_backward(typename DxView::execution_space{}, values, lse, dlse, row_offsets, dx, options);
+}
+
 }  // namespace KokkosNN
 
 #endif  // KOKKOSNN_SEGMENTED_HPP

@@ -10,8 +10,12 @@
 
 #include <Kokkos_Core.hpp>
 
-// Softmax, log-softmax and log-sum-exp along one axis of a View. What holds for all three:
+// Softmax, log-softmax and log-sum-exp along one axis of a View, or several. What holds for all three:
 //
+// Axes       with options.axes > 1 rows run along so many neighbouring axes, from options.axis on: .axis = -2 and
+//            .axes = 2 are the last two. Their elements must lie at one stride, in one order in all Views: dense axes
+//            do, of LayoutRight and LayoutLeft; nothing is copied, and others are an error that names the strides. lse
+//            has the other axes, rank 0 where none is left.
 // Views      rank 1 to 8, LayoutRight, LayoutLeft or LayoutStride, any strides (a stride may be 0 in x), any alignment;
 //            element types double, float, half_t and bhalf_t, x and y independently. 64-bit offsets. The library holds
 //            kernels of equal types and of the pairs in KokkosNN_TYPE_PAIRS; for others include <KokkosNN/kernels.hpp>.

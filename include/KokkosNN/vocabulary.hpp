@@ -24,6 +24,7 @@ enum class OperatorFamily {
   masked,            ///< as forward, with a mask
   masked_gradient,   ///< as gradient, with a mask
   cross_entropy,     ///< logits with a label a row; loss, gradient, or both
+  soft_loss,         ///< logits with targets of their extents; loss, or that and the gradient
   norm,              ///< x, operands of one element a column, y, values a row
   norm_gradient,     ///< x and dy, operands of one element a column, values a row, dx
   add_norm,          ///< as norm, of the sum of two inputs, which is written, too
@@ -94,8 +95,9 @@ constexpr bool is_elementwise(RowOperator op) { return traits_of(op).reduction =
 /// The operators that are one struct each (impl/inputs/operands.hpp), whose kernels know no more of them.
 constexpr bool is_norm(RowOperator op) {
   const OperatorFamily family = traits_of(op).family;
-  return family == OperatorFamily::norm || family == OperatorFamily::norm_gradient ||
-         family == OperatorFamily::add_norm || family == OperatorFamily::add_norm_gradient;
+  return family == OperatorFamily::soft_loss || family == OperatorFamily::norm ||
+         family == OperatorFamily::norm_gradient || family == OperatorFamily::add_norm ||
+         family == OperatorFamily::add_norm_gradient;
 }
 
 /// The gradients of softmax, log-softmax, log-sum-exp and of normalisations.

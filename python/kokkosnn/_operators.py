@@ -53,10 +53,20 @@ def _output(out: Array | None, like: Array, shape: Sequence[int], dtype: str | N
     return out
 
 
-def _without(x: Array, axis: int) -> tuple[int, ...]:
-    """x's extents without an axis; the library complains of one that is out of range."""
-    axis = axis + len(x.shape) if axis < 0 else axis
-    return tuple(extent for k, extent in enumerate(x.shape) if k != axis)
+def _without(x: Array, axis: int | tuple[int, ...]) -> tuple[int, ...]:
+    """x's extents without an axis, or several; the library complains of one that is out of range."""
+    axes = {k + len(x.shape) if k < 0 else k for k in ((axis,) if isinstance(axis, int) else axis)}
+    return tuple(extent for k, extent in enumerate(x.shape) if k not in axes)
+
+
+def _reduced(x: Array, axis: int | tuple[int, ...]) -> dict[str, int]:
+    """The options for an axis, or for a tuple of neighbouring ones."""
+    if isinstance(axis, int):
+        return {"axis": axis}
+    numbers = sorted(k + len(x.shape) if k < 0 else k for k in axis)
+    if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise ValueError(f"axes that are reduced together must be neighbours, but are {axis}")
+    return {"axis": numbers[0], "axes": len(numbers)}
 
 
 # --- softmax.hpp ---
@@ -64,7 +74,7 @@ def _without(x: Array, axis: int) -> tuple[int, ...]:
 
 def softmax(
     x: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -75,18 +85,19 @@ def softmax(
     """torch.softmax(scale * x, axis)
 
     out may be x, or an array of float32 for one of float16 or bfloat16, and the other way round. A row of nothing but
-    -inf gives NaN, or with masked_row="zero" 0. With batch_invariant a row's bits do not depend on the other rows.
+    -inf gives NaN, or with masked_row="zero" 0. axis may be a tuple of neighbouring axes at one stride. With
+    batch_invariant a row's bits do not depend on the other rows.
     stream: of a GPU, a number or an object of a library; by default PyTorch's current one, else the default stream.
     """
     y = _output(out, x, x.shape)
-    options = {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+    options = {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
     _run(_core.softmax, stream, x, y, options)
     return as_kind(x, y)
 
 
 def log_softmax(
     x: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -96,14 +107,14 @@ def log_softmax(
 ) -> Array:
     """torch.log_softmax(scale * x, axis); as softmax otherwise"""
     y = _output(out, x, x.shape)
-    options = {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+    options = {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
     _run(_core.log_softmax, stream, x, y, options)
     return as_kind(x, y)
 
 
 def logsumexp(
     x: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -112,7 +123,7 @@ def logsumexp(
 ) -> Array:
     """torch.logsumexp(scale * x, axis)"""
     lse = _output(out, x, _without(x, axis))
-    _run(_core.logsumexp, stream, x, lse, {"axis": axis, "scale": scale, "determinism": int(batch_invariant)})
+    _run(_core.logsumexp, stream, x, lse, {**_reduced(x, axis), "scale": scale, "determinism": int(batch_invariant)})
     return as_kind(x, lse)
 
 
@@ -120,26 +131,38 @@ def logsumexp(
 
 
 def softmax_backward(
-    y: Array, dy: Array, axis: int = -1, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    axis: int | tuple[int, ...] = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    stream: Any = None,
 ) -> Array:
     """scale * y * (dy - (y * dy).sum(axis, keepdim=True)), the gradient of y = softmax(x, axis, scale=scale) by x
 
     out may be y or dy.
     """
     dx = _output(out, y, y.shape)
-    _run(_core.softmax_backward, stream, y, dy, dx, {"axis": axis, "scale": scale})
+    _run(_core.softmax_backward, stream, y, dy, dx, {**_reduced(y, axis), "scale": scale})
     return as_kind(y, dx)
 
 
 def log_softmax_backward(
-    y: Array, dy: Array, axis: int = -1, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    axis: int | tuple[int, ...] = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    stream: Any = None,
 ) -> Array:
     """scale * (dy - y.exp() * dy.sum(axis, keepdim=True)), the gradient of y = log_softmax(x, axis, scale=scale) by x
 
     out may be y or dy.
     """
     dx = _output(out, y, y.shape)
-    _run(_core.log_softmax_backward, stream, y, dy, dx, {"axis": axis, "scale": scale})
+    _run(_core.log_softmax_backward, stream, y, dy, dx, {**_reduced(y, axis), "scale": scale})
     return as_kind(y, dx)
 
 
@@ -147,7 +170,7 @@ def logsumexp_backward(
     x: Array,
     lse: Array,
     dlse: Array,
-    axis: int = -1,
+    axis: int | tuple[int, ...] = -1,
     out: Array | None = None,
     scale: float = 1.0,
     *,
@@ -159,7 +182,7 @@ def logsumexp_backward(
     lse and dlse have x's type, or float32 where x has 16 bits; out may be x.
     """
     dx = _output(out, x, x.shape)
-    options = {"axis": axis, "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
+    options = {**_reduced(x, axis), "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
     _run(_core.logsumexp_backward, stream, x, lse, dlse, dx, options)
     return as_kind(x, dx)
 
@@ -367,7 +390,13 @@ def masked_softmax_sinks_backward(
 
 
 def _loss_options(
-    reduction: str, ignore_index: int, label_smoothing: float, z_loss: float, softcap: float, **others: Any
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    z_loss: float,
+    softcap: float,
+    weighted_z_loss: bool,
+    **others: Any,
 ) -> dict[str, Any]:
     return {
         "reduction": _named("reduction", _REDUCTIONS, reduction),
@@ -375,6 +404,7 @@ def _loss_options(
         "label_smoothing": label_smoothing,
         "z_loss": z_loss,
         "softcap": softcap,
+        "weighted_z_loss": int(weighted_z_loss),
         **others,
     }
 
@@ -394,21 +424,31 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     softcap: float = 0.0,
+    weighted_z_loss: bool = True,
     check_labels: bool = False,
+    predicted: Array | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(loss, lse): torch.nn.functional.cross_entropy(logits, labels, weights), and torch.logsumexp(logits, axis)
 
     Classes lie along the axis, which of torch.nn.functional's is 1. loss, lse and weights are float64 if the logits
-    are, else float32. z_loss * lse^2 is added to a row's loss. A label out of range gives NaN, or with check_labels a
-    ValueError.
+    are, else float32. z_loss * lse^2 is added to a row's loss, with the weight of its class unless weighted_z_loss is
+    False. A label out of range gives NaN, or with check_labels a ValueError. predicted, an array of int32 or int64 with
+    a value a row, gets torch.argmax(logits, axis) in the same pass.
     """
     loss = _empty_loss(logits, axis, reduction)
     lse = empty(logits, _without(logits, axis), accumulator_name(logits))
     options = _loss_options(
-        reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis, check_labels=int(check_labels)
+        reduction,
+        ignore_index,
+        label_smoothing,
+        z_loss,
+        softcap,
+        weighted_z_loss,
+        axis=axis,
+        check_labels=int(check_labels),
     )
-    _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, options)
+    _run(_core.cross_entropy, stream, logits, labels, loss, lse, weights, predicted, options)
     return as_kind(logits, loss), as_kind(logits, lse)
 
 
@@ -426,11 +466,27 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     softcap: float = 0.0,
+    weighted_z_loss: bool = True,
+    first_class: int = 0,
+    classes: int = 0,
     stream: Any = None,
 ) -> Array:
-    """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits"""
+    """torch.autograd.grad(loss, logits, dloss)[0] of cross_entropy's loss, from its lse; out may be the logits
+
+    The logits may be some of the classes, those from first_class on of `classes`, for which lse and weights are.
+    """
     dlogits = _output(out, logits, logits.shape)
-    options = _loss_options(reduction, ignore_index, label_smoothing, z_loss, softcap, axis=axis)
+    options = _loss_options(
+        reduction,
+        ignore_index,
+        label_smoothing,
+        z_loss,
+        softcap,
+        weighted_z_loss,
+        axis=axis,
+        first_class=first_class,
+        classes=classes,
+    )
     _run(_core.cross_entropy_backward, stream, logits, labels, lse, dloss, dlogits, weights, options)
     return as_kind(logits, dlogits)
 
@@ -448,12 +504,14 @@ def cross_entropy_with_gradient(
     label_smoothing: float = 0.0,
     z_loss: float = 0.0,
     softcap: float = 0.0,
+    weighted_z_loss: bool = True,
     check_labels: bool = False,
+    predicted: Array | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(loss, dlogits) in one pass: loss as cross_entropy, dlogits as torch.autograd.grad(gradient_scale * loss, logits)
 
-    out, where dlogits goes, may be the logits.
+    out, where dlogits goes, may be the logits; predicted as cross_entropy has it.
     """
     loss = _empty_loss(logits, axis, reduction)
     dlogits = _output(out, logits, logits.shape)
@@ -463,11 +521,100 @@ def cross_entropy_with_gradient(
         label_smoothing,
         z_loss,
         softcap,
+        weighted_z_loss,
         axis=axis,
         gradient_scale=gradient_scale,
         check_labels=int(check_labels),
     )
-    _run(_core.cross_entropy_with_gradient, stream, logits, labels, loss, dlogits, None, weights, options)
+    _run(_core.cross_entropy_with_gradient, stream, logits, labels, loss, dlogits, None, weights, predicted, options)
+    return as_kind(logits, loss), as_kind(logits, dlogits)
+
+
+def cross_entropy_from_lse(
+    lse: Array,
+    label_logits: Array,
+    labels: Array,
+    weights: Array | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    z_loss: float = 0.0,
+    weighted_z_loss: bool = True,
+    classes: int = 0,
+    check_labels: bool = False,
+    stream: Any = None,
+) -> Array:
+    """cross_entropy's loss from rows' log-sum-exps and the logits of their labels, of float32 or float64
+
+    For classes in parts: logsumexp of each part, logsumexp(parts, axis=0) of these, this function, and for each part
+    cross_entropy_backward with first_class and classes.
+    """
+    loss = empty(lse, lse.shape if reduction == "none" else (), accumulator_name(lse))
+    options = _loss_options(
+        reduction,
+        ignore_index,
+        0.0,
+        z_loss,
+        0.0,
+        weighted_z_loss,
+        classes=classes,
+        check_labels=int(check_labels),
+    )
+    _run(_core.cross_entropy_from_lse, stream, lse, label_logits, labels, loss, weights, options)
+    return as_kind(lse, loss)
+
+
+def soft_cross_entropy(
+    logits: Array,
+    targets: Array,
+    weights: Array | None = None,
+    *,
+    axis: int = -1,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(loss, lse): torch.nn.functional.cross_entropy(logits, targets, weights) of targets that are probabilities
+
+    targets have the logits' shape and type. Classes lie along the axis, which of torch.nn.functional's is 1. A class
+    whose target is 0 adds nothing, also where its logit is -inf.
+    """
+    loss = _empty_loss(logits, axis, reduction)
+    lse = empty(logits, _without(logits, axis), accumulator_name(logits))
+    options = {
+        "axis": axis,
+        "reduction": _named("reduction", _REDUCTIONS, reduction),
+        "label_smoothing": label_smoothing,
+    }
+    _run(_core.soft_cross_entropy, stream, logits, targets, loss, lse, weights, options)
+    return as_kind(logits, loss), as_kind(logits, lse)
+
+
+def soft_cross_entropy_with_gradient(
+    logits: Array,
+    targets: Array,
+    weights: Array | None = None,
+    out: Array | None = None,
+    *,
+    axis: int = -1,
+    gradient_scale: float = 1.0,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(loss, dlogits) in one pass: loss as soft_cross_entropy, dlogits the gradient of gradient_scale * loss by logits
+
+    out, where dlogits goes, may be the logits or the targets.
+    """
+    loss = _empty_loss(logits, axis, reduction)
+    dlogits = _output(out, logits, logits.shape)
+    options = {
+        "axis": axis,
+        "gradient_scale": gradient_scale,
+        "reduction": _named("reduction", _REDUCTIONS, reduction),
+        "label_smoothing": label_smoothing,
+    }
+    _run(_core.soft_cross_entropy_with_gradient, stream, logits, targets, loss, dlogits, None, weights, options)
     return as_kind(logits, loss), as_kind(logits, dlogits)
 
 
@@ -738,6 +885,25 @@ def segmented_log_softmax_backward(
     dx = _output(out, y, y.shape)
     _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
     return as_kind(y, dx)
+
+
+def segmented_logsumexp_backward(
+    values: Array,
+    lse: Array,
+    dlse: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    masked_row: str = "nan",
+    check_offsets: bool = False,
+    stream: Any = None,
+) -> Array:
+    """torch.cat([scale * dlse * (scale * row - lse).exp() for row, lse, dlse in rows]); out may be values"""
+    dx = _output(out, values, values.shape)
+    options = _segmented_options(scale, masked_row, check_offsets)
+    _run(_core.segmented_logsumexp_backward, stream, values, lse, dlse, row_offsets, dx, options)
+    return as_kind(values, dx)
 
 
 # --- attention.hpp ---

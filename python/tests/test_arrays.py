@@ -109,6 +109,16 @@ def test_masks(dtype):
 
 
 @each_type
+def test_several_axes(dtype):
+    x = numbers(3, 4, 5, dtype=dtype)
+    flat = wide(x).reshape(3, 20)
+    close(kokkosnn.softmax(x, (1, 2)), softmax(flat).reshape(3, 4, 5), dtype)
+    close(kokkosnn.logsumexp(x, (-1, -2)), logsumexp(flat), dtype)
+    with pytest.raises(ValueError, match="neighbours"):
+        kokkosnn.softmax(x, (0, 2))
+
+
+@each_type
 def test_cross_entropy(dtype):
     logits, labels = numbers(4, 5, dtype=dtype), np.array([1, 4, -100, 0])
     exact, kept = wide(logits), labels >= 0
@@ -122,6 +132,22 @@ def test_cross_entropy(dtype):
     first_loss, first_lse = kokkosnn.cross_entropy(classes_first, labels, axis=0, reduction="none")
     close(first_loss, np.where(kept, losses, 0), dtype)
     close(first_lse, logsumexp(exact), dtype)
+
+    predicted = np.full(4, -7, np.int32)
+    kokkosnn.cross_entropy(logits, labels, predicted=predicted)
+    assert (predicted == exact.argmax(-1)).all()
+    accumulators = np.float64 if dtype == np.float64 else np.float32
+    label_logits = exact[np.arange(4), labels.clip(0)].astype(accumulators)
+    parts = np.stack([kokkosnn.logsumexp(np.ascontiguousarray(part)) for part in (logits[:, :2], logits[:, 2:])])
+    merged = kokkosnn.logsumexp(parts.astype(accumulators), axis=0)
+    close(kokkosnn.cross_entropy_from_lse(merged, label_logits, labels), losses[kept].mean(), dtype)
+
+    targets = np.array([[0.5, 0.25, 0.25, 0, 0]] * 4).astype(dtype)
+    soft = -(wide(targets) * (exact - logsumexp(exact)[:, None])).sum(-1)
+    close(kokkosnn.soft_cross_entropy(logits, targets, reduction="none")[0], soft, dtype)
+    both = kokkosnn.soft_cross_entropy_with_gradient(logits, targets, gradient_scale=2)
+    close(both[0], soft.mean(), dtype)
+    close(both[1], (softmax(exact) - wide(targets)) / 2, dtype)
 
     gradient = (softmax(exact) - np.eye(5)[labels.clip(0)]) * kept[:, None] / kept.sum()
     dloss = np.array(2, loss.dtype)
@@ -199,6 +225,11 @@ def test_ragged_rows(dtype, heads):
         by_row(lambda y, dy: dy - np.exp(y) * dy.sum(0), log_y, dy),
         dtype,
     )
+
+
+    lse = kokkosnn.segmented_logsumexp(x, offsets)
+    expected = np.repeat(wide(dy)[:2], [4, 5], 0) * np.exp(wide(x) - np.repeat(wide(lse), [4, 5], 0))
+    close(kokkosnn.segmented_logsumexp_backward(x, lse, dy[:2], offsets), expected, dtype)
 
 
 def attend(q, k, v, scale, bias=0.0, allowed=True):

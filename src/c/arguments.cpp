@@ -67,16 +67,19 @@ void require_held(const char* function, const char* name, const DataType& type, 
 // --- operands of an operator ---
 
 /// A loss has rank 0 or that of a value a row: which of the two, the options say.
-bool is_loss(RowOperator op, int number) { return is_cross_entropy(op) && number == Impl::CrossEntropyTensors::loss; }
+bool is_loss(RowOperator op, int number) {
+  if (traits_of(op).family == OperatorFamily::soft_loss) return number == Impl::SoftLossTensors::loss;
+  return is_cross_entropy(op) && number == Impl::CrossEntropyTensors::loss;
+}
 
-void require_operand_rank(RowOperator op, const Operand& operand, int number, const Tensor& t, int rank) {
+void require_operand_rank(RowOperator op, const Operand& operand, int number, const Tensor& t, int rank, int axes) {
   const char* function = to_string(op);
   switch (operand.extents) {
     case Extents::rows:
       return require_rank(function, operand.name, t, rank, rank);
     case Extents::row_values:
       if (is_loss(op, number) && t.rank == 0) return;
-      return require_rank(function, operand.name, t, rank - 1, rank - 1);
+      return require_rank(function, operand.name, t, rank - axes, rank - axes);
     case Extents::columns:
       return require_rank(function, operand.name, t, 1, 1);
     case Extents::call:
@@ -183,7 +186,7 @@ Tensor tensor_of(const char* function, const char* name, const Argument& argumen
   return t;
 }
 
-Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments) {
+Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments, int axes) {
   const Operands operands = Impl::operands_of(op);
   Tensors tensors;
   int number = 0;
@@ -195,7 +198,7 @@ Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments) {
   require_rank(to_string(op), operands.of[0].name, rows, is_masked(op) ? 2 : 1, Impl::max_rank);
   for (int t = 1; t < operands.count; ++t) {
     if (!tensors[t].exists()) continue;
-    require_operand_rank(op, operands.of[t], t, tensors[t], rows.rank);
+    require_operand_rank(op, operands.of[t], t, tensors[t], rows.rank, axes);
     require_operand_type(op, operands.of[t], tensors[t], rows.type);
   }
   return tensors;
@@ -283,8 +286,20 @@ SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* 
   return {.axis        = given.axis,
           .scale       = given.scale,
           .masked_row  = masked_row_of(function, given.masked_row),
+          .axes        = given.axes == 0 ? 1 : given.axes,  // 0: of a caller that knows of one alone
           .determinism = determinism_of(function, given.determinism),
           .plan        = {}};
+}
+
+SoftCrossEntropyOptions options_of(const char* function, const kokkosnn_soft_cross_entropy_options* options) {
+  const auto given = read(function, "soft cross entropy options", options,
+                          kokkosnn_soft_cross_entropy_options KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT);
+  return {.axis            = given.axis,
+          .reduction       = reduction_of(function, given.reduction),
+          .label_smoothing = given.label_smoothing,
+          .gradient_scale  = given.gradient_scale,
+          .determinism     = determinism_of(function, given.determinism),
+          .plan            = {}};
 }
 
 CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options) {
@@ -295,8 +310,11 @@ CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entrop
           .reduction       = reduction_of(function, given.reduction),
           .label_smoothing = given.label_smoothing,
           .z_loss          = given.z_loss,
+          .weighted_z_loss = given.weighted_z_loss != 0,
           .softcap         = given.softcap,
           .gradient_scale  = given.gradient_scale,
+          .first_class     = given.first_class,
+          .classes         = given.classes,
           .check_labels    = given.check_labels != 0,
           .determinism     = determinism_of(function, given.determinism),
           .plan            = {}};

@@ -48,6 +48,7 @@ struct Argument {
 };
 inline Argument optional(const kokkosnn_tensor* tensor) { return {tensor, Holds::elements, true}; }
 inline Argument integers(const kokkosnn_tensor* tensor) { return {tensor, Holds::integers, false}; }
+inline Argument classes(const kokkosnn_tensor* tensor) { return {tensor, Holds::integers, true}; }
 /// An operand of the family that this operator does without.
 inline const Argument absent{nullptr, Holds::elements, true};
 
@@ -80,8 +81,9 @@ void with_type(ElementType type, const F& f) {
   }
 }
 
-/// The arguments of an operator, in the order of its operands (`operands_of`); ranks and types are checked.
-Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments);
+/// The arguments of an operator that reduces so many axes, in the order of its operands (`operands_of`); ranks and
+/// types are checked.
+Tensors tensors_of(RowOperator op, std::initializer_list<Argument> arguments, int axes = 1);
 
 /// The arguments of a function on ragged rows.
 Impl::SegmentedTensors segmented_tensors(const char* function, RowOperator op, const kokkosnn_tensor* x,
@@ -127,6 +129,7 @@ Precision precision_of(const char* function, std::int32_t value);
 Determinism determinism_of(const char* function, std::int32_t value);
 
 SoftmaxOptions options_of(const char* function, const kokkosnn_softmax_options* options);
+SoftCrossEntropyOptions options_of(const char* function, const kokkosnn_soft_cross_entropy_options* options);
 CrossEntropyOptions options_of(const char* function, const kokkosnn_cross_entropy_options* options);
 RmsNormOptions options_of(const char* function, const kokkosnn_rms_norm_options* options);
 LayerNormOptions options_of(const char* function, const kokkosnn_layer_norm_options* options);

@@ -46,6 +46,8 @@ struct CallOf<OperatorFamily::masked_gradient, op, X, Y> : MaskedGradientCall<Ex
 template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::cross_entropy, op, X, Y> : CrossEntropyCall<Exec, op, X, X> {};
 template <RowOperator op, class X, class Y>
+struct CallOf<OperatorFamily::soft_loss, op, X, Y> : SoftLossCall<Exec, op, X> {};
+template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::norm, op, X, Y> : OperandCall<Exec, op, X> {};
 template <RowOperator op, class X, class Y>
 struct CallOf<OperatorFamily::norm_gradient, op, X, Y> : OperandCall<Exec, op, X> {};
@@ -107,7 +109,9 @@ template <RowOperator op, class Options>
 kokkosnn_status run(const kokkosnn_exec* where, std::initializer_list<Argument> arguments, const Options* options) {
   return guarded([&] {
     const auto converted = options_of(to_string(op), options);
-    run_erased<op>(where, tensors_of(op, arguments), converted);
+    int axes             = 1;
+    if constexpr (requires { converted.axes; }) axes = converted.axes;
+    run_erased<op>(where, tensors_of(op, arguments, axes), converted);
   });
 }
 
@@ -179,6 +183,37 @@ kokkosnn_status run_column_sums(const kokkosnn_exec* where, const kokkosnn_tenso
   });
 }
 
+/// A loss from log-sum-exps; its extents are checked with those of a C++ call.
+kokkosnn_status run_cross_entropy_from_lse(const kokkosnn_exec* where, const kokkosnn_tensor* lse,
+                                           const kokkosnn_tensor* label_logits, const kokkosnn_tensor* labels,
+                                           const kokkosnn_tensor* loss, const kokkosnn_tensor* weights,
+                                           const kokkosnn_cross_entropy_options* options) {
+  constexpr const char* function = "cross_entropy_from_lse";
+  using Is                       = LossOfLseTensors;
+  return guarded([&] {
+    const CrossEntropyOptions converted = options_of(function, options);
+    Tensors tensors;
+    tensors[Is::lse]          = tensor_of(function, "lse", lse);
+    tensors[Is::label_logits] = tensor_of(function, "label_logits", label_logits);
+    tensors[Is::labels]       = tensor_of(function, "labels", integers(labels));
+    tensors[Is::loss]         = tensor_of(function, "loss", loss);
+    tensors[Is::weights]      = tensor_of(function, "weights", optional(weights));
+    const ElementType type    = tensors[Is::lse].type;
+    require_rank(function, "lse", tensors[Is::lse], 0, max_rank - 1);
+    require_type(function, "lse", tensors[Is::lse], ElementType::f32, ElementType::f64);
+    require_type(function, "label_logits", tensors[Is::label_logits], type, type);
+    require_type(function, "loss", tensors[Is::loss], type, type);
+    if (tensors[Is::weights].exists()) {
+      require_rank(function, "weights", tensors[Is::weights], 1, 1);
+      require_type(function, "weights", tensors[Is::weights], type, type);
+    }
+    on_instance(function, where, [&](const Exec& exec) {
+      if (type == ElementType::f64) return LossOfLseCall<Exec, double>::run(exec, tensors, converted);
+      LossOfLseCall<Exec, float>::run(exec, tensors, converted);
+    });
+  });
+}
+
 /// A function on ragged rows; dy is null where the operator has none.
 template <RowOperator op>
 kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor* x, const kokkosnn_tensor* dy,
@@ -202,11 +237,45 @@ kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor*
   });
 }
 
+/// The gradient of a log-sum-exp of ragged rows.
+kokkosnn_status run_segmented_lse_gradient(const kokkosnn_exec* where, const kokkosnn_tensor* x,
+                                           const kokkosnn_tensor* lse, const kokkosnn_tensor* dlse,
+                                           const kokkosnn_tensor* row_offsets, const kokkosnn_tensor* dx,
+                                           const kokkosnn_segmented_options* given) {
+  constexpr const char* function = "segmented_logsumexp_backward";
+  return guarded([&] {
+    const SegmentedOptions options = options_of(function, given);
+    SegmentedArguments arguments{{tensor_of(function, "values", x),
+                                  tensor_of(function, "dx", dx),
+                                  {},
+                                  tensor_of(function, "row_offsets", integers(row_offsets))},
+                                 {}};
+    const Tensor& values = arguments.tensors.x;
+    require_rank(function, "values", values, 1, 2);
+    require_rank(function, "row_offsets", arguments.tensors.offsets, 1, 1);
+    require_rank(function, "dx", arguments.tensors.y, values.rank, values.rank);
+    require_type(function, "dx", arguments.tensors.y, values.type, values.type);
+    arguments.offsets = offsets_of(arguments.tensors.offsets);
+    const SegmentedLse given_lse{tensor_of(function, "lse", lse), tensor_of(function, "dlse", dlse)};
+    require_rank(function, "lse", given_lse.lse, values.rank, values.rank);
+    require_rank(function, "dlse", given_lse.dlse, values.rank, values.rank);
+    require_type(function, "lse", given_lse.lse, values.type, values.type);
+    require_type(function, "dlse", given_lse.dlse, values.type, values.type);
+    on_instance(function, where, [&](const Exec& exec) {
+      if (!check_lse_gradient(exec, function, arguments, given_lse, options)) return;
+      with_type(values.type, [&]<class T>(std::type_identity<T>) {
+        SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given_lse);
+      });
+    });
+  });
+}
+
 }  // namespace
 }  // namespace KokkosNN::C
 
 using KokkosNN::RowOperator;
 using KokkosNN::C::absent;
+using KokkosNN::C::classes;
 using KokkosNN::C::guarded;
 using KokkosNN::C::integers;
 using KokkosNN::C::optional;
@@ -250,7 +319,7 @@ kokkosnn_status kokkosnn_logsumexp_backward(Where exec, Tensor x, Tensor lse, Te
   constexpr RowOperator op = RowOperator::logsumexp_backward;
   return guarded([&] {
     const auto converted = KokkosNN::C::options_of(to_string(op), options);
-    const auto tensors   = KokkosNN::C::tensors_of(op, {x, dx, dlse, lse});
+    const auto tensors   = KokkosNN::C::tensors_of(op, {x, dx, dlse, lse}, converted.axes);
     KokkosNN::C::require_one_type(to_string(op), tensors);
     KokkosNN::C::run_erased<op>(exec, tensors, converted);
   });
@@ -294,9 +363,10 @@ kokkosnn_status kokkosnn_masked_softmax_sinks_backward(Where exec, Tensor y, Ten
 // --- cross_entropy.hpp ---
 
 kokkosnn_status kokkosnn_cross_entropy(Where exec, Tensor logits, Tensor labels, Tensor loss, Tensor lse,
-                                       Tensor weights, const kokkosnn_cross_entropy_options* options) {
+                                       Tensor weights, Tensor predicted,
+                                       const kokkosnn_cross_entropy_options* options) {
   return run<RowOperator::cross_entropy>(
-      exec, {logits, absent, integers(labels), loss, optional(lse), optional(weights)}, options);
+      exec, {logits, absent, integers(labels), loss, optional(lse), optional(weights), classes(predicted)}, options);
 }
 
 kokkosnn_status kokkosnn_cross_entropy_backward(Where exec, Tensor logits, Tensor labels, Tensor lse, Tensor dloss,
@@ -307,10 +377,28 @@ kokkosnn_status kokkosnn_cross_entropy_backward(Where exec, Tensor logits, Tenso
 }
 
 kokkosnn_status kokkosnn_cross_entropy_with_gradient(Where exec, Tensor logits, Tensor labels, Tensor loss,
-                                                     Tensor dlogits, Tensor lse, Tensor weights,
+                                                     Tensor dlogits, Tensor lse, Tensor weights, Tensor predicted,
                                                      const kokkosnn_cross_entropy_options* options) {
   return run<RowOperator::cross_entropy_with_gradient>(
-      exec, {logits, dlogits, integers(labels), loss, optional(lse), optional(weights)}, options);
+      exec, {logits, dlogits, integers(labels), loss, optional(lse), optional(weights), classes(predicted)}, options);
+}
+
+kokkosnn_status kokkosnn_soft_cross_entropy(Where exec, Tensor logits, Tensor targets, Tensor loss, Tensor lse,
+                                            Tensor weights, const kokkosnn_soft_cross_entropy_options* options) {
+  return run<RowOperator::soft_cross_entropy>(exec, {logits, absent, targets, optional(weights), loss, optional(lse)},
+                                              options);
+}
+
+kokkosnn_status kokkosnn_soft_cross_entropy_with_gradient(Where exec, Tensor logits, Tensor targets, Tensor loss,
+                                                          Tensor dlogits, Tensor lse, Tensor weights,
+                                                          const kokkosnn_soft_cross_entropy_options* options) {
+  return run<RowOperator::soft_cross_entropy_with_gradient>(
+      exec, {logits, dlogits, targets, optional(weights), loss, optional(lse)}, options);
+}
+
+kokkosnn_status kokkosnn_cross_entropy_from_lse(Where exec, Tensor lse, Tensor label_logits, Tensor labels, Tensor loss,
+                                                Tensor weights, const kokkosnn_cross_entropy_options* options) {
+  return KokkosNN::C::run_cross_entropy_from_lse(exec, lse, label_logits, labels, loss, weights, options);
 }
 
 // --- norm.hpp ---
@@ -397,5 +485,11 @@ kokkosnn_status kokkosnn_segmented_softmax_backward(Where exec, Tensor y, Tensor
 kokkosnn_status kokkosnn_segmented_log_softmax_backward(Where exec, Tensor y, Tensor dy, Tensor row_offsets, Tensor dx,
                                                         const kokkosnn_segmented_options* options) {
   return run_segmented<RowOperator::log_softmax_backward>(exec, y, dy, row_offsets, dx, options);
+}
+
+kokkosnn_status kokkosnn_segmented_logsumexp_backward(Where exec, Tensor values, Tensor lse, Tensor dlse,
+                                                      Tensor row_offsets, Tensor dx,
+                                                      const kokkosnn_segmented_options* options) {
+  return KokkosNN::C::run_segmented_lse_gradient(exec, values, lse, dlse, row_offsets, dx, options);
 }
 }

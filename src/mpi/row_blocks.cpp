@@ -66,10 +66,15 @@ SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t c
   add("reduction", static_cast<std::int64_t>(options.reduction));
   add("label_smoothing (its bits)", options.label_smoothing);
   add("z_loss (its bits)", options.z_loss);
+  add("weighted_z_loss", static_cast<std::int64_t>(options.weighted_z_loss));
   add("softcap (its bits)", options.softcap);
   add("gradient_scale (its bits)", options.gradient_scale);
   add("check_labels", static_cast<std::int64_t>(options.check_labels));
   add("determinism", static_cast<std::int64_t>(options.determinism));
+}
+
+void refuse_axes(const char* function, int axes) {
+  if (axes != 1) (ArgumentError(function) << "axes must be 1: ranks share one axis, but is " << axes).raise();
 }
 
 void refuse_plan(const char* function, const PlanRequest& request) {

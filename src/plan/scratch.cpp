@@ -46,7 +46,7 @@ std::size_t Planner::kept_row_bytes() const {
   const std::size_t elements     = std::size_t(m_packs) * std::size_t(m_pack);
   const std::size_t bytes        = elements * std::size_t(m_problem.x_bytes);
   if (keeps_packed_in_scratch(m_traits.backend, m_problem.x_bytes, m_problem.op)) return bytes;
-  if (!is_gradient()) return elements * std::size_t(m_problem.accumulator_bytes);
+  if (!is_gradient() && held_tensors(m_problem.op) == 1) return elements * std::size_t(m_problem.accumulator_bytes);
   return std::size_t(held_tensors(m_problem.op)) * (bytes + boundary);
 }
 
@@ -55,10 +55,10 @@ std::size_t Planner::scratch_limit(int level) const {
   return m_traits.scratch[level] > slack ? m_traits.scratch[level] - slack : 0;
 }
 
-/// A thread's state of any row; of a cross entropy there is a second sum, and a norm has moments.
+/// A thread's state of any row; of a cross entropy there are a second sum and a greatest logit, and a norm has moments.
 std::size_t Planner::state_bytes() const {
   if (is_norm(m_problem.op)) return norm_state_bytes;
-  return std::size_t(most_state_bytes) + (is_cross_entropy(m_problem.op) ? sizeof(double) : 0);
+  return std::size_t(most_state_bytes) + (is_cross_entropy(m_problem.op) ? 3 * sizeof(double) : 0);
 }
 
 /// Bytes of scratch that the launch asks for: a GPU's kernels have places of their own.

@@ -102,6 +102,24 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
   require_apart(function, "row_offsets", tensors.offsets, output, tensors.y, false);
 }
 
+void validate_segmented_lse(const char* function, const SegmentedTensors& tensors, const Tensor& lse,
+                            const Tensor& dlse, double scale) {
+  validate_scale(function, scale);
+  if (tensors.offsets.extent[0] < 1) {
+    (ArgumentError(function) << "row_offsets must have an element more than there are rows, but has none").raise();
+  }
+  const std::int64_t rows = tensors.offsets.extent[0] - 1;
+  require_extents(function, "lse", lse, "there are rows", rows, tensors.heads());
+  require_extents(function, "dlse", dlse, "there are rows", rows, tensors.heads());
+  require_extents(function, "dx", tensors.y, "values", tensors.x.extent[0], tensors.heads());
+  if (element_count(tensors.y) == 0) return;
+  validate_output(function, tensors.y);
+  require_apart(function, "values", tensors.x, "dx", tensors.y, true);
+  require_apart(function, "lse", lse, "dx", tensors.y, false);
+  require_apart(function, "dlse", dlse, "dx", tensors.y, false);
+  require_apart(function, "row_offsets", tensors.offsets, "dx", tensors.y, false);
+}
+
 HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors) {
   const bool is_lse            = is_reduction(op);
   const Tensor& x              = tensors.x;

@@ -134,6 +134,14 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
   const auto weights = listed<A>({A(1), A(2), A(0.5), A(1), A(1), A(3), A(1)});
   const auto loss    = empty<A>();
   const auto dloss   = filled<A>(3);
+
+  const auto label_logits = filled<A>(5, queries);
+  const auto predicted    = empty<std::int32_t>(queries);
+  const KokkosNN::CrossEntropyOptions of_lse{.z_loss = 0.25, .weighted_z_loss = false, .classes = keys};
+  kokkosnn_cross_entropy_options cof_lse = KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT;
+  cof_lse.z_loss                         = 0.25;
+  cof_lse.weighted_z_loss                = 0;
+  cof_lse.classes                        = keys;
   const KokkosNN::CrossEntropyOptions options{.ignore_index    = 3,
                                               .reduction       = KokkosNN::Reduction::sum,
                                               .label_smoothing = 0.125,
@@ -151,20 +159,52 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
   each.reduction                       = KOKKOSNN_REDUCTION_NONE;
   const kokkosnn_tensor clogits = tensor(logits), cdlogits = tensor(dlogits), clabels = tensor(labels),
                         clse = tensor(lse), cto_lse = tensor(to_lse), closses = tensor(losses),
-                        cweights = tensor(weights), closs = tensor(loss), cdloss = tensor(dloss);
+                        cweights = tensor(weights), closs = tensor(loss), cdloss = tensor(dloss),
+                        cpredicted = tensor(predicted), clabel_logits = tensor(label_logits);
   Exec exec;
 
   expect_same(
       "cross_entropy", loss, [&] { KokkosNN::cross_entropy(exec, logits, labels, loss, options, to_lse, weights); },
-      [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closs, &cto_lse, &cweights, &given); });
+      [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closs, &cto_lse, &cweights, nullptr, &given); });
   expect_same(
       "the lse of cross_entropy", to_lse,
       [&] { KokkosNN::cross_entropy(exec, logits, labels, loss, options, to_lse, weights); },
-      [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closs, &cto_lse, &cweights, &given); });
+      [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closs, &cto_lse, &cweights, nullptr, &given); });
+  expect_same(
+      "the classes that cross_entropy predicts", predicted,
+      [&] { KokkosNN::cross_entropy(exec, logits, labels, loss, options, to_lse, weights, predicted); },
+      [&] {
+        return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closs, &cto_lse, &cweights, &cpredicted, &given);
+      });
+  expect_same(
+      "cross_entropy_from_lse", loss,
+      [&] { KokkosNN::cross_entropy_from_lse(exec, lse, label_logits, labels, loss, of_lse, weights); },
+      [&] {
+        return kokkosnn_cross_entropy_from_lse(&here, &clse, &clabel_logits, &clabels, &closs, &cweights, &cof_lse);
+      });
+  const auto targets  = filled<T>(6, queries, keys);
+  const auto ctargets = tensor(targets);
+  const KokkosNN::SoftCrossEntropyOptions soft{
+      .reduction = KokkosNN::Reduction::sum, .label_smoothing = 0.125, .gradient_scale = 2};
+  kokkosnn_soft_cross_entropy_options csoft = KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT;
+  csoft.reduction                           = KOKKOSNN_REDUCTION_SUM;
+  csoft.label_smoothing                     = 0.125;
+  csoft.gradient_scale                      = 2;
+  expect_same(
+      "soft_cross_entropy", loss,
+      [&] { KokkosNN::soft_cross_entropy(exec, logits, targets, loss, soft, to_lse, weights); },
+      [&] { return kokkosnn_soft_cross_entropy(&here, &clogits, &ctargets, &closs, &cto_lse, &cweights, &csoft); });
+  expect_same(
+      "soft_cross_entropy_with_gradient", dlogits,
+      [&] { KokkosNN::soft_cross_entropy_with_gradient(exec, logits, targets, loss, dlogits, soft, to_lse, weights); },
+      [&] {
+        return kokkosnn_soft_cross_entropy_with_gradient(&here, &clogits, &ctargets, &closs, &cdlogits, &cto_lse,
+                                                         &cweights, &csoft);
+      });
   expect_same(
       "cross_entropy of each row", losses,
       [&] { KokkosNN::cross_entropy(exec, logits, labels, losses, {.reduction = KokkosNN::Reduction::none}); },
-      [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closses, nullptr, nullptr, &each); });
+      [&] { return kokkosnn_cross_entropy(&here, &clogits, &clabels, &closses, nullptr, nullptr, nullptr, &each); });
   each.axis         = 0;
   const auto first  = filled<T>(4, keys, queries);
   const auto cfirst = tensor(first);
@@ -173,7 +213,7 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
       [&] {
         KokkosNN::cross_entropy(exec, first, labels, losses, {.axis = 0, .reduction = KokkosNN::Reduction::none});
       },
-      [&] { return kokkosnn_cross_entropy(&here, &cfirst, &clabels, &closses, nullptr, nullptr, &each); });
+      [&] { return kokkosnn_cross_entropy(&here, &cfirst, &clabels, &closses, nullptr, nullptr, nullptr, &each); });
   expect_same(
       "cross_entropy_backward", dlogits,
       [&] { KokkosNN::cross_entropy_backward(exec, logits, labels, lse, dloss, dlogits, options, weights); },
@@ -185,7 +225,7 @@ TYPED_TEST(CFunctions, OfCrossEntropyEqualTheCppOnes) {
   };
   const auto c = [&] {
     return kokkosnn_cross_entropy_with_gradient(&here, &clogits, &clabels, &closs, &cdlogits, &cto_lse, &cweights,
-                                                &given);
+                                                nullptr, &given);
   };
   expect_same("cross_entropy_with_gradient's loss", loss, cpp, c);
   expect_same("cross_entropy_with_gradient's gradient", dlogits, cpp, c);
@@ -351,6 +391,25 @@ TYPED_TEST(CFunctions, OfRaggedRowsEqualTheCppOnes) {
       [&] { return kokkosnn_segmented_log_softmax_backward(&here, &cy, &cdy, &cstarts, &cout, &given); });
 }
 
+TYPED_TEST(CFunctions, OfTheGradientOfRaggedLogsumexpEqualsTheCppOne) {
+  using T                  = TypeParam;
+  constexpr int n          = 9;
+  const auto x             = filled<T>(1, n);
+  const auto out           = empty<T>(n);
+  const auto lse           = filled<T>(2, 3);
+  const auto dlse          = filled<T>(3, 3);
+  const auto starts        = listed<int>({0, 4, 4, 9});
+  const kokkosnn_tensor cx = tensor(x), cout = tensor(out), clse = tensor(lse), cdlse = tensor(dlse),
+                        cstarts = tensor(starts);
+  Exec exec;
+  expect_same(
+      "segmented_logsumexp_backward", out,
+      [&] { KokkosNN::segmented_logsumexp_backward(exec, x, lse, dlse, starts, out); },
+      [&] { return kokkosnn_segmented_logsumexp_backward(&here, &cx, &clse, &cdlse, &cstarts, &cout, nullptr); });
+  expect_error(kokkosnn_segmented_logsumexp_backward(&here, &cx, &cx, &cdlse, &cstarts, &cout, nullptr),
+               "KokkosNN::segmented_logsumexp_backward: lse must have 3 elements as there are rows, but has 9");
+}
+
 /// From a 16-bit type to float and back, which the library holds compiled besides.
 TEST(CInterface, HasThePairsOfTypesThatTheLibraryHasCompiled) {
   const auto x             = filled<Half>(1, queries, keys);
@@ -406,7 +465,7 @@ TEST(CInterface, RefusesWhatTheCompilerRefusesOfViews) {
                "KokkosNN::softmax: x must hold f64, f32, f16 or bf16, but holds i64");
   expect_error(kokkosnn_rms_norm(&here, &cx, nullptr, &cy, &cdoubles, nullptr),
                "KokkosNN::rms_norm: rstd must hold f32, but holds f64");
-  expect_error(kokkosnn_cross_entropy(&here, &cx, &ca_row, &ca_row, nullptr, nullptr, nullptr),
+  expect_error(kokkosnn_cross_entropy(&here, &cx, &ca_row, &ca_row, nullptr, nullptr, nullptr, nullptr),
                "KokkosNN::cross_entropy: labels must hold integers, but holds f32");
   expect_error(kokkosnn_masked_softmax(&here, &ca_row, nullptr, &ca_row, nullptr),
                "KokkosNN::masked_softmax: x must have rank 2 to 8, but has rank 1");

@@ -158,6 +158,22 @@ struct Calls {
     KokkosNN::cross_entropy_with_gradient(exec, logits, labels, loss, dlogits, options);
     return is_written(loss) && is_written(dlogits);
   }
+  bool soft_cross_entropy() {
+    const auto loss = values<Loss>(queries, unwritten);
+    KokkosNN::soft_cross_entropy(exec, logits, logits, loss, {.reduction = Reduction::none});
+    return is_written(loss);
+  }
+  bool soft_cross_entropy_with_gradient() {
+    const auto loss = values<Loss>(queries, unwritten);
+    KokkosNN::soft_cross_entropy_with_gradient(exec, logits, logits, loss, dlogits, {.reduction = Reduction::none});
+    return is_written(loss) && is_written(dlogits);
+  }
+  bool cross_entropy_from_lse() {
+    const auto loss = values<Loss>(queries, unwritten);
+    const auto lse = values<Loss>(queries, 2), label_logits = values<Loss>(queries, 1);
+    const CrossEntropyOptions options{.reduction = Reduction::none};
+    return KokkosNN::cross_entropy_from_lse(exec, lse, label_logits, labels, loss, options), is_written(loss);
+  }
   bool rms_norm() {
     const auto rstd = values<Loss>(queries, unwritten);
     KokkosNN::rms_norm(exec, logits, values<T>(keys, 2), dlogits, rstd);
@@ -350,6 +366,11 @@ struct Calls {
     KokkosNN::segmented_logsumexp(exec, ragged_x, offsets, lse);
     return is_written(Kokkos::subview(lse, std::pair(2, ragged_rows)));  // rows 0 and 1 are empty
   }
+  bool segmented_logsumexp_backward() {
+    const auto lse = values<T>(ragged_rows, 2), dlse = values<T>(ragged_rows, 1);
+    KokkosNN::segmented_logsumexp_backward(exec, ragged_x, lse, dlse, offsets, ragged_y);
+    return is_written(ragged_y);
+  }
   bool segmented_softmax_backward() {
     return KokkosNN::segmented_softmax_backward(exec, ragged_x, ragged_x, offsets, ragged_y), is_written(ragged_y);
   }
@@ -391,6 +412,9 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "cross_entropy") return c.cross_entropy();
     if (op == "cross_entropy_backward") return c.cross_entropy_backward();
     if (op == "cross_entropy_with_gradient") return c.cross_entropy_with_gradient();
+    if (op == "cross_entropy_from_lse") return c.cross_entropy_from_lse();
+    if (op == "soft_cross_entropy") return c.soft_cross_entropy();
+    if (op == "soft_cross_entropy_with_gradient") return c.soft_cross_entropy_with_gradient();
     if (op == "rms_norm") return c.rms_norm();
     if (op == "layer_norm") return c.layer_norm();
     if (op == "rms_norm_backward") return c.rms_norm_backward();
@@ -414,6 +438,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "segmented_softmax") return c.segmented_softmax();
     if (op == "segmented_log_softmax") return c.segmented_log_softmax();
     if (op == "segmented_logsumexp") return c.segmented_logsumexp();
+    if (op == "segmented_logsumexp_backward") return c.segmented_logsumexp_backward();
     if (op == "segmented_softmax_backward") return c.segmented_softmax_backward();
     if (op == "segmented_log_softmax_backward") return c.segmented_log_softmax_backward();
     return c.elementwise(op);

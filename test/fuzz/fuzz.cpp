@@ -15,6 +15,7 @@
 #include "../support/norm.hpp"
 #include "../support/heads.hpp"
 #include "../support/rope.hpp"
+#include "../support/soft_cross_entropy.hpp"
 #include "../support/segmented.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -212,6 +213,22 @@ void norm(Draw& draw) {
   NormTrial<Op, T, Rank> trial(x, y, given);
   expect_right(std::string(to_string(Op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis),
                !(given.plan == KokkosNN::PlanRequest{}), [&] { return trial.run_correct(); });
+}
+
+template <RowOperator Op, class T>
+void soft_loss(Draw& draw) {
+  const auto extents = draw.extents(3);
+  const int axis     = static_cast<int>(draw.below(3));
+  const Placement x = draw.placement(extents), dx = draw.placement(extents);
+  const KokkosNN::SoftCrossEntropyOptions options{.reduction       = draw.of({Reduction::none, Reduction::sum}),
+                                                  .label_smoothing = draw.of({0.0, 0.125}),
+                                                  .determinism     = draw.determinism(),
+                                                  .plan            = draw.plan()};
+  // Logits without classes are refused.
+  const bool may_be_refused = !(options.plan == KokkosNN::PlanRequest{}) || extents[axis] == 0;
+  SoftLossTrial<Op, T, 3> trial(x, dx, axis, options, draw.yes());
+  expect_right(std::string(to_string(Op)) + text_of(x) + text_of(dx) + " axis " + std::to_string(axis), may_be_refused,
+               [&] { return trial.run_correct(); });
 }
 
 template <class T, int Rank>
@@ -553,6 +570,8 @@ const std::array kinds_of{
     Kind{{RowOperator::log_softmax_backward}, segmented_gradient<RowOperator::log_softmax_backward, T>},
     Kind{{}, bad_offsets<T>},
     Kind{{RowOperator::cross_entropy_with_gradient}, loss<RowOperator::cross_entropy_with_gradient, T>},
+    Kind{{RowOperator::soft_cross_entropy}, soft_loss<RowOperator::soft_cross_entropy, T>},
+    Kind{{RowOperator::soft_cross_entropy_with_gradient}, soft_loss<RowOperator::soft_cross_entropy_with_gradient, T>},
     Kind{{RowOperator::rms_norm}, norm<RowOperator::rms_norm, T, 2>},
     Kind{{RowOperator::layer_norm}, norm<RowOperator::layer_norm, T, 3>},
     Kind{{RowOperator::rms_norm_backward}, norm<RowOperator::rms_norm_backward, T, 3>},

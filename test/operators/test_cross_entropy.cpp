@@ -29,6 +29,7 @@ std::vector<CrossEntropyOptions> many_options() {
   return {{},
           {.label_smoothing = 0.1},
           {.z_loss = 1e-2},
+          {.z_loss = 1e-2, .weighted_z_loss = false},
           {.softcap = 3},
           {.label_smoothing = 1},
           {.ignore_index = 5, .label_smoothing = 0.2, .z_loss = 1e-3, .softcap = 5, .gradient_scale = 1}};

@@ -15,8 +15,8 @@
 // The cross entropy of one row and its gradient as plain loops in long double, each with the magnitude that its error
 // is measured against: the largest of its terms.
 //
-//     loss = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss w_y lse^2
-//     dz_c = p_c ((1 - e) w_y + e / C sum_k w_k + 2 z_loss w_y lse) - e / C w_c - [c = y] (1 - e) w_y
+//     loss = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss v lse^2
+//     dz_c = p_c ((1 - e) w_y + e / C sum_k w_k + 2 z_loss v lse) - e / C w_c - [c = y] (1 - e) w_y
 
 namespace KokkosNNTest::Reference {
 
@@ -56,10 +56,12 @@ inline Measured lse_of(const std::vector<Real>& z) {
 }
 
 /// `weights` has an element for each class, or none. `given_lse`: what loss and gradient are computed from; the row's
-/// own if NaN. `has_gradient`: whether someone looks at the gradient, which takes most of the time.
+/// own if NaN. `has_gradient`: whether someone looks at the gradient, which takes most of the time. `z_loss_weight`:
+/// v, w_y if NaN.
 template <class X>
 CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN::CrossEntropyOptions& options,
-                           const std::vector<Real>& weights, Real given_lse = nan, bool has_gradient = true) {
+                           const std::vector<Real>& weights, Real given_lse = nan, bool has_gradient = true,
+                           Real z_loss_weight = nan) {
   const std::vector<Real> z = capped_logits(row, options.softcap);
   CrossEntropy result{0, {0, 0}, lse_of(z), std::vector<Measured>(has_gradient ? row.cols : 0, {0, 0})};
   if (label == options.ignore_index) return result;
@@ -70,6 +72,7 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
   }
   const auto weight = [&](std::int64_t c) { return weights.empty() ? Real(1) : weights[c]; };
   const Real e = options.label_smoothing, spread = e / row.cols, w = weight(label), cap = options.softcap;
+  const Real v  = std::isnan(z_loss_weight) ? w : z_loss_weight;
   result.weight = w;
 
   // A row without a finite maximum has NaN everywhere.
@@ -85,20 +88,20 @@ CrossEntropy cross_entropy(const Row<X>& row, std::int64_t label, const KokkosNN
   }
   // The lse that is given may be too small; no probability is above 1, though. (NaN stays.)
   const Real by_label   = (1 - e) * w * std::max(lse - z[label], Real(0));
-  const Real by_lse     = options.z_loss == 0 ? 0 : options.z_loss * w * lse * lse;
+  const Real by_lse     = options.z_loss == 0 ? 0 : options.z_loss * v * lse * lse;
   result.loss.value     = by_label + (e != 0 ? spread * of_classes : 0) + by_lse;
   result.loss.magnitude = std::max(
       {Real(1), std::fabs((1 - e) * w) * std::max(Real(1), std::fabs(z[label])), spread * sizes, std::fabs(by_lse)});
 
   // Exponentials are as good as the lse that is given.
-  const Real by = (1 - e) * w + spread * all + 2 * options.z_loss * w * lse;
+  const Real by = (1 - e) * w + spread * all + 2 * options.z_loss * v * lse;
   for (std::int64_t c = 0; has_gradient && c < row.cols; ++c) {
     const Real p      = exp_real(z[c] - lse);
     const Real target = spread * weight(c) + (c == label ? (1 - e) * w : 0);
     const Real slope  = cap == 0 ? 1 : (z[c] == -infinity ? 0 : 1 - z[c] / cap * (z[c] / cap));
     const Real dz     = std::isfinite(lse) ? (p * by - target) : nan;
     const Real size   = std::max(
-        std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * w * lse)),
+        std::fabs(p) * (std::fabs((1 - e) * w) + std::fabs(spread * all) + std::fabs(2 * options.z_loss * v * lse)),
         std::fabs(target));
     // The slope of a soft cap is, near the cap's ends, a difference of numbers near 1.
     result.gradient[c] = {dz * slope, size};

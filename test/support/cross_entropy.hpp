@@ -188,14 +188,28 @@ class LossTrial {
   void for_each_reference(const F& f, bool tells_lse = is_backward, bool needs_gradient = true) const {
     std::vector<Reference::Real> weights;
     if (m_weighted) weights.assign(m_weights.host(), m_weights.host() + m_cols);
+    const Reference::Real z_loss_weight = options.weighted_z_loss ? Reference::nan : weight_of_z_losses();
     for_each_row([&](std::int64_t row, const Reference::Row<X>& x, std::int64_t dlogits_offset) {
       const auto told  = tells_lse ? static_cast<Reference::Real>(m_lse.host()[row]) : Reference::nan;
       const auto label = value_of(m_host_labels(row));
-      f(row, Reference::cross_entropy(x, label, options, weights, told, needs_gradient), dlogits_offset);
+      f(row, Reference::cross_entropy(x, label, options, weights, told, needs_gradient, z_loss_weight), dlogits_offset);
     });
   }
 
  private:
+  /// Weight of each row's lse^2 that has not that of its class: a mean divides by the weights.
+  Reference::Real weight_of_z_losses() const {
+    if (options.reduction != Reduction::mean || !m_weighted) return 1;
+    Reference::Real weights = 0, count = 0;
+    for (std::int64_t row = 0; row < m_rows; ++row) {
+      const std::int64_t label = value_of(m_host_labels(row));
+      if (label == options.ignore_index || label < 0 || label >= m_cols) continue;
+      weights += m_weights.host()[label];
+      count += 1;
+    }
+    return weights / count;
+  }
+
   /// A label, or in the place of one beyond 63 bits a number that is no class and not ignored.
   std::int64_t value_of(LabelType label) const {
     if (std::in_range<std::int64_t>(label)) return static_cast<std::int64_t>(label);

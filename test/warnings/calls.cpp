@@ -110,6 +110,11 @@ void cross_entropies(const Exec& exec) {
   cross_entropy_backward(Rows<float>(), Values<std::int64_t>(), Values<float>(), View<float, Exec>(), Rows<half_t>());
   cross_entropy_with_gradient(exec, Columns<bhalf_t>(), Values<int>(), Values<float>(), Columns<float>(),
                               {.reduction = Reduction::none}, Values<float>(), Values<float>());
+  cross_entropy(Rows<float>(), Values<int>(), View<float, Exec>(), {}, no_view, no_view, Values<std::int64_t>());
+  cross_entropy_from_lse(Values<double>(), Values<double>(), Values<int>(), View<double, Exec>());
+  soft_cross_entropy(Rows<half_t>(), Rows<half_t>(), View<float, Exec>(), {.label_smoothing = 0.1});
+  soft_cross_entropy_with_gradient(exec, Columns<float>(), Columns<float>(), Values<float>(), Columns<float>(),
+                                   {.reduction = Reduction::none}, Values<float>(), Values<float>());
 }
 
 void segmented(const Exec& exec) {

@@ -344,7 +344,7 @@ void AttentionCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const Att
 
 template <class ExecutionSpace, class P, class X>
 void AttentionMergeCall<ExecutionSpace, P, X>::run(const ExecutionSpace& exec, const AttentionMergeArguments& call) {
-  Launcher<AttentionMergeCall>::run(exec, call);
+  run_compiled<AttentionMergeCall>(exec, call);
 }
 
 template <class ExecutionSpace, class X>

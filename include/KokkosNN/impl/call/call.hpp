@@ -28,7 +28,7 @@ namespace KokkosNN::Impl {
 template <class Layout, class Options>
 RowProblem problem_with(RowOperator op, const Layout& layout, const Tensors& tensors, const Options& options) {
   RowProblem problem = problem_of(op, layout, tensors);
-  set_options(problem, options);
+  set_options(problem, tensors, options);
   return problem;
 }
 

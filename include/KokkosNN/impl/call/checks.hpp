@@ -30,6 +30,10 @@ template <class V>
 inline constexpr bool holds_integers =
     std::integral<typename V::non_const_value_type> && !std::is_same_v<typename V::non_const_value_type, bool>;
 
+template <class V>
+inline constexpr bool holds_classes =
+    std::signed_integral<typename V::non_const_value_type> && sizeof(typename V::non_const_value_type) >= 4;
+
 template <class Exec, class... V>
 inline constexpr bool can_access = (... && Kokkos::SpaceAccessibility<Exec, typename V::memory_space>::accessible);
 
@@ -52,34 +56,35 @@ constexpr void check_softmax() {
   } else if constexpr (op == RowOperator::log_softmax) {
     KOKKOSNN_IMPL_CHECK_SOFTMAX("log_softmax", "y", XView::rank() == YView::rank(), "x and y must have the same rank");
   } else {
-    KOKKOSNN_IMPL_CHECK_SOFTMAX("logsumexp", "lse", XView::rank() == YView::rank() + 1,
+    KOKKOSNN_IMPL_CHECK_SOFTMAX("logsumexp", "lse", XView::rank() > YView::rank(),
                                 "lse must have one axis less than x");
   }
 }
 
 #undef KOKKOSNN_IMPL_CHECK_SOFTMAX
 
-#define KOKKOSNN_IMPL_CHECK_GRADIENT(NAME, X, DY, DYS_RANK, RANK_TEXT)                                                \
-  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() >= 1, X " must have rank 1 to 8");                                        \
-  KOKKOSNN_IMPL_REQUIRE(                                                                                              \
-      NAME, DxView::rank() == XView::rank() && DyView::rank() == DYS_RANK && LseView::rank() == DYS_RANK, RANK_TEXT); \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_elements<XView, DyView, LseView, DxView>),                                        \
-                        "all Views must hold double, float, half_t or bhalf_t");                                      \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_one_type<DyView, LseView>), "lse and dlse must hold the same type");              \
-  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<DxView>, "dx must not be const");                                           \
-  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, DyView, LseView, DxView>),                                     \
+#define KOKKOSNN_IMPL_CHECK_GRADIENT(NAME, X, DY, DYS_RANK_OK, RANK_TEXT)                                            \
+  KOKKOSNN_IMPL_REQUIRE(NAME, XView::rank() >= 1, X " must have rank 1 to 8");                                       \
+  KOKKOSNN_IMPL_REQUIRE(NAME, DxView::rank() == XView::rank() && DyView::rank() == LseView::rank() && (DYS_RANK_OK), \
+                        RANK_TEXT);                                                                                  \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_elements<XView, DyView, LseView, DxView>),                                       \
+                        "all Views must hold double, float, half_t or bhalf_t");                                     \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (hold_one_type<DyView, LseView>), "lse and dlse must hold the same type");             \
+  KOKKOSNN_IMPL_REQUIRE(NAME, is_writable<DxView>, "dx must not be const");                                          \
+  KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, DyView, LseView, DxView>),                                    \
                         "the execution space must be able to access the memory of " X ", " DY " and dx")
 
 /// Where an operator has no lse, dy stands in for it.
 template <RowOperator op, class Exec, class XView, class LseView, class DyView, class DxView>
 constexpr void check_gradient() {
   if constexpr (op == RowOperator::softmax_backward) {
-    KOKKOSNN_IMPL_CHECK_GRADIENT("softmax_backward", "y", "dy", XView::rank(), "y, dy and dx must have the same rank");
+    KOKKOSNN_IMPL_CHECK_GRADIENT("softmax_backward", "y", "dy", DyView::rank() == XView::rank(),
+                                 "y, dy and dx must have the same rank");
   } else if constexpr (op == RowOperator::log_softmax_backward) {
-    KOKKOSNN_IMPL_CHECK_GRADIENT("log_softmax_backward", "y", "dy", XView::rank(),
+    KOKKOSNN_IMPL_CHECK_GRADIENT("log_softmax_backward", "y", "dy", DyView::rank() == XView::rank(),
                                  "y, dy and dx must have the same rank");
   } else {
-    KOKKOSNN_IMPL_CHECK_GRADIENT("logsumexp_backward", "x", "lse, dlse", XView::rank() - 1,
+    KOKKOSNN_IMPL_CHECK_GRADIENT("logsumexp_backward", "x", "lse, dlse", DyView::rank() < XView::rank(),
                                  "dx must have the rank of x, lse and dlse one axis less");
   }
 }
@@ -118,10 +123,13 @@ inline constexpr bool holds_gradient =
                                "double if logits do, else float, half_t or bhalf_t",                                 \
                                DlogitsView::rank() == LogitsView::rank(), "have the rank of logits", false)          \
   KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "weights", WeightsView, (holds_type<WeightsView, A>),                           \
-                               "float, or double if logits do", WeightsView::rank() == 1, "have rank 1", true)
+                               "float, or double if logits do", WeightsView::rank() == 1, "have rank 1", true)       \
+  KOKKOSNN_IMPL_CHECK_OPTIONAL(NAME, "predicted", PredictedView, holds_classes<PredictedView>,                       \
+                               "signed integers of 32 or 64 bits", PredictedView::rank() + 1 == LogitsView::rank(),  \
+                               "have one axis less than logits", false)
 
 template <RowOperator op, class Exec, class LogitsView, class LabelsView, class LossView, class LseView,
-          class DlogitsView, class WeightsView>
+          class DlogitsView, class WeightsView, class PredictedView>
 constexpr void check_cross_entropy() {
   using A = accumulator_t<typename LogitsView::non_const_value_type>;
   if constexpr (op == RowOperator::cross_entropy) {

@@ -80,11 +80,25 @@ struct CrossEntropyCall {
                            const Tensors& tensors);
 };
 
+/// A cross entropy from log-sum-exps and labels' logits, of A.
+template <class ExecutionSpace, class A>
+struct LossOfLseCall {
+  static void run(const ExecutionSpace& exec, const Tensors& tensors, const CrossEntropyOptions& options);
+};
+
 /// An operator that is one struct (inputs/operands.hpp), on rows of T.
 template <class ExecutionSpace, RowOperator op, class T>
 struct OperandCall {
   using Options   = typename OptionsOf<op>::type;
   using Arguments = CallArguments<ExecutionSpace, RowsLayout, Options>;
+
+  static void run(const ExecutionSpace& exec, const Arguments& call);
+};
+
+/// A cross entropy of logits T against probabilities.
+template <class ExecutionSpace, RowOperator op, class T>
+struct SoftLossCall {
+  using Arguments = CallArguments<ExecutionSpace, RowsLayout, SoftCrossEntropyOptions>;
 
   static void run(const ExecutionSpace& exec, const Arguments& call);
 };

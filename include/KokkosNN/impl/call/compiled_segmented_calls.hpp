@@ -40,6 +40,18 @@ struct SegmentedGradientCall {
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments);
 };
 
+/// Log-sum-exps of ragged rows and their gradient, an element a row each.
+struct SegmentedLse {
+  Tensor lse;
+  Tensor dlse;
+};
+
+/// logsumexp_backward of ragged rows of T.
+template <class ExecutionSpace, class T>
+struct SegmentedLseGradientCall {
+  static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments, const SegmentedLse& values);
+};
+
 /// Looks at all offsets, and waits: throws std::invalid_argument for the first row that begins after its end or leaves
 /// the values.
 template <class ExecutionSpace>

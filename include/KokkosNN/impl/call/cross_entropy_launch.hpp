@@ -157,6 +157,7 @@ void Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>>::run(const ExecutionSp
   const bool is_reduced         = options.reduction != Reduction::none && writes_loss;
 
   const bool sums_weights = smooths && weights.data != nullptr;
+  const bool counts_rows  = is_mean && options.z_loss != 0 && !options.weighted_z_loss && weights.data != nullptr;
   const bool has_sums     = is_mean || is_reduced || sums_weights;
   require_launching_thread(exec, function);
   const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> memory(
@@ -164,11 +165,10 @@ void Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>>::run(const ExecutionSp
   LossWorkspace<A> workspace;
   if (has_sums) workspace = LossWorkspace<A>(memory.data());
   if (sums_weights) Sums::of_classes(exec, function, weights, layout.shard.classes, workspace);
-  if (is_mean) {
-    Sums::of_rows(exec, function,
-                  {{labels_with_map(layout, options, call.tensors)}, weights, options.ignore_index, layout.shard},
-                  layout.rows, workspace);
-  }
+  const WeightOfRow<A> of_row{
+      {labels_with_map(layout, options, call.tensors)}, weights, options.ignore_index, layout.shard};
+  if (is_mean) Sums::of_rows(exec, function, of_row, layout.rows, workspace);
+  if (counts_rows) Sums::of_z_losses(exec, function, of_row, layout.rows, workspace);
   Tensors tensors = call.tensors;
   if (is_reduced) tensors[Tensor::loss].data = workspace.row_losses;
 
@@ -176,16 +176,124 @@ void Launcher<CrossEntropyCall<ExecutionSpace, op, X, Y>>::run(const ExecutionSp
     params.weights = weights;
     if (is_mean) params.inverse_divisor = workspace.inverse_divisor;
     if (sums_weights) params.weight_of_classes = workspace.weight_of_classes;
+    if constexpr (decltype(params)::is_extended) {
+      const auto& predicted = tensors[Tensor::predicted];
+      params.predicted      = {call.template data<void>(Tensor::predicted), predicted.element_bytes,
+                               layout.map(Tensor::predicted)};
+      if (counts_rows) params.z_loss_weight = workspace.z_loss_weight;
+    }
     run_kernel<decltype(params)::is_extended>(exec, {call.plan, layout, tensors, options}, params);
   };
   if (layout.rows > 0) {
-    if (smooths || options.softcap != 0) {
+    if (is_extended(options, tensors)) {
       run_with(Params<true>(options, layout.shard));
     } else {
       run_with(Params<false>(options, layout.shard));
     }
   }
   if (is_reduced) Sums::of_losses(exec, function, layout.rows, is_mean, workspace, call.template data<A>(Tensor::loss));
+}
+
+/// Loss of a row from its log-sum-exp and the logit of its label.
+template <class A>
+struct LossOfLse {
+  OptionalScalars<const A> lse, label_logits;
+  Labels labels;
+  OptionalScalars<A> loss;
+  ClassWeights<A> weights;
+  ClassShard classes;
+  std::int64_t ignore_index;
+  A z_loss;
+  bool weights_z_loss;
+  const A* z_loss_weight = nullptr;  ///< null: 1
+
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t row) const {
+    const Label label = Label::of(labels(row), ignore_index, classes);
+    A value           = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+    if (label.is_class) value = of_class(lse.load(row), label_logits.load(row), weights(label.number));
+    loss.store(value, row);
+  }
+
+ private:
+  /// Not negative but for the rest, as no probability is above 1; NaN stays.
+  KOKKOS_INLINE_FUNCTION A of_class(A of_row, A logit, A weight) const {
+    if (of_row == Kokkos::Experimental::infinity_v<A>) return Kokkos::Experimental::quiet_NaN_v<A>;
+    const A difference = of_row - logit;
+    A value            = weight * (difference < A(0) ? A(0) : difference);
+    if (z_loss == A(0)) return value;
+    const A own = z_loss_weight == nullptr ? A(1) : *z_loss_weight;
+    return value + z_loss * (weights_z_loss ? weight : own) * (of_row * of_row);
+  }
+};
+
+template <class ExecutionSpace, class A>
+struct Launcher<LossOfLseCall<ExecutionSpace, A>> {
+  static void run(const ExecutionSpace& exec, const Tensors& tensors, const CrossEntropyOptions& options) {
+    using Is                 = LossOfLseTensors;
+    using Sums               = LossSums<ExecutionSpace, A>;
+    constexpr auto* function = "cross_entropy_from_lse";
+    const ClassShard classes{0, 0, validate_loss_of_lse(function, tensors, options)};
+    const Tensor& lse       = tensors[Is::lse];
+    const std::int64_t rows = element_count(lse);
+    const auto map          = [&](int tensor) { return row_map(lse.extent, tensors[tensor].stride, lse.rank); };
+    const auto data         = [&](int tensor) { return static_cast<const A*>(tensors[tensor].data); };
+    const WeightOfRow<A> of_row{{labels_of<RowMap>(tensors[Is::labels], map(Is::labels), options.ignore_index)},
+                                weights_of<A>(tensors[Is::weights]),
+                                options.ignore_index,
+                                classes};
+    if (options.check_labels) require_labels(exec, function, rows, of_row, tensors[Is::labels].is_signed);
+    const bool is_mean    = options.reduction == Reduction::mean;
+    const bool is_reduced = options.reduction != Reduction::none;
+    const bool counts     = is_mean && options.z_loss != 0 && !options.weighted_z_loss;
+    require_launching_thread(exec, function);
+    const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> memory(exec,
+                                                                    is_reduced ? LossWorkspace<A>::bytes(rows) : 0);
+    const LossWorkspace<A> workspace = is_reduced ? LossWorkspace<A>(memory.data()) : LossWorkspace<A>();
+    if (is_mean) Sums::of_rows(exec, function, of_row, rows, workspace);
+    if (counts) Sums::of_z_losses(exec, function, of_row, rows, workspace);
+
+    A* const loss = const_cast<A*>(data(Is::loss));
+    const LossOfLse<A> of_lse{
+        {data(Is::lse), map(Is::lse)},
+        {data(Is::label_logits), map(Is::label_logits)},
+        of_row.labels,
+        is_reduced ? OptionalScalars<A>{workspace.row_losses, dense_map(lse)} : OptionalScalars<A>{loss, map(Is::loss)},
+        of_row.weights,
+        classes,
+        options.ignore_index,
+        A(options.z_loss),
+        options.weighted_z_loss,
+        counts ? workspace.z_loss_weight : nullptr};
+    using Range = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+    if (rows > 0) Kokkos::parallel_for("KokkosNN::cross_entropy_from_lse", Range(exec, 0, rows), of_lse);
+    if (is_reduced) Sums::of_losses(exec, function, rows, is_mean, workspace, loss);
+  }
+
+ private:
+  static RowMap dense_map(const Tensor& t) {
+    std::int64_t stride[max_rank] = {};
+    std::int64_t next             = 1;
+    for (int k = t.rank - 1; k >= 0; --k) {
+      stride[k] = next;
+      next *= t.extent[k];
+    }
+    return row_map(t.extent, stride, t.rank);
+  }
+
+  static void require_labels(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                             const WeightOfRow<A>& of_row, bool is_signed) {
+    std::int64_t label     = 0;
+    const std::int64_t row = LossSums<ExecutionSpace, A>::find_bad_label(
+        exec, function, rows, {of_row.labels, of_row.ignore_index, of_row.shard}, label);
+    if (row < 0) return;
+    complain_of_label(function, row, decimal(label, is_signed), of_row.shard.classes, of_row.ignore_index);
+  }
+};
+
+template <class ExecutionSpace, class A>
+void LossOfLseCall<ExecutionSpace, A>::run(const ExecutionSpace& exec, const Tensors& tensors,
+                                           const CrossEntropyOptions& options) {
+  run_compiled<LossOfLseCall>(exec, tensors, options);
 }
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>

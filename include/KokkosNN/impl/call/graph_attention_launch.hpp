@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_CALL_GRAPH_ATTENTION_LAUNCH_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/graph_attention_layout.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
@@ -122,7 +123,7 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
 
 template <class ExecutionSpace, class X>
 void GraphAttentionCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const GraphAttentionArguments& call) {
-  Launcher<GraphAttentionCall>::run(exec, call);
+  run_compiled<GraphAttentionCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl

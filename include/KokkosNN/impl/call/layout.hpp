@@ -85,7 +85,17 @@ struct GradientTensors {
 };
 /// Tensors of a cross entropy. The loss is its gradient in the backward.
 struct CrossEntropyTensors {
-  enum Number { logits, dlogits, labels, loss, lse, weights };
+  enum Number { logits, dlogits, labels, loss, lse, weights, predicted };
+};
+
+/// Tensors of a cross entropy against probabilities.
+struct SoftLossTensors {
+  enum Number { logits, dlogits, targets, weights, loss, lse };
+};
+
+/// Tensors of a loss from log-sum-exps: a value a row, but for the weights.
+struct LossOfLseTensors {
+  enum Number { lse, loss, label_logits, labels, weights };
 };
 
 /// Tensors of sums over rows.
@@ -162,6 +172,10 @@ KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const
 KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                      const LayerNormOptions& options);
 
+/// Checks a cross entropy against probabilities. A reduced loss is a scalar, as in the other cross entropies.
+KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
+                                     const SoftCrossEntropyOptions& options);
+
 /// Checks sums over all axes but one.
 KOKKOSNN_EXPORT RowsLayout normalise_column_sums(const char* function, const Tensors& tensors, int axis);
 
@@ -170,6 +184,11 @@ KOKKOSNN_EXPORT RowsLayout normalise_column_sums(const char* function, const Ten
 /// does not matter.
 KOKKOSNN_EXPORT LabelledLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                          const CrossEntropyOptions& options, const ClassShard* shared = nullptr);
+
+/// Checks a loss from log-sum-exps, and returns the number of its classes: options.classes or that of weights, else the
+/// largest number.
+KOKKOSNN_EXPORT std::int64_t validate_loss_of_lse(const char* function, const Tensors& tensors,
+                                                  const CrossEntropyOptions& options);
 
 /// Tensors of an operator as rows that are numbered in the order of the tensors' axes, whatever their strides are: a
 /// row has the same number on every rank. Nothing is checked.
@@ -192,12 +211,22 @@ SoftmaxOptions planning_options(const Options& options) {
   return result;
 }
 
-/// Options that choose another kernel, as a problem has them.
-inline void set_options(RowProblem& problem, const CrossEntropyOptions& options) {
-  problem.is_extended = options.label_smoothing != 0 || options.softcap != 0;
+/// True if a cross entropy needs the kernels that do more than the plain ones.
+inline bool is_extended(const CrossEntropyOptions& options, bool has_weights, bool has_predicted) {
+  const bool has_own_z_loss = options.z_loss != 0 && !options.weighted_z_loss && has_weights;
+  return options.label_smoothing != 0 || options.softcap != 0 || has_own_z_loss || has_predicted;
+}
+inline bool is_extended(const CrossEntropyOptions& options, const Tensors& tensors) {
+  return is_extended(options, tensors[CrossEntropyTensors::weights].exists(),
+                     tensors[CrossEntropyTensors::predicted].exists());
+}
+
+/// Sets what else chooses the kernel.
+inline void set_options(RowProblem& problem, const Tensors& tensors, const CrossEntropyOptions& options) {
+  problem.is_extended = is_extended(options, tensors);
 }
 template <class Options>
-void set_options(RowProblem&, const Options&) {}
+void set_options(RowProblem&, const Tensors&, const Options&) {}
 
 /// A tensor's part along one axis.
 KOKKOSNN_EXPORT Tensor slice_of(const Tensor& t, int axis, std::int64_t begin, std::int64_t count);
@@ -230,7 +259,7 @@ KOKKOSNN_EXPORT void validate_scale(const char* function, double scale);
 KOKKOSNN_EXPORT void validate_extents(const char* function, std::int64_t rows, std::int64_t cols);
 
 /// Throws std::invalid_argument unless the axis is -1, the only one that rows from functors have.
-KOKKOSNN_EXPORT void validate_fused_axis(const char* function, int axis);
+KOKKOSNN_EXPORT void validate_fused_axis(const char* function, const SoftmaxOptions& options);
 
 /// Throws std::invalid_argument unless a plan made for `planned` serves `layout`.
 KOKKOSNN_EXPORT void require_same_layout(const char* function, const RowsLayout& planned, const RowsLayout& layout);

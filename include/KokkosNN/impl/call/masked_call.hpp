@@ -77,7 +77,11 @@ inline void erase(MaskTensors& all, const Sinks& sinks) {
 
 template <Concepts::Mask M>
 MaskedOptions erased(const M& mask, const MaskedSoftmaxOptions& options) {
-  MaskedOptions all{{-1, options.scale, options.masked_row, options.determinism, options.plan}, {}};
+  MaskedOptions all{{.scale       = options.scale,
+                     .masked_row  = options.masked_row,
+                     .determinism = options.determinism,
+                     .plan        = options.plan},
+                    {}};
   for_parts(mask, [&](const auto& part) { erase(all.mask, part); });
   erase(all.mask, options.sinks);
   all.mask.softcap = options.softcap;

@@ -18,6 +18,7 @@
 #include <KokkosNN/impl/operators/layer_norm_backward.hpp>
 #include <KokkosNN/impl/operators/rms_norm.hpp>
 #include <KokkosNN/impl/operators/rms_norm_backward.hpp>
+#include <KokkosNN/impl/operators/soft_cross_entropy.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -55,6 +56,7 @@ struct OperandNumbers {
   template <class Params, class Options>
   static Params params(const Options& options, const RowsLayout& layout, const Tensors& tensors) {
     Params params{typename Operator::Params(options), {}, layout.cols};
+    if constexpr (requires { params.own.fit(layout.rows, layout.cols); }) params.own.fit(layout.rows, layout.cols);
     for (int i = 0; i < Operator::column_inputs; ++i) {
       const Tensor& tensor = tensors[column(i)];
       params.columns[i]    = {
@@ -116,7 +118,8 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
       source.input[i] = rows_of<const T, form>(call, Numbers::input(i)).evicted(call.plan.eviction);
     }
     OperandOutput<Operator, T, form> to;
-    to.rows = rows_of<T, form>(call, Numbers::output);
+    // Rows that are not written are those that are read.
+    to.rows = rows_of<T, form>(call, writes_rows<Operator> ? Numbers::output : Numbers::input(0));
     if constexpr (Operator::sums_inputs) to.sum = rows_of<T, form>(call, Numbers::result(0));
     Numbers::set_values(source.scalars, call.layout, call.tensors);
     Numbers::set_values(to.values, call.layout, call.tensors);
@@ -130,7 +133,7 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
     for (int i = 0; i < Operator::row_inputs; ++i) {
       operands.input[i] = inner_rows_of<const T>(call, Numbers::input(i), plan.eviction);
     }
-    operands.output = inner_rows_of<T>(call, Numbers::output);
+    operands.output = inner_rows_of<T>(call, writes_rows<Operator> ? Numbers::output : Numbers::input(0));
     if constexpr (Operator::sums_inputs) operands.sum = inner_rows_of<T>(call, Numbers::result(0));
     Numbers::set_values(operands.scalars, call.layout, call.tensors);
     Numbers::set_values(operands.values, call.layout, call.tensors);

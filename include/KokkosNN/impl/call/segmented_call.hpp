@@ -65,6 +65,47 @@ void segmented_gradient_call(const Exec& exec, const char* function, const YView
   SegmentedGradientCall<Exec, op, T>::run(exec, arguments);
 }
 
+/// Checks the arguments of a gradient of log-sum-exps. False where there is nothing to write.
+template <class Exec, class Options>
+bool check_lse_gradient(const Exec& exec, const char* function, SegmentedArguments& arguments,
+                        const SegmentedLse& values, const Options& options) {
+  const SegmentedTensors& tensors = arguments.tensors;
+  validate_segmented_lse(function, tensors, values.lse, values.dlse, options.scale);
+  arguments.elements   = tensors.x.extent[0];
+  arguments.rows       = tensors.offsets.extent[0] - 1;
+  arguments.scale      = options.scale;
+  arguments.masked_row = options.masked_row;
+  if (options.check_offsets) {
+    OffsetsCheck<Exec>::run(exec, function, arguments.offsets, arguments.rows, arguments.elements);
+  }
+  return arguments.rows > 0 && tensors.heads() > 0 && arguments.elements > 0;
+}
+
+template <class Exec, class XView, class LseView, class DlseView, class OffsetsView, class DxView, class Options>
+void segmented_lse_gradient_call(const Exec& exec, const XView& values, const LseView& lse, const DlseView& dlse,
+                                 const OffsetsView& row_offsets, const DxView& dx, const Options& options) {
+  using T                        = typename DxView::non_const_value_type;
+  constexpr const char* function = "segmented_logsumexp_backward";
+  static_assert(hold_elements<DxView> && hold_one_type<DxView, XView, LseView, DlseView>,
+                "KokkosNN::segmented_logsumexp_backward: values, lse, dlse and dx must hold one type, double, float, "
+                "half_t or bhalf_t");
+  static_assert((XView::rank() == 1 || XView::rank() == 2) && LseView::rank() == XView::rank() &&
+                    DlseView::rank() == XView::rank() && DxView::rank() == XView::rank(),
+                "KokkosNN::segmented_logsumexp_backward: values, lse, dlse and dx must have rank 1, or 2 where there "
+                "are heads");
+  static_assert(OffsetsView::rank() == 1 && holds_integers<OffsetsView>,
+                "KokkosNN::segmented_logsumexp_backward: row_offsets must have rank 1 and hold integers");
+  static_assert(is_writable<DxView>, "KokkosNN::segmented_logsumexp_backward: dx must not be const");
+  static_assert(can_access<Exec, XView, LseView, DlseView, OffsetsView, DxView>,
+                "KokkosNN::segmented_logsumexp_backward: the execution space must be able to access the Views' memory");
+  require_kernels<SegmentedLseGradientCall<Exec, T>>();
+  SegmentedArguments arguments{{tensor_of(values), tensor_of(dx), {}, tensor_of(row_offsets)},
+                               offsets_of(tensor_of(row_offsets))};
+  const SegmentedLse given{tensor_of(lse), tensor_of(dlse)};
+  if (!check_lse_gradient(exec, function, arguments, given, options)) return;
+  SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given);
+}
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_CALL_SEGMENTED_CALL_HPP

@@ -12,6 +12,7 @@
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/first_index.hpp>
 #include <KokkosNN/impl/gpu/segmented.hpp>
+#include <KokkosNN/impl/gpu/segmented_lse_backward.hpp>
 #include <KokkosNN/impl/gpu/segmented_rows.hpp>
 #include <KokkosNN/impl/host/segmented.hpp>
 #include <KokkosNN/impl/traits.hpp>
@@ -241,6 +242,39 @@ template <class ExecutionSpace, RowOperator op, class T>
 void SegmentedGradientCall<ExecutionSpace, op, T>::run(const ExecutionSpace& exec,
                                                        const SegmentedArguments& arguments) {
   run_compiled<SegmentedGradientCall>(exec, arguments);
+}
+
+template <class ExecutionSpace, class T>
+struct Launcher<SegmentedLseGradientCall<ExecutionSpace, T>> {
+  using Params = GradientParams<RowOperator::logsumexp_backward, accumulator_t<T>, exp_accuracy_for<T>>;
+
+  static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments, const SegmentedLse& values) {
+    using Kernel                  = SegmentedLseBackward<Params, T>;
+    constexpr bool is_on_host     = backend_of<ExecutionSpace>() == Backend::host;
+    constexpr int team_size       = is_on_host ? 1 : segment_team_size;
+    constexpr std::int64_t share  = is_on_host ? lse_gradient_share_on_host : lse_gradient_share;
+    const SegmentedTensors& given = arguments.tensors;
+    const std::int64_t shares     = (arguments.elements + share - 1) / share;
+    if (is_verbose()) report_call("segmented_logsumexp_backward", given.x, "elements shared evenly");
+    const Kernel kernel{Params(arguments.scale, arguments.masked_row),
+                        arguments.offsets,
+                        arguments.rows,
+                        arguments.elements,
+                        share,
+                        Divisor(shares),
+                        values_of<const T>(given.x),
+                        values_of<const T>(values.lse),
+                        values_of<const T>(values.dlse),
+                        values_of<T>(given.y)};
+    launch<Kokkos::LaunchBounds<team_size, 1>>(exec, "KokkosNN::segmented_logsumexp_backward[elements]",
+                                               {shares * given.heads(), team_size, 0, 0}, kernel);
+  }
+};
+
+template <class ExecutionSpace, class T>
+void SegmentedLseGradientCall<ExecutionSpace, T>::run(const ExecutionSpace& exec, const SegmentedArguments& arguments,
+                                                      const SegmentedLse& values) {
+  run_compiled<SegmentedLseGradientCall>(exec, arguments, values);
 }
 
 template <class ExecutionSpace>

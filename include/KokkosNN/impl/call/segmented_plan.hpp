@@ -88,6 +88,10 @@ KOKKOSNN_EXPORT HeadArrangement arrangement_of(RowOperator op, const SegmentedTe
 KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors,
                                         double scale);
 
+/// Checks the gradient of a log-sum-exp, whose x and y are x and dx.
+KOKKOSNN_EXPORT void validate_segmented_lse(const char* function, const SegmentedTensors& tensors, const Tensor& lse,
+                                            const Tensor& dlse, double scale);
+
 /// Throws the std::invalid_argument about a row's offsets.
 [[noreturn]] KOKKOSNN_EXPORT void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin,
                                                     const std::string& end, std::int64_t elements);

@@ -219,6 +219,27 @@ struct DivisorResult {
   }
 };
 
+/// Result that is the weight of each row's z_loss in a mean, which divides by the sum of weights: that over the number
+/// of rows.
+template <class A>
+struct ZLossWeightResult {
+  const double* divisor;
+  A* weight;
+
+  KOKKOS_INLINE_FUNCTION void operator()(double rows) const { *weight = static_cast<A>(*divisor / rows); }
+};
+
+/// Result that is a sum, or NaN where that has no terms and is a mean.
+template <class A>
+struct SumOfRows {
+  A* value;
+  bool is_nan;
+
+  KOKKOS_INLINE_FUNCTION void operator()(double sum) const {
+    *value = is_nan ? Kokkos::Experimental::quiet_NaN_v<A> : static_cast<A>(sum);
+  }
+};
+
 /// True if a row's label is neither ignored nor a class.
 struct IsBadLabel {
   Labels labels;
@@ -247,20 +268,22 @@ struct LossWorkspace {
   double* divisor      = nullptr;
   A* inverse_divisor   = nullptr;
   A* weight_of_classes = nullptr;
+  A* z_loss_weight     = nullptr;
   double* parts        = nullptr;
   A* row_losses        = nullptr;
 
   LossWorkspace() = default;
 
   static std::size_t bytes(std::int64_t row_losses) {
-    return (3 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
+    return (4 + max_parts) * sizeof(double) + static_cast<std::size_t>(row_losses) * sizeof(A);
   }
   explicit LossWorkspace(char* memory)
       : divisor(reinterpret_cast<double*>(memory)),
         inverse_divisor(reinterpret_cast<A*>(memory + sizeof(double))),
         weight_of_classes(reinterpret_cast<A*>(memory + 2 * sizeof(double))),
-        parts(reinterpret_cast<double*>(memory + 3 * sizeof(double))),
-        row_losses(reinterpret_cast<A*>(memory + (3 + max_parts) * sizeof(double))) {}
+        z_loss_weight(reinterpret_cast<A*>(memory + 3 * sizeof(double))),
+        parts(reinterpret_cast<double*>(memory + 4 * sizeof(double))),
+        row_losses(reinterpret_cast<A*>(memory + (4 + max_parts) * sizeof(double))) {}
 };
 
 /// Sums of rows whose values are of type A.
@@ -277,8 +300,14 @@ struct LossSums {
                          std::int64_t classes, const LossWorkspace<A>& workspace);
   static void of_rows(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& weight, std::int64_t rows,
                       const LossWorkspace<A>& workspace);
+  /// Behind `of_rows`.
+  static void of_z_losses(const ExecutionSpace& exec, const char* function, const WeightOfRow<A>& row,
+                          std::int64_t rows, const LossWorkspace<A>& workspace);
   static void of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
                         const LossWorkspace<A>& workspace, A* loss);
+  /// Sum of rows' losses that are parts of a mean or a sum already.
+  static void of_parts(const ExecutionSpace& exec, const char* function, std::int64_t rows, bool is_mean,
+                       const LossWorkspace<A>& workspace, A* loss);
   /// Finds the row with the first label out of range, -1 if there is none, and the bits of that label. Waits for
   /// `exec`.
   static std::int64_t find_bad_label(const ExecutionSpace& exec, const char* function, std::int64_t rows,
@@ -327,10 +356,25 @@ void LossSums<ExecutionSpace, A>::of_rows(const ExecutionSpace& exec, const char
 }
 
 template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_z_losses(const ExecutionSpace& exec, const char* function,
+                                              const WeightOfRow<A>& row, std::int64_t rows,
+                                              const LossWorkspace<A>& workspace) {
+  sum(exec, function, "z_loss_weight", CountOfRow<AnyLabels>{{row.labels}, row.ignore_index, row.shard}, rows,
+      workspace.parts, ZLossWeightResult<A>{workspace.divisor, workspace.z_loss_weight});
+}
+
+template <class ExecutionSpace, class A>
 void LossSums<ExecutionSpace, A>::of_losses(const ExecutionSpace& exec, const char* function, std::int64_t rows,
                                             bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
   sum(exec, function, "loss", Numbers<A>{{workspace.row_losses}}, rows, workspace.parts,
       SumOrMean<A>{loss, is_mean ? workspace.divisor : nullptr});
+}
+
+template <class ExecutionSpace, class A>
+void LossSums<ExecutionSpace, A>::of_parts(const ExecutionSpace& exec, const char* function, std::int64_t rows,
+                                           bool is_mean, const LossWorkspace<A>& workspace, A* loss) {
+  sum(exec, function, "loss", Numbers<A>{{workspace.row_losses}}, rows, workspace.parts,
+      SumOfRows<A>{loss, is_mean && rows == 0});
 }
 
 template <class ExecutionSpace, class A>

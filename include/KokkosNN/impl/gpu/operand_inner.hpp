@@ -120,7 +120,7 @@ struct OperandInner {
     }
     // Backward: what was read last is still held, and what was read before that may be in a cache.
     const std::int64_t last = end - step;
-    for (std::int64_t c = last; c >= 0; c -= step) {
+    for (std::int64_t c = last; writes_rows<Operator> && c >= 0; c -= step) {
       if (c < last) load(held, at, c + at.first);
       Late late;
       load_late(late, at, c + at.first);

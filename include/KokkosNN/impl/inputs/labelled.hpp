@@ -97,6 +97,23 @@ struct OptionalScalars {
   KOKKOS_INLINE_FUNCTION A load(std::int64_t row) const { return data[map(opaque(row))]; }
 };
 
+/// Output of a class a row, an integer of 32 or 64 bits, which is erased. Nothing is stored without a View.
+struct PredictedClasses {
+  void* data = nullptr;
+  int bytes  = 8;
+  RowMap map = {};
+
+  KOKKOS_INLINE_FUNCTION void store(std::int64_t number, std::int64_t row) const {
+    if (data == nullptr) return;
+    const std::int64_t i = map(opaque(row));
+    if (bytes == 8) {
+      static_cast<std::int64_t*>(data)[i] = number;
+    } else {
+      static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(number);
+    }
+  }
+};
+
 /// Rows of logits, each with its label; those of the backward also with a log-sum-exp and the gradient of its loss. One
 /// kind of map finds all of them.
 template <class X, RowForm row_form, class A, bool extended, class Map = MapOf<row_form>>

@@ -24,6 +24,7 @@
 //                                   written, too; all else sees one x
 //   late_inputs                     row inputs, the last ones, that only the epilogue reads
 //   row_scalars, row_outputs        values of each row that it reads, and that it writes beside the row
+//   writes_no_rows                  true, where it is there: all results are values of a row
 //   has_weight_gradients            true: the call also sums WeightTerms (column_terms.hpp) over all rows, ahead
 //   Params                          shared by all rows; missing(i) stands for column operand i where a call has none
 //   Reduction                       of reductions/: what it has to know of a whole row
@@ -42,6 +43,13 @@ struct OperatorFor;
 /// Rows that a thread has from the reduction to the epilogue.
 template <class Operator>
 inline constexpr int held_rows = Operator::sums_inputs ? 1 : Operator::row_inputs - Operator::late_inputs;
+
+/// The operator writes a row of its own.
+template <class Operator>
+inline constexpr bool writes_rows = []() -> bool {
+  if constexpr (requires { Operator::writes_no_rows; }) return !Operator::writes_no_rows;
+  return true;
+}();
 
 /// Elements of a pack that lie in the row: all V, as the compiler knows, or so many.
 template <int V>

@@ -321,6 +321,7 @@ struct ScaledExp {
   A scale2_low;   ///< low word
   A inverse;      ///< 1 / scale2
 
+  KOKKOS_DEFAULTED_FUNCTION ScaledExp() = default;
   explicit ScaledExp(double s) : twice_scale(2 * A(s)), scale_low(A(s - static_cast<double>(A(s)))) {
     const double product = s * log2_of_e_high;
     const double rest    = std::fma(s, log2_of_e_high, -product) + s * log2_of_e_rest;

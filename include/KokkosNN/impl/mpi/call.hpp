@@ -89,6 +89,7 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   typename Epilogue::State* states = nullptr;
   prepare_together(function, comm, in, [&] {
     refuse_plan(function, options.plan);
+    refuse_axes(function, options.axes);
     normalise(function, op, {in, out}, options);
     blocks = RowBlocks(in, options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
@@ -129,6 +130,7 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
   typename Gradient::State* states = nullptr;
   prepare_together(function, comm, tensors[GradientTensors::x], [&] {
     refuse_plan(function, options.plan);
+    refuse_axes(function, options.axes);
     normalise(function, op, tensors, options);
     blocks = RowBlocks(tensors[GradientTensors::x], options.axis);
     blocks.cut(comm.block_of(blocks.outer(), blocks.inner()));
@@ -274,7 +276,7 @@ class ShardedCrossEntropyCall {
   }
 
   void start_sums(const LossWorkspace<A>& sums) {
-    m_shared = {m_shard, m_weights, nullptr};
+    m_shared = {m_shard, m_weights, nullptr, nullptr};
     if (m_options.label_smoothing != 0 && m_weights.data != nullptr) {
       Sums::of_classes(exec(), to_string(op), m_weights, m_shard.classes, sums);
       m_shared.weight_of_classes = sums.weight_of_classes;
@@ -282,8 +284,11 @@ class ShardedCrossEntropyCall {
     if (m_options.reduction != Reduction::mean) return;
     const Tensor& labels    = m_tensors[Number::labels];
     const RowsLayout layout = layout_of_shard(op, m_blocks.axis(), {m_tensors[Number::logits], {}, labels});
-    Sums::of_rows(exec(), to_string(op), {{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard},
-                  rows(), sums);
+    const WeightOfRow<A> of_row{{labels_along(labels, layout)}, m_weights, m_options.ignore_index, m_shard};
+    Sums::of_rows(exec(), to_string(op), of_row, rows(), sums);
+    if (m_options.z_loss == 0 || m_options.weighted_z_loss || m_weights.data == nullptr) return;
+    Sums::of_z_losses(exec(), to_string(op), of_row, rows(), sums);
+    m_shared.z_loss_weight = sums.z_loss_weight;
   }
 
   /// Computes every row's loss, and its log-sum-exp if it is needed.

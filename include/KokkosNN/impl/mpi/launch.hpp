@@ -317,9 +317,10 @@ struct ShardedCrossEntropy {
     ClassShard shard;
     ClassWeights<A> weights;
     const A* weight_of_classes;  ///< null: their number
+    const A* z_loss_weight;      ///< null: 1
 
-    static bool is_extended(const CrossEntropyOptions& options) {
-      return options.label_smoothing != 0 || options.softcap != 0;
+    bool is_extended(const CrossEntropyOptions& options) const {
+      return Impl::is_extended(options, weights.data != nullptr, false);
     }
     static int pairs_a_row(const CrossEntropyOptions& options) { return options.label_smoothing != 0 ? 3 : 2; }
 
@@ -328,6 +329,7 @@ struct ShardedCrossEntropy {
       Params<extended> result(options, shard);
       result.weights           = weights;
       result.weight_of_classes = weight_of_classes;
+      if constexpr (extended) result.z_loss_weight = z_loss_weight;
       return result;
     }
   };
@@ -361,7 +363,7 @@ void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const RowsLayout& la
                                           Labels labels, ShardPair* pairs) {
   if (layout.cols == 0) return clear_states(exec, layout.rows * Shared::pairs_a_row(options), pairs);
   const RowPlan plan = plan_online(op, exec, layout, {tensor_of_type<X>()}, sizeof(A), options.determinism);
-  if (Shared::is_extended(options)) {
+  if (shared.is_extended(options)) {
     reduce_with<true>(exec, layout, plan, options, shared, logits, labels, pairs);
   } else {
     reduce_with<false>(exec, layout, plan, options, shared, logits, labels, pairs);
@@ -378,8 +380,8 @@ void ShardedCrossEntropy<Exec, X>::epilogue(const Exec& exec, std::int64_t rows,
         exec, label, rows,
         StoreLosses<std::decay_t<decltype(params)>, A>{params, labels, pairs, Shared::pairs_a_row(options), loss, lse});
   };
-  Shared::is_extended(options) ? start(shared.template params<true>(options))
-                               : start(shared.template params<false>(options));
+  shared.is_extended(options) ? start(shared.template params<true>(options))
+                              : start(shared.template params<false>(options));
 }
 
 }  // namespace KokkosNN::Impl

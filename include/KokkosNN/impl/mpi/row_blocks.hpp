@@ -81,6 +81,8 @@ class KOKKOSNN_MPI_EXPORT SharedFacts {
 
 /// Throws std::invalid_argument if parts of the plan are forced: the kernels of shards have one strategy.
 KOKKOSNN_MPI_EXPORT void refuse_plan(const char* function, const PlanRequest& request);
+/// Throws std::invalid_argument unless one axis is reduced.
+KOKKOSNN_MPI_EXPORT void refuse_axes(const char* function, int axes);
 
 }  // namespace KokkosNN::Impl
 

@@ -26,8 +26,9 @@
 //     loss   = (1 - e) w_y (lse - z_y) + e / C sum_c w_c (lse - z_c) + z_loss w_y lse^2
 //     dloss/dz_c = p_c ((1 - e) w_y + e / C sum w + 2 z_loss w_y lse) - e / C w_c - (c == y ? (1 - e) w_y : 0)
 //
-// `extended` kernels smooth labels and cap logits. The other kernels are faster: their rows are reduced to (max, sum)
-// as softmax's are, with its registers, and each element but the label's is a softmax times a factor.
+// `extended` kernels smooth labels, cap logits, find the predicted class, and leave z_loss without weights. The other
+// kernels are faster: their rows are reduced to (max, sum) as softmax's are, with its registers, and each element but
+// the label's is a softmax times a factor.
 
 namespace KokkosNN::Impl {
 
@@ -53,9 +54,23 @@ struct Softcap {
   }
 };
 
+/// Parameters of extended kernels alone: a base, which takes no room among the arguments of others.
+template <class A, bool extended>
+struct ExtendedLossParams {
+  explicit ExtendedLossParams(const CrossEntropyOptions&) {}
+};
+template <class A>
+struct ExtendedLossParams<A, true> {
+  PredictedClasses predicted = {};
+  bool weights_z_loss;               ///< z_loss has the weight of the row's class
+  const A* z_loss_weight = nullptr;  ///< weight of each row's z_loss else: a mean divides by weights. Null: 1
+
+  explicit ExtendedLossParams(const CrossEntropyOptions& options) : weights_z_loss(options.weighted_z_loss) {}
+};
+
 /// Parameters that all rows of a cross entropy share.
 template <RowOperator op, class A, ExpAccuracy exp_accuracy, bool extended>
-struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
+struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy>, ExtendedLossParams<A, extended> {
   using Base                           = SoftmaxParams<A, exp_accuracy>;
   static constexpr bool is_extended    = extended;
   static constexpr bool has_lse        = true;
@@ -77,6 +92,7 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
 
   CrossEntropyParams(const CrossEntropyOptions& options, const ClassShard& columns)
       : Base(1, MaskedRowPolicy::nan),
+        ExtendedLossParams<A, extended>(options),
         softcap(options.softcap),
         kept(A(1 - options.label_smoothing)),
         spread(A(options.label_smoothing / static_cast<double>(columns.classes))),
@@ -97,6 +113,13 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
     for (int v = 0; v < V; ++v) pack[v] = softcap.capped(pack[v]);
   }
 
+  /// True if rows' predicted classes are wanted.
+  KOKKOS_INLINE_FUNCTION bool finds_class() const
+    requires(extended)
+  {
+    return this->predicted.data != nullptr;
+  }
+
   KOKKOS_INLINE_FUNCTION Label label_of(std::int64_t label) const { return Label::of(label, ignore_index, shard); }
 
   /// Weights of the columns that this call has.
@@ -104,11 +127,19 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
     return {weights.data == nullptr ? nullptr : weights.data + shard.first * weights.stride, weights.stride};
   }
 
+  /// Weight of a row's lse^2, where its class has such a weight.
+  KOKKOS_INLINE_FUNCTION A weight_of_z_loss(A weight) const {
+    if constexpr (extended) {
+      if (!this->weights_z_loss) return this->z_loss_weight == nullptr ? A(1) : *this->z_loss_weight;
+    }
+    return weight;
+  }
+
   /// Factor of a row's probabilities in its gradient.
   KOKKOS_INLINE_FUNCTION A factor(A weight, A lse) const {
     A by = kept * weight;
     if constexpr (extended) by += spread != A(0) ? spread * total_weight() : A(0);
-    if (z_loss != A(0)) by += 2 * z_loss * weight * lse;
+    if (z_loss != A(0)) by += 2 * z_loss * weight_of_z_loss(weight) * lse;
     return by;
   }
 
@@ -117,16 +148,24 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy> {
   }
 };
 
-/// Observer that adds up w_c z_c where labels are smoothed.
+/// Observer that adds up w_c z_c where labels are smoothed, and finds the greatest logit where its class is wanted.
 template <class State, class A>
-struct LinearSum {
+struct LogitObserver {
   ClassWeights<A> weights;
-  bool is_wanted;
+  bool adds_up;
+  bool finds_class;
   typename State::Linear sum = {};
+  GreatestLogit<A> greatest  = {};
 
   template <int V>
   KOKKOS_INLINE_FUNCTION void operator()(const Pack<A, V>& z, std::int64_t column, int in_row) {
-    if (!is_wanted) return;
+    if (finds_class) {
+      for (int v = 0; v < V; ++v) {
+        const GreatestLogit<A> logit{z[v], column + v};
+        if (v < in_row && logit.goes_before(greatest)) greatest = logit;
+      }
+    }
+    if (!adds_up) return;
     A of_pack = 0;
     for (int v = 0; v < V; ++v) {
       if (v < in_row) of_pack += weights.data == nullptr ? z[v] : weights(column + v) * z[v];
@@ -162,7 +201,7 @@ KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::S
   // Halves of logits, as in log_softmax: a weight may be as small as a scale.
   const A half = at_most(row.half_difference(label_logit) - A(0.5) * row.log_sum, A(0));
   A value      = 2 * (params.kept * weight * -half);
-  if (params.z_loss != A(0)) value += params.z_loss * weight * (lse * lse);
+  if (params.z_loss != A(0)) value += params.z_loss * params.weight_of_z_loss(weight) * (lse * lse);
   if constexpr (Params::is_extended) {
     using Linear = typename Params::State::Linear;
     if (params.spread != A(0)) {

@@ -78,9 +78,11 @@ struct LabelledPlacement : Held {
     if constexpr (!writes_loss) {
       return {row.rows.lse.load(row.number), A(0)};
     } else if constexpr (extended) {
-      LinearSum<typename Params::State, A> linear{params.column_weights(), params.spread != A(0)};
-      auto state   = Held::reduce(row, part, params, lanes, linear);
-      state.linear = linear.sum;
+      LogitObserver<typename Params::State, A> observer{params.column_weights(), params.spread != A(0),
+                                                        params.finds_class()};
+      auto state     = Held::reduce(row, part, params, lanes, observer);
+      state.linear   = observer.sum;
+      state.greatest = observer.greatest;
       return state;
     } else {
       return Held::reduce(row, part, params, lanes);
@@ -202,6 +204,7 @@ struct LabelledPlacement : Held {
     } else {
       const A lse = Epilogue<RowOperator::logsumexp>::value(params, total);
       output.output.lse.store(lse, row.number);
+      if constexpr (extended) params.predicted.store(total.greatest.column, row.number);
       A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
       if (label.is_class) value = row_loss(params, total, label_logit, weight, lse);
       output.output.loss.store(value, row.number);

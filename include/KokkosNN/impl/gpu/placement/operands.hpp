@@ -175,7 +175,9 @@ struct OperandRegisterPlacement : PlacementDefaults {
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                     const RowEpilogue& total) const {
     const auto epilogue = epilogue_of(row, output, part, positions, params, total);
-    tile.store(row, output, part.packs.begin, positions, part.packs.window(), params, epilogue);
+    if constexpr (writes_rows<Operator>) {
+      tile.store(row, output, part.packs.begin, positions, part.packs.window(), params, epilogue);
+    }
   }
 
   /// Asks for what `reduce` of that row will load.
@@ -216,7 +218,7 @@ struct OperandScratchPlacement : PlacementDefaults {
                                     const RowEpilogue& total) const {
     const ColumnRange& span = part.packs;
     const auto epilogue     = epilogue_of(row, output, part, positions, params, total);
-    for (std::int64_t t = 0; span.has_tile(t, tile_size()); ++t) {
+    for (std::int64_t t = 0; writes_rows<Operator> && span.has_tile(t, tile_size()); ++t) {
       OperandTile<Operator, T, V, K> tile;
       for_own_packs(t, span, [&](int i, int k, const HeldPack<T, V>& kept) { tile.input[i].pack[k] = kept; });
       tile.store(row, output, span.start(t, tile_size()), positions, span.window(t, tile_size()), params, epilogue);
@@ -271,11 +273,13 @@ struct OperandOnlinePlacement : PlacementDefaults {
   KOKKOS_INLINE_FUNCTION void write(const Row& row, const OutputRow& output, const RowPart& part, const Params& params,
                                     const RowEpilogue& total) const {
     const auto epilogue = epilogue_of(row, output, part, positions, params, total);
-    for_tiles_again(part.packs, K * positions.step, [&](std::int64_t start, const TileBounds& window) {
-      OperandTile<Operator, T, V, K> tile;
-      tile.load(row, start, positions, window);
-      tile.store(row, output, start, positions, window, params, epilogue);
-    });
+    if constexpr (writes_rows<Operator>) {
+      for_tiles_again(part.packs, K * positions.step, [&](std::int64_t start, const TileBounds& window) {
+        OperandTile<Operator, T, V, K> tile;
+        tile.load(row, start, positions, window);
+        tile.store(row, output, start, positions, window, params, epilogue);
+      });
+    }
   }
 
   template <class Row>
