@@ -16,20 +16,28 @@ namespace KokkosNN::Impl {
 /// True if rows are long enough for clusters, not too long, and have teams enough for the device. Not with batch
 /// invariance: rows that are not aligned have no such kernel then, and theirs adds up in another order.
 bool Planner::prefers_clusters() const {
-  if (m_traits.largest_cluster == 0 || m_is_batch_invariant || m_packs < clusters().min_packs) return false;
+  const ClusterPolicy& policy = clusters();
+  if (m_traits.largest_cluster == 0 || m_is_batch_invariant) return false;
+  if (m_packs < policy.min_packs || m_packs > policy.max_packs || (policy.only_with_edges && !has_edges()))
+    return false;
   const KernelKey key{RowStrategy::row_in_cluster, RowKernel::row_in_cluster, m_plan.form, m_pack,
                       max_packs_per_thread(),      cluster_team_size};
   const std::int64_t teams = teams_of_cluster();
   if (!exists(key, kernel_types()) || teams > m_traits.largest_cluster) return false;
   const std::int64_t at_once = std::int64_t(m_traits.multiprocessors) * cluster_teams_resident;
-  return m_problem.rows >= ceil_div(at_once * clusters().teams_percent, 100 * teams) &&
-         m_problem.rows <= INT_MAX / teams;
+  return m_problem.rows >= ceil_div(at_once * policy.teams_percent, 100 * teams) && m_problem.rows <= INT_MAX / teams;
 }
 
-/// Teams that hold a row: a power of two, as clusters come.
+/// Teams that hold a row: a power of two, as clusters come, and two at least. Rows that the policy's teams would be too
+/// many for have larger ones.
 std::int64_t Planner::teams_of_cluster() const {
-  const std::int64_t held = std::int64_t(max_packs_per_thread()) * cluster_team_size;
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(ceil_div(m_packs, held))));
+  const auto teams_of = [&](int team_size) {
+    const std::int64_t held = std::int64_t(max_packs_per_thread()) * team_size;
+    const auto teams        = static_cast<std::uint64_t>(ceil_div(m_packs, held));
+    return std::max<std::int64_t>(2, static_cast<std::int64_t>(std::bit_ceil(teams)));
+  };
+  const std::int64_t teams = teams_of(clusters().team_size);
+  return teams <= m_traits.largest_cluster ? teams : teams_of(cluster_team_size);
 }
 
 /// Bytes of a team's part in shared memory: of each tensor that the kernel stages, see `staged_tensors`.
@@ -45,8 +53,8 @@ void Planner::row_in_cluster() {
   if (m_traits.largest_cluster == 0) refuse("this device, or this build, has no clusters of teams");
   m_plan.packs_per_thread  = max_packs_per_thread();
   const std::int64_t teams = m_request.teams_per_row != 0 ? m_request.teams_per_row : teams_of_cluster();
-  if (!std::has_single_bit(static_cast<std::uint64_t>(teams)) || teams > m_traits.largest_cluster) {
-    refuse("a cluster has a power of two of teams, " + std::to_string(m_traits.largest_cluster) + " at most, not " +
+  if (!std::has_single_bit(static_cast<std::uint64_t>(teams)) || teams < 2 || teams > m_traits.largest_cluster) {
+    refuse("a cluster has a power of two of teams, 2 to " + std::to_string(m_traits.largest_cluster) + ", not " +
            std::to_string(teams));
   }
   const std::int64_t packs   = ceil_div(m_packs, teams);

@@ -3,6 +3,7 @@
 #include "products.hpp"
 
 #if defined(KOKKOSNN_HAS_CUBLAS)
+#include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/device/native_launch.hpp>
 
 #include <cublas_v2.h>

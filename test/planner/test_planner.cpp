@@ -898,51 +898,59 @@ RowProblem aligned_rows(std::int64_t rows, std::int64_t cols, ElementType type, 
 }
 
 TEST(Clusters, HoldManyLongRowsOfADeviceThatHasThem) {
-  const RowPlan plan = make_plan(aligned_rows(16384, 65536, ElementType::f32), h200_with_clusters());
+  const RowProblem rows = aligned_rows(16384, 65536, ElementType::f32, RowOperator::rms_norm);
+  const RowPlan plan    = make_plan(rows, h200_with_clusters());
 
   EXPECT_EQ(plan.strategy, RowStrategy::row_in_cluster) << to_string(plan);
-  EXPECT_EQ(plan.teams_per_row, 4);
-  EXPECT_EQ(plan.team_size, 512);
-  EXPECT_EQ(plan.league_size, 4 * 16384);
-  EXPECT_EQ(plan.scratch_bytes, std::size_t(65536));
-  EXPECT_EQ(make_plan(aligned_rows(16384, 65536, ElementType::f32), h200()).strategy, RowStrategy::split_row);
+  EXPECT_EQ(plan.teams_per_row, 8);
+  EXPECT_EQ(plan.team_size, 256);
+  EXPECT_EQ(plan.league_size, 8 * 16384);
+  EXPECT_NE(make_plan(rows, h200()).strategy, RowStrategy::row_in_cluster);
 }
 
-TEST(Clusters, HoldBothTensorsOfAGradient) {
-  const RowPlan plan =
-      make_plan(aligned_rows(16384, 32768, ElementType::f32, RowOperator::softmax_backward), h200_with_clusters());
-
-  EXPECT_EQ(plan.strategy, RowStrategy::row_in_cluster) << to_string(plan);
-  EXPECT_EQ(plan.teams_per_row, 4);
-  EXPECT_EQ(plan.scratch_bytes, std::size_t(65536));
-}
-
-TEST(Clusters, AreNotForRowsThatAreFewOrShortOrTooLongOrBatchInvariant) {
-  const DeviceTraits traits = h200_with_clusters();
-  const auto strategy       = [&](std::int64_t rows, std::int64_t cols, const SoftmaxOptions& options = {}) {
-    return make_plan(aligned_rows(rows, cols, ElementType::f32), traits, options).strategy;
+TEST(Clusters, HaveAsManyThreadsAsHoldARow) {
+  const SoftmaxOptions forced = forcing(RowStrategy::row_in_cluster);
+  const auto plan_of          = [&](std::int64_t cols, RowOperator op = RowOperator::softmax) {
+    return make_plan(aligned_rows(64, cols, ElementType::f32, op), h200_with_clusters(), forced);
   };
 
-  EXPECT_EQ(strategy(16384, 262144), RowStrategy::row_in_cluster);
-  EXPECT_NE(strategy(16384, 262148), RowStrategy::row_in_cluster);
+  EXPECT_EQ(plan_of(32).teams_per_row, 2);
+  EXPECT_EQ(plan_of(32).team_size, 32);
+  EXPECT_EQ(plan_of(65536).teams_per_row, 8);
+  EXPECT_EQ(plan_of(65536).team_size, 256);
+  EXPECT_EQ(plan_of(262144).teams_per_row, 16);
+  EXPECT_EQ(plan_of(262144).team_size, 512);
+  EXPECT_EQ(plan_of(262144).scratch_bytes, std::size_t(65536));
+  EXPECT_EQ(plan_of(131072, RowOperator::softmax_backward).scratch_bytes, std::size_t(65536));  // of two tensors
+}
+
+TEST(Clusters, AreNotForRowsThatAreFewOrOfAnotherLengthOrBatchInvariant) {
+  const auto strategy = [&](std::int64_t rows, std::int64_t cols, const SoftmaxOptions& options = {}) {
+    const RowProblem p = aligned_rows(rows, cols, ElementType::f32, RowOperator::rms_norm);
+    return make_plan(p, h200_with_clusters(), options).strategy;
+  };
+
+  EXPECT_EQ(strategy(16384, 65536), RowStrategy::row_in_cluster);
+  EXPECT_NE(strategy(16384, 65540), RowStrategy::row_in_cluster);
   EXPECT_NE(strategy(16384, 8192), RowStrategy::row_in_cluster);
   EXPECT_NE(strategy(2, 65536), RowStrategy::row_in_cluster);
   EXPECT_NE(strategy(16384, 65536, {.determinism = Determinism::batch_invariant}), RowStrategy::row_in_cluster);
 }
 
 TEST(Clusters, AreRefusedWithTheReason) {
-  const SoftmaxOptions forced = forcing(RowStrategy::row_in_cluster);
-  SoftmaxOptions three        = forced;
-  three.plan.teams_per_row    = 3;
-  SoftmaxOptions one          = forced;
-  one.plan.teams_per_row      = 1;
-  const RowProblem rows       = aligned_rows(64, 65536, ElementType::f32);
+  const auto what = [&](int teams, std::int64_t cols, const DeviceTraits& traits) {
+    SoftmaxOptions options     = forcing(RowStrategy::row_in_cluster);
+    options.plan.teams_per_row = teams;
+    return what_of(aligned_rows(64, cols, ElementType::f32), traits, options);
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
 
-  EXPECT_NE(what_of(rows, h200(), forced).find("has no clusters of teams"), std::string::npos);
-  EXPECT_NE(what_of(rows, host(2), forced).find("has no clusters of teams"), std::string::npos);
-  EXPECT_NE(what_of(rows, h200_with_clusters(), three).find("a power of two of teams, 16 at most, not 3"),
-            std::string::npos);
-  EXPECT_NE(what_of(rows, h200_with_clusters(), one).find("does not hold 65536 elements"), std::string::npos);
+  EXPECT_TRUE(has(what(0, 65536, h200()), "has no clusters of teams"));
+  EXPECT_TRUE(has(what(0, 65536, host(2)), "has no clusters of teams"));
+  EXPECT_TRUE(has(what(3, 65536, h200_with_clusters()), "a power of two of teams, 2 to 16, not 3"));
+  EXPECT_TRUE(has(what(1, 65536, h200_with_clusters()), "a power of two of teams, 2 to 16, not 1"));
+  EXPECT_TRUE(has(what(2, 65536, h200_with_clusters()), "does not hold 32768 elements"));
+  EXPECT_TRUE(has(what(0, 262148, h200_with_clusters()), "not 32"));
 }
 
 TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {

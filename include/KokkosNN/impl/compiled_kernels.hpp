@@ -178,7 +178,8 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
 /// A kernel of rows that a cluster of teams has is compiled: not where a forward call changes the type.
 constexpr bool exists_for_clusters(const KernelKey& key, const KernelTypes& types) {
   const bool has_types     = is_gradient(types.op) || types.x_bytes == types.y_bytes;
-  const bool at_one_stride = types.one_stride || key.form == RowForm::aligned;
+  const bool at_one_stride = types.one_stride || key.form == RowForm::aligned ||
+                             !has_kernels_at_one_stride(types.backend, types.op, types.x_bytes, key.form);
   return types.backend == Backend::cuda && key.kernel == RowKernel::row_in_cluster && has_cluster_kernel(types.op) &&
          key.form != RowForm::strided && at_one_stride && !types.is_extended && has_types &&
          key.packs_per_thread == most_packs(types.backend, types.op) && key.max_threads == cluster_team_size;

@@ -143,7 +143,8 @@ constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 /// and masked ones, gain nothing by it.
 constexpr bool has_cluster_kernel(RowOperator op) { return !is_masked(op) && !is_reduction(op) && !is_elementwise(op); }
 
-/// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. A second 256
+/// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. (Native launches
+/// add nothing, and their functors may have a number of the launch more.) A second 256
 /// take a call 0.1 us on an H200, of the 2 that a small one takes. Kernels for floats at one stride keep to it.
 inline constexpr int most_argument_bytes = 112;
 

@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_GPU_ROW_IN_TEAM_HPP
 
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/native_launch.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/placement/held_row.hpp>
 #include <KokkosNN/impl/gpu/placement/online.hpp>
@@ -39,7 +40,7 @@ namespace KokkosNN::Impl {
 
 /// TeamPolicy functor: load, max, sum, store.
 template <RowOperator op, int V, class Placement, class Params, class Source, class Output>
-struct RowInTeam {
+struct RowInTeam : NumberOfLaunch {
   using A          = typename Params::accumulator;
   using State      = typename Params::State;
   using OpEpilogue = Epilogue<op>;
@@ -56,12 +57,12 @@ struct RowInTeam {
   int scratch_bytes;
   int rows_per_team;      // on a GPU the groups in a team, on a host a multiple
   int prefetching_teams;  // number of teams, the first ones, that prefetch the rows of later ones
-  int launch = 0;         // number of this launch of a league; see `launch_row_in_team`
 
   template <class Plan>
   static RowInTeam of(const Plan& plan, const Source& source, const Output& output, const Params& params,
                       std::int64_t rows, std::int64_t cols, int prefetching_teams = 0) {
-    return {source,
+    return {{},
+            source,
             output,
             rows,
             cols,
@@ -80,7 +81,7 @@ struct RowInTeam {
     A* row_scratch       = reinterpret_cast<A*>(pairs + exchange_pairs(group.warps()));
 
     const std::int64_t first =
-        (std::int64_t(launch) * team.league_size() + team.league_rank()) * std::int64_t(rows_per_team);
+        (std::int64_t(this->launch) * team.league_size() + team.league_rank()) * std::int64_t(rows_per_team);
     if constexpr (has_one_turn<Member>) {
       // Without the loop a thread has more registers.
       //   bf16, 64 packed elements a thread, rows of any form | 0 bytes spilled | by the loop 92

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 // Native launches: CUDA kernels that are launched on the instance's own stream, a team being a thread block, because
 // Kokkos' launch has no attributes and gives a team 48 KiB of scratch. Kokkos' tools see them as they see its own.
@@ -35,6 +36,16 @@ inline constexpr bool has_launch_attributes = false;
 
 /// False if the environment says KOKKOSNN_NATIVE_LAUNCH=0: kernels are then launched without attributes.
 KOKKOSNN_EXPORT bool uses_launch_attributes();
+
+/// Number of a launch among those that a league of one turn takes several of; see `launch_row_in_team`. It takes no room
+/// among the arguments of kernels that Kokkos launches.
+struct LaunchNumber {
+  int launch = 0;
+};
+struct OnlyLaunch {
+  static constexpr int launch = 0;
+};
+using NumberOfLaunch = std::conditional_t<has_launch_attributes, LaunchNumber, OnlyLaunch>;
 
 /// True if the teams of a launch take one turn each: those of a native launch, which has a team for each.
 template <class Member>
@@ -177,16 +188,16 @@ struct NativeLaunch {
 
  private:
 #if defined(KOKKOS_ENABLE_CUDA)
-  /// Allows a kernel what not every kernel may have. A multiprocessor gets all of its memory as shared memory: left to
-  /// the driver, it may have room for one team of large scratch, not for as many as its registers hold.
+  /// Allows a kernel what not every kernel may have. (The driver finds out how much shared memory a multiprocessor is to
+  /// have. All there is: causal attention of bf16, dim 128, 237 TFLOP/s for 247, clusters as before.)
   template <class Kernel>
   void allow(const std::string& label, void (*entry)(Kernel)) const {
     const auto set = [&](cudaFuncAttribute attribute, int value) {
       require_success(label, cudaFuncSetAttribute(entry, attribute, value));
     };
-    if (cluster == 0 && scratch_bytes <= scratch_without_permission) return;
-    set(cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(scratch_bytes));
-    set(cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+    if (scratch_bytes > scratch_without_permission) {
+      set(cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(scratch_bytes));
+    }
     if (cluster > portable_cluster) set(cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   }
 #endif
