@@ -230,6 +230,13 @@ def test_attention(dtype):
     dz = p * (dout64 @ np.swapaxes(v64, -1, -2) - (expected * dout64).sum(-1, keepdims=True))
     dq, dk, dv = kokkosnn.attention_backward(q, k, v, o, lse, dout, mask, 0.5)
     tolerance = 20 * TYPES[dtype]  # sums of many terms, from an o of dtype
+    dbias = kokkosnn.attention_bias_backward(q, k, v, o, lse, dout, mask, 0.5)
+    assert np.allclose(wide(dbias), dz.sum(0), atol=tolerance)
+    sinks = np.full(4, 0.5, dtype=np.float32)
+    o_sinks, lse_sinks = kokkosnn.attention(q, k, v, mask, scale=0.5, sinks=sinks)
+    dsinks = kokkosnn.attention_sinks_backward(o_sinks, lse_sinks, dout, sinks)
+    expected_dsinks = -(np.exp(0.5 - wide(lse_sinks)) * (wide(o_sinks) * dout64).sum(-1)).sum((0, 2))
+    assert np.allclose(dsinks, expected_dsinks, atol=tolerance + 1e-5)
     assert np.allclose(wide(dq), 0.5 * dz @ k64, atol=tolerance)
     for got, of_heads in ((dk, 0.5 * np.swapaxes(dz, -1, -2) @ q64), (dv, np.swapaxes(p, -1, -2) @ dout64)):
         assert np.allclose(wide(got), of_heads.reshape(2, 2, 2, 7, -1).sum(2), atol=tolerance)
