@@ -284,7 +284,7 @@ def test_merge_attention(dtype):
 
 @each_type
 def test_packed_attention(dtype):
-    offsets, starts = np.array([0, 4, 4, 9]), np.array([0, 6, 8, 11], dtype=np.int32)
+    offsets, starts = np.array([0, 4, 4, 9]), np.array([0, 4, 6, 11], dtype=np.int32)
     q, dout = numbers(9, 4, 6, dtype=dtype), numbers(9, 4, 3, dtype=dtype, seed=3)
     k, v = numbers(11, 2, 6, dtype=dtype, seed=1), numbers(11, 2, 3, dtype=dtype, seed=2)
     options = {"mask": Mask(causal=True), "scale": 0.5, "diagonal": "last"}
@@ -303,7 +303,7 @@ def test_packed_attention(dtype):
         wanted = kokkosnn.attention_backward(qs, ks, vs, of_one, lse_of_one, douts, **options)
         for got, want, place in zip(gradients, wanted, (queries, keys, keys)):
             assert np.array_equal(alone(got, *place), want)
-    assert not np.any(wide(gradients[1])[6:8]), "keys of a sequence without queries"
+    assert not np.any(wide(gradients[1])[4:6]), "keys of a sequence without queries"
 
 
 @each_type
