@@ -244,6 +244,9 @@ kokkosnn_instantiate(
   attention FILE attention_ TYPES f16:half_t bf16:bhalf_t
   CALLS "AttentionMergeCall<{exec}, float, {X}>")
 kokkosnn_instantiate(
+  attention_mask FILE attention_mask_ TYPES ${KokkosNN_TYPES}
+  CALLS "AttentionMaskGradientCall<{exec}, {X}>")
+kokkosnn_instantiate(
   graph_attention FILE graph_attention_ TYPES ${KokkosNN_TYPES}
   CALLS "GraphAttentionCall<{exec}, {X}>")
 kokkosnn_instantiate(
@@ -271,6 +274,8 @@ kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_la
 kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp CALLS call/compiled_rope_calls.hpp)
 kokkosnn_write_instantiations(attention ${made_by} KERNELS call/attention_launch.hpp
                               CALLS call/compiled_attention_calls.hpp)
+kokkosnn_write_instantiations(attention_mask ${made_by} KERNELS call/attention_mask_gradients_launch.hpp
+                              CALLS call/attention_mask_gradients_layout.hpp)
 kokkosnn_write_instantiations(graph_attention ${made_by} KERNELS call/graph_attention_launch.hpp
                               CALLS call/graph_attention_layout.hpp)
 kokkosnn_write_instantiations(matmul ${made_by} KERNELS call/matmul_launch.hpp)

@@ -366,6 +366,8 @@ NB_MODULE(_core, m) {
   def(m, "segmented_logsumexp_backward", kokkosnn_segmented_logsumexp_backward);
   def(m, "attention", kokkosnn_attention);
   def(m, "attention_backward", kokkosnn_attention_backward);
+  def(m, "attention_bias_backward", kokkosnn_attention_bias_backward);
+  def(m, "attention_sinks_backward", kokkosnn_attention_sinks_backward);
   def(m, "graph_attention", kokkosnn_graph_attention);
   def(m, "graph_attention_backward", kokkosnn_graph_attention_backward);
   def(m, "merge_attention", kokkosnn_merge_attention);

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/call/attention_mask_gradients_layout.hpp>
 #include <KokkosNN/impl/call/attention_plan.hpp>
 
 #include "argument_error.hpp"
@@ -210,6 +211,45 @@ std::pair<std::int64_t, std::int64_t> drop_parts(Tensor& t) {
 }
 
 }  // namespace
+
+AttentionMaskGradientLayout normalise_attention_mask_gradient(const char* function, bool of_sinks,
+                                                              AttentionGradientTensors tensors, const Tensor& result,
+                                                              const AttentionCallOptions& options) {
+  AttentionTensors& t = tensors.forward;
+  if (of_sinks) t.q = t.k = t.v = t.o;  // whose extents and strides are of no matter
+  order_axes(options, {&t.q, &t.k, &t.v, &t.o, &tensors.dout}, t.lse);
+  AttentionMaskGradientLayout layout;
+  layout.of_sinks         = of_sinks;
+  layout.gradient.forward = checked_layout(function, t, options);
+  layout.gradient.dout    = strides_of_axes(tensors.dout);
+  validate_same(function, "dout", tensors.dout, "o", t.o);
+  const Tensor& wanted = of_sinks ? options.mask.sinks : options.mask.bias;
+  if (!wanted.exists()) {
+    (ArgumentError(function) << (of_sinks ? "options have no sinks" : "the mask has no AdditiveBias")).raise();
+  }
+  require_extents(function, of_sinks ? "dsinks" : "dbias", result, wanted);
+  if (of_sinks) {
+    layout.dsink_stride = result.stride[0];
+    if (result.extent[0] != layout.gradient.forward.shape.heads) {
+      (ArgumentError(function) << "dsinks must have a value for each of " << layout.gradient.forward.shape.heads
+                               << " heads, but have " << result.extent[0])
+          .raise();
+    }
+  } else {
+    MaskTensors mask;
+    mask.bias                     = result;
+    layout.dbias                  = layout_of(function, mask, scores_of(t, layout.gradient.forward.shape)).bias;
+    std::int64_t* const extents[] = {&layout.kept.batch, &layout.kept.heads, &layout.kept.queries, &layout.kept.keys};
+    for (int axis = 0; axis < 4; ++axis) {
+      const int of_result = axis - (4 - result.rank);
+      *extents[axis]      = of_result < 0 ? 1 : result.extent[of_result];
+    }
+  }
+  validate_overlap(function,
+                   {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}, {"o", &t.o}, {"lse", &t.lse}, {"dout", &tensors.dout}},
+                   {{of_sinks ? "dsinks" : "dbias", &result}}, options);
+  return layout;
+}
 
 AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMergeTensors tensors,
                                                const AttentionCallOptions& options) {

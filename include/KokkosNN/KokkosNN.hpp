@@ -5,6 +5,7 @@
 
 #include <KokkosNN/add_norm.hpp>
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/attention_mask_gradients.hpp>
 #include <KokkosNN/column_sums.hpp>
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>

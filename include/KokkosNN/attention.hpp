@@ -149,7 +149,7 @@ void attention(const QView& q, const KView& k, const VView& v, const OView& o, c
 ///            packed tiles by vectors. On CUDA teams multiply tiles on a matrix unit, as `attention` does; 16-bit
 ///            probabilities and gradients of scores are rounded to 16 bits there. Dims beyond 128 (doubles: 64) take
 ///            three kernels. What has no tiles (see `attention`) runs simple loops: a row of scores reads k and v anew,
-///            and a key all q and dout. Gradients by a bias and by sinks are not computed.
+///            and a key all q and dout. Gradients by a bias and by sinks: attention_mask_gradients.hpp.
 /// Source     Dao et al., "FlashAttention", 2022, appendix B.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
           Concepts::View OView, Concepts::View DoutView, Concepts::View LseView, Concepts::Mask M,

@@ -4,6 +4,7 @@
 #define KOKKOSNN_KERNELS_HPP
 
 #include <KokkosNN/impl/call/attention_launch.hpp>
+#include <KokkosNN/impl/call/attention_mask_gradients_launch.hpp>
 #include <KokkosNN/impl/call/column_sums_launch.hpp>
 #include <KokkosNN/impl/call/cross_entropy_launch.hpp>
 #include <KokkosNN/impl/call/gradient_launch.hpp>

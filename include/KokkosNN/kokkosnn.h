@@ -565,8 +565,8 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention(const kokkosnn_exec* exec, con
                                                   const kokkosnn_tensor* o, const kokkosnn_mask* mask,
                                                   const kokkosnn_tensor* lse,
                                                   const kokkosnn_attention_options* options);
-/* Its gradients by q, k and v, for the o and lse of the forward call and dout, the gradient by o. There are none by a
- * bias or by sinks. dq, dk and dv overlap no input. */
+/* Its gradients by q, k and v, for the o and lse of the forward call and dout, the gradient by o. dq, dk and dv overlap
+ * no input. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
                                                            const kokkosnn_tensor* k, const kokkosnn_tensor* v,
                                                            const kokkosnn_tensor* o, const kokkosnn_tensor* dout,
@@ -574,6 +574,22 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_backward(const kokkosnn_exec* 
                                                            const kokkosnn_tensor* dq, const kokkosnn_tensor* dk,
                                                            const kokkosnn_tensor* dv,
                                                            const kokkosnn_attention_options* options);
+
+/* --- attention_mask_gradients.hpp ------------------------------------------------------------------------------- */
+
+/* The gradient of attention by the bias of its mask; dbias has its extents, and q's type or F32. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_bias_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* q,
+                                                                const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                                const kokkosnn_tensor* o, const kokkosnn_tensor* dout,
+                                                                const kokkosnn_tensor* lse, const kokkosnn_mask* mask,
+                                                                const kokkosnn_tensor* dbias,
+                                                                const kokkosnn_attention_options* options);
+/* The gradient by options.sinks, one a head; dsinks has rank 1, and o's type or F32. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_attention_sinks_backward(const kokkosnn_exec* exec, const kokkosnn_tensor* o,
+                                                                 const kokkosnn_tensor* dout,
+                                                                 const kokkosnn_tensor* lse,
+                                                                 const kokkosnn_tensor* dsinks,
+                                                                 const kokkosnn_attention_options* options);
 
 /* --- graph_attention.hpp ---------------------------------------------------------------------------------------- */
 

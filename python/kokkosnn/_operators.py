@@ -976,6 +976,42 @@ def attention_backward(
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
 
 
+# --- attention_mask_gradients.hpp ---
+
+
+def attention_bias_backward(
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lse: Array,
+    dout: Array,
+    mask: Mask,
+    scale: float | None = None,
+    *,
+    softcap: float = 0.0,
+    sinks: Array | None = None,
+    axes: str = "batch_head_sequence_dim",
+    diagonal: str = "first",
+    stream: Any = None,
+) -> Array:
+    """Gradient of attention by the bias of its mask, from its o and lse"""
+    dbias = empty(mask.bias, tuple(mask.bias.shape))
+    options = _attention_options(scale, softcap, sinks, diagonal, axes)
+    _run(_core.attention_bias_backward, stream, q, k, v, o, dout, lse, _members(mask), dbias, options)
+    return as_kind(mask.bias, dbias)
+
+
+def attention_sinks_backward(
+    o: Array, lse: Array, dout: Array, sinks: Array, axes: str = "batch_head_sequence_dim", *, stream: Any = None
+) -> Array:
+    """Gradient of attention by its sinks, one a head, from its o and lse"""
+    dsinks = empty(sinks, tuple(sinks.shape))
+    options = _attention_options(None, 0.0, sinks, "first", axes)
+    _run(_core.attention_sinks_backward, stream, o, dout, lse, dsinks, options)
+    return as_kind(sinks, dsinks)
+
+
 # --- graph_attention.hpp ---
 
 

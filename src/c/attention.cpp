@@ -6,6 +6,7 @@
 #include "../argument_error.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/attention_mask_gradients.hpp>
 #include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/kokkosnn.h>
 
@@ -163,6 +164,16 @@ kokkosnn_status run_backward(const Given& given, const kokkosnn_tensor* q, const
   });
 }
 
+void run_mask_gradient(const Given& given, bool of_sinks, const AttentionGradientTensors& tensors, const Tensor& result,
+                       const AttentionCallOptions& converted) {
+  on_instance(given.function, given.where, [&](const Exec& exec) {
+    const auto layout = normalise_attention_mask_gradient(given.function, of_sinks, tensors, result, converted);
+    with_type(tensors.forward.o.type, [&]<class T>(std::type_identity<T>) {
+      AttentionMaskGradientCall<Exec, T>::run(exec, {given.function, tensors, result, layout, converted});
+    });
+  });
+}
+
 Tensor graph_numbers(const char* function, const char* name, const kokkosnn_tensor* given) {
   const Tensor t = tensor_of(function, name, integers(given));
   require_rank(function, name, t, 1, 1);
@@ -271,6 +282,38 @@ kokkosnn_status kokkosnn_merge_attention(const kokkosnn_exec* where, const kokko
         }
       });
     });
+  });
+}
+
+kokkosnn_status kokkosnn_attention_bias_backward(const kokkosnn_exec* where, const kokkosnn_tensor* q,
+                                                 const kokkosnn_tensor* k, const kokkosnn_tensor* v,
+                                                 const kokkosnn_tensor* o, const kokkosnn_tensor* dout,
+                                                 const kokkosnn_tensor* lse, const kokkosnn_mask* mask,
+                                                 const kokkosnn_tensor* dbias,
+                                                 const kokkosnn_attention_options* options) {
+  const Given given{"attention_bias_backward", where};
+  return guarded([&] {
+    const Heads heads(given.function, 4, q);
+    const AttentionGradientTensors tensors{
+        {heads.q, heads("k", k), heads("v", v), heads("o", o), heads.lse(lse)}, heads("dout", dout), {}, {}, {}};
+    const Tensor result = tensor_of(given.function, "dbias", dbias);
+    require_type(given.function, "dbias", result, heads.q.type, KokkosNN::ElementType::f32);
+    run_mask_gradient(given, false, tensors, result, options_of(given, mask, options, heads.q));
+  });
+}
+
+kokkosnn_status kokkosnn_attention_sinks_backward(const kokkosnn_exec* where, const kokkosnn_tensor* o,
+                                                  const kokkosnn_tensor* dout, const kokkosnn_tensor* lse,
+                                                  const kokkosnn_tensor* dsinks,
+                                                  const kokkosnn_attention_options* options) {
+  const Given given{"attention_sinks_backward", where};
+  return guarded([&] {
+    const Heads heads(given.function, 4, o);
+    const AttentionGradientTensors tensors{{{}, {}, {}, heads.q, heads.lse(lse)}, heads("dout", dout), {}, {}, {}};
+    const Tensor result = tensor_of(given.function, "dsinks", dsinks);
+    require_rank(given.function, "dsinks", result, 1, 1);
+    require_type(given.function, "dsinks", result, heads.q.type, KokkosNN::ElementType::f32);
+    run_mask_gradient(given, true, tensors, result, options_of(given, nullptr, options, heads.q));
   });
 }
 

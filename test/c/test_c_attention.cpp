@@ -3,6 +3,7 @@
 #include "calls.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/attention_mask_gradients.hpp>
 #include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/matmul.hpp>
 #include <KokkosNN/merge_attention.hpp>
@@ -76,6 +77,20 @@ TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
   expect_same("attention_backward's dq", dq, cpp_backward, c_backward);
   expect_same("attention_backward's dk", dk, cpp_backward, c_backward);
   expect_same("attention_backward's dv", dv, cpp_backward, c_backward);
+
+  const auto dbias             = empty<T>(queries, keys);
+  const auto dsinks            = empty<float>(heads);
+  const kokkosnn_tensor cdbias = tensor(dbias), cdsinks = tensor(dsinks);
+  expect_same(
+      "attention_bias_backward", dbias,
+      [&] { KokkosNN::attention_bias_backward(exec, q, k, v, o, dout, lse, masks, dbias, options); },
+      [&] {
+        return kokkosnn_attention_bias_backward(&here, &cq, &ck, &cv, &co, &cdout, &clse, &mask, &cdbias, &given);
+      });
+  expect_same(
+      "attention_sinks_backward", dsinks,
+      [&] { KokkosNN::attention_sinks_backward(exec, o, dout, lse, dsinks, options); },
+      [&] { return kokkosnn_attention_sinks_backward(&here, &co, &cdout, &clse, &cdsinks, &given); });
 }
 
 TEST(CAttention, TakesBothOrdersOfTheAxes) {

@@ -305,6 +305,39 @@ struct Calls {
     Kokkos::deep_copy(Kokkos::subview(offsets, 1), tokens);
     return offsets;
   }
+  /// The mask, with a bias.
+  template <class M>
+  static auto with_bias(const M& mask) {
+    const KokkosNN::AdditiveBias bias{Kokkos::View<float**, Kokkos::LayoutRight, Memory>("bias", queries, keys)};
+    if constexpr (KokkosNN::Impl::is_mask_of<M, AdditiveBias>) {
+      return mask;
+    } else if constexpr (std::is_same_v<M, KokkosNN::Masks<>>) {
+      return KokkosNN::masks(bias);
+    } else {
+      return KokkosNN::masks(bias, mask);
+    }
+  }
+  template <class M>
+  bool attention_bias_backward(const M& mask, const KokkosNN::AttentionOptions& options = {}) {
+    const Kokkos::View<T****, Kokkos::LayoutRight, Memory> k("k", 1, heads, keys, keys);
+    const Kokkos::View<KokkosNN::accumulator_t<T>***, Memory> lse("lse", 1, heads, queries);
+    const auto call = [&](const auto& dbias) {
+      Kokkos::deep_copy(dbias, unwritten);
+      KokkosNN::attention_bias_backward(exec, x, k, k, y, dy, lse, with_bias(mask), dbias, options);
+      return is_written(dbias);
+    };
+    if constexpr (KokkosNN::Impl::is_mask_of<M, AdditiveBias>) {
+      return call(Kokkos::View<float****, Kokkos::LayoutRight, Memory>("dbias", 1, 1, queries, keys));
+    } else {
+      return call(Kokkos::View<float**, Kokkos::LayoutRight, Memory>("dbias", queries, keys));
+    }
+  }
+  bool attention_sinks_backward() {
+    const auto dsinks = values<T>(heads, unwritten);
+    const Kokkos::View<KokkosNN::accumulator_t<T>***, Memory> lse("lse", 1, heads, queries);
+    KokkosNN::attention_sinks_backward(exec, y, dy, lse, dsinks, {.sinks = values<float>(heads, 0.5f)});
+    return is_written(dsinks);
+  }
   bool graph_attention(const KokkosNN::AttentionOptions& options = {}) {
     const Tokens q("q", queries, heads, keys), k("k", keys, heads, keys), o("o", queries, heads, keys);
     const Kokkos::View<int*, Memory> entries("entries", keys);
@@ -426,6 +459,8 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "column_sums") return c.column_sums();
     if (op == "attention") return c.attention(none);
     if (op == "attention_backward") return c.attention_backward(none);
+    if (op == "attention_bias_backward") return c.attention_bias_backward(none);
+    if (op == "attention_sinks_backward") return c.attention_sinks_backward();
     if (op == "graph_attention") return c.graph_attention();
     if (op == "graph_attention_backward") return c.graph_attention_backward();
     if (op == "merge_attention") return c.merge_attention();
@@ -478,6 +513,8 @@ bool runs_with_mask(const std::string& op, const std::string& mask, const std::s
       const KokkosNN::AttentionOptions of_attention{.softcap = options.softcap, .sinks = options.sinks};
       if (op == "attention") return c.attention(m, of_attention);
       if (op == "attention_backward") return c.attention_backward(m, of_attention);
+      if (op == "attention_bias_backward") return c.attention_bias_backward(m, of_attention);
+      if (op == "attention_sinks_backward") return options.sinks.exist() && c.attention_sinks_backward();
       if (op.starts_with("graph_attention")) {
         if (!options.sinks.exist() && options.softcap == 0) return false;
         return op == "graph_attention" ? c.graph_attention(of_attention) : c.graph_attention_backward(of_attention);

@@ -366,6 +366,16 @@ TEST(AttentionPrecisions, AreThoseThatTheOptionAsksForWhereThereAreTensorCores) 
   }
 }
 
+TEST(AttentionCalls, NeitherFenceNorAllocateForPartsOnceTheyHaveRun) {
+  const Trial<float> t({1, 2, 1, 1, 600, 8, 8});
+  const auto call = [&] { attention(Exec(), t.q.view, t.k.view, t.v.view, t.o.view, masks(), {}, t.lse); };
+  call();
+  const Recorder recorder;
+  call();
+  EXPECT_EQ(recorder.kernels.size(), 2U);
+  EXPECT_TRUE(recorder.neither_fenced_nor_allocated());
+}
+
 TEST(AttentionCalls, WriteNothingOfNoQueriesAndTheMaskedResultOfNoKeys) {
   Trial<float> none({2, 2, 1, 0, 4, 8, 8});
   none.run(masks());

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/recorder.hpp"
 #include "support/types.hpp"
 
 #include <KokkosNN/graph_attention.hpp>
@@ -264,6 +265,19 @@ TYPED_TEST(GraphAttention, LooksAtNoValueWithoutAWeight) {
   EXPECT_TRUE(std::isnan(static_cast<double>(trial.o.host(0, 0, 0)))) << "node 0 has no edge";
   EXPECT_EQ(static_cast<double>(trial.dq.host(0, 0, 0)), 0);
   EXPECT_EQ(static_cast<double>(trial.dv.host(3, 1, 2)), 0) << "source 3 has no edge";
+}
+
+TEST(GraphAttentionCalls, NeitherFenceNorAllocateOnceTheyHaveRun) {
+  const Trial<float> t;
+  const auto call = [&] {
+    graph_attention(Exec(), t.q.view, t.k.view, t.v.view, t.row_map, t.entries, t.o.view, {}, t.bias, t.lse);
+    graph_attention_backward(Exec(), t.q.view, t.k.view, t.v.view, t.row_map, t.entries, t.o.view, t.dout.view, t.lse,
+                             t.dq.view, t.dk.view, t.dv.view, {}, t.bias, t.dbias);
+  };
+  call();
+  const Recorder recorder;
+  call();
+  EXPECT_TRUE(recorder.neither_fenced_nor_allocated());
 }
 
 TEST(GraphAttentionCalls, StayInTheirViewsWhereARowMapDoesNot) {

@@ -230,6 +230,14 @@ struct AttentionStrides {
   std::int64_t dim      = 0;
 };
 
+/// Extents along the axes of the scores.
+struct AttentionScores {
+  std::int64_t batch   = 0;
+  std::int64_t heads   = 0;
+  std::int64_t queries = 0;
+  std::int64_t keys    = 0;
+};
+
 /// Distances of a mask's Views along the axes of the scores.
 struct ScoreMaskLayout {
   bool has_diagonals = false;

@@ -247,6 +247,24 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
     }
   }
 
+  static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {
+    const AttentionGradientTensors& tensors = call.tensors;
+    const AttentionGradientLayout& layout   = call.layout;
+    const AttentionShape& shape             = layout.forward.shape;
+    const auto output = [](const Tensor& t) { return static_cast<X*>(const_cast<void*>(t.data)); };
+    return {AttentionDataOf<X>::data_of({call.function, tensors.forward, layout.forward, call.options}),
+            static_cast<const X*>(tensors.dout.data),
+            nullptr,
+            {shape.is_packed ? 1 : shape.heads * shape.queries, shape.queries, 1, 0},
+            output(tensors.dq),
+            output(tensors.dk),
+            output(tensors.dv),
+            layout.dout,
+            layout.dq,
+            layout.dk,
+            layout.dv};
+  }
+
  private:
   /// A call on its way to its kernels.
   struct Planned {
@@ -316,24 +334,6 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   template <class Kernel>
   static AttentionKernelShape shape_of() {
     return {Kernel::rows, Kernel::tile_rows, Kernel::team_size, Kernel::scratch};
-  }
-
-  static AttentionGradientData<X> data_of(const AttentionGradientArguments& call) {
-    const AttentionGradientTensors& tensors = call.tensors;
-    const AttentionGradientLayout& layout   = call.layout;
-    const AttentionShape& shape             = layout.forward.shape;
-    const auto output = [](const Tensor& t) { return static_cast<X*>(const_cast<void*>(t.data)); };
-    return {AttentionDataOf<X>::data_of({call.function, tensors.forward, layout.forward, call.options}),
-            static_cast<const X*>(tensors.dout.data),
-            nullptr,
-            {shape.is_packed ? 1 : shape.heads * shape.queries, shape.queries, 1, 0},
-            output(tensors.dq),
-            output(tensors.dk),
-            output(tensors.dv),
-            layout.dout,
-            layout.dq,
-            layout.dk,
-            layout.dv};
   }
 };
 

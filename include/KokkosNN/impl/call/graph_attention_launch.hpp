@@ -7,16 +7,14 @@
 #include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/compiled_calls.hpp>
 #include <KokkosNN/impl/call/graph_attention_layout.hpp>
-#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/items_launch.hpp>
 #include <KokkosNN/impl/call/mask_data.hpp>
-#include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/graph_attention.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -27,11 +25,10 @@ namespace KokkosNN::Impl {
 
 template <class ExecutionSpace, class X>
 struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
-  using A                           = accumulator_t<X>;
-  static constexpr bool on_host     = backend_of<ExecutionSpace>() == Backend::host;
-  static constexpr int team_threads = on_host ? 1 : 128;
-  static constexpr int width        = on_host ? 16 : 4;  ///< elements of a sum that a thread has. Not measured
-  static constexpr int lanes        = on_host ? 1 : 8;   ///< threads that share a node's edges. Not measured
+  using A                       = accumulator_t<X>;
+  static constexpr bool on_host = backend_of<ExecutionSpace>() == Backend::host;
+  static constexpr int width    = on_host ? 16 : 4;  ///< elements of a sum that a thread has. Not measured
+  static constexpr int lanes    = on_host ? 1 : 8;   ///< threads that share a node's edges. Not measured
 
   static void run(const ExecutionSpace& exec, const GraphAttentionArguments& call) {
     const GraphAttentionLayout& l    = call.layout;
@@ -74,20 +71,12 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
   }
 
   static std::string label(const GraphAttentionArguments& call, const char* step) {
-    return std::string("KokkosNN::") + call.function + '[' + to_string(element_type<X>()) + ']' + step;
+    return items_label<X>(call.function, step);
   }
-
   template <class Step>
   static void launch_step(const ExecutionSpace& exec, const GraphAttentionArguments& call, const char* name,
                           const Step& step) {
-    constexpr std::int64_t most_teams = std::int64_t(1) << 30;
-    const std::int64_t teams          = (step.items() + team_threads - 1) / team_threads;
-    const std::int64_t most           = on_host ? device_traits(exec).multiprocessors : most_teams;
-    if (teams == 0) return;
-    const std::string text = label(call, name);
-    if (is_verbose()) report_call(call.function, call.tensors.q, text);
-    launch<Kokkos::LaunchBounds<on_host ? max_threads_per_team : team_threads, on_host ? 0 : 1>>(
-        exec, text, {std::min(most, teams), team_threads, 0, 0}, GraphKernel<Step>{step});
+    launch_items<X>(exec, call.function, call.tensors.q, name, step);
   }
 
   static GraphAttentionData<X> data_of(const GraphAttentionArguments& call) {
