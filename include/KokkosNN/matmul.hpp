@@ -105,7 +105,7 @@ void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const Matm
   Impl::call_matmul_with_epilogue(exec, options, a, b, c, epilogue, inputs...);
 }
 
-/// Gradients of a matrix product c = a b by a and by b, each by one product.
+/// Gradients of a matrix product c = a b by a and by b.
 ///
 ///     da = alpha dc b^T + beta da,   db = alpha a^T dc + beta db
 ///
@@ -122,7 +122,7 @@ void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const Matm
 ///            strides of the factors, as for weights b (k, n) where batches and rows of a and dc follow each other.
 ///            Otherwise it is a product a batch, whose sums a GPU writes to a workspace and adds in order, too.
 /// In place   da and db overlap nothing else.
-/// Ordering   asynchronous on `exec`: one kernel a gradient, da first.
+/// Ordering   asynchronous on `exec`: one kernel a gradient, or two where its sums are split; da first.
 /// Arithmetic, accuracy, values, cost: those of `matmul` for these products. Sums are in one order, without atomics:
 ///            the same bits from run to run.
 /// Epilogue   c = f(s, ..) of s = a b: dc is the gradient by s, dc f'(s), which one `fused_elementwise` computes.
