@@ -103,6 +103,7 @@ void turn(MatmulLayout& layout) {
   std::swap(layout.row_stride[T::a], layout.row_stride[T::b]);
   std::swap(layout.col_stride[T::a], layout.col_stride[T::b]);
   std::swap(layout.stride[T::a], layout.stride[T::b]);
+  std::swap(layout.sums.stride_of_a, layout.sums.stride_of_b);
 }
 
 /// Axes of batches, behind them that of the rows; merged where all tensors allow. The last one becomes the rows if b
@@ -168,6 +169,7 @@ MatmulLayout normalise(const MatmulOperands& operands) {
   layout.rows  = products_of(operands);
   layout.cols  = cols_of(c);
   layout.inner = cols_of(operands.tensor[T::a]);
+  layout.sums  = operands.sums;
   set_matrix_strides(operands, layout);
   std::vector<BatchAxis> axes;
   for (int k = 0; k < c.rank - 2; ++k) {
@@ -189,17 +191,22 @@ MatmulLayout normalise(const MatmulOperands& operands) {
 }
 
 MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan) {
-  MatmulLayout parts         = layout;
-  const int last             = parts.n++;
-  parts.extent[last]         = plan.parts;
-  parts.stride[T::a][last]   = plan.part_inner * layout.col_stride[T::a];
-  parts.stride[T::b][last]   = plan.part_inner * layout.row_stride[T::b];
+  MatmulLayout parts = layout;
+  const auto add     = [&](std::int64_t extent, std::int64_t of_a, std::int64_t of_b) {
+    parts.extent[parts.n]       = extent;
+    parts.stride[T::a][parts.n] = of_a;
+    parts.stride[T::b][parts.n] = of_b;
+    ++parts.n;
+  };
+  const MatmulSums& sums = layout.sums;
+  for (int k = 0; k < sums.n; ++k) add(sums.extent[k], sums.stride_of_a[k], sums.stride_of_b[k]);
+  add(plan.inner_parts, plan.part_inner * layout.col_stride[T::a], plan.part_inner * layout.row_stride[T::b]);
   parts.batches              = layout.batches * plan.parts;
   parts.data[T::c]           = nullptr;
   parts.row_stride[T::c]     = layout.cols;
   parts.col_stride[T::c]     = 1;
   std::int64_t stride_of_sum = layout.rows * layout.cols;
-  for (int k = last; k >= 0; --k) {
+  for (int k = parts.n - 1; k >= 0; --k) {
     parts.stride[T::c][k] = stride_of_sum;
     stride_of_sum *= parts.extent[k];
   }
@@ -228,8 +235,8 @@ Tensor transposed(const Tensor& tensor) {
 }
 
 /// The factors' axis that is summed: along `left`'s columns and `right`'s rows, behind the batches that `out` lacks,
-/// which are left with an extent of 1.
-void merge_sums(const MatmulOperands& product, const Tensor& out, const char* name, Tensor& left, Tensor& right) {
+/// which are left with an extent of 1. Returns those that are no part of this axis.
+MatmulSums merge_sums(const MatmulOperands& product, const Tensor& out, Tensor& left, Tensor& right) {
   const Tensor& dc = product.tensor[T::c];
   const int rank   = dc.rank;
   std::vector<Axis<2>> axes;
@@ -245,17 +252,20 @@ void merge_sums(const MatmulOperands& product, const Tensor& out, const char* na
   if (std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.extent == 0; })) {
     axes.assign(1, Axis<2>{0, {0, 0}, 0});
   }
-  axes = merged(axes);
-  if (axes.size() > 1) {
-    (ArgumentError(product.function) << name << " of extents " << shape_of(out) << " is a sum over batches of dc, "
-                                     << shape_of(dc) << ", which strides do not merge with the summed axis")
-        .raise();
+  axes              = merged(axes);
+  const Axis<2> sum = axes.empty() ? Axis<2>{1, {0, 0}, 0} : axes.back();
+  MatmulSums others;
+  for (std::size_t k = 0; k + 1 < axes.size(); ++k) {
+    others.extent[k]      = axes[k].extent;
+    others.stride_of_a[k] = axes[k].stride[0];
+    others.stride_of_b[k] = axes[k].stride[1];
+    ++others.n;
   }
-  const Axis<2> sum      = axes.empty() ? Axis<2>{1, {0, 0}, 0} : axes[0];
   left.extent[rank - 1]  = sum.extent;
   left.stride[rank - 1]  = sum.stride[0];
   right.extent[rank - 2] = sum.extent;
   right.stride[rank - 2] = sum.stride[1];
+  return others;
 }
 
 void require_extents(const MatmulOperands& product, const Tensor& out, int number) {
@@ -281,17 +291,20 @@ MatmulOperands gradient_product(const MatmulOperands& product, const Tensor& out
     broadcast_stride(product, T::b, k);
   }
   require_extents(product, out, number);
-  const bool is_of_a   = number == T::a;
-  const char* const of = is_of_a ? "da" : "db";
-  const Tensor to      = with_rank(out, rank);
-  const Tensor& dc     = product.tensor[T::c];
-  Tensor left          = is_of_a ? dc : transposed(with_rank(product.tensor[T::a], rank));
-  Tensor right         = is_of_a ? transposed(with_rank(product.tensor[T::b], rank)) : dc;
-  merge_sums(product, to, of, left, right);
-  return {product.function,
-          3,
-          {to, left, right},
-          {of, is_of_a ? product.name[T::c] : product.name[T::a], is_of_a ? product.name[T::b] : product.name[T::c]}};
+  const bool is_of_a    = number == T::a;
+  const char* const of  = is_of_a ? "da" : "db";
+  const Tensor to       = with_rank(out, rank);
+  const Tensor& dc      = product.tensor[T::c];
+  Tensor left           = is_of_a ? dc : transposed(with_rank(product.tensor[T::a], rank));
+  Tensor right          = is_of_a ? transposed(with_rank(product.tensor[T::b], rank)) : dc;
+  const MatmulSums sums = merge_sums(product, to, left, right);
+  MatmulOperands result{
+      product.function,
+      3,
+      {to, left, right},
+      {of, is_of_a ? product.name[T::c] : product.name[T::a], is_of_a ? product.name[T::b] : product.name[T::c]}};
+  result.sums = sums;
+  return result;
 }
 
 }  // namespace KokkosNN::Impl

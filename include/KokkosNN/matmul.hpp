@@ -105,7 +105,7 @@ void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const Matm
   Impl::call_matmul_with_epilogue(exec, options, a, b, c, epilogue, inputs...);
 }
 
-/// Gradients of a matrix product c = a b by a and by b, each by one product.
+/// Gradients of a matrix product c = a b by a and by b.
 ///
 ///     da = alpha dc b^T + beta da,   db = alpha a^T dc + beta db
 ///
@@ -118,14 +118,15 @@ void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const Matm
 /// \param options  alpha, that of the product; beta, 1 to add to what da and db hold; precision
 ///
 /// Views      as of `matmul`, all of one type. The gradient of an operand that is broadcast is the sum over those
-///            batches: these must be one axis with the product's summed axis (m of db, n of da) by the strides of the
-///            factors. For weights b (k, n), a and dc whose batches and rows follow each other: all contiguous ones.
+///            batches: one product where these are one axis with the product's summed axis (m of db, n of da) by the
+///            strides of the factors, as for weights b (k, n) where batches and rows of a and dc follow each other.
+///            Otherwise it is a product a batch, whose sums a GPU writes to a workspace and adds in order, too.
 /// In place   da and db overlap nothing else.
-/// Ordering   asynchronous on `exec`: one kernel a gradient, da first.
+/// Ordering   asynchronous on `exec`: one kernel a gradient, or two where its sums are split; da first.
 /// Arithmetic, accuracy, values, cost: those of `matmul` for these products. Sums are in one order, without atomics:
 ///            the same bits from run to run.
 /// Epilogue   c = f(s, ..) of s = a b: dc is the gradient by s, dc f'(s), which one `fused_elementwise` computes.
-/// Errors     std::invalid_argument as of `matmul`, and for batches that strides do not merge; nothing is written then.
+/// Errors     std::invalid_argument as of `matmul`; nothing is written then.
 ///
 ///     matmul_backward(exec, dy, x, w, dx, dw);                        // y = x w
 ///     matmul_backward(exec, dy, x, w, no_view, dw, {.beta = 1});      // dw += x^T dy

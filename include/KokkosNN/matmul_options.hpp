@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_MATMUL_OPTIONS_HPP
 #define KOKKOSNN_MATMUL_OPTIONS_HPP
 
+#include <KokkosNN/concepts.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/precision.hpp>
 
@@ -30,6 +31,49 @@ struct MatmulOptions {
   MatmulProvider provider = MatmulProvider::automatic;
   MatmulTuning tuning     = {};
 };
+
+/// Rows of a matrix by an index, in place of `matmul`'s a: row i of the product is of the row rows(i) of a.
+template <Concepts::View AView, Concepts::View RowsView>
+struct GatheredRows {
+  AView a;        ///< matrix of any number of rows
+  RowsView rows;  ///< integers of any type: a row of a for each row of the product
+};
+template <class AView, class RowsView>
+GatheredRows(const AView&, const RowsView&) -> GatheredRows<AView, RowsView>;
+
+/// Sums of rows, in place of `matmul`'s c: row r of c is the sum of the product's rows row_offsets(r) to
+/// row_offsets(r + 1) - 1.
+template <Concepts::View CView, Concepts::View OffsetsView>
+struct SummedRows {
+  CView c;                  ///< output
+  OffsetsView row_offsets;  ///< integers of any type, one more than c has rows, ascending
+};
+template <class CView, class OffsetsView>
+SummedRows(const CView&, const OffsetsView&) -> SummedRows<CView, OffsetsView>;
+
+namespace Impl {
+
+template <class T>
+inline constexpr bool are_gathered_rows = false;
+template <class A, class R>
+inline constexpr bool are_gathered_rows<GatheredRows<A, R>> = true;
+template <class T>
+inline constexpr bool are_summed_rows = false;
+template <class C, class R>
+inline constexpr bool are_summed_rows<SummedRows<C, R>> = true;
+
+}  // namespace Impl
+
+namespace Concepts {
+
+/// The a of a matrix product: a View, or GatheredRows.
+template <class T>
+concept MatmulA = View<T> || Impl::are_gathered_rows<T>;
+/// The c of a matrix product: a View, or SummedRows.
+template <class T>
+concept MatmulC = View<T> || Impl::are_summed_rows<T>;
+
+}  // namespace Concepts
 
 }  // namespace KokkosNN
 

@@ -22,6 +22,8 @@ using T = MatmulTensors;
 bool has_chunks(const MatmulLayout& layout, int tensor, std::int64_t along, std::int64_t across, ElementType type) {
   bool has = along == 1 && is_at_chunks(layout.data[tensor]) && is_at_chunks(across, type);
   for (int k = 0; k < layout.n; ++k) has = has && is_at_chunks(layout.stride[tensor][k], type);
+  const auto& sums = tensor == T::a ? layout.sums.stride_of_a : layout.sums.stride_of_b;
+  for (int k = 0; k < layout.sums.n; ++k) has = has && is_at_chunks(sums[k], type);
   return has;
 }
 
@@ -61,13 +63,16 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
 void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
                   const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& plan) {
   const std::int64_t at_once = std::int64_t(traits.multiprocessors) * shape.resident;
-  std::int64_t wanted        = std::min(at_once / plan.league_size, layout.inner / matmul_policy.least_part);
+  const std::int64_t sums    = layout.sums.count();
+  std::int64_t wanted        = std::min(at_once / (plan.league_size * sums), layout.inner / matmul_policy.least_part);
   if (options.determinism == Determinism::batch_invariant) wanted = 1;
   if (options.tuning.parts > 0) wanted = options.tuning.parts;
-  const bool is_split = wanted > 1 && layout.inner > shape.inner && layout.n < max_row_dims;
-  if (!is_split) return;
-  plan.part_inner         = round_up(ceil_div(layout.inner, wanted), shape.inner);
-  plan.parts              = ceil_div(layout.inner, plan.part_inner);
+  const bool has_room = layout.n + layout.sums.n < max_row_dims;
+  const bool is_split = wanted > 1 && layout.inner > shape.inner && has_room;
+  if (!is_split && sums == 1) return;
+  plan.part_inner         = round_up(ceil_div(layout.inner, is_split ? wanted : 1), shape.inner);
+  plan.inner_parts        = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
+  plan.parts              = sums * plan.inner_parts;
   const std::int64_t of_c = layout.batches * layout.rows * layout.cols;
   plan.workspace          = static_cast<std::size_t>(of_c * plan.parts * accumulator_bytes_of(type));
   plan.sum_league_size    = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
@@ -95,11 +100,14 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   plan.rows                    = std::min<std::int64_t>(host_matmul_rows, round_up(layout.rows, row_step));
   plan.cols                    = std::min<std::int64_t>(host_matmul_cols, round_up(layout.cols, col_step));
   plan.part_inner              = host_matmul_part(layout.inner);
-  const std::int64_t parts     = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
+  plan.inner_parts             = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
+  const std::int64_t parts     = layout.sums.count() * plan.inner_parts;
   const auto tiles             = [&] {
     return layout.batches * ceil_div(layout.rows, plan.rows) * ceil_div(layout.cols, plan.cols);
   };
-  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted) plan.parts = parts;
+  const std::int64_t bytes = layout.batches * plan.rows * plan.cols * accumulator_bytes_of(type);
+  const bool has_room      = bytes * parts <= matmul_policy.most_workspace;
+  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted && has_room) plan.parts = parts;
   while (has_other_threads && tiles() * plan.parts < wanted) {
     if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
       plan.cols = round_up(plan.cols / 2, col_step);

@@ -58,6 +58,7 @@ constexpr bool is_taken(Backend backend) { return backend != Backend::host; }
 
 std::optional<BlasProduct> blas_product(const MatmulLayout& layout) {
   if (std::max({layout.rows, layout.cols, layout.inner}) > most || layout.inner == 0) return {};
+  if (layout.sums.n > 0) return {};
   const auto a = blas_operand(layout.rows, layout.inner, layout.row_stride[T::a], layout.col_stride[T::a]);
   const auto b = blas_operand(layout.inner, layout.cols, layout.row_stride[T::b], layout.col_stride[T::b]);
   const auto c = blas_operand(layout.rows, layout.cols, layout.row_stride[T::c], layout.col_stride[T::c]);

@@ -81,6 +81,23 @@ TEST(MatmulPlans, PartsOfAGpuAreABatchEach) {
   }
 }
 
+TEST(MatmulPlans, BatchesThatAreSummedArePartsToo) {
+  MatmulLayout l        = layout(64, 32, 5000);
+  l.sums.n              = 1;
+  l.sums.extent[0]      = 7;
+  l.sums.stride_of_a[0] = 1000000;
+  l.sums.stride_of_b[0] = 2000000;
+  const auto plan       = on_gpu(l, {.tuning = {.parts = 4}});
+  const auto parts      = layout_of_parts(l, plan);
+  EXPECT_EQ(plan.parts, 28);
+  EXPECT_EQ(plan.inner_parts, 4);
+  EXPECT_EQ(parts.batches, 28);
+  EXPECT_EQ(parts.map(1)(4 * 3 + 2), 3 * 1000000 + 2 * plan.part_inner);
+  EXPECT_EQ(parts.map(2)(4 * 3 + 2), 3 * 2000000 + 2 * plan.part_inner * 32);
+  EXPECT_EQ(parts.map(0)(4 * 3 + 2), 14 * 64 * 32);
+  EXPECT_EQ(on_gpu(l, {.determinism = Determinism::batch_invariant}).parts, 7);
+}
+
 TEST(MatmulPlans, OfAHostShareAFewTilesLongSumsAndOtherwiseSmallerTiles) {
   const auto on_host = [](const MatmulLayout& l, int threads) {
     return make_matmul_plan("matmul", ElementType::f32, {}, l, {}, traits(Backend::host, threads));

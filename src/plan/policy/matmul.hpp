@@ -5,6 +5,8 @@
 
 // The numbers behind matrix products that kernels are not compiled with (those are in impl/matmul_shapes.hpp).
 
+#include <cstdint>
+
 namespace KokkosNN::Impl {
 
 struct MatmulPolicy {
@@ -14,6 +16,8 @@ struct MatmulPolicy {
   int tiles_per_thread = 4;
   int least_rows       = 24;
   int least_cols       = 64;
+  /// Bytes that a host's sums of parts may have: an estimate.
+  std::int64_t most_workspace = std::int64_t(64) << 20;
   /// Products that a part of a GPU's summed axis should have at least: an estimate.
   int least_part = 512;
   /// Where c's rows are sums: tiles of products that a team should have of its rows, the last of which is not full; and

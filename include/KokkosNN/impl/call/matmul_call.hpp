@@ -11,7 +11,7 @@
 #include <KokkosNN/impl/call/matmul_plan.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/instantiations/matmul.hpp>
-#include <KokkosNN/precision.hpp>
+#include <KokkosNN/matmul_options.hpp>
 
 #include <Kokkos_Core.hpp>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
@@ -22,52 +22,6 @@
 #include <type_traits>
 
 // The body of a matrix product: check what the compiler can see, normalise, plan, launch.
-
-namespace KokkosNN {
-
-/// Rows of a matrix by an index, in place of `matmul`'s a: row i of the product is of the row rows(i) of a.
-template <Concepts::View AView, Concepts::View RowsView>
-struct GatheredRows {
-  AView a;        ///< matrix of any number of rows
-  RowsView rows;  ///< integers of any type: a row of a for each row of the product
-};
-template <class AView, class RowsView>
-GatheredRows(const AView&, const RowsView&) -> GatheredRows<AView, RowsView>;
-
-/// Sums of rows, in place of `matmul`'s c: row r of c is the sum of the product's rows row_offsets(r) to
-/// row_offsets(r + 1) - 1.
-template <Concepts::View CView, Concepts::View OffsetsView>
-struct SummedRows {
-  CView c;                  ///< output
-  OffsetsView row_offsets;  ///< integers of any type, one more than c has rows, ascending
-};
-template <class CView, class OffsetsView>
-SummedRows(const CView&, const OffsetsView&) -> SummedRows<CView, OffsetsView>;
-
-namespace Impl {
-
-template <class T>
-inline constexpr bool are_gathered_rows = false;
-template <class A, class R>
-inline constexpr bool are_gathered_rows<GatheredRows<A, R>> = true;
-template <class T>
-inline constexpr bool are_summed_rows = false;
-template <class C, class R>
-inline constexpr bool are_summed_rows<SummedRows<C, R>> = true;
-
-}  // namespace Impl
-
-namespace Concepts {
-
-/// The a of a matrix product: a View, or GatheredRows.
-template <class T>
-concept MatmulA = View<T> || Impl::are_gathered_rows<T>;
-/// The c of a matrix product: a View, or SummedRows.
-template <class T>
-concept MatmulC = View<T> || Impl::are_summed_rows<T>;
-
-}  // namespace Concepts
-}  // namespace KokkosNN
 
 namespace KokkosNN::Impl {
 

@@ -90,7 +90,11 @@ struct MatmulLaunch {
     using Kernel          = HostMatmul<T, F, A, Results, rows>;
     Kernel kernel{data_of(call.layout, plan), epilogue_of(call, f), results_of(call), plan.rows, plan.cols,
                   maps_of(call, plan)};
-    using Bounds = Kokkos::LaunchBounds<max_threads_per_team>;
+    const MatmulSums& sums = call.layout.sums;
+    kernel.summed_batches  = sums.count();
+    kernel.sums_of_a       = row_map(sums.extent, sums.stride_of_a, sums.n);
+    kernel.sums_of_b       = row_map(sums.extent, sums.stride_of_b, sums.n);
+    using Bounds           = Kokkos::LaunchBounds<max_threads_per_team>;
     if (plan.parts == 1) return launch<Bounds>(exec, plan.label, teams_of(plan), kernel);
     const WorkspaceLease<Exec, WorkspaceUse::sums> workspace(exec, plan.workspace);
     kernel.parts_sums = reinterpret_cast<typename Kernel::S*>(workspace.data());
@@ -256,7 +260,7 @@ void MatmulCall<Exec, T>::launch_parts(const Exec& exec, const MatmulLayout& lay
   results.row_stride[0] = layout.row_stride[MatmulTensors::c];
   results.col_stride[0] = layout.col_stride[MatmulTensors::c];
   results.batch[0]      = layout.map(MatmulTensors::c);
-  results.parts         = plan.parts;
+  results.parts         = plan.inner_parts;
   results.inner         = plan.part_inner;
   launch_tiles(exec, plan.label, matmul_teams(plan),
                MatmulInTeam<Unit, form, MatmulResult, S, MatmulParts<S>>{

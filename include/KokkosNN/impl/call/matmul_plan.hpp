@@ -19,6 +19,20 @@
 
 namespace KokkosNN::Impl {
 
+/// Batches whose products are added: axes of a and b that c lacks, and that are none with the inner axis.
+struct MatmulSums {
+  int n                                  = 0;
+  std::int64_t extent[max_row_dims]      = {};
+  std::int64_t stride_of_a[max_row_dims] = {};
+  std::int64_t stride_of_b[max_row_dims] = {};
+
+  std::int64_t count() const {
+    std::int64_t product = 1;
+    for (int k = 0; k < n; ++k) product *= extent[k];
+    return product;
+  }
+};
+
 /// Numbers of the tensors of a product; an epilogue's inputs follow.
 struct MatmulTensors {
   enum Number { c, a, b, inputs };
@@ -31,6 +45,7 @@ struct MatmulOperands {
   const char* name[max_matmul_tensors];
   Tensor rows        = {};  ///< index of a's rows, if there is one
   Tensor row_offsets = {};  ///< of c's rows, if these are sums
+  MatmulSums sums    = {};
 };
 
 /// Batches of matrices: c and inputs of rows x cols, a of rows x inner, b of inner x cols, each by the strides of its
@@ -49,6 +64,8 @@ struct MatmulLayout {
   MatmulRows kind                                       = MatmulRows::own;
   MatmulRowMaps maps;  ///< c has rows of its own then, `maps.sums`, and is not turned
 
+  MatmulSums sums;
+
   bool writes() const { return batches > 0 && cols > 0 && (kind == MatmulRows::summed ? maps.sums : rows) > 0; }
   RowMap map(int tensor) const { return row_map(extent, stride[tensor], n); }
 };
@@ -60,7 +77,8 @@ KOKKOSNN_EXPORT MatmulLayout normalise(const MatmulOperands& operands);
 
 /// The product that is the gradient of c = a b with respect to a or b, which `number` names: out = dc b^T or a^T dc.
 /// The c of `product` is dc, `out` the gradient. Batches that the operand is broadcast along become a part of the sum's
-/// axis. Throws std::invalid_argument for extents that do not fit, and where strides do not let these be one axis.
+/// axis where strides let these be one axis, and sums of products otherwise. Throws std::invalid_argument for extents
+/// that do not fit.
 KOKKOSNN_EXPORT MatmulOperands gradient_product(const MatmulOperands& product, const Tensor& out, int number);
 
 /// Throws std::invalid_argument if da, which is written first, overlaps a or db.
@@ -79,7 +97,8 @@ struct MatmulPlan {
   int group                = 1;  ///< rows of tiles that are taken column by column, so that they share b in a cache
   int team_size            = 1;
   std::int64_t league_size = 1;
-  std::int64_t parts       = 1;  ///< of the summed axis, whose sums go through a workspace
+  std::int64_t parts       = 1;  ///< of the sum, over batches and the inner axis, whose sums go through a workspace
+  std::int64_t inner_parts = 1;  ///< of the inner axis
   std::int64_t part_inner  = 0;  ///< products of a part; the last one's may be fewer
   std::size_t workspace    = 0;  ///< bytes
   std::string sum_label;         ///< of the kernel that adds the parts

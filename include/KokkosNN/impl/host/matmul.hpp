@@ -78,6 +78,9 @@ struct HostMatmul {
   std::int64_t tile_cols;
   MatmulRowMapsFor<rows_> maps = {};
   HostMatmulStep step          = HostMatmulStep::all;
+  std::int64_t summed_batches  = 1;  ///< batches of a and b whose products are added
+  RowMap sums_of_a             = {};
+  RowMap sums_of_b             = {};
   S* parts_sums                = nullptr;  ///< of a tile's parts, one after the other
 
   template <class Member>
@@ -109,7 +112,7 @@ struct HostMatmul {
     const std::size_t bytes = static_cast<std::size_t>(host_matmul_scratch(tile_rows, tile_cols)) * sizeof(S);
     S* const sums           = static_cast<S*>(team.team_scratch(1).get_shmem_aligned(bytes, host_matmul_alignment));
     Scratch scratch{sums, sums + tile_rows * tile_cols, sums + tile_rows * (tile_cols + a_stride), nullptr};
-    if (data.inner > part_inner() && step == HostMatmulStep::all) {
+    if (parts() > 1 && step == HostMatmulStep::all) {
       scratch.before = static_cast<S*>(team.team_scratch(1).get_shmem_aligned(bytes_of_tile(), host_matmul_alignment));
     }
     if constexpr (sums_rows) {
@@ -123,7 +126,8 @@ struct HostMatmul {
   std::int64_t part_inner() const { return host_matmul_part(data.inner); }
   std::int64_t tile_size() const { return tile_rows * tile_cols; }
   std::size_t bytes_of_tile() const { return static_cast<std::size_t>(tile_size()) * sizeof(S); }
-  std::int64_t parts() const { return (data.inner + part_inner() - 1) / part_inner(); }
+  std::int64_t inner_parts() const { return std::max<std::int64_t>(1, (data.inner + part_inner() - 1) / part_inner()); }
+  std::int64_t parts() const { return summed_batches * inner_parts(); }
 
   template <class Member>
   void do_tiles(const Member& team, const Scratch& scratch) const {
@@ -147,7 +151,7 @@ struct HostMatmul {
         return run_epilogue(tile, scratch.sums);
       case HostMatmulStep::parts:
         std::fill_n(scratch.sums, tile.rows * tile_cols, S(0));
-        add_part(tile, part * part_inner(), scratch);
+        add_part(tile, part, scratch);
         std::copy_n(scratch.sums, tile.rows * tile_cols, sums_of_part(number, part));
         return;
       case HostMatmulStep::epilogue:
@@ -169,18 +173,18 @@ struct HostMatmul {
 
   void add_products(const Tile& tile, const Scratch& scratch) const {
     std::fill_n(scratch.sums, tile.rows * tile_cols, S(0));
-    for (std::int64_t k = 0; k < data.inner; k += part_inner()) {
-      if (k > 0) {
-        if (k == part_inner()) {
+    for (std::int64_t part = 0; part < parts(); ++part) {
+      if (part > 0) {
+        if (part == 1) {
           std::copy_n(scratch.sums, tile.rows * tile_cols, scratch.before);
         } else {
           add(tile, scratch.before, scratch.sums, scratch.before);
         }
         std::fill_n(scratch.sums, tile.rows * tile_cols, S(0));
       }
-      add_part(tile, k, scratch);
+      add_part(tile, part, scratch);
     }
-    if (data.inner > part_inner()) add(tile, scratch.before, scratch.sums, scratch.sums);
+    if (parts() > 1) add(tile, scratch.before, scratch.sums, scratch.sums);
     if constexpr (has_maps) {
       for (std::int64_t row = 0; row < tile.rows; ++row) {
         if (maps.row_of_a(tile.row + row) < 0) {
@@ -190,9 +194,13 @@ struct HostMatmul {
     }
   }
 
-  /// Adds the products of the part of the inner axis from `first` on.
-  void add_part(const Tile& tile, std::int64_t first, const Scratch& scratch) const {
+  /// Adds the products of a part.
+  void add_part(const Tile& of_first, std::int64_t part, const Scratch& scratch) const {
+    Tile tile              = of_first;
+    const std::int64_t sum = part / inner_parts(), first = part % inner_parts() * part_inner();
     const std::int64_t end = std::min(data.inner, first + part_inner());
+    tile.a += sums_of_a(sum);
+    tile.b += sums_of_b(sum);
     for (std::int64_t k = first; k < end; k += inner) {
       const int count = static_cast<int>(std::min<std::int64_t>(inner, end - k));
       pack_a(tile, k, count, scratch.a);
