@@ -14,6 +14,7 @@
 #include <KokkosNN/impl/call/operand_launch.hpp>
 #include <KokkosNN/impl/call/rope_launch.hpp>
 #include <KokkosNN/impl/call/segmented_launch.hpp>
+#include <KokkosNN/impl/call/soft_loss_launch.hpp>
 #include <KokkosNN/impl/call/view_launch.hpp>
 
 // The kernels of all operators on Views. The library holds them compiled for the default execution space, and for the

@@ -55,13 +55,13 @@ def _output(out: Array | None, like: Array, shape: Sequence[int], dtype: str | N
 
 def _without(x: Array, axis: int | tuple[int, ...]) -> tuple[int, ...]:
     """x's extents without an axis, or several; the library complains of one that is out of range."""
-    axes = {k + len(x.shape) if k < 0 else k for k in ((axis,) if isinstance(axis, int) else axis)}
+    axes = {k + len(x.shape) if k < 0 else k for k in (axis if isinstance(axis, tuple) else (axis,))}
     return tuple(extent for k, extent in enumerate(x.shape) if k not in axes)
 
 
 def _reduced(x: Array, axis: int | tuple[int, ...]) -> dict[str, int]:
     """The options for an axis, or for a tuple of neighbouring ones."""
-    if isinstance(axis, int):
+    if not isinstance(axis, tuple):
         return {"axis": axis}
     numbers = sorted(k + len(x.shape) if k < 0 else k for k in axis)
     if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):

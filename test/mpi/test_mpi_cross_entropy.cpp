@@ -151,7 +151,7 @@ TYPED_TEST(MpiCrossEntropy, HasAllOptionsOfOneRanks) {
     batch.set_label(2, -100);  // ignored
     for (const CrossEntropyOptions& options :
          {CrossEntropyOptions{.label_smoothing = 0.1}, CrossEntropyOptions{.z_loss = 1e-2},
-          CrossEntropyOptions{.softcap = 3},
+          CrossEntropyOptions{.z_loss = 1e-2, .weighted_z_loss = false}, CrossEntropyOptions{.softcap = 3},
           CrossEntropyOptions{.reduction = Reduction::none, .label_smoothing = 0.2, .z_loss = 1e-2, .softcap = 5}}) {
       compare(comm, batch, options);
       Comparison<TypeParam>(comm, batch, options).run(batch.weights);

@@ -204,11 +204,11 @@ constexpr Keyed<SplitChoice> split_choice[] = {
 };
 
 // Cross entropy with its gradient, bf16 4096 x 50257: 262 us, by split_row 284; aligned 4096 x 128256: 613 and 596.
-// rms_norm f32 8192 x 65536: 1347 us by 8 teams, 1578 by 4, by split_row 1462; bf16 4096 x 262144: 1690 and 1603. Softmax
-// and its gradient are slower by clusters: f32 8192 x 65536 1142 us by 8 teams of 256 threads, 1216 by 4, by split_row
-// 1109; bf16 8192 x 131072 1154 and 1083; softmax_backward f32 16384 x 32768 1704 and 1644. A prototype of 4200 GB/s has
-// the same parts, and less between its last load and its first store: there a warp tells all teams by itself. All
-// shared memory for teams, instead of the driver's choice, changes nothing.
+// rms_norm f32 8192 x 65536: 1347 us by 8 teams, 1578 by 4, by split_row 1462; bf16 4096 x 262144: 1690 and 1603.
+// Softmax and its gradient are slower by clusters: f32 8192 x 65536 1142 us by 8 teams of 256 threads, 1216 by 4, by
+// split_row 1109; bf16 8192 x 131072 1154 and 1083; softmax_backward f32 16384 x 32768 1704 and 1644. A prototype of
+// 4200 GB/s has the same parts, and less between its last load and its first store: there a warp tells all teams by
+// itself. All shared memory for teams, instead of the driver's choice, changes nothing.
 constexpr Keyed<ClusterPolicy> clusters[] = {
     {{.op = is_loss_with_gradient, .pack = 8}, {.min_packs = 4097, .max_packs = 8192, .only_with_edges = true}},
     {{.op = is_one_of<RowOperator::rms_norm>, .pack = 4}, {.min_packs = 16384, .max_packs = 16384}},

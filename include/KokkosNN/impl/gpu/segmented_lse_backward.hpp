@@ -62,8 +62,8 @@ struct SegmentedLseBackward {
     Values<const T> x, lse, dlse;
     Values<T> dx;
 
-    KOKKOS_INLINE_FUNCTION void store(std::int64_t i, const RowEpilogue& epilogue, const Params& params) const {
-      dx[i] = static_cast<T>(epilogue(params, static_cast<A>(x[i])));
+    KOKKOS_INLINE_FUNCTION void store(std::int64_t i, const RowEpilogue& epilogue, const Params& of_call) const {
+      dx[i] = static_cast<T>(epilogue(of_call, static_cast<A>(x[i])));
     }
   };
 

@@ -37,8 +37,8 @@ inline constexpr bool has_launch_attributes = false;
 /// False if the environment says KOKKOSNN_NATIVE_LAUNCH=0: kernels are then launched without attributes.
 KOKKOSNN_EXPORT bool uses_launch_attributes();
 
-/// Number of a launch among those that a league of one turn takes several of; see `launch_row_in_team`. It takes no room
-/// among the arguments of kernels that Kokkos launches.
+/// Number of a launch where a league has too few teams for one; see `launch_row_in_team`. It takes no room among the
+/// arguments of kernels that Kokkos launches.
 struct LaunchNumber {
   int launch = 0;
 };
@@ -188,8 +188,8 @@ struct NativeLaunch {
 
  private:
 #if defined(KOKKOS_ENABLE_CUDA)
-  /// Allows a kernel what not every kernel may have. (The driver finds out how much shared memory a multiprocessor is to
-  /// have. All there is: causal attention of bf16, dim 128, 237 TFLOP/s for 247, clusters as before.)
+  /// Allows a kernel what not every kernel may have. (How much shared memory a multiprocessor gets is the driver's
+  /// choice. With all there is, causal attention of bf16 and dim 128 had 237 TFLOP/s for 247, and clusters no more.)
   template <class Kernel>
   void allow(const std::string& label, void (*entry)(Kernel)) const {
     const auto set = [&](cudaFuncAttribute attribute, int value) {
