@@ -374,6 +374,7 @@ NB_MODULE(_core, m) {
   def(m, "packed_attention", kokkosnn_packed_attention);
   def(m, "packed_attention_backward", kokkosnn_packed_attention_backward);
   def(m, "matmul", kokkosnn_matmul);
+  def(m, "matmul_backward", kokkosnn_matmul_backward);
   def(m, "rope", kokkosnn_rope);
   def(m, "rope_backward", kokkosnn_rope_backward);
   def(m, "add", kokkosnn_add);

@@ -1205,6 +1205,26 @@ def matmul(
     return as_kind(a, c)
 
 
+def matmul_backward(
+    dc: Array,
+    a: Array,
+    b: Array,
+    *,
+    alpha: float = 1.0,
+    precision: str = "exact",
+    batch_invariant: bool = False,
+    provider: str = "automatic",
+    stream: Any = None,
+) -> tuple[Array, Array]:
+    """(da, db): gradients of matmul, alpha * dc b^T and alpha * a^T dc, summed over the batches that a or b has not"""
+    options = {"alpha": alpha, "precision": _named("precision", _PRECISIONS, precision)}
+    options["determinism"] = int(batch_invariant)
+    options["provider"] = _named("provider", _MATMUL_PROVIDERS, provider)
+    da, db = (empty(x, tuple(x.shape)) for x in (a, b))
+    _run(_core.matmul_backward, stream, dc, a, b, da, db, options)
+    return as_kind(a, da), as_kind(b, db)
+
+
 # --- rope.hpp ---
 
 

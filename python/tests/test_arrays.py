@@ -348,6 +348,12 @@ def test_matrix_products(dtype):
     assert kokkosnn.matmul(a, b.T, c, alpha=0.5, beta=2) is c
     assert np.allclose(wide(c), 0.5 * product + 2 * before, rtol=tolerance, atol=tolerance)
 
+    dc = numbers(3, 4, 6, dtype=dtype, seed=2)
+    da, db = kokkosnn.matmul_backward(dc, a, b.T)
+    assert np.allclose(wide(da), wide(dc) @ wide(b), rtol=tolerance, atol=tolerance)
+    summed = np.einsum("smk,smn->kn", wide(a), wide(dc))
+    assert db.shape == (5, 6) and np.allclose(wide(db), summed, rtol=tolerance, atol=4 * tolerance)
+
     x, sources, offsets = a[0], np.array([3, 0, 0, 2, 1]), np.array([0, 2, 2, 5], np.int32)
     messages = wide(x)[sources] @ wide(b).T
     assert np.allclose(wide(kokkosnn.matmul(x, b.T, rows=sources)), messages, rtol=tolerance, atol=tolerance)
