@@ -27,7 +27,8 @@ struct Teams {
   int team_size;
   int scratch_level;
   std::size_t scratch_bytes;
-  int cluster = 0;  ///< teams of a cluster, of kernels that have clusters
+  int cluster       = 0;     ///< teams of a cluster, of kernels that have clusters
+  bool starts_early = true;  ///< while the stream's earlier kernel runs, where launches have attributes
 };
 
 /// True if kernels are launched natively: all of them on devices with launch attributes, and on all CUDA devices those
@@ -42,8 +43,8 @@ void launch(const ExecutionSpace& exec, const std::string& label, const Teams& t
   require_launching_thread(exec, label);
   constexpr std::size_t alignment = 16;  // the kernels ask for aligned scratch
   if constexpr (is_launched_natively<ExecutionSpace, needs_large_scratch>) {
-    NativeLaunch<Bounds>{teams.league_size, teams.team_size, teams.scratch_bytes, teams.cluster}.run(exec, label,
-                                                                                                     kernel);
+    NativeLaunch<Bounds>{teams.league_size, teams.team_size, teams.scratch_bytes, teams.cluster, teams.starts_early}
+        .run(exec, label, kernel);
   } else {
     Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(exec, static_cast<int>(teams.league_size), teams.team_size, 1);
     if (teams.scratch_bytes > 0) {
@@ -61,12 +62,15 @@ void launch_tiles(const ExecutionSpace& exec, const std::string& label, const Te
   launch<Kokkos::LaunchBounds<Kernel::team_size, Kernel::resident>, true>(exec, label, teams, kernel);
 }
 
-/// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says.
+/// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says. Teams that wait for each other
+/// do not start early: some would have to wait for room that the earlier kernel takes.
+///   softmax f32 4 x 200000, H200 | 7.38 us | started early 7.82
 template <int max_threads, class ExecutionSpace, class Kernel>
 void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kernel) {
   constexpr int residency = least_residency(backend_of<ExecutionSpace>(), max_threads);
-  launch<Kokkos::LaunchBounds<max_threads, residency>>(
-      exec, to_string(plan), {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes}, kernel);
+  Teams teams{plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes};
+  teams.starts_early = plan.kernel != RowKernel::split_row && plan.kernel != RowKernel::split_online;
+  launch<Kokkos::LaunchBounds<max_threads, residency>>(exec, to_string(plan), teams, kernel);
 }
 
 /// Launches a RowInTeam. Rows that are more than the teams of a league take in one turn have several launches, where

@@ -156,7 +156,8 @@ struct NativeLaunch {
   std::int64_t league_size;
   int team_size;
   std::size_t scratch_bytes;
-  int cluster;  ///< teams of a cluster; 0: the kernel knows of no clusters
+  int cluster;        ///< teams of a cluster; 0: the kernel knows of no clusters
+  bool starts_early;  ///< while the stream's earlier kernel runs
 
   template <class ExecutionSpace, class Kernel>
   void run([[maybe_unused]] const ExecutionSpace& exec, [[maybe_unused]] const std::string& label,
@@ -174,7 +175,7 @@ struct NativeLaunch {
     config.dynamicSmemBytes   = scratch_bytes;
     config.stream             = exec.cuda_stream();
     config.attrs              = attributes;
-    if (has_launch_attributes && uses_launch_attributes()) {
+    if (has_launch_attributes && starts_early && uses_launch_attributes()) {
       attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
       attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
