@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/impl/compiled_kernels.hpp>
-#include <KokkosNN/impl/gpu/device/native_launch.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <cstdlib>

@@ -31,6 +31,16 @@ constexpr Backend backend_of() {
   return Backend::host;
 }
 
+/// True if CUDA kernels are compiled for devices with launch attributes; otherwise Kokkos launches them.
+#if defined(KOKKOS_ARCH_HOPPER90) || defined(KOKKOS_ARCH_BLACKWELL100) || defined(KOKKOS_ARCH_BLACKWELL120)
+inline constexpr bool has_launch_attributes = true;
+#else
+inline constexpr bool has_launch_attributes = false;
+#endif
+
+/// False if the environment says KOKKOSNN_NATIVE_LAUNCH=0: kernels are then launched without attributes.
+KOKKOSNN_EXPORT bool uses_launch_attributes();
+
 /// Threads that kernels run on: on a host those of the instance, also where its caller is one of several threads of an
 /// OpenMP region, whose number Kokkos calls the concurrency of all instances then.
 template <class ExecutionSpace>

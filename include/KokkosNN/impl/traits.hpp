@@ -5,7 +5,6 @@
 
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/backend.hpp>
-#include <KokkosNN/impl/gpu/device/native_launch.hpp>
 #include <KokkosNN/impl/kernel_shapes.hpp>
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/tuning.hpp>

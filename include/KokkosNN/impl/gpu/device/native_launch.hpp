@@ -3,7 +3,6 @@
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_NATIVE_LAUNCH_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_NATIVE_LAUNCH_HPP
 
-#include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/backend.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -26,16 +25,6 @@
 //                                                      | softmax bf16 32768 x 256 | 10.49 | 9.83
 
 namespace KokkosNN::Impl {
-
-/// True if CUDA kernels are compiled for devices with launch attributes; otherwise Kokkos launches them.
-#if defined(KOKKOS_ARCH_HOPPER90) || defined(KOKKOS_ARCH_BLACKWELL100) || defined(KOKKOS_ARCH_BLACKWELL120)
-inline constexpr bool has_launch_attributes = true;
-#else
-inline constexpr bool has_launch_attributes = false;
-#endif
-
-/// False if the environment says KOKKOSNN_NATIVE_LAUNCH=0: kernels are then launched without attributes.
-KOKKOSNN_EXPORT bool uses_launch_attributes();
 
 /// Number of a launch where a league has too few teams for one; see `launch_row_in_team`. It takes no room among the
 /// arguments of kernels that Kokkos launches.

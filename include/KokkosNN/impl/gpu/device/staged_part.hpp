@@ -35,7 +35,7 @@ struct StagedColumns {
     return true;
   }
   template <class P>
-  KOKKOS_INLINE_FUNCTION P load_as(int c) const {
+  KOKKOS_INLINE_FUNCTION P load_as([[maybe_unused]] int c) const {
     static_assert(sizeof(P) == 16);
     P pack{};
 #if defined(__CUDA_ARCH__)
@@ -102,7 +102,8 @@ KOKKOS_INLINE_FUNCTION std::uint32_t shared_address([[maybe_unused]] const void*
 /// Asks for the packs that this thread has of its team's part of a row of one tensor, or of two, of which each has
 /// `bytes` bytes of shared memory.
 template <int V, int K, class Row>
-KOKKOS_INLINE_FUNCTION StagedRow<Row> stage(const Row& row, const RowPart& part, const PackPositions& positions,
+KOKKOS_INLINE_FUNCTION StagedRow<Row> stage(const Row& row, const RowPart& part,
+                                            [[maybe_unused]] const PackPositions& positions,
                                             [[maybe_unused]] std::uint32_t address, int) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   const auto* const from     = row.base + part.packs.begin;
