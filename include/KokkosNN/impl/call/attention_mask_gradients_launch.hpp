@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_CALL_ATTENTION_MASK_GRADIENTS_LAUNCH_HPP
 #define KOKKOSNN_IMPL_CALL_ATTENTION_MASK_GRADIENTS_LAUNCH_HPP
 
+#include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/attention_launch.hpp>
 #include <KokkosNN/impl/call/attention_mask_gradients_layout.hpp>
 #include <KokkosNN/impl/call/items_launch.hpp>
@@ -49,7 +50,7 @@ struct Launcher<AttentionMaskGradientCall<ExecutionSpace, X>> {
 template <class ExecutionSpace, class X>
 void AttentionMaskGradientCall<ExecutionSpace, X>::run(const ExecutionSpace& exec,
                                                        const AttentionMaskGradientArguments& call) {
-  Launcher<AttentionMaskGradientCall>::run(exec, call);
+  run_compiled<AttentionMaskGradientCall>(exec, call);
 }
 
 }  // namespace KokkosNN::Impl
