@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_CLUSTER_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_CLUSTER_HPP
 
+#include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/tuned_shapes.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -34,7 +35,7 @@ class ClusterExchange {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     __shared__ Mail mail;
     m_mail    = &mail;
-    m_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(&mail));
+    m_address = shared_address(&mail);
     if (rank == 0) {
       const std::uint32_t bytes = static_cast<std::uint32_t>(teams) * sizeof(State);
       asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier()) : "memory");

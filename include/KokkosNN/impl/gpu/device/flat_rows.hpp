@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_GPU_DEVICE_FLAT_ROWS_HPP
 
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
+#include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
@@ -121,8 +122,8 @@ struct alignas(16) FlatShared {
 template <class T>
 KOKKOS_INLINE_FUNCTION void copy_ahead(void* to, const T* from, int bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const auto shared = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes)
+               : "memory");
 #else
   Pack<T, 16 / sizeof(T)> pack;
   for (int v = 0; v < 16 / int(sizeof(T)); ++v) pack[v] = v * int(sizeof(T)) < bytes ? from[v] : T(0);

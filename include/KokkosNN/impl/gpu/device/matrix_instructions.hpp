@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_GPU_DEVICE_MATRIX_INSTRUCTIONS_HPP
 
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/gpu/device/warp.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -71,13 +72,7 @@ struct PlainInstructions {
 struct NvidiaInstructions {
   using Address = std::uint32_t;
 
-  KOKKOS_FORCEINLINE_FUNCTION static Address address([[maybe_unused]] void* p) {
-#if defined(__CUDA_ARCH__)
-    return static_cast<Address>(__cvta_generic_to_shared(p));
-#else
-    return 0;
-#endif
-  }
+  KOKKOS_FORCEINLINE_FUNCTION static Address address(void* p) { return shared_address(p); }
 
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T load([[maybe_unused]] Address from) {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// Accesses of whole packs to global memory, their L2 eviction hints, and prefetching.
+// Accesses of whole packs to global memory, their L2 eviction hints, and prefetching; addresses in shared memory.
 
 namespace KokkosNN::Impl {
 
@@ -30,6 +30,15 @@ struct TileBounds {
     return end % V == 0;
   }
 };
+
+/// Address in a team's shared memory, as NVIDIA's instructions take it.
+KOKKOS_INLINE_FUNCTION std::uint32_t shared_address([[maybe_unused]] const void* pointer) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+#else
+  return 0;
+#endif
+}
 
 /// Number of elements of T between the last pack boundary and `pointer`.
 template <class T, int V>

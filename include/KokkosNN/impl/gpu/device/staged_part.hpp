@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_STAGED_PART_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_STAGED_PART_HPP
 
+#include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/inputs/pairs.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
@@ -89,15 +90,6 @@ inline constexpr int staged_tensors<Row, V> = is_staged(sizeof(typename Row::val
 template <class YRow, class DyRow, int V>
 inline constexpr int staged_tensors<PairRow<YRow, DyRow>, V> =
     staged_tensors<YRow, V> == 1 && staged_tensors<DyRow, V> == 1 ? 2 : 0;
-
-/// Address in shared memory.
-KOKKOS_INLINE_FUNCTION std::uint32_t shared_address([[maybe_unused]] const void* pointer) {
-#if defined(__CUDA_ARCH__)
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-#else
-  return 0;
-#endif
-}
 
 /// Asks for the packs that this thread has of its team's part of a row of one tensor, or of two, of which each has
 /// `bytes` bytes of shared memory.
