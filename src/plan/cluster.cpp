@@ -25,7 +25,7 @@ bool Planner::prefers_clusters() const {
   const std::int64_t teams = teams_of_cluster();
   if (!exists(key, kernel_types()) || teams > m_traits.largest_cluster) return false;
   const std::int64_t at_once = std::int64_t(m_traits.multiprocessors) * cluster_teams_resident;
-  return m_problem.rows >= ceil_div(at_once * policy.teams_percent, 100 * teams) && m_problem.rows <= INT_MAX / teams;
+  return m_problem.rows >= ceil_div(at_once, teams) && m_problem.rows <= INT_MAX / teams;
 }
 
 /// Teams that hold a row: a power of two, as clusters come, and two at least. Rows that the policy's teams would be too

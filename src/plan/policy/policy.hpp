@@ -167,8 +167,7 @@ struct SplitChoice {
 struct ClusterPolicy {
   std::int64_t min_packs = never;  ///< of rows that have that many packs
   std::int64_t max_packs = never;  ///< at least, and that many at most,
-  bool only_with_edges   = false;  ///< where they begin between packs,
-  int teams_percent      = 100;    ///< and whose teams are so many of those that run at once;
+  bool only_with_edges   = false;  ///< where they begin between packs;
   int team_size          = 256;    ///< of teams so large at most, where a cluster holds a row by them
 };
 
