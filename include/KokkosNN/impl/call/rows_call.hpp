@@ -243,10 +243,10 @@ struct RowsCall {
     return 0;
   }
 
-  /// Elements of a team's part of a row: whole packs.
-  std::int64_t share() const {
+  /// A part of a row for each of its teams: whole packs.
+  RowShares shares() const {
     const std::int64_t packs = std::max<std::int64_t>(1, has_edges ? cols / V : (cols + V - 1) / V);
-    return (packs + plan.teams_per_row - 1) / plan.teams_per_row * V;
+    return {cols, plan.teams_per_row, (packs + plan.teams_per_row - 1) / plan.teams_per_row * V};
   }
 
   void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
@@ -277,8 +277,8 @@ struct RowsCall {
       return launch<Kokkos::LaunchBounds<cluster_team_size, cluster_teams_resident>>(
           exec, to_string(plan),
           {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes, plan.teams_per_row},
-          RowInCluster<op, V, K, Placement, Params, Source, Output>{
-              {source, output, params, cols, plan.teams_per_row, share()}, static_cast<int>(plan.scratch_bytes)});
+          RowInCluster<op, V, K, Placement, Params, Source, Output>{{source, output, params, shares()},
+                                                                    static_cast<int>(plan.scratch_bytes)});
     }
     refuse_plan_without_kernel(plan);
   }
@@ -286,30 +286,29 @@ struct RowsCall {
   template <int max_threads, bool overlaps, class Placement>
   void run_split(WorkspaceView<ExecutionSpace>* own_workspace) const {
     const Lease<WorkspaceUse::status_words> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
-    launch<max_threads>(exec, plan,
-                        SplitRow<op, V, overlaps, Placement, Params, Source, Output>{
-                            {source, output, params, cols, plan.teams_per_row, share()},
-                            rows,
-                            plan.scratch_level,
-                            static_cast<int>(plan.scratch_bytes),
-                            workspace.data()});
+    launch<max_threads>(
+        exec, plan,
+        SplitRow<op, V, overlaps, Placement, Params, Source, Output>{{source, output, params, shares()},
+                                                                     rows,
+                                                                     plan.scratch_level,
+                                                                     static_cast<int>(plan.scratch_bytes),
+                                                                     workspace.data()});
   }
 
   void run_split_twice(WorkspaceView<ExecutionSpace>* own_workspace) const {
     using Placement = typename Registers<max_packs_per_thread(backend)>::type;
     using State     = typename Params::State;
     const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
-    auto* const states = reinterpret_cast<State*>(workspace.data());
-    const RowShares shares{cols, plan.teams_per_row, share()};
+    auto* const states        = reinterpret_cast<State*>(workspace.data());
     constexpr int max_threads = most_threads_when_split_twice(op);
     launch<max_threads>(exec, plan,
-                        ReduceParts<V, Placement, Params, Source>{source, params, shares, plan.scratch_level,
+                        ReduceParts<V, Placement, Params, Source>{source, params, shares(), plan.scratch_level,
                                                                   static_cast<int>(plan.scratch_bytes), states});
     RowPlan second = plan;
     if (Epilogue<op>::one_value_a_row) second.league_size = rows;
     launch<max_threads>(
         exec, second,
-        WriteParts<op, V, Placement, Params, Source, Output>{source, output, params, shares, plan.scratch_level,
+        WriteParts<op, V, Placement, Params, Source, Output>{source, output, params, shares(), plan.scratch_level,
                                                              static_cast<int>(plan.scratch_bytes), states});
   }
 };

@@ -24,16 +24,16 @@ namespace KokkosNN::Impl {
 template <RowOperator op, int V, int K, class Placement, class Params, class Source, class Output>
 struct RowInCluster : SharedRow<op, V, Placement, Params, Source, Output> {
   using Shared = SharedRow<op, V, Placement, Params, Source, Output>;
-  using Shared::source, Shared::output, Shared::params, Shared::teams_per_row, Shared::part_of;
+  using Shared::source, Shared::output, Shared::params, Shared::shares, Shared::part_of;
   using typename Shared::State, typename Shared::OpEpilogue;
 
   int scratch_bytes;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::int64_t row = team.league_rank() / teams_per_row;
-    const TeamOfRow mine{{team.team_rank(), team.team_size(), 0}, team.league_rank() % teams_per_row};
-    const ClusterExchange<State> exchange(mine.group.rank, teams_per_row);
+    const std::int64_t row = team.league_rank() / shares.parts;
+    const TeamOfRow mine{{team.team_rank(), team.team_size(), 0}, team.league_rank() % shares.parts};
+    const ClusterExchange<State> exchange(mine.group.rank, shares.parts);
 
     const auto input = source.row(row);
     const auto out   = output_row<OpEpilogue>(output, row);  // computed ahead of the loads, while registers are free
@@ -69,11 +69,11 @@ struct RowInCluster : SharedRow<op, V, Placement, Params, Source, Output> {
     const State warp  = merge_warp<Placement::sums_warps>(params, state, mine.group.lanes());
     const State whole = Impl::exchange<true>(params, team, mine.group, static_cast<State*>(nullptr), 0, warp);
     exchange.open();
-    if (mine.group.rank < teams_per_row) exchange.send(whole, mine.number, mine.group.rank);
+    if (mine.group.rank < shares.parts) exchange.send(whole, mine.number, mine.group.rank);
     exchange.await();
     State all;
     const int lane = mine.group.rank % warp_width();
-    if (lane < teams_per_row) all = exchange.state_of(lane);
+    if (lane < shares.parts) all = exchange.state_of(lane);
     return merge_lanes(params, all, warp_width());
   }
 };

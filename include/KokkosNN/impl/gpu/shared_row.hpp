@@ -13,9 +13,22 @@
 
 #include <cstdint>
 
-// Rows that several teams share, each of which has a part: what split_row and row_in_cluster have in common.
+// Rows that several teams share, each of which has a part: what the kernels of split_row and row_in_cluster have in
+// common.
 
 namespace KokkosNN::Impl {
+
+/// Parts of rows: their number and size.
+struct RowShares {
+  std::int64_t cols;
+  int parts;           // of a row
+  std::int64_t share;  // elements of a part: whole packs
+
+  template <int V, class Row>
+  KOKKOS_INLINE_FUNCTION RowPart part(const Row& row, int rank, int number) const {
+    return RowPart::share<V>(row, cols, rank, share * number, share);
+  }
+};
 
 /// A team of those that share a row.
 struct TeamOfRow {
@@ -33,12 +46,10 @@ struct SharedRow {
   Source source;
   Output output;
   Params params;
-  std::int64_t cols;
-  int teams_per_row;
-  std::int64_t share;  // elements of a team's part of a row: whole packs
+  RowShares shares;  // a part for each of the row's teams
 
   KOKKOS_INLINE_FUNCTION auto part_of(const TeamOfRow& team, const auto& row) const {
-    return RowPart::share<V>(row, cols, team.group.rank, share * team.number, share);
+    return shares.template part<V>(row, team.group.rank, team.number);
   }
 
   /// True if one warp of a team collects facts that writing the row needs besides its elements, and shares them with
@@ -50,7 +61,7 @@ struct SharedRow {
     const RowGroup& group = team.group;
     if (group.rank < (group.warps() - 1) * warp_width()) return;
     sync_lanes();
-    const ColumnRange all_packs = RowPart::whole<V>(input, cols, 0).packs;
+    const ColumnRange all_packs = RowPart::whole<V>(input, shares.cols, 0).packs;
     Placement::find_facts(input, all_packs, part_of(team, input).packs, team.number == 0, params,
                           group.rank == group.size - 1, *team_shared<typename Placement::Facts>());
   }
@@ -79,8 +90,8 @@ struct SharedRow {
       const auto epilogue =
           with_rounded_factor(make_epilogue<RowEpilogue>(params, Placement::has_own_reference ? mine : all, all));
       placement.write(input, out, part_of(team, input), params, epilogue);
-      write_others<V>(input, out, cols, std::int64_t(team.number) * team.group.size + team.group.rank,
-                      std::int64_t(teams_per_row) * team.group.size, params, epilogue);
+      write_others<V>(input, out, shares.cols, std::int64_t(team.number) * team.group.size + team.group.rank,
+                      std::int64_t(shares.parts) * team.group.size, params, epilogue);
     }
   }
 };

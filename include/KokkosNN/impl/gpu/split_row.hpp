@@ -45,7 +45,7 @@ KOKKOS_INLINE_FUNCTION constexpr std::size_t split_row_workspace_bytes(std::int6
 template <RowOperator op, int V, bool overlaps, class Placement, class Params, class Source, class Output>
 struct SplitRow : SharedRow<op, V, Placement, Params, Source, Output> {
   using Shared = SharedRow<op, V, Placement, Params, Source, Output>;
-  using Shared::source, Shared::output, Shared::params, Shared::cols, Shared::teams_per_row, Shared::part_of;
+  using Shared::source, Shared::output, Shared::params, Shared::shares, Shared::part_of;
   using typename Shared::A, typename Shared::State, typename Shared::OpEpilogue;
   using Words = typename StatusWordFor<State>::type;
 
@@ -61,7 +61,7 @@ struct SplitRow : SharedRow<op, V, Placement, Params, Source, Output> {
     auto* number = reinterpret_cast<int*>(pairs + exchange_pairs(group.warps()));
 
     const int ticket = take_ticket(team, number);
-    const Seat peer  = {{group, ticket % teams_per_row}, ticket / teams_per_row, team.league_size() / teams_per_row};
+    const Seat peer  = {{group, ticket % shares.parts}, ticket / shares.parts, team.league_size() / shares.parts};
     if constexpr (overlaps) {
       do_rows_in_pairs(team, peer, pairs);
     } else {
@@ -84,7 +84,7 @@ struct SplitRow : SharedRow<op, V, Placement, Params, Source, Output> {
 
   /// Status words of the teams that share this one's rows.
   KOKKOS_INLINE_FUNCTION Words* status_words(const Seat& peer) const {
-    return reinterpret_cast<Words*>(workspace + sizeof(TeamCounters)) + std::int64_t(peer.first_row) * teams_per_row;
+    return reinterpret_cast<Words*>(workspace + sizeof(TeamCounters)) + std::int64_t(peer.first_row) * shares.parts;
   }
 
   /// Number of teams that have started before this one.
@@ -195,11 +195,11 @@ struct SplitRow : SharedRow<op, V, Placement, Params, Source, Output> {
 
   /// True if the first warp has a lane for each status word: it then broadcasts their union, and other warps join
   /// nothing.
-  KOKKOS_INLINE_FUNCTION bool first_warp_reads_all() const { return teams_per_row <= warp_width(); }
+  KOKKOS_INLINE_FUNCTION bool first_warp_reads_all() const { return shares.parts <= warp_width(); }
 
   /// Reads this thread's first status word for `join_peers`: early, as the answer takes a while.
   KOKKOS_INLINE_FUNCTION typename Words::Word first_word(const Seat& peer, std::int64_t epoch) const {
-    if (!is_joined<State> || peer.group.rank >= teams_per_row) return {};
+    if (!is_joined<State> || peer.group.rank >= shares.parts) return {};
     return status_words(peer)[peer.group.rank].read(epoch);
   }
 
@@ -219,7 +219,7 @@ struct SplitRow : SharedRow<op, V, Placement, Params, Source, Output> {
   /// Union of the status words that this thread reads.
   KOKKOS_INLINE_FUNCTION State read_words(const Seat& peer, std::int64_t epoch, typename Words::Word word) const {
     State all;
-    for (int p = peer.group.rank; p < teams_per_row; p += peer.group.size) {
+    for (int p = peer.group.rank; p < shares.parts; p += peer.group.size) {
       const Words& status = status_words(peer)[p];
       if (p != peer.group.rank) word = status.read(epoch);
       while (!status.holds(word, epoch)) {

@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
 #include <KokkosNN/impl/gpu/row_in_team.hpp>
+#include <KokkosNN/impl/gpu/shared_row.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/protocol.hpp>
 
@@ -18,18 +19,6 @@
 // last-level cache.
 
 namespace KokkosNN::Impl {
-
-/// Parts of rows: their number and size.
-struct RowShares {
-  std::int64_t cols;
-  int parts;           // of a row
-  std::int64_t share;  // elements of a part: whole packs
-
-  template <int V, class Row>
-  KOKKOS_INLINE_FUNCTION RowPart part(const Row& row, int rank, int number) const {
-    return RowPart::share<V>(row, cols, rank, share * number, share);
-  }
-};
 
 /// Functor of the first kernel: (max, sum) of part number p of row r goes to states[r * parts + p].
 template <int V, class Placement, class Params, class Source>
