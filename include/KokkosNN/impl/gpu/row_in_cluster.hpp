@@ -31,8 +31,8 @@ struct RowInCluster : SharedRow<op, V, Placement, Params, Source, Output> {
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::int64_t row = team.league_rank() / shares.parts;
-    const TeamOfRow mine{{team.team_rank(), team.team_size(), 0}, team.league_rank() % shares.parts};
+    const std::int64_t row = cluster_number();
+    const TeamOfRow mine{{team.team_rank(), team.team_size(), 0}, team_in_cluster()};
     const ClusterExchange<State> exchange(mine.group.rank, shares.parts);
 
     const auto input = source.row(row);

@@ -16,6 +16,22 @@
 
 namespace KokkosNN::Impl {
 
+/// Number of this team's cluster, and of the team in it: cheaper than divisions of the team's number.
+KOKKOS_INLINE_FUNCTION int cluster_number() {
+  unsigned number = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+#endif
+  return static_cast<int>(number);
+}
+KOKKOS_INLINE_FUNCTION int team_in_cluster() {
+  unsigned number = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(number));
+#endif
+  return static_cast<int>(number);
+}
+
 /// The states that the teams of a cluster tell each other, once: each team sends its state to all, and waits until it
 /// has those of all. A team that has them may leave, since no other writes to it any more.
 template <class State>
@@ -43,7 +59,8 @@ class ClusterExchange {
       asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier()), "r"(bytes) : "memory");
     }
     __syncwarp();
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    // Relaxed: the fence has released the mbarrier. A releasing arrival would wait for memory ahead of the loads.
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
   }
 
