@@ -107,6 +107,7 @@ function(kokkosnn_set_up target macro header)
 endfunction()
 
 include(cmake/CpuLevels.cmake)
+include(cmake/Warpgroups.cmake)
 include(cmake/Instantiations.cmake)
 
 # --- KokkosNN::KokkosNN ---
@@ -131,6 +132,7 @@ target_compile_features(KokkosNN PUBLIC cxx_std_20)
 kokkosnn_link_kokkos(KokkosNN)
 kokkosnn_set_up(KokkosNN KOKKOSNN KokkosNN/export.hpp)
 kokkosnn_add_cpu_levels(KokkosNN ${KokkosNN_INSTANTIATIONS_LEVELS})
+kokkosnn_add_warpgroups(KokkosNN)
 include(cmake/Blas.cmake)
 
 # --- KokkosNN::mpi ---
@@ -180,7 +182,7 @@ if(KokkosNN_HAS_C)
   # kokkosnn_put_inside(<target> <version script>): all that the C functions need, and nothing of it to be seen
   function(kokkosnn_put_inside target script)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:KokkosNN_c_objects> $<TARGET_OBJECTS:KokkosNN>
-                                     ${KokkosNN_CPU_LEVEL_OBJECTS})
+                                     ${KokkosNN_CPU_LEVEL_OBJECTS} ${KokkosNN_WARPGROUP_OBJECTS})
     target_link_libraries(${target} PRIVATE Kokkos::kokkos ${KokkosNN_BLAS_LIBRARIES})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script})
     target_link_options(${target} PRIVATE $<$<PLATFORM_ID:Linux>:LINKER:--version-script=${script}>)

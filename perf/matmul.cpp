@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Matrix products, with and without an epilogue and maps of rows: milliseconds, and operations a second. --group 1 and
-/// --parts 1 show what a GPU's order of tiles and its split of long sums are worth, --provider what own kernels are.
+/// --parts 1 show what a GPU's order of tiles and its split of long sums are worth, --tier what Hopper's warpgroups
+/// are, --provider what own kernels are.
 #include "program.hpp"
 
 #include <KokkosNN/matmul.hpp>
@@ -160,6 +161,13 @@ MatmulProvider provider_named(const std::string& name) {
   throw std::invalid_argument("no such provider: " + name);
 }
 
+MatmulTier tier_named(const std::string& name) {
+  if (name == "automatic") return MatmulTier::automatic;
+  if (name == "portable") return MatmulTier::portable;
+  if (name == "warpgroups") return MatmulTier::warpgroups;
+  throw std::invalid_argument("no such tier: " + name);
+}
+
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for_flags(argc, argv, [&](const std::string& flag, const std::string& value) {
@@ -177,6 +185,8 @@ Arguments parse(int argc, char** argv) {
       arguments.options.tuning.group = std::stoi(value);
     else if (flag == "--parts")
       arguments.options.tuning.parts = std::stoi(value);
+    else if (flag == "--tier")
+      arguments.options.tuning.tier = tier_named(value);
     else
       return false;
     return true;

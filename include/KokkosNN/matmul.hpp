@@ -72,6 +72,11 @@ namespace KokkosNN {
 ///            contiguous axis, are copied asynchronously, others element by element. Hosts pack parts of a and b, as
 ///            floats if they hold 16 bits, and multiply them by vectors. Gathered rows are read where they are, and
 ///            sums are written once; one row of c is summed by one team, however many products it has.
+/// Hopper     products of half_t and bhalf_t, c holding 16 bits or float, of operands that can be copied
+///            asynchronously, without maps and with up to three axes of batches, have kernels for warpgroups, whose
+///            tiles of 128 x 256 pass through 194 KiB of scratch, where these tiles fill the device. They sum k in
+///            another order than the others, so batch_invariant products are not theirs. An epilogue, or a c of another
+///            type, has one where its file is compiled for sm_90a, with KOKKOSNN_FOR_SM_90A defined.
 ///
 ///     matmul(exec, a, b, c);                            // c = a b
 ///     matmul(exec, a, b, c, {.alpha = 0.5, .beta = 1});  // c = a b / 2 + c

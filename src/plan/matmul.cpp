@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/tensor_map.hpp>
 
 #include "policy/matmul.hpp"
 #include "rounding.hpp"
@@ -56,6 +57,61 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
   plan.row_blocks  = ceil_div(layout.rows, plan.rows);
   plan.col_blocks  = ceil_div(layout.cols, plan.cols);
   plan.league_size = std::min(most, layout.batches * plan.row_blocks * plan.col_blocks);
+}
+
+// --- Hopper's warpgroups ---
+
+/// An operand's axis along the sums and the other one, and how its tiles lie: in rows along the one or across it.
+struct BoxedForm {
+  bool is_there  = false;
+  bool is_across = false;
+};
+BoxedForm boxed_form(const MatmulLayout& layout, int tensor, ElementType type) {
+  const bool is_a           = tensor == T::a;
+  const std::int64_t others = is_a ? layout.rows : layout.cols;
+  const std::int64_t along  = is_a ? layout.col_stride[tensor] : layout.row_stride[tensor];
+  const std::int64_t across = is_a ? layout.row_stride[tensor] : layout.col_stride[tensor];
+  const auto has_boxes      = [&](std::int64_t unit_stride, std::int64_t unit_extent, std::int64_t stride,
+                                  std::int64_t extent) {
+    const auto is_in_reach = [&](std::int64_t s, std::int64_t n) {
+      return s * bytes_of(type) <= most_boxed_stride && n <= most_boxed_extent;
+    };
+    bool has = has_chunks(layout, tensor, unit_stride, stride, type) && (stride >= unit_extent || extent == 1) &&
+               is_in_reach(1, unit_extent) && is_in_reach(stride, extent) && layout.n <= TensorMap::rank - 2;
+    for (int k = 0; k < layout.n; ++k) has = has && is_in_reach(layout.stride[tensor][k], layout.extent[k]);
+    return has;
+  };
+  if (has_boxes(along, layout.inner, across, others)) return {true, false};
+  return {has_boxes(across, others, along, layout.inner), true};
+}
+
+/// True if the product is one for warpgroups, of whose tiles the plan then is. An element's bits would depend on it.
+bool plan_on_warpgroups(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
+                        const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& plan) {
+  using Tile            = WarpgroupMatmulTile;
+  const MatmulTier tier = options.tuning.tier;
+  if (!shape.has_warpgroups || tier == MatmulTier::portable || bytes_of(type) != 2 || layout.kind != MatmulRows::own ||
+      layout.sums.count() != 1 || layout.inner == 0 || options.tuning.parts > 1 ||
+      options.determinism == Determinism::batch_invariant) {
+    return false;
+  }
+  const BoxedForm a = boxed_form(layout, T::a, type), b = boxed_form(layout, T::b, type);
+  if (!a.is_there || !b.is_there) return false;
+  const std::int64_t tiles  = layout.batches * ceil_div(layout.rows, Tile::rows) * ceil_div(layout.cols, Tile::cols);
+  const std::int64_t rounds = ceil_div(tiles, traits.multiprocessors);
+  const double sums         = double(layout.batches) * double(layout.rows) * double(layout.cols);
+  const double use = sums / (double(rounds) * traits.multiprocessors * double(Tile::rows) * double(Tile::cols));
+  if (tier == MatmulTier::automatic && use < matmul_policy.least_use_of_warpgroups) return false;
+  plan.is_on_warpgroups = true;
+  plan.a_across         = a.is_across;
+  plan.b_along          = !b.is_across;
+  plan.copies_a = plan.copies_b = true;
+  plan.rows                     = Tile::rows;
+  plan.cols                     = Tile::cols;
+  plan.group                    = options.tuning.group > 0 ? options.tuning.group : matmul_policy.group;
+  plan.team_size                = Tile::team_size;
+  plan.scratch                  = Tile::scratch;
+  return true;
 }
 
 /// Splits the summed axis where a GPU has more teams at once than there are tiles of c, and each part is long enough. A
@@ -158,13 +214,20 @@ const char* rows_in_label(MatmulRows kind) {
   return ",unknown rows";
 }
 
-/// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; on a host
-/// `KokkosNN::matmul[host,f32,192x384,p4,t8]`, p the parts of the summed axis, if it has several, t the threads.
+/// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; by Hopper's warpgroups
+/// `KokkosNN::matmul[warpgroups,nn,bf16,128x256,ts288]`; on a host `KokkosNN::matmul[host,f32,192x384,p4,t8]`, p the
+/// parts of the summed axis, if it has several, t the threads.
 std::string label_of(const char* function, ElementType type, Precision precision, MatmulRows kind,
                      const MatmulPlan& plan, bool is_on_host) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << (is_on_host ? "host" : to_string(plan.form)) << rows_in_label(kind) << ','
-       << KokkosNN::to_string(type) << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
+  text << "KokkosNN::" << function << '[';
+  if (plan.is_on_warpgroups) {
+    text << "warpgroups," << (plan.a_across ? 't' : 'n') << (plan.b_along ? 't' : 'n') << ','
+         << KokkosNN::to_string(type) << ',' << plan.rows << 'x' << plan.cols << ",ts" << plan.team_size << ']';
+    return text.str();
+  }
+  text << (is_on_host ? "host" : to_string(plan.form)) << rows_in_label(kind) << ',' << KokkosNN::to_string(type)
+       << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
   if (plan.parts > 1) text << ",p" << plan.parts;
   if (is_on_host) {
     text << ",t" << plan.league_size;
@@ -183,6 +246,8 @@ MatmulPlan make_matmul_plan(const char* function, ElementType type, const Matmul
   const bool is_on_host = traits.backend == Backend::host;
   if (is_on_host) {
     plan_on_host(layout, type, traits, plan);
+  } else if (plan_on_warpgroups(layout, shape, type, traits, options, plan)) {
+    count_tiles(layout, traits.multiprocessors, plan);
   } else {
     plan_on_gpu(layout, shape, type, options.tuning.group, plan);
     if (layout.kind == MatmulRows::summed) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
 // Plans of matrix products: where the summed axis is split, the order of tiles, and who adds the rows of sums.
 
@@ -59,6 +60,45 @@ TEST(MatmulPlans, SplitLongSumsOfFewTilesOnAGpuUnlessBitsMayNotDependOnExtents) 
 TEST(MatmulPlans, GroupRowsOfTilesAsThePolicyOrTheCallerSays) {
   EXPECT_GT(on_gpu(layout(4096, 4096, 64)).group, 1);
   EXPECT_EQ(on_gpu(layout(4096, 4096, 64), {.tuning = {.group = 1}}).group, 1);
+}
+
+TEST(MatmulPlans, TakeWarpgroupsWhereTheirTilesFillTheDeviceAndOperandsHaveBoxes) {
+  auto shape           = kernel;
+  shape.has_warpgroups = true;
+  const auto plan      = [&](const MatmulLayout& l, const MatmulOptions& options = {}, int number = 132) {
+    return make_matmul_plan("matmul", ElementType::bf16, options, l, shape, traits(Backend::cuda, number));
+  };
+  const MatmulTuning wanted{.tier = MatmulTier::warpgroups};
+  const MatmulPlan large = plan(layout(4096, 4096, 512));
+  EXPECT_EQ(large.label, "KokkosNN::matmul[warpgroups,nn,bf16,128x256,ts288]");
+  EXPECT_EQ(large.league_size, 132) << "of 512 tiles";
+  EXPECT_FALSE(on_gpu(layout(4096, 4096, 512)).is_on_warpgroups) << "no such kernel";
+  EXPECT_FALSE(plan(layout(64, 64, 262144)).is_on_warpgroups) << "one tile";
+  EXPECT_TRUE(plan(layout(64, 64, 262144), {.tuning = wanted}).is_on_warpgroups);
+  EXPECT_FALSE(plan(layout(4096, 4096, 512), {.tuning = {.tier = MatmulTier::portable}}).is_on_warpgroups);
+  EXPECT_FALSE(plan(layout(4096, 4096, 0), {.tuning = wanted}).is_on_warpgroups);
+  EXPECT_FALSE(plan(layout(4096, 4096, 100), {.tuning = wanted}).is_on_warpgroups) << "rows of 200 bytes";
+  EXPECT_FALSE(
+      plan(layout(4096, 4096, 512), {.determinism = Determinism::batch_invariant, .tuning = wanted}).is_on_warpgroups);
+  MatmulLayout turned  = layout(4096, 4096, 512);
+  turned.row_stride[1] = 1;
+  turned.col_stride[1] = 4096;
+  turned.row_stride[2] = 1;
+  turned.col_stride[2] = 512;
+  EXPECT_NE(plan(turned).label.find("warpgroups,tt"), std::string::npos) << plan(turned).label;
+  turned.data[1] = reinterpret_cast<const void*>(8);
+  EXPECT_FALSE(plan(turned, {.tuning = wanted}).is_on_warpgroups) << "not at a multiple of 16 bytes";
+  MatmulLayout repeated  = layout(4096, 4096, 512);
+  repeated.row_stride[1] = 0;
+  EXPECT_FALSE(plan(repeated, {.tuning = wanted}).is_on_warpgroups) << "rows that share memory";
+  MatmulLayout batches = layout(128, 256, 64);
+  batches.n            = 4;
+  batches.batches      = 16;
+  for (int k = 0; k < 4; ++k) batches.extent[k] = 2;
+  EXPECT_FALSE(plan(batches, {.tuning = wanted}).is_on_warpgroups) << "more axes than a map has";
+  batches.n       = 3;
+  batches.batches = 8;
+  EXPECT_EQ(plan(batches, {.tuning = wanted}).league_size, 8);
 }
 
 TEST(MatmulPlans, PartsOfAGpuAreABatchEach) {

@@ -45,10 +45,10 @@ class EmulatedTeam {
  public:
   EmulatedTeam(int threads, int lanes, std::size_t scratch_bytes, std::uint32_t seed = 1)
       : m_lanes(lanes), m_random(seed), m_fibers(threads), m_warps(threads / lanes) {
-    m_store.assign(scratch_bytes + 256, char(0xff));
+    m_store.assign(scratch_bytes + 2048, char(0xff));
     void* p           = m_store.data();
     std::size_t space = m_store.size();
-    m_scratch         = static_cast<char*>(std::align(128, scratch_bytes, p, space));
+    m_scratch         = static_cast<char*>(std::align(1024, scratch_bytes, p, space));
     m_scratch_bytes   = scratch_bytes;
     for (Warp& warp : m_warps) warp.slots.resize(lanes);
   }
@@ -70,6 +70,7 @@ class EmulatedTeam {
   static EmulatedTeam& running() { return *s_running; }
 
   // --- what threads call ---
+  int rank() const { return m_current; }
   int lane() const { return m_current % m_lanes; }
   int threads() const { return static_cast<int>(m_fibers.size()); }
   char* scratch(std::uint32_t address, std::size_t bytes) {
@@ -92,6 +93,19 @@ class EmulatedTeam {
     }
     wait_until([this, generation] { return m_generation != generation; });
   }
+
+  /// Lets other threads run until condition().
+  template <class Condition>
+  void wait_until(const Condition& condition) {
+    me().may_go_on = condition;
+    while (!condition()) leave();
+  }
+  [[noreturn]] void fail(const char* what) {
+    if (m_error.empty()) m_error = what;
+    throw Stopped{};
+  }
+  /// A random number below `end`.
+  int random(int end) { return static_cast<int>(m_random() % static_cast<unsigned>(end)); }
 
   struct Copy {
     std::uint32_t to;
@@ -185,17 +199,6 @@ class EmulatedTeam {
     }
     team.me().is_done = true;
     team.leave();
-  }
-
-  [[noreturn]] void fail(const char* what) {
-    if (m_error.empty()) m_error = what;
-    throw Stopped{};
-  }
-
-  template <class Condition>
-  void wait_until(const Condition& condition) {
-    me().may_go_on = condition;
-    while (!condition()) leave();
   }
 
   /// All threads of a random warp go on as far as they can. False if no thread of any warp could.

@@ -63,6 +63,16 @@ struct MatmulTileFor<4, MatmulUnit::tensor_cores> : MatmulTile<128, 64, 16, 64, 
 template <>
 struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64, 32, 2, 1> {};
 
+/// The tile of c that two warpgroups of Hopper sum, whose operands a further warp loads; a prototype's.
+struct WarpgroupMatmulTile {
+  static constexpr int rows            = 128;
+  static constexpr int cols            = 256;
+  static constexpr int inner           = 64;
+  static constexpr int stages          = 4;
+  static constexpr int team_size       = 288;
+  static constexpr std::size_t scratch = stages * (rows + cols) * inner * 2 + 2048;
+};
+
 /// A GPU's kernel as the planner sees it.
 struct MatmulKernelShape {
   int rows            = 0;
@@ -71,6 +81,7 @@ struct MatmulKernelShape {
   int resident        = 0;  ///< teams that a multiprocessor should have at once
   int team_size       = 0;
   std::size_t scratch = 0;
+  bool has_warpgroups = false;  ///< the same product is compiled for warpgroups, and the device has them
 };
 
 /// Threads of a team that adds the sums of parts.

@@ -13,6 +13,9 @@ struct MatmulPolicy {
   /// Rows of a GPU's tiles that are taken column by column.
   ///   bf16 8192^3, H200, TFLOP/s | 300 | row by row 293
   int group = 8;
+  /// Hopper's warpgroups: the least share of their sums that a product needs, of the rounds that their tiles take on
+  /// all multiprocessors. Below it the portable kernels' smaller tiles, and parts of long sums, are ahead.
+  double least_use_of_warpgroups = 0.35;
   /// Tiles that each of a host's threads should have at least, and extents below which tiles are not halved for it.
   int tiles_per_thread = 4;
   int least_rows       = 24;

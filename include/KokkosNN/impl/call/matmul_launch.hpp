@@ -10,6 +10,7 @@
 #include <KokkosNN/impl/call/matmul_plan.hpp>
 #include <KokkosNN/impl/call/vendor_matmul.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
+#include <KokkosNN/impl/call/warpgroup_matmul_launch.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/matmul.hpp>
@@ -62,8 +63,10 @@ MatmulData<T> matmul_data(const MatmulLayout& layout, const MatmulPlan& plan) {
   return data;
 }
 
-/// Products of T whose epilogue is an F of A, from and to tensors of c's extents.
-template <class Exec, class T, class F, class A, class C, class Inputs, MatmulRows rows>
+/// Products of T whose epilogue is an F of A, from and to tensors of c's extents. Files that are compiled for
+/// warpgroups and others have a launch each.
+template <class Exec, class T, class F, class A, class C, class Inputs, MatmulRows rows,
+          bool on_warpgroups = is_compiled_for_warpgroups>
 struct MatmulLaunch {
   using Results = MatmulResults<C, Inputs>;
 
@@ -107,13 +110,15 @@ struct MatmulLaunch {
 
   template <class Unit>
   static void run_on_gpu(const Exec& exec, const MatmulArguments& call, const F& f) {
-    using Kernel = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results, rows>;
-    using Tile   = typename Kernel::Tile;
-    const MatmulPlan plan =
-        plan_of(exec, call, {Tile::rows, Tile::cols, Tile::inner, Tile::resident, Kernel::team_size, Kernel::scratch});
+    using Kernel          = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results, rows>;
+    using Tile            = typename Kernel::Tile;
+    const MatmulPlan plan = plan_of(exec, call,
+                                    {Tile::rows, Tile::cols, Tile::inner, Tile::resident, Kernel::team_size,
+                                     Kernel::scratch, has_warpgroup_kernel() && has_warpgroups(exec)});
     if constexpr (rows == MatmulRows::own) {
       if (plan.parts > 1) return run_parts(exec, call, plan, f);
     }
+    if (plan.is_on_warpgroups) return run_on_warpgroups(exec, call, plan, f);
     switch (plan.form) {
       case MatmulForm::a_along_b_across:
         return launch_form<Kernel>(exec, call, plan, f);
@@ -123,6 +128,31 @@ struct MatmulLaunch {
         if constexpr (rows == MatmulRows::own) {
           launch_form<MatmulInTeam<Unit, MatmulForm::a_across_b_across, F, A, Results>>(exec, call, plan, f);
         }
+    }
+  }
+
+  /// Kernels for warpgroups of the library's own calls are in the library, others where their file is for them.
+  static constexpr bool is_librarys = std::is_same_v<F, MatmulResult> && std::is_same_v<C, T> && Inputs::count == 0;
+
+  static bool has_warpgroup_kernel() {
+    if constexpr (backend_of<Exec>() != Backend::cuda || !has_warpgroup_products<T, A, C, rows>) {
+      return false;
+    } else if constexpr (is_librarys) {
+      return MatmulOnWarpgroups<Exec, T>::is_compiled();
+    } else {
+      return on_warpgroups;
+    }
+  }
+  static void run_on_warpgroups([[maybe_unused]] const Exec& exec, [[maybe_unused]] const MatmulArguments& call,
+                                [[maybe_unused]] const MatmulPlan& plan, [[maybe_unused]] const F& f) {
+    if constexpr (backend_of<Exec>() == Backend::cuda && has_warpgroup_products<T, A, C, rows>) {
+      if constexpr (is_librarys) {
+        MatmulOnWarpgroups<Exec, T>::run(exec, call.layout, plan, data_of(call.layout, plan), epilogue_of(call, f),
+                                         results_of(call));
+      } else if constexpr (on_warpgroups) {
+        launch_on_warpgroups<T>(exec, call.layout, plan, data_of(call.layout, plan), epilogue_of(call, f),
+                                results_of(call));
+      }
     }
   }
 

@@ -87,6 +87,9 @@ KOKKOSNN_EXPORT void require_apart_gradients(const MatmulOperands& product, cons
 /// Plan of a call. A team, on a host a thread, takes tiles of c in turn.
 struct MatmulPlan {
   std::string label;
+  bool is_on_warpgroups    = false;  ///< Hopper's; the operands' forms are then the two below, any of the four
+  bool a_across            = false;
+  bool b_along             = false;
   MatmulForm form          = MatmulForm::a_along_b_across;
   bool copies_a            = false;  ///< a's tiles come by asynchronous copies of 16 bytes, else element by element
   bool copies_b            = false;

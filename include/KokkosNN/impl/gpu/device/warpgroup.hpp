@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_GPU_DEVICE_WARPGROUP_HPP
+#define KOKKOSNN_IMPL_GPU_DEVICE_WARPGROUP_HPP
+
+#include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/backend.hpp>
+#include <KokkosNN/impl/gpu/device/matrix_instructions.hpp>
+#include <KokkosNN/impl/tensor_map.hpp>
+#include <KokkosNN/pack.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// Hopper's instructions for warpgroups, four warps that multiply tiles in shared memory: copies of boxes of a tensor,
+// barriers that count the bytes that have come, and products that run while their threads go on. They exist on sm_90a
+// alone, which promises nothing to later devices, so the library compiles them in files of their own, and a kernel
+// takes them as a template argument, as a unit takes those of matrix_instructions.hpp.
+
+namespace KokkosNN::Impl {
+
+/// True in a file that is compiled for sm_90a, which its flags say by this macro besides: nvcc does not tell the host's
+/// pass. Not inline: files differ.
+#if defined(KOKKOSNN_FOR_SM_90A) && defined(KOKKOS_ENABLE_CUDA)
+static constexpr bool is_compiled_for_warpgroups = true;
+#else
+static constexpr bool is_compiled_for_warpgroups = false;
+#endif
+
+/// True if an instance's device has these instructions.
+template <class Exec>
+bool has_warpgroups([[maybe_unused]] const Exec& exec) {
+  if constexpr (backend_of<Exec>() == Backend::cuda) {
+    return exec.cuda_device_prop().major == 9 && exec.cuda_device_prop().minor == 0;
+  } else {
+    return false;
+  }
+}
+
+/// Tiles in shared memory, as copies write and products read them: rows of 128 bytes, the 16-byte chunks of each row in
+/// an order of its own, so that the same chunk of eight rows lies in different banks. Tiles begin at multiples of 1024
+/// bytes. A row is 64 elements along the sums' axis ("along"), or 64 across it; a tile of more has blocks of such rows,
+/// one after the other.
+inline constexpr int warpgroup_row_bytes  = 128;
+inline constexpr int warpgroup_alignment  = 1024;
+inline constexpr int warpgroup_threads    = 128;
+inline constexpr int warpgroup_rows       = 64;  ///< of a product's sums
+inline constexpr int warpgroup_inner      = 16;  ///< products that one instruction sums
+inline constexpr int warpgroup_tile_inner = 64;  ///< of a tile: a row of it, or so many rows
+
+/// How products find a tile: its address, and the bytes from a block of 64 elements across the sums' axis to the next,
+/// of tiles whose rows go across it.
+KOKKOS_INLINE_FUNCTION constexpr std::uint64_t warpgroup_tile(std::uint32_t address, int block_bytes) {
+  constexpr std::uint64_t eight_rows = 8 * warpgroup_row_bytes, order_of_128_bytes = 1;
+  return std::uint64_t((address & 0x3ffffu) >> 4) | std::uint64_t(static_cast<unsigned>(block_bytes) >> 4) << 16 |
+         (eight_rows >> 4) << 32 | order_of_128_bytes << 62;
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define KOKKOSNN_IMPL_HAS_WARPGROUPS
+#endif
+
+// clang-format off
+#define KOKKOSNN_IMPL_SUMS4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
+#define KOKKOSNN_IMPL_SUMS16(i) \
+  KOKKOSNN_IMPL_SUMS4(i), KOKKOSNN_IMPL_SUMS4(i + 4), KOKKOSNN_IMPL_SUMS4(i + 8), KOKKOSNN_IMPL_SUMS4(i + 12)
+#define KOKKOSNN_IMPL_SUMS128                                                                                         \
+  KOKKOSNN_IMPL_SUMS16(0), KOKKOSNN_IMPL_SUMS16(16), KOKKOSNN_IMPL_SUMS16(32), KOKKOSNN_IMPL_SUMS16(48),              \
+      KOKKOSNN_IMPL_SUMS16(64), KOKKOSNN_IMPL_SUMS16(80), KOKKOSNN_IMPL_SUMS16(96), KOKKOSNN_IMPL_SUMS16(112)
+#define KOKKOSNN_IMPL_PRODUCT(type)                                                                                   \
+  "{\n .reg .pred p;\n setp.ne.b32 p, %130, 0;\n"                                                                     \
+  " wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {"                                                  \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                            \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                                  \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                                  \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                                  \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                                  \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                                  \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "                      \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"                    \
+  "}, %128, %129, p, 1, 1, %131, %132;\n}\n"
+// clang-format on
+
+struct HopperInstructions : NvidiaInstructions {
+  using Map = TensorMap;
+
+  /// A number that all lanes of a warp have, known to be one.
+  KOKKOS_FORCEINLINE_FUNCTION static int uniform(int value) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    return __shfl_sync(0xffffffffu, value, 0);
+#else
+    return value;
+#endif
+  }
+
+  // --- barriers: 8 bytes of shared memory. A phase ends when all have arrived and all expected bytes have come ---
+
+  KOKKOS_FORCEINLINE_FUNCTION static void make_barrier([[maybe_unused]] Address barrier,
+                                                       [[maybe_unused]] int arrivals) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+#endif
+  }
+  /// Ahead of the team's barrier behind which others use these.
+  KOKKOS_FORCEINLINE_FUNCTION static void publish_barriers() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void arrive([[maybe_unused]] Address barrier) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+#endif
+  }
+  /// Arrives, and tells how many bytes will come.
+  KOKKOS_FORCEINLINE_FUNCTION static void expect([[maybe_unused]] Address barrier, [[maybe_unused]] int bytes) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+#endif
+  }
+  /// Waits for the end of the phase of that parity, the first phase having 0. (A trap behind so many tries would make
+  /// ptxas run the products one by one.)
+  KOKKOS_FORCEINLINE_FUNCTION static void await([[maybe_unused]] Address barrier, [[maybe_unused]] int parity) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    std::uint32_t has_ended = 0;
+    while (has_ended == 0) {
+      asm volatile(
+          "{\n .reg .pred p;\n"
+          " mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          " selp.u32 %0, 1, 0, p;\n}\n"
+          : "=r"(has_ended)
+          : "r"(barrier), "r"(parity)
+          : "memory");
+    }
+#endif
+  }
+
+  // --- copies ---
+
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const Map& map) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("prefetch.tensormap [%0];" ::"l"(reinterpret_cast<unsigned long long>(&map)) : "memory");
+#endif
+  }
+  /// Copies the map's box at a place of the tensor, zeros where it leaves the tensor, and tells the barrier.
+  KOKKOS_FORCEINLINE_FUNCTION static void fetch([[maybe_unused]] Address to, [[maybe_unused]] const Map& map,
+                                                [[maybe_unused]] const int (&at)[TensorMap::rank],
+                                                [[maybe_unused]] Address barrier) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], "
+        "[%2];" ::"r"(to),
+        "l"(reinterpret_cast<unsigned long long>(&map)), "r"(barrier), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+        "r"(at[4])
+        : "memory");
+#endif
+  }
+
+  // --- products: a group of them is opened, closed, and waited for by all threads of a warpgroup ---
+
+  KOKKOS_FORCEINLINE_FUNCTION static void open_products() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void close_products() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+  }
+  /// Waits until so many groups at most still run.
+  template <int groups>
+  KOKKOS_FORCEINLINE_FUNCTION static void await_products() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory");
+#endif
+  }
+  /// Keeps the compiler's reads and writes of sums on their side of this place.
+  template <int count>
+  KOKKOS_FORCEINLINE_FUNCTION static void keep([[maybe_unused]] float (&sums)[count]) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+#endif
+  }
+  /// 64 x 16 by 16 x 256 elements of 16 bits, added to the sums or in place of them. Thread t of a warpgroup has, as
+  /// number 4 j + 2 r + c, the sum of row t / 32 * 16 + t % 32 / 4 + 8 r and column 8 j + t % 4 * 2 + c.
+  template <class T, bool a_across, bool b_across>
+  KOKKOS_FORCEINLINE_FUNCTION static void product([[maybe_unused]] float (&sums)[128], [[maybe_unused]] std::uint64_t a,
+                                                  [[maybe_unused]] std::uint64_t b, [[maybe_unused]] bool adds) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    if constexpr (std::is_same_v<T, bhalf_t>) {
+      asm volatile(KOKKOSNN_IMPL_PRODUCT("bf16")
+                   : KOKKOSNN_IMPL_SUMS128
+                   : "l"(a), "l"(b), "r"(int(adds)), "n"(int(a_across)), "n"(int(b_across)));
+    } else {
+      asm volatile(KOKKOSNN_IMPL_PRODUCT("f16")
+                   : KOKKOSNN_IMPL_SUMS128
+                   : "l"(a), "l"(b), "r"(int(adds)), "n"(int(a_across)), "n"(int(b_across)));
+    }
+#endif
+  }
+};
+
+}  // namespace KokkosNN::Impl
+
+#undef KOKKOSNN_IMPL_PRODUCT
+#undef KOKKOSNN_IMPL_SUMS128
+#undef KOKKOSNN_IMPL_SUMS16
+#undef KOKKOSNN_IMPL_SUMS4
+#undef KOKKOSNN_IMPL_HAS_WARPGROUPS
+
+#endif  // KOKKOSNN_IMPL_GPU_DEVICE_WARPGROUP_HPP
