@@ -85,34 +85,53 @@ BoxedForm boxed_form(const MatmulLayout& layout, int tensor, ElementType type) {
   return {has_boxes(across, others, along, layout.inner), true};
 }
 
-/// True if the product is one for warpgroups, of whose tiles the plan then is. An element's bits would depend on it.
-bool plan_on_warpgroups(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
-                        const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& plan) {
-  using Tile            = WarpgroupMatmulTile;
-  const MatmulTier tier = options.tuning.tier;
-  if (!shape.has_warpgroups || tier == MatmulTier::portable || bytes_of(type) != 2 || layout.kind != MatmulRows::own ||
-      layout.sums.count() != 1 || layout.inner == 0 || options.tuning.parts > 1 ||
+/// True if there is a kernel for warpgroups, whose forms go into the plan. An element's bits depend on the kernel.
+bool has_warpgroup_plan(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
+                        const MatmulOptions& options, MatmulPlan& plan) {
+  if (!shape.has_warpgroups || options.tuning.tier == MatmulTier::portable || bytes_of(type) != 2 ||
+      layout.kind != MatmulRows::own || layout.sums.count() != 1 || layout.inner == 0 || options.tuning.parts > 1 ||
       options.determinism == Determinism::batch_invariant) {
     return false;
   }
   const BoxedForm a = boxed_form(layout, T::a, type), b = boxed_form(layout, T::b, type);
-  if (!a.is_there || !b.is_there) return false;
-  const std::int64_t tiles  = layout.batches * ceil_div(layout.rows, Tile::rows) * ceil_div(layout.cols, Tile::cols);
-  const std::int64_t rounds = ceil_div(tiles, traits.multiprocessors);
-  const double sums         = double(layout.batches) * double(layout.rows) * double(layout.cols);
-  const double use = sums / (double(rounds) * traits.multiprocessors * double(Tile::rows) * double(Tile::cols));
-  if (tier == MatmulTier::automatic && use < matmul_policy.least_use_of_warpgroups) return false;
-  plan.is_on_warpgroups = true;
-  plan.a_across         = a.is_across;
-  plan.b_along          = !b.is_across;
-  plan.copies_a = plan.copies_b = true;
-  plan.rows                     = Tile::rows;
-  plan.cols                     = Tile::cols;
-  plan.group                    = options.tuning.group > 0 ? options.tuning.group : matmul_policy.group;
-  plan.team_size                = Tile::team_size;
-  plan.scratch                  = Tile::scratch;
-  return true;
+  plan.a_across = a.is_across;
+  plan.b_along  = !b.is_across;
+  return a.is_there && b.is_there;
 }
+
+MatmulPlan plan_on_warpgroups(const MatmulLayout& layout, const DeviceTraits& traits, const MatmulOptions& options,
+                              MatmulPlan plan) {
+  using Tile            = WarpgroupMatmulTile;
+  plan.is_on_warpgroups = true;
+  plan.rows             = Tile::rows;
+  plan.cols             = Tile::cols;
+  plan.group            = options.tuning.group > 0 ? options.tuning.group : matmul_policy.group;
+  plan.team_size        = Tile::team_size;
+  plan.scratch          = Tile::scratch;
+  count_tiles(layout, traits.multiprocessors, plan);
+  return plan;
+}
+
+/// The share of sums that are c's in those of all teams that run at once, for as many rounds as it takes.
+double use_of_device(const MatmulLayout& layout, const MatmulPlan& plan, std::int64_t at_once) {
+  const std::int64_t tiles = layout.batches * plan.row_blocks * plan.col_blocks * plan.parts;
+  const double of_c        = double(layout.batches) * double(layout.rows) * double(layout.cols) * double(plan.parts);
+  return of_c / (double(ceil_div(tiles, at_once) * at_once) * double(plan.rows) * double(plan.cols));
+}
+
+/// Replaces the portable kernels' plan where that for warpgroups is faster, or a caller wants it.
+void take_warpgroups_if_faster(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
+                               const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& portable) {
+  MatmulPlan plan;
+  if (!has_warpgroup_plan(layout, shape, type, options, plan)) return;
+  plan                       = plan_on_warpgroups(layout, traits, options, plan);
+  const std::int64_t at_once = std::int64_t(traits.multiprocessors) * shape.resident;
+  const double use           = use_of_device(layout, plan, traits.multiprocessors);
+  const bool is_faster       = use * matmul_policy.rate_of_warpgroups >= use_of_device(layout, portable, at_once);
+  if (is_faster || options.tuning.tier == MatmulTier::warpgroups) portable = plan;
+}
+
+// --- all GPUs ---
 
 /// Splits the summed axis where a GPU has more teams at once than there are tiles of c, and each part is long enough. A
 /// caller that wants parts gets them, as many as there are steps for.
@@ -145,6 +164,18 @@ void share_sums(const MatmulLayout& layout, std::int64_t teams_at_once, std::int
   const std::int64_t groups = std::clamp<std::int64_t>(std::max(full, enough), 1, sums);
   plan.sums_per_team        = ceil_div(sums, groups);
   plan.league_size          = std::min(most, ceil_div(sums, plan.sums_per_team) * plan.col_blocks);
+}
+
+/// A plan of the kernels that all GPUs have.
+void plan_portably(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
+                   const DeviceTraits& traits, const MatmulOptions& options, MatmulPlan& plan) {
+  plan_on_gpu(layout, shape, type, options.tuning.group, plan);
+  if (layout.kind == MatmulRows::summed) {
+    const std::int64_t at_once = std::int64_t(traits.multiprocessors) * matmul_policy.teams_per_multiprocessor;
+    return share_sums(layout, at_once, most_teams, plan);
+  }
+  count_tiles(layout, most_teams, plan);
+  if (layout.kind == MatmulRows::own) split_on_gpu(layout, shape, type, traits, options, plan);
 }
 
 /// A host's tiles are as large as their packed operands pay for, or smaller so that all threads have some. An element's
@@ -246,17 +277,9 @@ MatmulPlan make_matmul_plan(const char* function, ElementType type, const Matmul
   const bool is_on_host = traits.backend == Backend::host;
   if (is_on_host) {
     plan_on_host(layout, type, traits, plan);
-  } else if (plan_on_warpgroups(layout, shape, type, traits, options, plan)) {
-    count_tiles(layout, traits.multiprocessors, plan);
   } else {
-    plan_on_gpu(layout, shape, type, options.tuning.group, plan);
-    if (layout.kind == MatmulRows::summed) {
-      const std::int64_t at_once = std::int64_t(traits.multiprocessors) * matmul_policy.teams_per_multiprocessor;
-      share_sums(layout, at_once, most_teams, plan);
-    } else {
-      count_tiles(layout, most_teams, plan);
-      if (layout.kind == MatmulRows::own) split_on_gpu(layout, shape, type, traits, options, plan);
-    }
+    plan_portably(layout, shape, type, traits, options, plan);
+    take_warpgroups_if_faster(layout, shape, type, traits, options, plan);
   }
   plan.label     = label_of(function, type, options.precision, layout.kind, plan, is_on_host);
   plan.sum_label = std::string("KokkosNN::") + function + "[sum of " + std::to_string(plan.parts) + " parts]";

@@ -73,7 +73,9 @@ TEST(MatmulPlans, TakeWarpgroupsWhereTheirTilesFillTheDeviceAndOperandsHaveBoxes
   EXPECT_EQ(large.label, "KokkosNN::matmul[warpgroups,nn,bf16,128x256,ts288]");
   EXPECT_EQ(large.league_size, 132) << "of 512 tiles";
   EXPECT_FALSE(on_gpu(layout(4096, 4096, 512)).is_on_warpgroups) << "no such kernel";
-  EXPECT_FALSE(plan(layout(64, 64, 262144)).is_on_warpgroups) << "one tile";
+  EXPECT_FALSE(plan(layout(64, 64, 262144)).is_on_warpgroups) << "one tile, but many parts";
+  EXPECT_FALSE(plan(layout(1024, 1024, 16384)).is_on_warpgroups) << "32 tiles, but four parts of 64 smaller ones";
+  EXPECT_TRUE(plan(layout(1024, 1024, 1024)).is_on_warpgroups) << "too short for parts";
   EXPECT_TRUE(plan(layout(64, 64, 262144), {.tuning = wanted}).is_on_warpgroups);
   EXPECT_FALSE(plan(layout(4096, 4096, 512), {.tuning = {.tier = MatmulTier::portable}}).is_on_warpgroups);
   EXPECT_FALSE(plan(layout(4096, 4096, 0), {.tuning = wanted}).is_on_warpgroups);

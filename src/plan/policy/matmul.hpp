@@ -13,9 +13,13 @@ struct MatmulPolicy {
   /// Rows of a GPU's tiles that are taken column by column.
   ///   bf16 8192^3, H200, TFLOP/s | 300 | row by row 293
   int group = 8;
-  /// Hopper's warpgroups: the least share of their sums that a product needs, of the rounds that their tiles take on
-  /// all multiprocessors. Below it the portable kernels' smaller tiles, and parts of long sums, are ahead.
-  double least_use_of_warpgroups = 0.35;
+  /// Sums of Hopper's warpgroups for each sum of the portable kernels, where both fill the device.
+  ///   bf16, one H200, 2026-11-28, TFLOP/s        | warpgroups | portable | cuBLAS
+  ///   4096^3, 8192^3                             | 749, 774   | 274, 285 | 775, 796
+  ///   2048^3, 16384 x 512 x 512                  | 623, 387   | 233, 130
+  ///   1048576 x 64 x 64, 1048576 x 128 x 128     | 57, 155    | 27, 60
+  ///   1024 x 1024 x 16384, 128 x 8192 x 8192     | 220, 206   | 235, 190, in 4 parts
+  double rate_of_warpgroups = 2.7;
   /// Tiles that each of a host's threads should have at least, and extents below which tiles are not halved for it.
   int tiles_per_thread = 4;
   int least_rows       = 24;

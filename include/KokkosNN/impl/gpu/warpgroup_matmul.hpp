@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_GPU_WARPGROUP_MATMUL_HPP
 
 #include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
@@ -176,6 +177,7 @@ struct MatmulInWarpgroups {
       int before = place.stage;
       add_step(ring, place, half, sums, false);
       place.advance();
+      const Target target = target_of(n, warp, lane);
       KOKKOSNN_IMPL_NO_UNROLL
       for (int step = 1; step < steps(); ++step) {
         add_step(ring, place, half, sums, true);
@@ -187,7 +189,7 @@ struct MatmulInWarpgroups {
       I::template await_products<0>();
       I::keep(sums);
       if (lane == 0) I::arrive(ring.freed(before));
-      write(data.block(n), warp, lane, sums);
+      write(target, lane % 4, sums);
     }
   }
   /// Enqueues the products of a stage.
@@ -211,61 +213,100 @@ struct MatmulInWarpgroups {
   // --- the epilogue ---
 
   using Offsets = Kokkos::Array<std::int64_t, Results::count>;
+  /// Columns that are written at once: of each eight, a thread has the two that its place among a row's four threads
+  /// names.
+  static constexpr int group_cols = 32;
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Block& tile, int warp, int lane,
-                                         const float (&sums)[sums_per_thread]) const {
-    Offsets batch;
-    for (int t = 0; t < Results::count; ++t) batch[t] = results.batch[t](tile.batch);
+  /// Where a thread's results go.
+  struct Target {
+    Offsets at;  ///< of c and of the inputs, at the first of the thread's rows and columns; row 0 if c has no such row
+    int rows_left;  ///< from that row on, up to 16
+    int cols;       ///< of c in the tile
+  };
+  /// Found while products run.
+  KOKKOS_FORCEINLINE_FUNCTION Target target_of(std::int64_t n, int warp, int lane) const {
+    const Block tile       = data.block(n);
     const std::int64_t row = tile.row * Tile::rows + warp * 16 + lane / 4, col = tile.col * Tile::cols;
-    if (has_pairs && col + Tile::cols <= data.cols) {
+    const std::int64_t rows_left = data.rows - row, cols_left = data.cols - col;
+    Target target;
+    target.rows_left = opaque(rows_left < 16 ? static_cast<int>(rows_left) : 16);
+    target.cols      = opaque(cols_left < Tile::cols ? static_cast<int>(cols_left) : int(Tile::cols));
+    for (int t = 0; t < Results::count; ++t) {
+      const std::int64_t inside = results.offset(t, rows_left > 0 ? row : 0, col + 2 * (lane % 4));
+      target.at[t]              = opaque(results.batch[t](tile.batch) + inside);
+    }
+    return target;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Target& target, int place, const float (&sums)[sums_per_thread]) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const bool is_row = target.rows_left > 8 * r;
+      Offsets at        = target.at;
+      for (int t = 0; t < Results::count; ++t) at[t] += is_row ? 8 * r * results.row_stride[t] : 0;
       KOKKOSNN_IMPL_UNROLL
-      for (int r = 0; r < 2; ++r) write_row<true>(batch, row + 8 * r, col, lane % 4, &sums[2 * r]);
-    } else {
-      KOKKOSNN_IMPL_UNROLL
-      for (int r = 0; r < 2; ++r) write_row<false>(batch, row + 8 * r, col, lane % 4, &sums[2 * r]);
+      for (int j = 0; j < Tile::cols; j += group_cols) {
+        const float* const of_group = &sums[j / 2 + 2 * r];
+        const int left              = target.cols - j;
+        if (has_pairs && left >= group_cols) {
+          write_group(at, j, place, is_row, of_group);
+        } else if (is_row && left > 0) {
+          write_one_by_one(at, j, left - 2 * place, of_group);
+        }
+      }
     }
   }
-  /// A thread's columns of a row: of each eight the two that its place among the row's four threads names. By pairs
-  /// there are no columns behind the last one.
-  template <bool by_pairs>
-  KOKKOS_FORCEINLINE_FUNCTION void write_row(const Offsets& batch, std::int64_t row, std::int64_t col, int place,
-                                             const float* sums) const {
-    const bool is_row = row < data.rows;
-    Offsets at;  // of the thread's first column; lanes behind the last row take part in exchanges
-    for (int t = 0; t < Results::count; ++t) at[t] = batch[t] + results.offset(t, is_row ? row : 0, col + 2 * place);
-    if constexpr (!by_pairs) {
-      if (!is_row) return;
+
+  KOKKOS_FORCEINLINE_FUNCTION void write_one_by_one(const Offsets& at, int further, int left, const float* sums) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < group_cols / 8; ++i) {
       KOKKOSNN_IMPL_UNROLL
-      for (int j = 0; j < Tile::cols / 8; ++j) {
-        KOKKOSNN_IMPL_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          const int further = 8 * j + c;
-          if (col + 2 * place + further >= data.cols) continue;
-          C* const to = c_data() + at[0] + further * results.col_stride[0];
-          A value     = epilogue.alpha * sums[4 * j + c];
-          if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*to);
-          *to = static_cast<C>(result_of(value, at, further, AllInputs{}));
-        }
+      for (int c = 0; c < 2; ++c) {
+        if (8 * i + c >= left) continue;
+        const int col = further + 8 * i + c;
+        C* const to   = c_data() + at[0] + col * results.col_stride[0];
+        A value       = epilogue.alpha * sums[4 * i + c];
+        if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*to);
+        *to = static_cast<C>(result_of(value, at, col, AllInputs{}));
       }
-    } else if constexpr (sizeof(C) == 4) {
+    }
+  }
+
+  template <class E>
+  struct alignas(2 * sizeof(E)) Pair {
+    E value[2];
+  };
+  using Pairs = Kokkos::Array<Pair<A>, group_cols / 8>;
+
+  /// All columns of the group are there. Lanes without a row take part in exchanges.
+  KOKKOS_FORCEINLINE_FUNCTION void write_group(const Offsets& at, int further, int place, bool is_row,
+                                               const float* sums) const {
+    Pairs pairs;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < group_cols / 8; ++i) {
+      pairs[i] = {{epilogue.alpha * sums[4 * i], epilogue.alpha * sums[4 * i + 1]}};
+    }
+    if (epilogue.beta != A(0)) {
+      const Pairs before = pairs_at(0, c_data(), at, further);
       KOKKOSNN_IMPL_UNROLL
-      for (int j = 0; j < Tile::cols / 8; ++j) {
-        const Pair<A> pair = pair_of(at, 8 * j, &sums[4 * j]);
-        if (is_row) *reinterpret_cast<Pair<C>*>(c_data() + at[0] + 8 * j) = {{C(pair.value[0]), C(pair.value[1])}};
+      for (int i = 0; i < group_cols / 8; ++i) {
+        pairs[i].value[0] += epilogue.beta * before[i].value[0];
+        pairs[i].value[1] += epilogue.beta * before[i].value[1];
+      }
+    }
+    run_epilogue(pairs, at, further, AllInputs{});
+    C* const to = c_data() + at[0] + further;
+    if constexpr (sizeof(C) == 4) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < group_cols / 8; ++i) {
+        if (is_row) *reinterpret_cast<Pair<C>*>(to + 8 * i) = {{C(pairs[i].value[0]), C(pairs[i].value[1])}};
       }
     } else {
+      MatrixChunk chunk;  // a pair of each eight columns, then all of the eight that the place names
       KOKKOSNN_IMPL_UNROLL
-      for (int j = 0; j < Tile::cols / 8; j += 4) {
-        MatrixChunk chunk;  // the thread's pairs of four times eight columns, then eight columns
-        KOKKOSNN_IMPL_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          const Pair<A> pair = pair_of(at, 8 * (j + i), &sums[4 * (j + i)]);
-          chunk.word[i]      = I::template packed<C>(pair.value[0], pair.value[1]);
-        }
-        transpose_among_four(chunk, place);
-        C* const to = c_data() + at[0] - 2 * place + 8 * (j + place);
-        if (is_row) *reinterpret_cast<MatrixChunk*>(to) = chunk;
-      }
+      for (int i = 0; i < 4; ++i) chunk.word[i] = I::template packed<C>(pairs[i].value[0], pairs[i].value[1]);
+      transpose_among_four(chunk, place);
+      if (is_row) *reinterpret_cast<MatrixChunk*>(to + 6 * place) = chunk;
     }
   }
   /// Word i of thread j becomes word j of thread i.
@@ -283,35 +324,34 @@ struct MatmulInWarpgroups {
     }
   }
 
+  /// A thread's elements of a tensor in a group of columns.
   template <class E>
-  struct alignas(2 * sizeof(E)) Pair {
-    E value[2];
-  };
-  /// Elements `further` columns behind the offset, and the next one.
-  template <class E>
-  KOKKOS_FORCEINLINE_FUNCTION Pair<A> pair_at(int t, const E* data_of, const Offsets& at, int further) const {
+  KOKKOS_FORCEINLINE_FUNCTION Pairs pairs_at(int t, const E* data_of, const Offsets& at, int further) const {
+    Pairs pairs;
     if (results.col_stride[t] == 0) {
       const A one = static_cast<A>(data_of[at[t]]);
-      return {{one, one}};
+      for (int i = 0; i < group_cols / 8; ++i) pairs[i] = {{one, one}};
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < group_cols / 8; ++i) {
+        const Pair<E> pair = *reinterpret_cast<const Pair<E>*>(data_of + at[t] + further + 8 * i);
+        pairs[i]           = {{static_cast<A>(pair.value[0]), static_cast<A>(pair.value[1])}};
+      }
     }
-    const Pair<E> pair = *reinterpret_cast<const Pair<E>*>(data_of + at[t] + further);
-    return {{static_cast<A>(pair.value[0]), static_cast<A>(pair.value[1])}};
-  }
-  KOKKOS_FORCEINLINE_FUNCTION Pair<A> pair_of(const Offsets& at, int further, const float* sums) const {
-    Pair<A> pair{{epilogue.alpha * sums[0], epilogue.alpha * sums[1]}};
-    if (epilogue.beta != A(0)) {
-      const Pair<A> before = pair_at(0, c_data(), at, further);
-      pair.value[0] += epilogue.beta * before.value[0];
-      pair.value[1] += epilogue.beta * before.value[1];
-    }
-    return results_of(pair, at, further, AllInputs{});
+    return pairs;
   }
   template <std::size_t... i>
-  KOKKOS_FORCEINLINE_FUNCTION Pair<A> results_of(const Pair<A>& pair, [[maybe_unused]] const Offsets& at,
-                                                 [[maybe_unused]] int further, std::index_sequence<i...>) const {
-    const Kokkos::Array<Pair<A>, sizeof...(i)> in{pair_at(1 + static_cast<int>(i), input<i>(), at, further)...};
-    return {{static_cast<A>(epilogue.f(pair.value[0], in[i].value[0]...)),
-             static_cast<A>(epilogue.f(pair.value[1], in[i].value[1]...))}};
+  KOKKOS_FORCEINLINE_FUNCTION void run_epilogue(Pairs& pairs, [[maybe_unused]] const Offsets& at,
+                                                [[maybe_unused]] int further, std::index_sequence<i...>) const {
+    [[maybe_unused]] const Kokkos::Array<Pairs, sizeof...(i)> in{
+        pairs_at(1 + static_cast<int>(i), input<i>(), at, further)...};
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < group_cols / 8; ++k) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        pairs[k].value[c] = static_cast<A>(epilogue.f(pairs[k].value[c], in[i][k].value[c]...));
+      }
+    }
   }
   template <std::size_t... i>
   KOKKOS_FORCEINLINE_FUNCTION auto result_of(A value, [[maybe_unused]] const Offsets& at, [[maybe_unused]] int further,
