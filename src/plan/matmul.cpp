@@ -105,17 +105,25 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   const auto tiles             = [&] {
     return layout.batches * ceil_div(layout.rows, plan.rows) * ceil_div(layout.cols, plan.cols);
   };
-  const std::int64_t bytes = layout.batches * plan.rows * plan.cols * accumulator_bytes_of(type);
-  const bool has_room      = bytes * parts <= matmul_policy.most_workspace;
-  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted && has_room) plan.parts = parts;
-  while (has_other_threads && tiles() * plan.parts < wanted) {
-    if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
-      plan.cols = round_up(plan.cols / 2, col_step);
-    } else if (plan.rows > matmul_policy.least_rows) {
-      plan.rows = round_up(plan.rows / 2, row_step);
-    } else {
-      break;
+  const auto has_room = [&] {
+    return tiles() * plan.rows * plan.cols * accumulator_bytes_of(type) * parts <= matmul_policy.most_workspace;
+  };
+  const auto share_tiles = [&] {
+    while (has_other_threads && tiles() * plan.parts < wanted) {
+      if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
+        plan.cols = round_up(plan.cols / 2, col_step);
+      } else if (plan.rows > matmul_policy.least_rows) {
+        plan.rows = round_up(plan.rows / 2, row_step);
+      } else {
+        break;
+      }
     }
+  };
+  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted && has_room()) plan.parts = parts;
+  share_tiles();
+  if (plan.parts > 1 && !has_room()) {  // halved tiles that stand out farther
+    plan.parts = 1;
+    share_tiles();
   }
   plan.scratch_level = 1;
   plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * accumulator_bytes_of(type)) +

@@ -110,6 +110,24 @@ TEST(MatmulPlans, OfAHostShareAFewTilesLongSumsAndOtherwiseSmallerTiles) {
   EXPECT_LT(on_host(layout(64, 64, 2048), 8).rows, 64);
 }
 
+TEST(MatmulPlans, OfAHostHaveNoMoreMemoryForPartsThanThePolicyAllows) {
+  const std::size_t most = std::size_t(64) << 20;
+  int split              = 0;
+  for (const std::int64_t rows : {20, 192, 200, 400, 1000, 1500}) {
+    for (const std::int64_t cols : {64, 390, 800, 1600}) {
+      for (const std::int64_t inner : {4096, 40000, 400000}) {
+        for (const int threads : {2, 8, 64}) {
+          const MatmulPlan plan = make_matmul_plan("matmul", ElementType::f64, {}, layout(rows, cols, inner), {},
+                                                   traits(Backend::host, threads));
+          split += plan.parts > 1 ? 1 : 0;
+          ASSERT_LE(plan.workspace, most) << rows << " x " << cols << " x " << inner << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+  EXPECT_GT(split, 20) << "most of these are not split at all";
+}
+
 TEST(MatmulPlans, GiveATeamSoManyRowsOfSumsThatItsTilesAreFull) {
   MatmulLayout l  = layout(1 << 20, 64, 64);
   l.kind          = Impl::MatmulRows::summed;
