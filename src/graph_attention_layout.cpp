@@ -139,7 +139,8 @@ GraphAttentionLayout normalise_graph_attention(const char* function, bool is_gra
                     {"lse", t.lse},
                     {"row_map", t.row_map},
                     {"entries", t.entries},
-                    {"bias", t.bias}},
+                    {"bias", t.bias},
+                    {"options.sinks", options.mask.sinks}},
                    {{"dq", t.dq}, {"dk", t.dk}, {"dv", t.dv}, {"dbias", t.dbias}});
   return l;
 }

@@ -30,6 +30,8 @@
 #include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>
 #include <KokkosNN/team.hpp>
+#include <KokkosNN/team_attention.hpp>
+#include <KokkosNN/team_matmul.hpp>
 #include <KokkosNN/tuning.hpp>
 #include <KokkosNN/version.hpp>
 

@@ -3,9 +3,11 @@
 #ifndef KOKKOSNN_MPI_HPP
 #define KOKKOSNN_MPI_HPP
 
+#include <KokkosNN/attention.hpp>
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/gradients.hpp>
+#include <KokkosNN/impl/mpi/attention_call.hpp>
 #include <KokkosNN/impl/mpi/communicator.hpp>
 #include <KokkosNN/impl/mpi/call.hpp>
 #include <KokkosNN/impl/mpi/norm_call.hpp>
@@ -27,6 +29,8 @@
 //
 //     KokkosNN::mpi::Communicator comm(exec, MPI_COMM_WORLD);
 //     KokkosNN::mpi::softmax(comm, x, y);  // x, y: (rows, this rank's columns)
+//
+// Attention, at the end, has parts of k and v on the ranks; what it does otherwise stands there.
 //
 // Common to all functions here:
 //
@@ -280,6 +284,73 @@ void cross_entropy_with_gradient(const Communicator<Exec>& comm, const LogitsVie
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::cross_entropy_with_gradient");
   Impl::sharded_cross_entropy<Views>("mpi::cross_entropy_with_gradient", comm, classes,
                                      Views::tensors(logits, labels, loss, lse, dlogits, weights), options);
+}
+
+/// Attention over keys that are spread over ranks; formula and options as of KokkosNN::attention. Each rank has a part
+/// of k and v, such as of the cache of a long context, and all queries, and gets all results.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param q        all queries (batch, head, query, dim); the same on every rank
+/// \param k, v     this rank's keys and values, any number of them, also none
+/// \param keys     which keys they are, from `comm.keys(keys of k)`
+/// \param o        output (batch, head, query, value dim): of all keys, the same on every rank
+/// \param mask     as of KokkosNN::attention, by all keys' numbers: CausalMask, SlidingWindow, Alibi, DiagonalOffsets
+///                 and RowLengths are the same on every rank. BooleanMask and AdditiveBias have this rank's keys
+/// \param options  the same on every rank, but for the order of the axes and precision; sinks are read on rank 0
+/// \param lse      output (batch, head, query): of all keys, the same on every rank; or no_view
+///
+/// Exchange   the log-sum-exps and results of a rank's own keys, of the element type, by one MPI_Alltoallv that gives
+///            each rank its share of the rows, and one MPI_Allgatherv of the joined ones: a rank sends a result twice,
+///            however many ranks and keys there are. k and v do not move. The call fences `exec` twice.
+/// Memory     twice the results and log-sum-exps; block_rows does not matter.
+/// Arithmetic ranks' results are joined in their order as by merge_attention. 16-bit results are rounded for the way,
+///            once a rank and once more behind: within an ulp more than attention's.
+/// Bits       the same every time and on every rank, `deterministic` or not; they depend on the split.
+/// Queries    that are spread over the ranks, too, are gathered ahead (MPI_Allgather); a rank then takes its own of o.
+///            Nothing here passes k and v on from rank to rank.
+/// Cost       as of attention over this rank's keys, and three passes over results in memory that MPI accesses.
+template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
+          Concepts::View OView, Concepts::Mask M, Concepts::OptionalView LseView = NoView>
+void attention(const Communicator<Exec>& comm, const QView& q, const KView& k, const VView& v, const KeyRange& keys,
+               const OView& o, const M& mask, const AttentionOptions& options = {}, const LseView& lse = {}) {
+  using namespace KokkosNN::Impl;
+  check_attention<4, Exec, QView, KView, VView, OView, M, LseView>();
+  sharded_attention<typename QView::non_const_value_type>(
+      comm, {tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)}, keys,
+      erased_options<Exec, QView>("mpi::attention", mask, options));
+}
+
+/// Gradients of attention over keys that are spread over ranks; formulas as of KokkosNN::attention_backward.
+///
+/// \param comm     the ranks, and the execution-space instance
+/// \param q, k, v  inputs of mpi::attention
+/// \param keys     as in the forward call
+/// \param o, lse   its outputs, of all keys
+/// \param dout     gradient by o, the same on every rank
+/// \param mask     as in the forward call
+/// \param dq       output, gradient by q: of all keys, the same on every rank
+/// \param dk, dv   outputs, gradients by this rank's keys and values
+/// \param options  as in the forward call
+///
+/// Exchange, memory and bits as of mpi::attention: ranks' parts of dq, of the element type, are added up in the order
+/// of the ranks in the accumulator's type, so parts of 16 bits are rounded for the way. dk and dv exchange nothing.
+/// Reads and writes as KokkosNN::attention_backward of this rank's keys, and dq three times more.
+template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
+          Concepts::View OView, Concepts::View DoutView, Concepts::View LseView, Concepts::Mask M,
+          Concepts::View DqView, Concepts::View DkView, Concepts::View DvView>
+void attention_backward(const Communicator<Exec>& comm, const QView& q, const KView& k, const VView& v,
+                        const KeyRange& keys, const OView& o, const DoutView& dout, const LseView& lse, const M& mask,
+                        const DqView& dq, const DkView& dk, const DvView& dv, const AttentionOptions& options = {}) {
+  using namespace KokkosNN::Impl;
+  check_attention_backward<4, Exec, QView, KView, VView, OView, DoutView, LseView, M, DqView, DkView, DvView>();
+  sharded_attention_backward<typename QView::non_const_value_type>(
+      comm,
+      {{tensor_of(q), tensor_of(k), tensor_of(v), tensor_of(o), tensor_of(lse)},
+       tensor_of(dout),
+       tensor_of(dq),
+       tensor_of(dk),
+       tensor_of(dv)},
+      keys, erased_options<Exec, QView>("mpi::attention_backward", mask, options));
 }
 
 }  // namespace KokkosNN::mpi

@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdint>
 #include <stdexcept>
+#include <vector>
 
 namespace KokkosNN::Impl {
 namespace {
@@ -53,6 +55,23 @@ bool is_mpi_running() {
   if (is_initialized != 0) MPI_Finalized(&is_finalized);
   return is_initialized != 0 && is_finalized == 0;
 }
+
+/// Records of some bytes as a type of MPI.
+struct RecordType {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+
+  RecordType() = default;
+  ~RecordType() {
+    if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type);
+  }
+  RecordType(const RecordType&)            = delete;
+  RecordType& operator=(const RecordType&) = delete;
+
+  int make(std::size_t bytes) {
+    const int code = MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type);
+    return code != MPI_SUCCESS ? code : MPI_Type_commit(&type);
+  }
+};
 
 }  // namespace
 
@@ -206,6 +225,41 @@ void PairExchange::reduce_in_order(const char* function, ShardPair* states, Shar
 void PairExchange::reduce_in_order(const char* function, ShardMoments* states, ShardMoments* received, std::int64_t n,
                                    const StateMerger<ShardMoments>& merger) const {
   reduce_states_in_order(function, states, received, n, merger);
+}
+
+std::array<std::vector<int>, 2> PairExchange::shares(std::int64_t n) const {
+  std::array<std::vector<int>, 2> shares;
+  auto& [counts, places] = shares;
+  for (int r = 0; r < m_size; ++r) {
+    const std::int64_t first = first_of_share(n, r);
+    places.push_back(static_cast<int>(first));
+    counts.push_back(static_cast<int>(first_of_share(n, r + 1) - first));
+  }
+  return shares;
+}
+
+void PairExchange::spread_records(const char* function, const char* records, char* received, std::int64_t n,
+                                  std::size_t bytes) const {
+  require_sound(function);
+  RecordType record;
+  require(function, "MPI_Type_contiguous", record.make(bytes));
+  const auto [counts, places] = shares(n);
+  const int mine              = counts[static_cast<std::size_t>(m_rank)];
+  std::vector<int> received_counts(counts.size(), mine), received_places;
+  for (int r = 0; r < m_size; ++r) received_places.push_back(r * mine);
+  require(function, "MPI_Alltoallv",
+          MPI_Alltoallv(records, counts.data(), places.data(), record.type, received, received_counts.data(),
+                        received_places.data(), record.type, m_comm));
+}
+
+void PairExchange::collect_records(const char* function, char* records, std::int64_t n, std::size_t bytes) const {
+  require_sound(function);
+  RecordType record;
+  require(function, "MPI_Type_contiguous", record.make(bytes));
+  const auto [counts, places] = shares(n);
+  require(
+      function, "MPI_Allgatherv",
+      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, records, counts.data(), places.data(), record.type, m_comm));
 }
 
 void PairExchange::agree(const char* function, std::span<const SharedFact> facts,

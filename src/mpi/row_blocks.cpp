@@ -73,6 +73,43 @@ SharedFacts::SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t c
   add("determinism", static_cast<std::int64_t>(options.determinism));
 }
 
+SharedFacts::SharedFacts(bool is_gradient, const AttentionShape& shape, std::int64_t all_keys, ElementType type,
+                         const AttentionCallOptions& options) {
+  // Attention is no operator of rows.
+  add("the operator", is_gradient ? std::int64_t(-2) : std::int64_t(-1));
+  add("the element type", static_cast<std::int64_t>(type));
+  add("the batch of q", shape.batch);
+  add("the heads of q", shape.heads);
+  add("the number of queries", shape.queries);
+  add("the dim of q", shape.dim);
+  add("the dim of v", shape.value_dim);
+  add("the number of all keys", all_keys);
+  add("scale (its bits)", options.scale);
+  add("softcap (its bits)", options.mask.softcap);
+  add("whether there are sinks", static_cast<std::int64_t>(options.mask.sinks.exists()));
+  add("masked_row", static_cast<std::int64_t>(options.masked_row));
+  add("diagonal", static_cast<std::int64_t>(options.ends_align));
+}
+
+void place_keys(const char* function, const AttentionShape& shape, std::int64_t first, std::int64_t all,
+                AttentionCallOptions& options) {
+  if (first < 0 || all < 0 || first > all - shape.keys) {
+    (ArgumentError(function) << "k has " << shape.keys << " keys from number " << first << " on, but there are only "
+                             << all)
+        .raise();
+  }
+  options.first_key = first;
+  // Diagonals that end at the last key of all: this rank's last query is so many keys ahead of the rank's last key.
+  options.diagonal_shift = options.ends_align ? all - first - shape.keys : -first;
+}
+
+void require_records(const char* function, std::int64_t rows) {
+  if (rows <= PairExchange::max_records) return;
+  (ArgumentError(function) << "batch * heads * queries must be at most " << PairExchange::max_records << ", but is "
+                           << rows)
+      .raise();
+}
+
 void refuse_axes(const char* function, int axes) {
   if (axes != 1) (ArgumentError(function) << "axes must be 1: ranks share one axis, but is " << axes).raise();
 }

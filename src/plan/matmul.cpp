@@ -133,6 +133,21 @@ void take_warpgroups_if_faster(const MatmulLayout& layout, const MatmulKernelSha
 
 // --- all GPUs ---
 
+/// Sets the rounds in which batches are added, such that their sums have room, as far as the outermost axis of the
+/// batches lets them; each has at least one of its elements.
+void set_rounds(const MatmulLayout& layout, std::int64_t bytes_of_c, MatmulPlan& plan) {
+  const std::int64_t sums = layout.sums.count();
+  plan.parts              = sums * plan.inner_parts;
+  if (sums == 1) return;
+  const std::int64_t outer   = layout.sums.extent[0];
+  const std::int64_t of_each = bytes_of_c * (plan.parts / outer);
+  const std::int64_t room    = std::max<std::int64_t>(1, (matmul_policy.most_workspace_of_sums - bytes_of_c) / of_each);
+  if (room >= outer) return;
+  // No round is empty.
+  plan.rounds = ceil_div(outer, ceil_div(outer, ceil_div(outer, room)));
+  plan.parts  = ceil_div(outer, plan.rounds) * (plan.parts / outer);
+}
+
 /// Splits the summed axis where a GPU has more teams at once than there are tiles of c, and each part is long enough. A
 /// caller that wants parts gets them, as many as there are steps for.
 void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
@@ -147,11 +162,11 @@ void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, El
   if (!is_split && sums == 1) return;
   plan.part_inner         = round_up(ceil_div(layout.inner, is_split ? wanted : 1), shape.inner);
   plan.inner_parts        = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
-  plan.parts              = sums * plan.inner_parts;
   const std::int64_t of_c = layout.batches * layout.rows * layout.cols;
-  plan.workspace          = static_cast<std::size_t>(of_c * plan.parts * accumulator_bytes_of(type));
-  plan.sum_league_size    = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
-  plan.league_size        = std::min(most_teams, plan.league_size * plan.parts);
+  set_rounds(layout, of_c * accumulator_bytes_of(type), plan);
+  plan.workspace       = static_cast<std::size_t>(of_c * matmul_workspace_matrices(plan) * accumulator_bytes_of(type));
+  plan.sum_league_size = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
+  plan.league_size     = std::min(most_teams, plan.league_size * plan.parts);
 }
 
 /// Neighbouring rows of c, sums of products, that a team has at a time: so many that its tiles are full, but for the
@@ -192,17 +207,25 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   const auto tiles             = [&] {
     return layout.batches * ceil_div(layout.rows, plan.rows) * ceil_div(layout.cols, plan.cols);
   };
-  const std::int64_t bytes = layout.batches * plan.rows * plan.cols * accumulator_bytes_of(type);
-  const bool has_room      = bytes * parts <= matmul_policy.most_workspace;
-  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted && has_room) plan.parts = parts;
-  while (has_other_threads && tiles() * plan.parts < wanted) {
-    if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
-      plan.cols = round_up(plan.cols / 2, col_step);
-    } else if (plan.rows > matmul_policy.least_rows) {
-      plan.rows = round_up(plan.rows / 2, row_step);
-    } else {
-      break;
+  const auto has_room = [&] {
+    return tiles() * plan.rows * plan.cols * accumulator_bytes_of(type) * parts <= matmul_policy.most_workspace;
+  };
+  const auto share_tiles = [&] {
+    while (has_other_threads && tiles() * plan.parts < wanted) {
+      if (plan.cols > matmul_policy.least_cols && plan.cols >= plan.rows) {
+        plan.cols = round_up(plan.cols / 2, col_step);
+      } else if (plan.rows > matmul_policy.least_rows) {
+        plan.rows = round_up(plan.rows / 2, row_step);
+      } else {
+        break;
+      }
     }
+  };
+  if (has_other_threads && layout.kind == MatmulRows::own && tiles() < wanted && has_room()) plan.parts = parts;
+  share_tiles();
+  if (plan.parts > 1 && !has_room()) {  // halved tiles that stand out farther
+    plan.parts = 1;
+    share_tiles();
   }
   plan.scratch_level = 1;
   plan.scratch = static_cast<std::size_t>(host_matmul_scratch(plan.rows, plan.cols) * accumulator_bytes_of(type)) +

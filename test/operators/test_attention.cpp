@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/attention.hpp"
 #include "support/recorder.hpp"
 #include "support/types.hpp"
 
@@ -12,11 +13,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 // Attention against long double.
 
@@ -28,145 +27,11 @@ using KokkosNN::AttentionAxes;
 using KokkosNN::AttentionOptions;
 using KokkosNN::MaskedRowPolicy;
 using KokkosNN::masks;
-
+using Extents = HeadExtents;
 template <class T>
-using Tensor4 = Kokkos::View<T****, Kokkos::LayoutStride, Memory>;
+using Trial = AttentionTrial<T>;
 
 constexpr long double infinity = std::numeric_limits<long double>::infinity();
-
-/// Changes a scaled score of (batch, head, query, key); -inf where the key is ruled out.
-using Logit          = std::function<long double(int, int, int, int, long double)>;
-const Logit unmasked = [](int, int, int, int, long double s) { return s; };
-
-struct Extents {
-  int batch = 2, heads = 4, kv_heads = 2, queries = 5, keys = 7, dim = 8, value_dim = 8;
-};
-
-double value_at(std::int64_t i) { return std::sin(0.7 * static_cast<double>(i) + 0.3) * 1.5; }
-
-/// A strided tensor in memory of its own, one element of canary between its elements along dim where `spaced`.
-template <class T>
-struct Operand {
-  Tensor4<T> view;
-  Kokkos::View<T*, Memory> memory;
-  typename Kokkos::View<T*, Memory>::host_mirror_type host;
-  std::int64_t stride[4];
-
-  Operand(int a, int b, int c, int d, bool sequence_second, bool spaced) {
-    const std::int64_t step = spaced ? 2 : 1;
-    const std::int64_t row  = d * step + (spaced ? 3 : 0);
-    stride[3]               = step;
-    stride[2]               = sequence_second ? b * row : row;
-    stride[1]               = sequence_second ? row : c * row;
-    stride[0]               = std::int64_t(b) * c * row;
-    memory                  = Kokkos::View<T*, Memory>("memory", static_cast<std::size_t>(a * stride[0] + 1));
-    host                    = Kokkos::create_mirror(memory);
-    for (std::size_t i = 0; i < host.size(); ++i) host(i) = static_cast<T>(value_at(static_cast<std::int64_t>(i)));
-    const auto at = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-    view          = Tensor4<T>(memory.data(), Kokkos::LayoutStride(at(a), at(stride[0]), at(b), at(stride[1]), at(c),
-                                                                   at(stride[2]), at(d), at(stride[3])));
-    upload();
-  }
-  T& operator()(int a, int b, int c, int d) const {
-    return host(static_cast<std::size_t>(a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3]));
-  }
-  long double exact(int a, int b, int c, int d) const {
-    return static_cast<long double>(static_cast<double>((*this)(a, b, c, d)));
-  }
-  void upload() { Kokkos::deep_copy(memory, host); }
-  void download() { Kokkos::deep_copy(host, memory); }
-};
-
-template <class T>
-struct Trial {
-  using A = KokkosNN::accumulator_t<T>;
-
-  Extents n;
-  Operand<T> q, k, v, o;
-  Kokkos::View<A***, Memory> lse;
-
-  explicit Trial(const Extents& extents, bool sequence_second = false, bool spaced = false)
-      : n(extents),
-        q(n.batch, n.heads, n.queries, n.dim, sequence_second, spaced),
-        k(n.batch, n.kv_heads, n.keys, n.dim, sequence_second, spaced),
-        v(n.batch, n.kv_heads, n.keys, n.value_dim, sequence_second, spaced),
-        o(n.batch, n.heads, n.queries, n.value_dim, sequence_second, spaced),
-        lse("lse", static_cast<std::size_t>(n.batch), static_cast<std::size_t>(n.heads),
-            static_cast<std::size_t>(n.queries)) {}
-
-  template <class M>
-  void run(const M& mask, const AttentionOptions& options = {}) {
-    attention(Exec(), q.view, k.view, v.view, o.view, mask, options, lse);
-    Exec().fence();
-    o.download();
-  }
-
-  /// Largest error of o and lse, in units of the promise; NaN for a NaN where there should be none. `sink`: -inf
-  /// without one.
-  double error(const Logit& logit, double scale = 0, long double sink = -infinity, long double if_masked = NAN) const {
-    const auto lse_host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), lse);
-    const double factor = scale == 0 ? 1 / std::sqrt(n.dim) : scale;
-    double worst        = 0;
-    for (int b = 0; b < n.batch; ++b)
-      for (int h = 0; h < n.heads; ++h)
-        for (int i = 0; i < n.queries; ++i) {
-          worst = std::max(worst, row_error(b, h, i, logit, factor, sink, if_masked, lse_host(b, h, i)));
-          if (std::isnan(worst)) return worst;
-        }
-    return worst;
-  }
-
- private:
-  double row_error(int b, int h, int i, const Logit& logit, double scale, long double sink, long double if_masked,
-                   A lse_value) const {
-    const int kv_head = h / (n.heads / n.kv_heads);
-    std::vector<long double> z(static_cast<std::size_t>(n.keys));
-    long double max = sink, terms = 1;
-    for (int j = 0; j < n.keys; ++j) {
-      if (logit(b, h, i, j, 0) == -infinity) {
-        z[j] = -infinity;
-        continue;
-      }
-      long double score = 0, size = 0;
-      for (int d = 0; d < n.dim; ++d) {
-        const long double term = q.exact(b, h, i, d) * k.exact(b, kv_head, j, d);
-        score += term;
-        size += std::abs(term);
-      }
-      z[j]  = logit(b, h, i, j, scale * score);
-      max   = std::max(max, z[j]);
-      terms = std::max({terms, std::abs(scale) * size, std::abs(z[j])});
-    }
-    long double sum = max == -infinity ? 0 : std::exp(sink - max);
-    for (const long double each : z) sum += max == -infinity ? 0 : std::exp(each - max);
-    const long double unit  = std::is_same_v<A, double> ? 0x1p-52L : 0x1p-23L;
-    const long double bound = (16 + n.dim + 4 * terms) * unit;
-    const long double want  = sum == 0 ? -infinity : max + std::log(sum);
-    const auto lse_got      = static_cast<long double>(lse_value);
-    double worst            = lse_got == want ? 0 : static_cast<double>(std::abs(lse_got - want) / bound);
-    for (int d = 0; d < n.value_dim; ++d) {
-      long double result = 0, size = 0;
-      for (int j = 0; j < n.keys; ++j) {
-        if (z[j] == -infinity) continue;
-        result += std::exp(z[j] - max) / sum * v.exact(b, kv_head, j, d);
-        size = std::max(size, std::abs(v.exact(b, kv_head, j, d)));
-      }
-      if (sum == 0) result = if_masked;
-      const long double got = o.exact(b, h, i, d);
-      if (std::isnan(result)) {
-        if (!std::isnan(got)) return INFINITY;
-        continue;
-      }
-      long double rounding = is_16_bit<T> ? std::ldexp(std::abs(result), -Format<T>::digits) + 0x1p-24L : 0;
-      if (is_16_bit<T> && on_gpu) rounding += std::ldexp(size, -Format<T>::digits);  // of the weights
-      const auto error = static_cast<double>(std::abs(got - result) / (bound * size + rounding));
-      if (got == result) continue;
-      if (std::isnan(error)) return error;
-      worst = std::max(worst, error);
-    }
-    return worst;
-  }
-};
 
 template <class T>
 class Attention : public ::testing::Test {};

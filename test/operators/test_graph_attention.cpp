@@ -318,5 +318,20 @@ TEST(GraphAttentionCalls, NameTheFunctionAndWhatIsWrong) {
   EXPECT_TRUE(has(complaint(t), "overlap"));
 }
 
+TEST(GraphAttentionCalls, RefuseGradientsThatOverlapSinks) {
+  const Trial<float> t;
+  const Kokkos::View<float*, Memory> sinks(t.dq.view.data(), heads);
+  const AttentionOptions options{.sinks = sinks};
+  std::string text = "no error";
+  try {
+    graph_attention_backward(Exec(), t.q.view, t.k.view, t.v.view, t.row_map, t.entries, t.o.view, t.dout.view, t.lse,
+                             t.dq.view, t.dk.view, t.dv.view, options, t.bias, t.dbias);
+  } catch (const std::invalid_argument& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find("options.sinks"), std::string::npos) << text;
+  EXPECT_NE(text.find("dq"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace KokkosNNTest

@@ -70,8 +70,12 @@ struct AttentionDataOf {
     data.lse_strides    = layout.lse;
     data.scale          = static_cast<A>(layout.scale);
     data.of_masked_rows = gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0);
-    data.ranges         = {limits_of(call.options.mask, layout.mask, layout.shape.keys), layout.mask.lengths,
-                           layout.mask.offsets, call.options.ends_align};
+    data.ranges         = {limits_of(call.options.mask, layout.mask, layout.shape.keys),
+                           layout.mask.lengths,
+                           layout.mask.offsets,
+                           call.options.ends_align,
+                           call.options.first_key,
+                           call.options.diagonal_shift};
     data.sinks          = pointer_to<X>(call.options.mask.sinks);
     data.sink_strides   = layout.mask.sinks;
     data.elements       = elements_of(call);

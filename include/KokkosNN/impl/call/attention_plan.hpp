@@ -35,10 +35,12 @@ struct AttentionCallOptions {
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;
   bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
   MaskTensors mask;
-  Precision precision = Precision::exact;
-  bool ends_align     = false;  ///< diagonals begin where a sequence's last query is at its last key
-  bool is_packed      = false;
-  Tensor query_offsets;  ///< of packed sequences
+  Precision precision         = Precision::exact;
+  bool ends_align             = false;  ///< diagonals begin where a sequence's last query is at its last key
+  bool is_packed              = false;
+  std::int64_t first_key      = 0;  ///< keys of the call are some of all that lengths count, from this number on
+  std::int64_t diagonal_shift = 0;  ///< is added to the offset of every diagonal
+  Tensor query_offsets;             ///< of packed sequences
   Tensor key_offsets;
 };
 

@@ -75,12 +75,16 @@ struct ScoreRanges : ColumnLimits {
   AttentionStrides length_strides;
   AttentionStrides offset_strides;
 
-  bool ends_align = false;  ///< the last query is at the last key, else the first at the first
+  bool ends_align             = false;  ///< the last query is at the last key, else the first at the first
+  std::int64_t first_key      = 0;      ///< number of key 0 in what lengths count
+  std::int64_t diagonal_shift = 0;      ///< is added to the offset of every diagonal
 
   /// Keys that a row may see, of those of its sequence.
   KOKKOS_INLINE_FUNCTION ColumnRange operator()(const ScoreRow& row, const Sequence& sequence) const {
     Counts counts{sequence.keys, 0};
-    if (lengths.exist()) counts.length = Kokkos::min(counts.length, lengths[row.in_mask(length_strides)]);
+    if (lengths.exist()) {
+      counts.length = Kokkos::min(counts.length, bounded(lengths[row.in_mask(length_strides)]) - first_key);
+    }
     if (offsets.exist()) counts.offset = bounded(offsets[row.in_mask(offset_strides)]);
     counts.offset += shift(sequence);
     return allowed([&] { return row.query; }, counts);
@@ -91,7 +95,7 @@ struct ScoreRanges : ColumnLimits {
   }
   /// Offset of all of a sequence's queries.
   KOKKOS_INLINE_FUNCTION std::int64_t shift(const Sequence& sequence) const {
-    return ends_align ? sequence.keys - sequence.queries : 0;
+    return diagonal_shift + (ends_align ? sequence.keys - sequence.queries : 0);
   }
 };
 

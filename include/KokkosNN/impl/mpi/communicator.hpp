@@ -46,6 +46,12 @@ struct ClassRange {
   std::int64_t all   = 0;
 };
 
+/// Keys of a rank's part of k and v among all: those from number `first` on.
+struct KeyRange {
+  std::int64_t first = 0;
+  std::int64_t all   = 0;
+};
+
 /// Ranks that share rows, and the resources of their calls: an execution-space instance, a duplicate of the MPI
 /// communicator, and buffers that only grow.
 ///
@@ -75,6 +81,13 @@ class Communicator {
     return {before, all};
   }
 
+  /// Keys of this rank, which has so many, if the ranks hold a sequence in their order. Collective: call it once a
+  /// split, not for every call.
+  KeyRange keys(std::int64_t count) const {
+    const auto [before, all] = m_exchange.sums_before_and_all("mpi::Communicator::keys", count);
+    return {before, all};
+  }
+
   // For the functions of mpi.hpp:
 
   const KokkosNN::Impl::PairExchange& exchange() const { return m_exchange; }
@@ -83,6 +96,8 @@ class Communicator {
   /// call.
   template <class State = KokkosNN::Impl::ShardPair>
   State* pairs(std::int64_t n) const;
+  /// Memory that kernels and MPI can access; it is the pairs', too.
+  char* shared_memory(std::size_t bytes) const;
   char* workspace(std::size_t bytes) const;
 
   /// Replaces n states from `first` on by their merge over all ranks. They must be complete: `exec` was fenced.
@@ -142,15 +157,20 @@ template <class State>
 State* Communicator<Exec>::pairs(std::int64_t n) const {
   // States that ranks send each other in the deterministic mode lie behind.
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(State);
-  const std::size_t half  = (bytes + sizeof(Pair) - 1) / sizeof(Pair);
-  const auto wanted       = m_options.deterministic ? 2 * half : half;
-  const auto grow         = [&](auto& view) {
+  const std::size_t half  = (bytes + sizeof(Pair) - 1) / sizeof(Pair) * sizeof(Pair);
+  return reinterpret_cast<State*>(shared_memory(m_options.deterministic ? 2 * half : half));
+}
+
+template <Concepts::ExecutionSpace Exec>
+char* Communicator<Exec>::shared_memory(std::size_t bytes) const {
+  const std::size_t wanted = (bytes + sizeof(Pair) - 1) / sizeof(Pair);
+  const auto grow          = [&](auto& view) {
     using Pairs = std::decay_t<decltype(view)>;
     if (view.extent(0) < wanted) {
       m_exec.fence("KokkosNN::mpi: pairs that are too few");
       view = Pairs(Kokkos::view_alloc(Kokkos::WithoutInitializing, "KokkosNN::mpi::pairs"), wanted);
     }
-    return reinterpret_cast<State*>(view.data());
+    return reinterpret_cast<char*>(view.data());
   };
   return m_transport == Transport::device ? grow(m_device_pairs) : grow(m_staged_pairs);
 }

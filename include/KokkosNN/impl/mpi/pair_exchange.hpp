@@ -16,8 +16,10 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <vector>
 
-// Communication of the ranks: the merge of rows' states, which are pairs or moments, and the agreement on a call.
+// Communication of the ranks: the merge of rows' states, which are pairs or moments, rows that
+// change hands, and the agreement on a call.
 
 namespace KokkosNN::Impl {
 
@@ -72,6 +74,17 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
   void reduce_in_order(const char* function, ShardMoments* states, ShardMoments* received, std::int64_t n,
                        const StateMerger<ShardMoments>& merger) const;
 
+  /// Records of rows that ranks share out: rank r has those from first_of_share(n, r) on.
+  std::int64_t first_of_share(std::int64_t n, int rank) const { return n * rank / m_size; }
+  /// Sends every rank its share of this rank's n records of some bytes each. `received` gets those of this rank's
+  /// share: first rank 0's, then rank 1's, and so on.
+  void spread_records(const char* function, const char* records, char* received, std::int64_t n,
+                      std::size_t bytes) const;
+  /// Sends every rank this rank's share of n records, so that all have all of them.
+  void collect_records(const char* function, char* records, std::int64_t n, std::size_t bytes) const;
+  /// Most records of a call: their places are an int to MPI.
+  static constexpr std::int64_t max_records = std::int64_t(1) << 30;
+
   /// Throws on every rank, std::invalid_argument or the exception in `refusal`, unless no rank refuses and the facts,
   /// at most `max_facts`, are equal on all. It takes one reduction of a few words, and more if it throws.
   static constexpr int max_facts = 16;
@@ -104,6 +117,8 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
   template <class State>
   KOKKOSNN_MPI_NO_EXPORT void swap(const char* function, const State* mine, State* theirs, std::int64_t n,
                                    int with) const;
+  /// Numbers and places of every rank's share of n records.
+  KOKKOSNN_MPI_NO_EXPORT std::array<std::vector<int>, 2> shares(std::int64_t n) const;
   [[noreturn]] void throw_refusal(const char* function, int refusing, const std::exception_ptr& refusal) const;
 
   MPI_Comm m_comm = MPI_COMM_NULL;

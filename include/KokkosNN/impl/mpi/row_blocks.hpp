@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_MPI_ROW_BLOCKS_HPP
 #define KOKKOSNN_IMPL_MPI_ROW_BLOCKS_HPP
 
+#include <KokkosNN/impl/call/attention_plan.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/mpi/pair_exchange.hpp>
 #include <KokkosNN/mpi_export.hpp>
@@ -68,6 +69,9 @@ class KOKKOSNN_MPI_EXPORT SharedFacts {
   SharedFacts(RowOperator op, const RowBlocks& blocks, std::int64_t classes, bool has_weights,
               const CrossEntropyOptions& options);
 
+  SharedFacts(bool is_gradient, const AttentionShape& shape, std::int64_t all_keys, ElementType type,
+              const AttentionCallOptions& options);
+
   std::span<const SharedFact> all() const { return {m_facts.data(), m_count}; }
 
  private:
@@ -81,6 +85,12 @@ class KOKKOSNN_MPI_EXPORT SharedFacts {
 
 /// Throws std::invalid_argument if parts of the plan are forced: the kernels of shards have one strategy.
 KOKKOSNN_MPI_EXPORT void refuse_plan(const char* function, const PlanRequest& request);
+/// Tells the masks of a call that its keys are those from number `first` on of `all`. Throws std::invalid_argument
+/// where there are too few.
+KOKKOSNN_MPI_EXPORT void place_keys(const char* function, const AttentionShape& shape, std::int64_t first,
+                                    std::int64_t all, AttentionCallOptions& options);
+/// Throws std::invalid_argument for more rows than an exchange can have.
+KOKKOSNN_MPI_EXPORT void require_records(const char* function, std::int64_t rows);
 /// Throws std::invalid_argument unless one axis is reduced.
 KOKKOSNN_MPI_EXPORT void refuse_axes(const char* function, int axes);
 
