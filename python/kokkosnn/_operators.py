@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core
-from ._arrays import accumulator_name, as_kind, empty, place_of, plain, require_writable
+from ._arrays import accumulator_name, as_kind, empty, is_result, place_of, plain, require_writable
 
 Array = Any
 """An array of NumPy, or any with __dlpack__."""
@@ -37,6 +37,10 @@ def _row_options(masked_row: str, batch_invariant: bool) -> dict[str, int]:
 
 def _run(function: Any, stream: Any, *arguments: Any) -> None:
     """Calls a C function; arrays among the arguments, and in their dictionaries, determine the device."""
+    if any(is_result(given) for given in arguments):
+        from ._jax import call
+
+        return call(function.__name__, stream, arguments)
     inner = [value for given in arguments if isinstance(given, dict) for value in given.values()]
     arrays = [x for x in [*arguments, *inner] if hasattr(x, "dtype")]
     arguments = tuple(
@@ -436,6 +440,8 @@ def cross_entropy(
     False. A label out of range gives NaN, or with check_labels a ValueError. predicted, an array of int32 or int64 with
     a value a row, gets torch.argmax(logits, axis) in the same pass.
     """
+    if predicted is not None:
+        require_writable(predicted)
     loss = _empty_loss(logits, axis, reduction)
     lse = empty(logits, _without(logits, axis), accumulator_name(logits))
     options = _loss_options(
@@ -513,6 +519,8 @@ def cross_entropy_with_gradient(
 
     out, where dlogits goes, may be the logits; predicted as cross_entropy has it.
     """
+    if predicted is not None:
+        require_writable(predicted)
     loss = _empty_loss(logits, axis, reduction)
     dlogits = _output(out, logits, logits.shape)
     options = _loss_options(
