@@ -552,10 +552,10 @@ def cross_entropy_from_lse(
     check_labels: bool = False,
     stream: Any = None,
 ) -> Array:
-    """cross_entropy's loss from rows' log-sum-exps and the logits of their labels, of float32 or float64
+    """(lse - label_logits).mean(), cross_entropy's loss from rows' log-sum-exps and the logits of their labels
 
-    For classes in parts: logsumexp of each part, logsumexp(parts, axis=0) of these, this function, and for each part
-    cross_entropy_backward with first_class and classes.
+    All are of float32 or of float64. For classes in parts: logsumexp of each part, logsumexp(parts, axis=0) of these,
+    this function, and for each part cross_entropy_backward with first_class and classes.
     """
     loss = empty(lse, lse.shape if reduction == "none" else (), accumulator_name(lse))
     options = _loss_options(
@@ -1003,7 +1003,7 @@ def attention_bias_backward(
     diagonal: str = "first",
     stream: Any = None,
 ) -> Array:
-    """Gradient of attention by the bias of its mask, from its o and lse"""
+    """torch.autograd.grad(o, mask.bias, dout)[0] of attention, from its o and lse"""
     dbias = empty(mask.bias, tuple(mask.bias.shape))
     options = _attention_options(scale, softcap, sinks, diagonal, axes)
     _run(_core.attention_bias_backward, stream, q, k, v, o, dout, lse, _members(mask), dbias, options)
@@ -1013,7 +1013,7 @@ def attention_bias_backward(
 def attention_sinks_backward(
     o: Array, lse: Array, dout: Array, sinks: Array, axes: str = "batch_head_sequence_dim", *, stream: Any = None
 ) -> Array:
-    """Gradient of attention by its sinks, one a head, from its o and lse"""
+    """torch.autograd.grad(o, sinks, dout)[0] of attention, from its o and lse; sinks: one a head"""
     dsinks = empty(sinks, tuple(sinks.shape))
     options = _attention_options(None, 0.0, sinks, "first", axes)
     _run(_core.attention_sinks_backward, stream, o, dout, lse, dsinks, options)
