@@ -26,5 +26,22 @@ if(KokkosNN_ENABLE_PYTHON)
   endif()
 endif()
 if(KokkosNN_HAS_PYTHON)
+  # Handlers for JAX need the headers of jaxlib alone, and run with any JAX since.
+  set(KokkosNN_JAX_INCLUDE_DIR "")
+  if(KokkosNN_ENABLE_JAX)
+    execute_process(
+      COMMAND ${Python_EXECUTABLE} -c
+              "from importlib.util import find_spec; print(find_spec('jaxlib').submodule_search_locations[0])"
+      OUTPUT_VARIABLE jaxlib OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(EXISTS ${jaxlib}/include/xla/ffi/api/ffi.h)
+      set(KokkosNN_JAX_INCLUDE_DIR ${jaxlib}/include)
+    elseif("ON" STREQUAL KokkosNN_ENABLE_JAX)
+      message(FATAL_ERROR "KokkosNN: KokkosNN_ENABLE_JAX is ON, but ${Python_EXECUTABLE} has no jaxlib with "
+                          "xla/ffi/api/ffi.h (pip install jaxlib)")
+    else()
+      message(STATUS "KokkosNN: no handlers for JAX in the Python package, which need jaxlib (pip install jaxlib, "
+                     "for ${Python_EXECUTABLE})")
+    endif()
+  endif()
   add_subdirectory(python)
 endif()

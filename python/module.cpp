@@ -1,5 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#ifdef KOKKOSNN_JAX_DEVICE
+#include "jax.hpp"
+#endif
+#include "options.hpp"
+
 #include <KokkosNN/kokkosnn.h>
 
 #include <nanobind/nanobind.h>
@@ -17,7 +22,7 @@
 #include <vector>
 
 // The functions of kokkosnn.h for Python: arrays as tensors, dictionaries as options and masks, errors as exceptions. A
-// further operator is a line at the end; kokkosnn/_operators.py has what users see.
+// further operator is a line of functions.def; kokkosnn/_operators.py has what users see.
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -192,85 +197,6 @@ class Members {
   bool m_is_done = false;
 };
 
-kokkosnn_softmax_options defaults(const kokkosnn_softmax_options*) { return KOKKOSNN_SOFTMAX_OPTIONS_INIT; }
-void list(kokkosnn_softmax_options& o, Members& members) {
-  members("scale", o.scale)("axis", o.axis)("masked_row", o.masked_row)("determinism", o.determinism)("axes", o.axes);
-}
-
-kokkosnn_masked_softmax_options defaults(const kokkosnn_masked_softmax_options*) {
-  return KOKKOSNN_MASKED_SOFTMAX_OPTIONS_INIT;
-}
-void list(kokkosnn_masked_softmax_options& o, Members& members) {
-  members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("determinism",
-                                                                                                o.determinism);
-}
-
-kokkosnn_cross_entropy_options defaults(const kokkosnn_cross_entropy_options*) {
-  return KOKKOSNN_CROSS_ENTROPY_OPTIONS_INIT;
-}
-void list(kokkosnn_cross_entropy_options& o, Members& members) {
-  members("ignore_index", o.ignore_index)("label_smoothing", o.label_smoothing)("z_loss", o.z_loss);
-  members("softcap", o.softcap)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
-  members("check_labels", o.check_labels)("determinism", o.determinism)("axis", o.axis);
-  members("first_class", o.first_class)("classes", o.classes)("weighted_z_loss", o.weighted_z_loss);
-}
-
-kokkosnn_soft_cross_entropy_options defaults(const kokkosnn_soft_cross_entropy_options*) {
-  return KOKKOSNN_SOFT_CROSS_ENTROPY_OPTIONS_INIT;
-}
-void list(kokkosnn_soft_cross_entropy_options& o, Members& members) {
-  members("label_smoothing", o.label_smoothing)("gradient_scale", o.gradient_scale)("reduction", o.reduction);
-  members("determinism", o.determinism)("axis", o.axis);
-}
-
-kokkosnn_rms_norm_options defaults(const kokkosnn_rms_norm_options*) { return KOKKOSNN_RMS_NORM_OPTIONS_INIT; }
-void list(kokkosnn_rms_norm_options& o, Members& members) {
-  members("epsilon", o.epsilon)("weight_offset", o.weight_offset)("axis", o.axis)("determinism", o.determinism);
-}
-
-kokkosnn_layer_norm_options defaults(const kokkosnn_layer_norm_options*) { return KOKKOSNN_LAYER_NORM_OPTIONS_INIT; }
-void list(kokkosnn_layer_norm_options& o, Members& members) {
-  members("epsilon", o.epsilon)("axis", o.axis)("determinism", o.determinism);
-}
-
-kokkosnn_attention_options defaults(const kokkosnn_attention_options*) { return KOKKOSNN_ATTENTION_OPTIONS_INIT; }
-void list(kokkosnn_attention_options& o, Members& members) {
-  members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("axes", o.axes);
-  members("precision", o.precision)("diagonal", o.diagonal);
-}
-
-kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }
-void list(kokkosnn_matmul_options& o, Members& members) {
-  members("alpha", o.alpha)("beta", o.beta)("precision", o.precision)("determinism", o.determinism);
-  members("provider", o.provider)("rows", o.rows)("row_offsets", o.row_offsets);
-}
-
-kokkosnn_rope_options defaults(const kokkosnn_rope_options*) { return KOKKOSNN_ROPE_OPTIONS_INIT; }
-void list(kokkosnn_rope_options& o, Members& members) {
-  members("form", o.form)("rotary_dims", o.rotary_dims)("sequence_axis", o.sequence_axis);
-  members("position_offset", o.position_offset)("theta", o.theta)("position_scale", o.position_scale);
-  members("check_positions", o.check_positions);
-}
-
-kokkosnn_gelu_options defaults(const kokkosnn_gelu_options*) { return KOKKOSNN_GELU_OPTIONS_INIT; }
-void list(kokkosnn_gelu_options& o, Members& members) { members("form", o.form); }
-
-kokkosnn_column_sums_options defaults(const kokkosnn_column_sums_options*) { return KOKKOSNN_COLUMN_SUMS_OPTIONS_INIT; }
-void list(kokkosnn_column_sums_options& o, Members& members) { members("axis", o.axis); }
-
-kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) { return KOKKOSNN_SEGMENTED_OPTIONS_INIT; }
-void list(kokkosnn_segmented_options& o, Members& members) {
-  members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
-}
-
-kokkosnn_mask defaults(const kokkosnn_mask*) { return KOKKOSNN_MASK_INIT; }
-void list(kokkosnn_mask& m, Members& members) {
-  members("boolean", m.boolean)("bias", m.bias)("lengths", m.lengths)("alibi_slopes", m.alibi_slopes);
-  members("causal_offset", m.causal_offset)("window_left", m.window_left)("window_right", m.window_right);
-  members("window_offset", m.window_offset)("alibi_offset", m.alibi_offset)("is_causal", m.is_causal);
-  members("has_window", m.has_window)("diagonal_offsets", m.diagonal_offsets);
-}
-
 /// Options, or a mask, from a dictionary of members that differ from the defaults.
 template <class Struct>
 class FromPython<const Struct*> {
@@ -329,63 +255,19 @@ NB_MODULE(_core, m) {
   m.doc() = "The C functions of KokkosNN (kokkosnn.h) on arrays.";
   m.def("version", [] { return kokkosnn_version(); });
   m.def("configuration", [] { return kokkosnn_configuration(); });
+  m.def("jax_handlers", [] {
+    nb::dict handlers;
+    nb::str platform("");
+#ifdef KOKKOSNN_JAX_DEVICE
+    for (const auto& [name, handler] : jax_handlers()) {
+      handlers[nb::str(name.data(), name.size())] = nb::capsule(handler);
+    }
+    platform = nb::str(jax_platform().data(), jax_platform().size());
+#endif
+    return nb::make_tuple(platform, handlers);
+  });
 
-  def(m, "softmax", kokkosnn_softmax);
-  def(m, "log_softmax", kokkosnn_log_softmax);
-  def(m, "logsumexp", kokkosnn_logsumexp);
-  def(m, "softmax_backward", kokkosnn_softmax_backward);
-  def(m, "log_softmax_backward", kokkosnn_log_softmax_backward);
-  def(m, "logsumexp_backward", kokkosnn_logsumexp_backward);
-  def(m, "masked_softmax", kokkosnn_masked_softmax);
-  def(m, "masked_log_softmax", kokkosnn_masked_log_softmax);
-  def(m, "masked_logsumexp", kokkosnn_masked_logsumexp);
-  def(m, "masked_softmax_backward", kokkosnn_masked_softmax_backward);
-  def(m, "masked_log_softmax_backward", kokkosnn_masked_log_softmax_backward);
-  def(m, "masked_softmax_bias_backward", kokkosnn_masked_softmax_bias_backward);
-  def(m, "masked_softmax_sinks_backward", kokkosnn_masked_softmax_sinks_backward);
-  def(m, "cross_entropy", kokkosnn_cross_entropy);
-  def(m, "cross_entropy_backward", kokkosnn_cross_entropy_backward);
-  def(m, "cross_entropy_with_gradient", kokkosnn_cross_entropy_with_gradient);
-  def(m, "cross_entropy_from_lse", kokkosnn_cross_entropy_from_lse);
-  def(m, "soft_cross_entropy", kokkosnn_soft_cross_entropy);
-  def(m, "soft_cross_entropy_with_gradient", kokkosnn_soft_cross_entropy_with_gradient);
-  def(m, "rms_norm", kokkosnn_rms_norm);
-  def(m, "layer_norm", kokkosnn_layer_norm);
-  def(m, "rms_norm_backward", kokkosnn_rms_norm_backward);
-  def(m, "layer_norm_backward", kokkosnn_layer_norm_backward);
-  def(m, "add_rms_norm", kokkosnn_add_rms_norm);
-  def(m, "add_layer_norm", kokkosnn_add_layer_norm);
-  def(m, "add_rms_norm_backward", kokkosnn_add_rms_norm_backward);
-  def(m, "add_layer_norm_backward", kokkosnn_add_layer_norm_backward);
-  def(m, "column_sums", kokkosnn_column_sums);
-  def(m, "segmented_softmax", kokkosnn_segmented_softmax);
-  def(m, "segmented_log_softmax", kokkosnn_segmented_log_softmax);
-  def(m, "segmented_logsumexp", kokkosnn_segmented_logsumexp);
-  def(m, "segmented_softmax_backward", kokkosnn_segmented_softmax_backward);
-  def(m, "segmented_log_softmax_backward", kokkosnn_segmented_log_softmax_backward);
-  def(m, "segmented_logsumexp_backward", kokkosnn_segmented_logsumexp_backward);
-  def(m, "attention", kokkosnn_attention);
-  def(m, "attention_backward", kokkosnn_attention_backward);
-  def(m, "attention_bias_backward", kokkosnn_attention_bias_backward);
-  def(m, "attention_sinks_backward", kokkosnn_attention_sinks_backward);
-  def(m, "graph_attention", kokkosnn_graph_attention);
-  def(m, "graph_attention_backward", kokkosnn_graph_attention_backward);
-  def(m, "merge_attention", kokkosnn_merge_attention);
-  def(m, "packed_attention", kokkosnn_packed_attention);
-  def(m, "packed_attention_backward", kokkosnn_packed_attention_backward);
-  def(m, "matmul", kokkosnn_matmul);
-  def(m, "matmul_backward", kokkosnn_matmul_backward);
-  def(m, "rope", kokkosnn_rope);
-  def(m, "rope_backward", kokkosnn_rope_backward);
-  def(m, "add", kokkosnn_add);
-  def(m, "mul", kokkosnn_mul);
-  def(m, "cast", kokkosnn_cast);
-  def(m, "silu", kokkosnn_silu);
-  def(m, "silu_backward", kokkosnn_silu_backward);
-  def(m, "gelu", kokkosnn_gelu);
-  def(m, "gelu_backward", kokkosnn_gelu_backward);
-  def(m, "swiglu", kokkosnn_swiglu);
-  def(m, "swiglu_backward", kokkosnn_swiglu_backward);
-  def(m, "geglu", kokkosnn_geglu);
-  def(m, "geglu_backward", kokkosnn_geglu_backward);
+#define KOKKOSNN_FUNCTION(name) def(m, #name, kokkosnn_##name);
+#include "functions.def"
+#undef KOKKOSNN_FUNCTION
 }

@@ -28,6 +28,20 @@ def is_jax(x):
     return _is_of("jax", "Array", x)
 
 
+def is_result(x):
+    """x is a place for a result of XLA (_jax.py)."""
+    return _is_of("kokkosnn._jax", "Result", x)
+
+
+def is_traced(x):
+    """x is of JAX and stands for values that are not there yet, or not on the host: XLA makes the call (_jax.py)."""
+    if not is_jax(x):
+        return False
+    import jax
+
+    return isinstance(x, jax.core.Tracer) or any(device.platform != "cpu" for device in x.devices())
+
+
 def plain(x):
     """x as the library can take it: a tensor of PyTorch without its history."""
     return x.detach() if is_torch(x) and x.requires_grad else x
@@ -77,17 +91,20 @@ def accumulator_name(x):
 def empty(like, shape, dtype=None):
     """An array of the same kind and device with these extents, the last axis fastest; dtype by its name, or as like's.
 
-    Of JAX, whose arrays are not to be written, it is NumPy's; `as_kind` makes it one of JAX when it is filled.
+    Of JAX, whose arrays are not to be written, it is NumPy's, or where XLA makes the call a place for XLA's result;
+    `as_kind` makes it one of JAX when it is filled.
     """
     if is_torch(like):
         import torch
 
         return torch.empty(shape, dtype=getattr(torch, dtype) if dtype else like.dtype, device=like.device)
+    if is_traced(like):
+        from ._jax import Result
+
+        return Result(shape, dtype or like.dtype)
     if is_numpy(like) or is_jax(like):
         import numpy
 
-        if _device_of(like)[0] != _HOST:
-            raise ValueError("kokkosnn: arrays of JAX are taken on the host only")
         return numpy.empty(shape, dtype=dtype or like.dtype)
     library = like.__array_namespace__()
     return library.empty(shape, dtype=getattr(library, dtype) if dtype else like.dtype, device=like.device)
@@ -96,6 +113,8 @@ def empty(like, shape, dtype=None):
 def as_kind(like, y):
     """A filled array from `empty` as one of the kind of `like`."""
     if is_jax(like) and not is_jax(y):
+        if is_result(y):
+            return y.array
         import jax.numpy
 
         return jax.numpy.asarray(y)

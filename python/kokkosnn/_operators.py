@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core
-from ._arrays import accumulator_name, as_kind, empty, place_of, plain, require_writable
+from ._arrays import accumulator_name, as_kind, empty, is_result, place_of, plain, require_writable
 
 Array = Any
 """An array of NumPy, or any with __dlpack__."""
@@ -37,6 +37,10 @@ def _row_options(masked_row: str, batch_invariant: bool) -> dict[str, int]:
 
 def _run(function: Any, stream: Any, *arguments: Any) -> None:
     """Calls a C function; arrays among the arguments, and in their dictionaries, determine the device."""
+    if any(is_result(given) for given in arguments):
+        from ._jax import call
+
+        return call(function.__name__, stream, arguments)
     inner = [value for given in arguments if isinstance(given, dict) for value in given.values()]
     arrays = [x for x in [*arguments, *inner] if hasattr(x, "dtype")]
     arguments = tuple(
@@ -436,6 +440,8 @@ def cross_entropy(
     False. A label out of range gives NaN, or with check_labels a ValueError. predicted, an array of int32 or int64 with
     a value a row, gets torch.argmax(logits, axis) in the same pass.
     """
+    if predicted is not None:
+        require_writable(predicted)
     loss = _empty_loss(logits, axis, reduction)
     lse = empty(logits, _without(logits, axis), accumulator_name(logits))
     options = _loss_options(
@@ -513,6 +519,8 @@ def cross_entropy_with_gradient(
 
     out, where dlogits goes, may be the logits; predicted as cross_entropy has it.
     """
+    if predicted is not None:
+        require_writable(predicted)
     loss = _empty_loss(logits, axis, reduction)
     dlogits = _output(out, logits, logits.shape)
     options = _loss_options(
@@ -544,10 +552,10 @@ def cross_entropy_from_lse(
     check_labels: bool = False,
     stream: Any = None,
 ) -> Array:
-    """cross_entropy's loss from rows' log-sum-exps and the logits of their labels, of float32 or float64
+    """(lse - label_logits).mean(), cross_entropy's loss from rows' log-sum-exps and the logits of their labels
 
-    For classes in parts: logsumexp of each part, logsumexp(parts, axis=0) of these, this function, and for each part
-    cross_entropy_backward with first_class and classes.
+    All are of float32 or of float64. For classes in parts: logsumexp of each part, logsumexp(parts, axis=0) of these,
+    this function, and for each part cross_entropy_backward with first_class and classes.
     """
     loss = empty(lse, lse.shape if reduction == "none" else (), accumulator_name(lse))
     options = _loss_options(
@@ -995,7 +1003,7 @@ def attention_bias_backward(
     diagonal: str = "first",
     stream: Any = None,
 ) -> Array:
-    """Gradient of attention by the bias of its mask, from its o and lse"""
+    """torch.autograd.grad(o, mask.bias, dout)[0] of attention, from its o and lse"""
     dbias = empty(mask.bias, tuple(mask.bias.shape))
     options = _attention_options(scale, softcap, sinks, diagonal, axes)
     _run(_core.attention_bias_backward, stream, q, k, v, o, dout, lse, _members(mask), dbias, options)
@@ -1005,7 +1013,7 @@ def attention_bias_backward(
 def attention_sinks_backward(
     o: Array, lse: Array, dout: Array, sinks: Array, axes: str = "batch_head_sequence_dim", *, stream: Any = None
 ) -> Array:
-    """Gradient of attention by its sinks, one a head, from its o and lse"""
+    """torch.autograd.grad(o, sinks, dout)[0] of attention, from its o and lse; sinks: one a head"""
     dsinks = empty(sinks, tuple(sinks.shape))
     options = _attention_options(None, 0.0, sinks, "first", axes)
     _run(_core.attention_sinks_backward, stream, o, dout, lse, dsinks, options)

@@ -124,6 +124,59 @@ def log_softmax(x: Tensor, axis: int = -1, scale: float = 1.0) -> Tensor:
     return _log_softmax(x, axis, scale)
 
 
+@torch.library.custom_op("kokkosnn::logsumexp", mutates_args=())
+def _logsumexp(x: Tensor, axis: int, scale: float) -> Tensor:
+    return _operators.logsumexp(x, axis, scale=scale)
+
+
+@torch.library.custom_op("kokkosnn::logsumexp_backward", mutates_args=())
+def _logsumexp_backward(x: Tensor, lse: Tensor, dlse: Tensor, axis: int, scale: float) -> Tensor:
+    return _operators.logsumexp_backward(x, lse, dlse, axis, scale=scale)
+
+
+@_logsumexp.register_fake
+def _(x, axis, scale):
+    return _row_values(x, axis).to(x.dtype)
+
+
+@_logsumexp_backward.register_fake
+def _(x, lse, dlse, axis, scale):
+    return _empty_like(x)
+
+
+def _save_logsumexp(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], output)
+    ctx.options = inputs[1:]
+
+
+def _logsumexp_first(ctx: Any, dlse: Tensor) -> Any:
+    return _logsumexp_backward(*ctx.saved_tensors, dlse, *ctx.options), None, None
+
+
+def _save_logsumexp_backward(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], inputs[2])
+    ctx.options = inputs[3:]
+
+
+def _logsumexp_second(ctx: Any, g: Tensor) -> Any:
+    axis, scale = ctx.options
+
+    def gradient(x: Tensor, dlse: Tensor) -> Any:
+        return (scale * dlse.unsqueeze(axis) * torch.softmax(scale * x, axis),)
+
+    by_x, by_dlse = _vjp(gradient, ctx.saved_tensors, (g,))
+    return by_x, None, by_dlse, None, None
+
+
+_logsumexp.register_autograd(_logsumexp_first, setup_context=_save_logsumexp)
+_logsumexp_backward.register_autograd(_logsumexp_second, setup_context=_save_logsumexp_backward)
+
+
+def logsumexp(x: Tensor, axis: int = -1, scale: float = 1.0) -> Tensor:
+    """torch.logsumexp(scale * x, axis)"""
+    return _logsumexp(x, axis, scale)
+
+
 # --- cross_entropy ---
 
 
@@ -264,6 +317,100 @@ def cross_entropy(
     return _cross_entropy(logits, labels, weights, reduction, ignore_index, label_smoothing, z_loss, softcap)[0]
 
 
+# --- soft_cross_entropy ---
+
+
+@torch.library.custom_op("kokkosnn::soft_cross_entropy", mutates_args=())
+def _soft_cross_entropy(
+    logits: Tensor, targets: Tensor, weights: Optional[Tensor], reduction: str, label_smoothing: float
+) -> Tensor:
+    options = {"reduction": reduction, "label_smoothing": label_smoothing}
+    return _operators.soft_cross_entropy(logits, targets, weights, **options)[0]
+
+
+@torch.library.custom_op("kokkosnn::soft_cross_entropy_with_gradient", mutates_args=())
+def _soft_cross_entropy_with_gradient(
+    logits: Tensor, targets: Tensor, weights: Optional[Tensor], reduction: str, label_smoothing: float
+) -> Tuple[Tensor, Tensor]:
+    options = {"reduction": reduction, "label_smoothing": label_smoothing}
+    return _operators.soft_cross_entropy_with_gradient(logits, targets, weights, **options)
+
+
+def _empty_loss(logits: Tensor, reduction: str) -> Tensor:
+    return logits.new_empty(logits.shape[:-1] if reduction == "none" else (), dtype=_accumulator(logits))
+
+
+@_soft_cross_entropy.register_fake
+def _(logits, targets, weights, reduction, label_smoothing):
+    return _empty_loss(logits, reduction)
+
+
+@_soft_cross_entropy_with_gradient.register_fake
+def _(logits, targets, weights, reduction, label_smoothing):
+    return _empty_loss(logits, reduction), _empty_like(logits)
+
+
+def _soft_loss_of_torch(
+    logits: Tensor, targets: Tensor, weights: Optional[Tensor], reduction: str, label_smoothing: float
+) -> Tensor:
+    """The loss by PyTorch's operators, for second derivatives."""
+    dtype = _accumulator(logits)
+    targets = (1 - label_smoothing) * targets.to(dtype) + label_smoothing / logits.shape[-1]
+    targets = targets if weights is None else weights.to(dtype) * targets
+    loss = -(targets * torch.log_softmax(logits.to(dtype), -1)).sum(-1)
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
+
+
+def _save_soft_cross_entropy(ctx: Any, inputs: Any, output: Any) -> None:
+    logits, targets, weights, *ctx.options = inputs
+    ctx.save_for_backward(logits, targets, weights, output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _soft_cross_entropy_first(ctx: Any, dloss: Optional[Tensor], ddlogits: Optional[Tensor]) -> Any:
+    logits, targets, weights, dlogits = ctx.saved_tensors
+    by_logits = None
+    if dloss is not None:
+        dloss = dloss.unsqueeze(-1) if ctx.options[0] == "none" else dloss
+        by_logits = (dlogits * dloss).to(logits.dtype)
+    if ddlogits is not None:  # of a second derivative
+
+        def gradient(x: Tensor) -> Any:
+            def loss(x: Tensor) -> Tensor:
+                return _soft_loss_of_torch(x, targets, weights, *ctx.options).sum()
+
+            return _gradient_of(loss, (x,), x.new_ones((), dtype=_accumulator(x)))
+
+        second = _vjp(gradient, (logits,), (ddlogits,))[0]
+        by_logits = second if by_logits is None else by_logits + second
+    return by_logits, None, None, None, None
+
+
+_soft_cross_entropy_with_gradient.register_autograd(_soft_cross_entropy_first, setup_context=_save_soft_cross_entropy)
+
+
+def soft_cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    weights: Optional[Tensor] = None,
+    *,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """torch.nn.functional.cross_entropy(logits, targets, weights, ...) of targets that are probabilities
+
+    Classes lie along the last axis; targets have the logits' shape and type. The loss is float64 if the logits are,
+    else float32. Where a gradient will be asked for, it is computed along with the loss; targets and weights get none.
+    """
+    for name, given in (("targets", targets), ("weights", weights)):
+        if given is not None and given.requires_grad:
+            raise NotImplementedError(f"kokkosnn.torch.soft_cross_entropy: there is no gradient by {name}")
+    options = (logits, targets, weights, reduction, label_smoothing)
+    if torch.is_grad_enabled() and logits.requires_grad:
+        return _soft_cross_entropy_with_gradient(*options)[0]
+    return _soft_cross_entropy(*options)
+
+
 # --- rms_norm, layer_norm ---
 
 
@@ -279,6 +426,12 @@ def _sum_of_rows(axis: int, values: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _given(*tensors: Optional[Tensor]) -> Sequence[Tensor]:
     return [x for x in tensors if x is not None]
+
+
+def _unpacked(is_there: Sequence[bool], given: Sequence[Any]) -> Sequence[Any]:
+    """What `_given` left out is None again."""
+    rest = iter(given)
+    return [next(rest) if there else None for there in is_there]
 
 
 def _rms_norm_of_torch(axis: int, epsilon: float, offset: float, x: Tensor, weight: Optional[Tensor] = None) -> Tensor:
@@ -603,19 +756,15 @@ def _masked_softmax_second(ctx: Any, *gradients: Tensor) -> Any:
     mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
     is_input = (True, bias is not None, sinks is not None)
 
-    def unpacked(given: Sequence[Any]) -> Sequence[Any]:
-        rest = iter(given)
-        return [next(rest) if there else None for there in is_input]
-
     def gradient(dy: Tensor, *inputs: Tensor) -> Any:
         return _gradient_of(
-            lambda *given: _masked_softmax_of_torch(mask, scale, softcap, *unpacked(given)), inputs, dy
+            lambda *given: _masked_softmax_of_torch(mask, scale, softcap, *_unpacked(is_input, given)), inputs, dy
         )
 
     needed = (True, needs_dbias, needs_dsinks)
     of_inputs = [g if needs else None for g, there, needs in zip(gradients, is_input, needed) if there]
     by_dy, *by_inputs = _vjp(gradient, [dy, *_given(x, bias, sinks)], of_inputs)
-    return *unpacked(by_inputs), by_dy, *(None,) * 9
+    return *_unpacked(is_input, by_inputs), by_dy, *(None,) * 9
 
 
 _masked_softmax.register_autograd(_masked_softmax_first, setup_context=_save_masked_softmax)
@@ -681,19 +830,36 @@ def _attention_backward(
     numbers: Sequence[int],
     scale: Optional[float],
     softcap: float,
-) -> Tuple[Tensor, Tensor, Tensor]:
+    needs_dbias: bool,
+    needs_dsinks: bool,
+) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """dq, dk, dv, dbias and dsinks; the last two are empty if they are not needed."""
     mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
-    return _operators.attention_backward(q, k, v, o, lse, dout, mask, scale, softcap=softcap, sinks=sinks)
+    options = {"softcap": softcap, "sinks": sinks}
+    gradients = _operators.attention_backward(q, k, v, o, lse, dout, mask, scale, **options)
+    dbias = dsinks = None
+    if bias is not None and needs_dbias:
+        dbias = _operators.attention_bias_backward(q, k, v, o, lse, dout, mask, scale, **options)
+    if sinks is not None and needs_dsinks:
+        dsinks = _operators.attention_sinks_backward(o, lse, dout, sinks)
+    return *gradients, q.new_empty(0) if dbias is None else dbias, q.new_empty(0) if dsinks is None else dsinks
 
 
 def _attention_of_torch(
-    mask: Mask, scale: Optional[float], softcap: float, sinks: Optional[Tensor], q: Tensor, k: Tensor, v: Tensor
+    mask: Mask,
+    scale: Optional[float],
+    softcap: float,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Optional[Tensor],
+    sinks: Optional[Tensor],
 ) -> Tensor:
     """By PyTorch's operators, for second derivatives."""
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    return _masked_softmax_of_torch(mask, scale, softcap, q @ k.transpose(-1, -2), mask.bias, sinks) @ v
+    return _masked_softmax_of_torch(mask, scale, softcap, q @ k.transpose(-1, -2), bias, sinks) @ v
 
 
 @_attention.register_fake
@@ -702,8 +868,11 @@ def _(q, k, v, *others):
 
 
 @_attention_backward.register_fake
-def _(q, k, v, *others):
-    return _empty_like(q), _empty_like(k), _empty_like(v)
+def _(q, k, v, dout, o, lse, bias, sinks, *others):
+    needs_dbias, needs_dsinks = others[-2:]
+    dbias = _empty_like(bias) if bias is not None and needs_dbias else q.new_empty(0)
+    dsinks = _empty_like(sinks) if sinks is not None and needs_dsinks else q.new_empty(0)
+    return _empty_like(q), _empty_like(k), _empty_like(v), dbias, dsinks
 
 
 def _save_attention(ctx: Any, inputs: Any, output: Any) -> None:
@@ -714,7 +883,9 @@ def _save_attention(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _attention_first(ctx: Any, dout: Tensor, dlse: Any) -> Any:
     q, k, v, o, lse, *mask = ctx.saved_tensors
-    return *_attention_backward(q, k, v, dout, o, lse, *mask, *ctx.options), *(None,) * 8
+    needs = [t is not None and needed for t, needed in zip(mask[:2], ctx.needs_input_grad[3:5])]
+    dq, dk, dv, *others = _attention_backward(q, k, v, dout, o, lse, *mask, *ctx.options, *needs)
+    return dq, dk, dv, *(other if needed else None for other, needed in zip(others, needs)), *(None,) * 6
 
 
 def _save_attention_backward(ctx: Any, inputs: Any, output: Any) -> None:
@@ -724,14 +895,20 @@ def _save_attention_backward(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _attention_second(ctx: Any, *gradients: Tensor) -> Any:
     q, k, v, dout, bias, sinks, boolean, lengths, alibi_slopes = ctx.saved_tensors
-    numbers, scale, softcap = ctx.options
+    numbers, scale, softcap, needs_dbias, needs_dsinks = ctx.options
     mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
+    is_input = (True, True, True, bias is not None, sinks is not None)
 
     def gradient(dout: Tensor, *inputs: Tensor) -> Any:
-        return _gradient_of(lambda *given: _attention_of_torch(mask, scale, softcap, sinks, *given), inputs, dout)
+        return _gradient_of(
+            lambda *given: _attention_of_torch(mask, scale, softcap, *_unpacked(is_input, given)), inputs, dout
+        )
 
-    by_dout, *by_inputs = _vjp(gradient, (dout, q, k, v), gradients)
-    return *by_inputs, by_dout, *(None,) * 10
+    needed = (True, True, True, needs_dbias, needs_dsinks)
+    of_inputs = [g if needs else None for g, there, needs in zip(gradients, is_input, needed) if there]
+    by_dout, *by_inputs = _vjp(gradient, (dout, *_given(q, k, v, bias, sinks)), of_inputs)
+    by_q, by_k, by_v, by_bias, by_sinks = _unpacked(is_input, by_inputs)
+    return by_q, by_k, by_v, by_dout, None, None, by_bias, by_sinks, *(None,) * 8
 
 
 _attention.register_autograd(_attention_first, setup_context=_save_attention)
@@ -751,14 +928,13 @@ def attention(
     """torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
 
     q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask without
-    diagonal_offsets, or a tensor of bool. Gradients are by q, k and v: a bias, slopes and sinks have none.
+    diagonal_offsets, or a tensor of bool. Gradients are by q, k, v, the bias and the sinks; slopes have none.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
     if mask.diagonal_offsets is not None:
         raise NotImplementedError("kokkosnn.torch.attention: it does not take diagonal_offsets")
-    for name, given in (("a bias", mask.bias), ("ALiBi's slopes", mask.alibi_slopes), ("sinks", sinks)):
-        if given is not None and given.requires_grad:
-            raise NotImplementedError(f"kokkosnn.torch.attention: there is no gradient by {name}")
+    if mask.alibi_slopes is not None and mask.alibi_slopes.requires_grad:
+        raise NotImplementedError("kokkosnn.torch.attention: there is no gradient by ALiBi's slopes")
     tensors = (mask.bias, sinks, mask.boolean, mask.lengths, mask.alibi_slopes)
     return _attention(q, k, v, *tensors, _numbers(mask), scale, softcap)[0]
 
@@ -902,6 +1078,373 @@ def rope(
     )
 
 
+# --- add_rms_norm, add_layer_norm ---
+
+
+@torch.library.custom_op("kokkosnn::add_rms_norm", mutates_args=())
+def _add_rms_norm(
+    x: Tensor, residual: Tensor, weight: Optional[Tensor], epsilon: float, axis: int, weight_offset: float
+) -> Tuple[Tensor, Tensor, Tensor]:
+    return _operators.add_rms_norm(x, residual, weight, epsilon, axis, weight_offset=weight_offset)
+
+
+@torch.library.custom_op("kokkosnn::add_rms_norm_backward", mutates_args=())
+def _add_rms_norm_backward(
+    total: Tensor,
+    weight: Optional[Tensor],
+    dy: Tensor,
+    dsum: Tensor,
+    rstd: Tensor,
+    epsilon: float,
+    axis: int,
+    weight_offset: float,
+    needs_dweight: bool,
+) -> Tuple[Tensor, Tensor]:
+    """The gradient by both summands and dweight, which is empty if it is not needed."""
+    is_needed = weight is not None and needs_dweight
+    dweight = weight.new_empty(weight.shape) if is_needed else None
+    options = {"dweight": dweight, "weight_offset": weight_offset}
+    dx = _operators.add_rms_norm_backward(total, rstd, dy, dsum, weight, axis, **options)
+    return dx, dweight if is_needed else total.new_empty(0)
+
+
+@torch.library.custom_op("kokkosnn::add_layer_norm", mutates_args=())
+def _add_layer_norm(
+    x: Tensor, residual: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], epsilon: float, axis: int
+) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _operators.add_layer_norm(x, residual, weight, bias, epsilon, axis)
+
+
+@torch.library.custom_op("kokkosnn::add_layer_norm_backward", mutates_args=())
+def _add_layer_norm_backward(
+    total: Tensor,
+    weight: Optional[Tensor],
+    bias: Optional[Tensor],
+    dy: Tensor,
+    dsum: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    epsilon: float,
+    axis: int,
+    needs_dweight: bool,
+    needs_dbias: bool,
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """The gradient by both summands, dweight and dbias; the last two are empty if they are not needed."""
+    dweight = weight.new_empty(weight.shape) if weight is not None and needs_dweight else None
+    dbias = bias.new_empty(bias.shape) if bias is not None and needs_dbias else None
+    outputs = {"dweight": dweight, "dbias": dbias}
+    dx = _operators.add_layer_norm_backward(total, mean, rstd, dy, dsum, weight, axis, **outputs)
+    return dx, total.new_empty(0) if dweight is None else dweight, total.new_empty(0) if dbias is None else dbias
+
+
+@_add_rms_norm.register_fake
+def _(x, residual, weight, epsilon, axis, weight_offset):
+    return _empty_like(x), _empty_like(x), _row_values(x, axis)
+
+
+@_add_rms_norm_backward.register_fake
+def _(total, weight, dy, dsum, rstd, epsilon, axis, weight_offset, needs_dweight):
+    is_needed = weight is not None and needs_dweight
+    return _empty_like(total), weight.new_empty(weight.shape) if is_needed else total.new_empty(0)
+
+
+@_add_layer_norm.register_fake
+def _(x, residual, weight, bias, epsilon, axis):
+    return _empty_like(x), _empty_like(x), _row_values(x, axis), _row_values(x, axis)
+
+
+@_add_layer_norm_backward.register_fake
+def _(total, weight, bias, dy, dsum, mean, rstd, epsilon, axis, needs_dweight, needs_dbias):
+    dweight = weight.new_empty(weight.shape) if weight is not None and needs_dweight else total.new_empty(0)
+    dbias = bias.new_empty(bias.shape) if bias is not None and needs_dbias else total.new_empty(0)
+    return _empty_like(total), dweight, dbias
+
+
+def _save_add_rms_norm(ctx: Any, inputs: Any, output: Any) -> None:
+    _, _, weight, *ctx.options = inputs
+    ctx.save_for_backward(output[1], weight, output[2])
+    ctx.mark_non_differentiable(output[2])
+
+
+def _add_rms_norm_first(ctx: Any, dy: Tensor, dsum: Tensor, drstd: Any) -> Any:
+    total, weight, rstd = ctx.saved_tensors
+    needs = weight is not None and ctx.needs_input_grad[2]
+    dx, dweight = _add_rms_norm_backward(total, weight, dy, dsum, rstd, *ctx.options, needs)
+    return dx, dx, dweight if needs else None, None, None, None
+
+
+def _save_add_rms_norm_backward(ctx: Any, inputs: Any, output: Any) -> None:
+    total, weight, dy, _, _, *ctx.options = inputs
+    ctx.save_for_backward(total, weight, dy)
+
+
+def _add_rms_norm_second(ctx: Any, ddx: Tensor, ddweight: Tensor) -> Any:
+    by_total, by_weight, by_dy, *_ = _rms_norm_second(ctx, ddx, ddweight)
+    return by_total, by_weight, by_dy, ddx, *(None,) * 5
+
+
+def _save_add_layer_norm(ctx: Any, inputs: Any, output: Any) -> None:
+    _, _, weight, bias, *ctx.options = inputs
+    ctx.save_for_backward(output[1], weight, bias, *output[2:])
+    ctx.mark_non_differentiable(*output[2:])
+
+
+def _add_layer_norm_first(ctx: Any, dy: Tensor, dsum: Tensor, dmean: Any, drstd: Any) -> Any:
+    total, weight, bias, mean, rstd = ctx.saved_tensors
+    needs = [t is not None and needed for t, needed in zip((weight, bias), ctx.needs_input_grad[2:4])]
+    dx, *others = _add_layer_norm_backward(total, weight, bias, dy, dsum, mean, rstd, *ctx.options, *needs)
+    return dx, dx, *(other if needed else None for other, needed in zip(others, needs)), None, None
+
+
+def _save_add_layer_norm_backward(ctx: Any, inputs: Any, output: Any) -> None:
+    total, weight, _, dy, _, _, _, epsilon, axis, needs_dweight, ctx.needs_dbias = inputs
+    ctx.options = (epsilon, axis, needs_dweight)
+    ctx.save_for_backward(total, weight, dy)
+
+
+def _add_layer_norm_second(ctx: Any, ddx: Tensor, ddweight: Tensor, ddbias: Tensor) -> Any:
+    by_total, by_weight, by_dy, *_ = _layer_norm_second(ctx, ddx, ddweight)
+    if ctx.needs_dbias:  # dbias is the sum of dy's rows
+        by_dy = by_dy + _along(ctx.options[1], by_dy, ddbias).to(by_dy.dtype)
+    return by_total, by_weight, None, by_dy, ddx, *(None,) * 6
+
+
+_add_rms_norm.register_autograd(_add_rms_norm_first, setup_context=_save_add_rms_norm)
+_add_rms_norm_backward.register_autograd(_add_rms_norm_second, setup_context=_save_add_rms_norm_backward)
+_add_layer_norm.register_autograd(_add_layer_norm_first, setup_context=_save_add_layer_norm)
+_add_layer_norm_backward.register_autograd(_add_layer_norm_second, setup_context=_save_add_layer_norm_backward)
+
+
+def add_rms_norm(
+    x: Tensor,
+    residual: Tensor,
+    weight: Optional[Tensor] = None,
+    epsilon: float = 1e-6,
+    axis: int = -1,
+    weight_offset: float = 0.0,
+) -> Tuple[Tensor, Tensor]:
+    """(torch.nn.functional.rms_norm(x + residual, x.shape[-1:], weight, epsilon), x + residual), in one pass"""
+    return _add_rms_norm(x, residual, weight, epsilon, axis, weight_offset)[:2]
+
+
+def add_layer_norm(
+    x: Tensor,
+    residual: Tensor,
+    weight: Optional[Tensor] = None,
+    bias: Optional[Tensor] = None,
+    epsilon: float = 1e-5,
+    axis: int = -1,
+) -> Tuple[Tensor, Tensor]:
+    """(torch.nn.functional.layer_norm(x + residual, x.shape[-1:], weight, bias, epsilon), x + residual), in one pass"""
+    return _add_layer_norm(x, residual, weight, bias, epsilon, axis)[:2]
+
+
+# --- swiglu, geglu ---
+
+
+@torch.library.custom_op("kokkosnn::swiglu", mutates_args=())
+def _swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    return _operators.swiglu(gate, up)
+
+
+@torch.library.custom_op("kokkosnn::swiglu_backward", mutates_args=())
+def _swiglu_backward(gate: Tensor, up: Tensor, dy: Tensor) -> Tuple[Tensor, Tensor]:
+    return _operators.swiglu_backward(gate, up, dy)
+
+
+@torch.library.custom_op("kokkosnn::geglu", mutates_args=())
+def _geglu(gate: Tensor, up: Tensor, approximate: str) -> Tensor:
+    return _operators.geglu(gate, up, approximate)
+
+
+@torch.library.custom_op("kokkosnn::geglu_backward", mutates_args=())
+def _geglu_backward(gate: Tensor, up: Tensor, dy: Tensor, approximate: str) -> Tuple[Tensor, Tensor]:
+    return _operators.geglu_backward(gate, up, dy, approximate)
+
+
+def _register_gated(forward: Any, backward: Any, activation: Callable[..., Tensor]) -> None:
+    """activation(gate, *options): by PyTorch's operators."""
+    forward.register_fake(lambda gate, up, *options: _empty_like(gate))
+    backward.register_fake(lambda gate, up, dy, *options: (_empty_like(gate), _empty_like(gate)))
+
+    def save(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*(x for x in inputs if isinstance(x, Tensor)))
+        ctx.options = [x for x in inputs if not isinstance(x, Tensor)]
+
+    def first(ctx: Any, dy: Tensor) -> Any:
+        return *backward(*ctx.saved_tensors, dy, *ctx.options), *(None for _ in ctx.options)
+
+    def second(ctx: Any, ddgate: Tensor, ddup: Tensor) -> Any:
+        def gradient(gate: Tensor, up: Tensor, dy: Tensor) -> Any:
+            return _gradient_of(lambda gate, up: activation(gate, *ctx.options) * up, (gate, up), dy)
+
+        return *_vjp(gradient, ctx.saved_tensors, (ddgate, ddup)), *(None for _ in ctx.options)
+
+    forward.register_autograd(first, setup_context=save)
+    backward.register_autograd(second, setup_context=save)
+
+
+_register_gated(_swiglu, _swiglu_backward, torch.nn.functional.silu)
+_register_gated(
+    _geglu, _geglu_backward, lambda gate, approximate: torch.nn.functional.gelu(gate, approximate=approximate)
+)
+
+
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    """torch.nn.functional.silu(gate) * up of tensors of one shape"""
+    return _swiglu(*torch.broadcast_tensors(gate, up))
+
+
+def geglu(gate: Tensor, up: Tensor, approximate: str = "none") -> Tensor:
+    """torch.nn.functional.gelu(gate, approximate=approximate) * up of tensors of one shape"""
+    return _geglu(*torch.broadcast_tensors(gate, up), approximate)
+
+
+# --- segmented_softmax, segmented_log_softmax, segmented_logsumexp ---
+
+
+@torch.library.custom_op("kokkosnn::segmented_softmax", mutates_args=())
+def _segmented_softmax(values: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
+    return _operators.segmented_softmax(values, row_offsets, scale=scale)
+
+
+@torch.library.custom_op("kokkosnn::segmented_softmax_backward", mutates_args=())
+def _segmented_softmax_backward(y: Tensor, dy: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
+    return _operators.segmented_softmax_backward(y, dy, row_offsets, scale=scale)
+
+
+@torch.library.custom_op("kokkosnn::segmented_log_softmax", mutates_args=())
+def _segmented_log_softmax(values: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
+    return _operators.segmented_log_softmax(values, row_offsets, scale=scale)
+
+
+@torch.library.custom_op("kokkosnn::segmented_log_softmax_backward", mutates_args=())
+def _segmented_log_softmax_backward(y: Tensor, dy: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
+    return _operators.segmented_log_softmax_backward(y, dy, row_offsets, scale=scale)
+
+
+@torch.library.custom_op("kokkosnn::segmented_logsumexp", mutates_args=())
+def _segmented_logsumexp(values: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
+    lse = values.new_full((row_offsets.shape[0] - 1, *values.shape[1:]), -torch.inf)  # empty rows' are not written
+    return _operators.segmented_logsumexp(values, row_offsets, lse, scale)
+
+
+@torch.library.custom_op("kokkosnn::segmented_logsumexp_backward", mutates_args=())
+def _segmented_logsumexp_backward(
+    values: Tensor, lse: Tensor, dlse: Tensor, row_offsets: Tensor, scale: float
+) -> Tensor:
+    return _operators.segmented_logsumexp_backward(values, lse, dlse, row_offsets, scale=scale)
+
+
+def _row_of(values: Tensor, row_offsets: Tensor) -> Tensor:
+    """The row of each element."""
+    return torch.bucketize(torch.arange(values.shape[0], device=values.device), row_offsets[1:], right=True)
+
+
+def _sums(values: Tensor, row_offsets: Tensor) -> Tensor:
+    """For each element, the sum of its row."""
+    row = _row_of(values, row_offsets)
+    sums = values.new_zeros((row_offsets.shape[0] - 1, *values.shape[1:])).index_add(0, row, values)
+    return sums[row]
+
+
+def _register_segmented(forward: Any, backward: Any, gradient: Callable[..., Tensor]) -> None:
+    """gradient(y, dy, row_offsets, scale): the backward by PyTorch's operators."""
+    forward.register_fake(lambda values, row_offsets, scale: _empty_like(values))
+    backward.register_fake(lambda y, dy, row_offsets, scale: _empty_like(y))
+
+    def save_output(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.save_for_backward(output, inputs[1])
+        ctx.scale = inputs[2]
+
+    def save_inputs(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:3])
+        ctx.scale = inputs[3]
+
+    def first(ctx: Any, dy: Tensor) -> Any:
+        y, row_offsets = ctx.saved_tensors
+        return backward(y, dy, row_offsets, ctx.scale), None, None
+
+    def second(ctx: Any, g: Tensor) -> Any:
+        y, dy, row_offsets = ctx.saved_tensors
+        return (*_vjp(lambda y, dy: (gradient(y, dy, row_offsets, ctx.scale),), (y, dy), (g,)), None, None)
+
+    forward.register_autograd(first, setup_context=save_output)
+    backward.register_autograd(second, setup_context=save_inputs)
+
+
+_register_segmented(
+    _segmented_softmax,
+    _segmented_softmax_backward,
+    lambda y, dy, row_offsets, scale: scale * y * (dy - _sums(y * dy, row_offsets)),
+)
+_register_segmented(
+    _segmented_log_softmax,
+    _segmented_log_softmax_backward,
+    lambda y, dy, row_offsets, scale: scale * (dy - y.exp() * _sums(dy, row_offsets)),
+)
+
+
+@_segmented_logsumexp.register_fake
+def _(values, row_offsets, scale):
+    return values.new_empty((row_offsets.shape[0] - 1, *values.shape[1:]))
+
+
+@_segmented_logsumexp_backward.register_fake
+def _(values, lse, dlse, row_offsets, scale):
+    return _empty_like(values)
+
+
+def _save_segmented_logsumexp(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], output, inputs[1])
+    ctx.scale = inputs[2]
+
+
+def _segmented_logsumexp_first(ctx: Any, dlse: Tensor) -> Any:
+    values, lse, row_offsets = ctx.saved_tensors
+    return _segmented_logsumexp_backward(values, lse, dlse, row_offsets, ctx.scale), None, None
+
+
+def _save_segmented_logsumexp_backward(ctx: Any, inputs: Any, output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:4])
+    ctx.scale = inputs[4]
+
+
+def _segmented_logsumexp_second(ctx: Any, g: Tensor) -> Any:
+    """By lse, too: it comes of the forward call."""
+    values, lse, dlse, row_offsets = ctx.saved_tensors
+    row = _row_of(values, row_offsets)
+
+    def gradient(values: Tensor, lse: Tensor, dlse: Tensor) -> Any:
+        return (ctx.scale * dlse[row] * (ctx.scale * values - lse[row]).exp(),)
+
+    return *_vjp(gradient, (values, lse, dlse), (g,)), None, None
+
+
+_segmented_logsumexp.register_autograd(_segmented_logsumexp_first, setup_context=_save_segmented_logsumexp)
+_segmented_logsumexp_backward.register_autograd(
+    _segmented_logsumexp_second, setup_context=_save_segmented_logsumexp_backward
+)
+
+
+def segmented_softmax(values: Tensor, row_offsets: Tensor, scale: float = 1.0) -> Tensor:
+    """torch.cat([torch.softmax(scale * row, 0) for row in rows]), row r being values[row_offsets[r]:row_offsets[r + 1]]
+
+    values: (elements,) or (elements, heads). Each element is in a row: row_offsets begin with 0 and end with elements.
+    """
+    return _segmented_softmax(values, row_offsets, scale)
+
+
+def segmented_log_softmax(values: Tensor, row_offsets: Tensor, scale: float = 1.0) -> Tensor:
+    """torch.cat([torch.log_softmax(scale * row, 0) for row in rows]); as segmented_softmax otherwise"""
+    return _segmented_log_softmax(values, row_offsets, scale)
+
+
+def segmented_logsumexp(values: Tensor, row_offsets: Tensor, scale: float = 1.0) -> Tensor:
+    """torch.stack([torch.logsumexp(scale * row, 0) for row in rows]), -inf of an empty row"""
+    return _segmented_logsumexp(values, row_offsets, scale)
+
+
 # --- modules ---
 
 
@@ -936,7 +1479,10 @@ class MaskedSoftmax(torch.nn.Module):
 
 
 class CrossEntropyLoss(torch.nn.Module):
-    """torch.nn.CrossEntropyLoss(weights, ...) with the classes along the last axis; options as cross_entropy's"""
+    """torch.nn.CrossEntropyLoss(weights, ...) with the classes along the last axis; options as cross_entropy's
+
+    As there, labels of the logits' shape and a floating type are probabilities.
+    """
 
     def __init__(self, weights: Optional[Tensor] = None, **options: Any):
         super().__init__()
@@ -944,7 +1490,8 @@ class CrossEntropyLoss(torch.nn.Module):
         self.options = options
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return cross_entropy(logits, labels, self.weights, **self.options)
+        function = soft_cross_entropy if labels.is_floating_point() else cross_entropy
+        return function(logits, labels, self.weights, **self.options)
 
 
 class RMSNorm(torch.nn.Module):
@@ -972,3 +1519,69 @@ class LayerNorm(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return layer_norm(x, self.weight, self.bias, self.epsilon)
+
+
+class AddRMSNorm(RMSNorm):
+    """(torch.nn.RMSNorm(features, epsilon)(x + residual), x + residual), in one pass"""
+
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
+        return add_rms_norm(x, residual, self.weight, self.epsilon)
+
+
+class AddLayerNorm(LayerNorm):
+    """(torch.nn.LayerNorm(features, epsilon)(x + residual), x + residual), in one pass"""
+
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
+        return add_layer_norm(x, residual, self.weight, self.bias, self.epsilon)
+
+
+class SegmentedSoftmax(torch.nn.Module):
+    """segmented_softmax with a scale that does not change"""
+
+    def __init__(self, scale: float = 1.0):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, values: Tensor, row_offsets: Tensor) -> Tensor:
+        return segmented_softmax(values, row_offsets, self.scale)
+
+
+class RotaryEmbedding(torch.nn.Module):
+    """rope with options that do not change; it has no parameters, as angles are computed"""
+
+    def __init__(self, **options: Any):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x: Tensor, positions: Optional[Tensor] = None) -> Tensor:
+        return rope(x, positions=positions, **self.options)
+
+
+class Attention(torch.nn.Module):
+    """attention with options that do not change; causal is for calls without a mask of their own"""
+
+    def __init__(self, scale: Optional[float] = None, softcap: float = 0.0, causal: bool = False):
+        super().__init__()
+        self.scale, self.softcap, self.causal = scale, softcap, causal
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, sinks: Optional[Tensor] = None) -> Tensor:
+        mask = Mask(causal=self.causal) if mask is None else mask
+        return attention(q, k, v, mask, self.scale, softcap=self.softcap, sinks=sinks)
+
+
+class SwiGLU(torch.nn.Module):
+    """torch.nn.functional.silu(gate) * up, the halves of x's last axis"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return swiglu(*x.chunk(2, -1))
+
+
+class GEGLU(torch.nn.Module):
+    """torch.nn.functional.gelu(gate, approximate=approximate) * up, the halves of x's last axis"""
+
+    def __init__(self, approximate: str = "none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return geglu(*x.chunk(2, -1), self.approximate)

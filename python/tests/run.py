@@ -24,7 +24,8 @@ def installed(modules):
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     definitions = [f"-Ccmake.define.{d}" for d in os.environ.get("KOKKOSNN_PYTHON_DEFINES", "").split(";") if d]
-    subprocess.run([python, "-m", "pip", "install", "-q", *definitions, str(ROOT), "pytest", *modules], check=True)
+    command = [python, "-m", "pip", "install", "-q", *definitions, str(ROOT), "pytest", *modules]
+    subprocess.run(command, env={"KOKKOSNN_JAX": "1", **os.environ}, check=True)
     return str(python)
 
 

@@ -24,6 +24,9 @@ BOOLEAN = (torch.arange(25, device=DEVICE).reshape(5, 5) % 7 != 3).unsqueeze(0)
 BIAS = numbers(4, 1, 5, seed=4, requires_grad=False)
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 1], dtype=torch.float64, device=DEVICE)
 POSITIONS = torch.tensor([2, 0, 3], device=DEVICE)
+PROBABILITIES = torch.softmax(numbers(4, 5, seed=7, requires_grad=False), -1)
+OFFSETS = torch.tensor([0, 3, 3, 4, 9], device=DEVICE)  # the second row is empty
+FILLED = torch.tensor([0, 3, 4, 9], device=DEVICE)
 WEIGHTS = torch.tensor([1, 2, 0.5, 1, 3], dtype=torch.float64, device=DEVICE)
 
 
@@ -39,10 +42,18 @@ def masked(x, bias, sinks):
     return knn.masked_softmax(x, parts(bias=bias), 0.5, softcap=5.0, sinks=sinks)
 
 
-def attend(q, k, v):
+def attend(q, k, v, bias, sinks):
     """With all of a mask, for grouped heads."""
-    mask = parts(boolean=BOOLEAN[0], bias=BIAS, alibi_slopes=SLOPES)
-    return knn.attention(q, k, v, mask, 0.5, softcap=5.0, sinks=SLOPES)
+    mask = parts(boolean=BOOLEAN[0], bias=bias, alibi_slopes=SLOPES)
+    return knn.attention(q, k, v, mask, 0.5, softcap=5.0, sinks=sinks)
+
+
+def attend_with_constants(q, k, v):
+    return attend(q, k, v, BIAS, SLOPES)
+
+
+def soft_loss(logits, reduction="mean", weights=None):
+    return knn.soft_cross_entropy(logits, PROBABILITIES, weights, reduction=reduction, label_smoothing=0.125)
 
 
 def loss(logits, reduction="mean", weights=WEIGHTS):
@@ -54,6 +65,27 @@ def loss(logits, reduction="mean", weights=WEIGHTS):
 CALLS = {
     "softmax": (lambda x: knn.softmax(x, 1, 0.5), (numbers(2, 3, 4),)),
     "log_softmax": (lambda x: knn.log_softmax(x, 0, 2.0), (numbers(2, 3, 4),)),
+    "logsumexp": (lambda x: knn.logsumexp(x, 1, 0.5), (numbers(2, 3, 4),)),
+    "soft_cross_entropy": (soft_loss, (numbers(4, 5),)),
+    "soft_cross_entropy of each row": (lambda x: soft_loss(x, "none", WEIGHTS), (numbers(4, 5),)),
+    "add_rms_norm": (
+        lambda x, r, w: knn.add_rms_norm(x, r, w, 0.1, 1, 1.0),
+        (numbers(2, 3, 4), numbers(2, 3, 4, seed=1), numbers(3, seed=2)),
+    ),
+    "add_rms_norm without a weight": (
+        lambda x, r: knn.add_rms_norm(x, r)[0],  # its sum gets no gradient
+        (numbers(3, 4), numbers(3, 4, seed=1)),
+    ),
+    "add_layer_norm": (
+        lambda x, r, w, b: knn.add_layer_norm(x, r, w, b, 0.1),
+        (numbers(3, 4), numbers(3, 4, seed=1), numbers(4, seed=2), numbers(4, seed=3)),
+    ),
+    "swiglu": (knn.swiglu, (numbers(3, 4), numbers(4, seed=1))),
+    "geglu": (knn.geglu, (numbers(3, 4), numbers(3, 4, seed=1))),
+    "geglu by tanh": (lambda gate, up: knn.geglu(gate, up, "tanh"), (numbers(3, 4), numbers(3, 4, seed=1))),
+    "segmented_softmax": (lambda x: knn.segmented_softmax(x, OFFSETS, 0.5), (numbers(9),)),
+    "segmented_log_softmax": (lambda x: knn.segmented_log_softmax(x, OFFSETS), (numbers(9, 2),)),
+    "segmented_logsumexp": (lambda x: knn.segmented_logsumexp(x, FILLED, 0.5), (numbers(9, 2),)),
     "cross_entropy": (loss, (numbers(4, 5),)),
     "cross_entropy of each row": (lambda x: loss(x, "none", None), (numbers(4, 5),)),
     "rms_norm": (lambda x, w: knn.rms_norm(x, w, 0.1, 1, 1.0), (numbers(2, 3, 4), numbers(3, seed=1))),
@@ -65,7 +97,17 @@ CALLS = {
     "layer_norm without a weight": (lambda x: knn.layer_norm(x, None, None, 0.1), (numbers(3, 4),)),
     "masked_softmax": (masked, (numbers(2, 3, 5, 5), numbers(3, 1, 5, seed=1), numbers(3, seed=2))),
     "causal masked_softmax": (lambda x: knn.masked_softmax(x, Mask(causal=True)), (numbers(2, 4, 4),)),
-    "attention": (attend, (numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2))),
+    "attention": (
+        attend,
+        (
+            *(numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2)),
+            *(numbers(4, 1, 5, seed=4), numbers(4, seed=5)),
+        ),
+    ),
+    "attention with constants": (
+        attend_with_constants,
+        (numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2)),
+    ),
     "attention without a mask": (knn.attention, tuple(numbers(1, 2, 3, 2, seed=seed) for seed in range(3))),
     "matmul": (lambda a, b: knn.matmul(a, b.transpose(-1, -2), 0.5), (numbers(2, 1, 3, 4), numbers(5, 2, 4, seed=1))),
     "rope": (lambda x: knn.rope(x, None, None, POSITIONS, rotary_dims=4, theta=50.0), (numbers(3, 2, 6),)),
@@ -97,8 +139,10 @@ def test_torch_compile_takes_it_whole(name):
     for call in (function, compiled):
         given = [x.detach().clone().requires_grad_() for x in inputs]
         y = call(*given)
-        y.backward(torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=DEVICE).reshape(y.shape))
-        results.append([y, *(x.grad for x in given)])
+        outputs = y if isinstance(y, tuple) else (y,)
+        gradients = [torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=DEVICE).reshape(y.shape) for y in outputs]
+        torch.autograd.backward(outputs, gradients)
+        results.append([*outputs, *(x.grad for x in given)])
     for eager, whole in zip(*results):
         assert torch.equal(eager, whole)
 
@@ -112,8 +156,32 @@ OPERATORS = {
     "attention_backward": (
         *(x.detach() for x in HEADS[:5]),
         numbers(1, 2, 5).detach(),
-        *(None, SLOPES[:2], BOOLEAN[0], None, None, NUMBERS, 0.5, 5.0),
+        *(BIAS[:2], SLOPES[:2], BOOLEAN[0], None, None, NUMBERS, 0.5, 5.0, True, True),
     ),
+    "add_layer_norm": (numbers(4, 5), numbers(4, 5, seed=1), numbers(5), None, 0.1, 1),
+    "add_layer_norm_backward": (
+        *(numbers(4, 5).detach(), WEIGHTS, WEIGHTS, numbers(4, 5).detach(), numbers(4, 5, seed=1).detach()),
+        *(ROWS, ROWS, 0.1, -1, True, True),
+    ),
+    "add_rms_norm": (numbers(4, 5), numbers(4, 5, seed=1), numbers(5), 0.1, -1, 0.0),
+    "add_rms_norm_backward": (
+        *(numbers(4, 5).detach(), WEIGHTS, numbers(4, 5).detach(), numbers(4, 5, seed=1).detach()),
+        *(ROWS, 0.1, -1, 0.0, True),
+    ),
+    "geglu": (numbers(3, 4), numbers(3, 4, seed=1), "none"),
+    "geglu_backward": (numbers(3, 4), numbers(3, 4, seed=1), numbers(3, 4, seed=2), "tanh"),
+    "logsumexp": (numbers(2, 3, 4), 1, 0.5),
+    "logsumexp_backward": (numbers(3, 4).detach(), numbers(3).detach(), numbers(3, seed=1).detach(), -1, 0.5),
+    "segmented_softmax": (numbers(9), OFFSETS, 0.5),
+    "segmented_softmax_backward": (numbers(9), numbers(9, seed=1), OFFSETS, 0.5),
+    "segmented_log_softmax": (numbers(9, 2), OFFSETS, 0.5),
+    "segmented_log_softmax_backward": (numbers(9, 2), numbers(9, 2, seed=1), OFFSETS, 0.5),
+    "segmented_logsumexp": (numbers(9, 2), OFFSETS, 0.5),
+    "segmented_logsumexp_backward": (numbers(9), numbers(3, seed=1), numbers(3, seed=2), FILLED, 0.5),
+    "soft_cross_entropy": (numbers(4, 5).detach(), PROBABILITIES, WEIGHTS, "mean", 0.125),
+    "soft_cross_entropy_with_gradient": (numbers(4, 5), PROBABILITIES, None, "none", 0.0),
+    "swiglu": (numbers(3, 4), numbers(3, 4, seed=1)),
+    "swiglu_backward": (numbers(3, 4), numbers(3, 4, seed=1), numbers(3, 4, seed=2)),
     "matmul": (numbers(3, 4, 5), numbers(5, 2, seed=1), 0.5, "exact"),
     "rope": (numbers(3, 2, 4), *ROTATION),
     "rope_backward": (numbers(3, 2, 4), *ROTATION),
@@ -176,6 +244,20 @@ def test_values_are_pytorchs(dtype):
     smoothed = F.cross_entropy(exact, LABELS, WEIGHTS, reduction="sum", label_smoothing=0.25)
     weights = WEIGHTS.to(torch.float64 if dtype == torch.float64 else torch.float32)
     close(knn.cross_entropy(x, LABELS, weights, reduction="sum", label_smoothing=0.25), smoothed)
+    close(knn.logsumexp(x, 0, 0.5), torch.logsumexp(0.5 * exact, 0))
+    probabilities = PROBABILITIES.to(dtype)
+    close(knn.soft_cross_entropy(x, probabilities), F.cross_entropy(exact, probabilities.double()))
+    y, total = knn.add_rms_norm(x, x.flip(0), weight, 1e-6)
+    close(total, (x + x.flip(0)).double())
+    close(y, F.rms_norm(exact + exact.flip(0), (5,), weight.double(), 1e-6))
+    theirs = F.layer_norm(exact + exact.flip(0), (5,), weight.double(), bias.double())
+    close(knn.add_layer_norm(x, x.flip(0), weight, bias)[0], theirs)
+    close(knn.swiglu(x, weight), F.silu(exact) * weight.double())
+    close(knn.geglu(x, weight, "tanh"), F.gelu(exact, approximate="tanh") * weight.double())
+    rows = [exact[:, 0][i:j] for i, j in ((0, 3), (3, 4))]
+    close(knn.segmented_softmax(x[:, 0], OFFSETS[[0, 1, 3]]), torch.cat([row.softmax(0) for row in rows]))
+    close(knn.segmented_log_softmax(x[:, 0], OFFSETS[[0, 1, 3]]), torch.cat([row.log_softmax(0) for row in rows]))
+    close(knn.segmented_logsumexp(x[:, 0], OFFSETS[[0, 1, 3]]), torch.stack([row.logsumexp(0) for row in rows]))
     close(knn.rms_norm(x, weight, 1e-6), F.rms_norm(exact, (5,), weight.double(), 1e-6))
     close(knn.layer_norm(x, weight, bias), F.layer_norm(exact, (5,), weight.double(), bias.double()))
     tril = torch.ones(4, 5, dtype=torch.bool, device=DEVICE).tril()
@@ -208,6 +290,21 @@ def test_modules_are_pytorchs():
     criterion = knn.CrossEntropyLoss(WEIGHTS.float(), label_smoothing=0.25)
     theirs = torch.nn.CrossEntropyLoss(WEIGHTS.float(), label_smoothing=0.25)
     torch.testing.assert_close(criterion(x, LABELS), theirs(x, LABELS))
+    soft = torch.softmax(x, -1)
+    torch.testing.assert_close(criterion(x, soft), theirs(x, soft))
+    y, total = knn.AddRMSNorm(5, device=DEVICE)(x, x)
+    torch.testing.assert_close((y, total), (torch.nn.RMSNorm(5, 1e-6, device=DEVICE)(x + x), x + x))
+    y, total = knn.AddLayerNorm(5, device=DEVICE)(x, x)
+    torch.testing.assert_close((y, total), (torch.nn.LayerNorm(5, device=DEVICE)(x + x), x + x))
+    torch.testing.assert_close(knn.SwiGLU()(x[:, :4]), F.silu(x[:, :2]) * x[:, 2:4])
+    torch.testing.assert_close(knn.GEGLU("tanh")(x[:, :4]), F.gelu(x[:, :2], approximate="tanh") * x[:, 2:4])
+    torch.testing.assert_close(knn.SegmentedSoftmax(0.5)(x[:, 0], FILLED[[0, 2]]), torch.softmax(0.5 * x[:, 0], 0))
+    q, k, v = (numbers(1, 2, 3, 4, dtype=torch.float32, seed=seed, requires_grad=False) for seed in range(3))
+    theirs = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    torch.testing.assert_close(knn.Attention(causal=True)(q, k, v), theirs)
+    rotary = knn.RotaryEmbedding(sequence_axis=-2, theta=50.0)
+    assert not rotary.state_dict()
+    torch.testing.assert_close(rotary(q, POSITIONS), knn.rope(q, None, None, POSITIONS, sequence_axis=-2, theta=50.0))
     causal = knn.MaskedSoftmax(causal=True)
     assert torch.equal(causal(x)[0], torch.tensor([1.0, 0, 0, 0, 0], device=DEVICE))
 
@@ -222,7 +319,9 @@ def test_wrong_arguments_have_the_librarys_message():
         knn.masked_softmax(numbers(2, 3, 5, 5), Mask(causal=True, diagonal_offsets=torch.tensor([0, 1])))
     with pytest.raises(NotImplementedError, match="attention: it does not take diagonal_offsets"):
         knn.attention(*HEADS[:3], Mask(causal=True, diagonal_offsets=LABELS[:1]))
-    with pytest.raises(NotImplementedError, match="by a bias"):
-        knn.attention(*HEADS[:3], Mask(bias=numbers(5, 5)))
+    with pytest.raises(NotImplementedError, match="attention: there is no gradient by ALiBi's slopes"):
+        knn.attention(*HEADS[:3], Mask(alibi_slopes=numbers(2)))
+    with pytest.raises(NotImplementedError, match="soft_cross_entropy: there is no gradient by targets"):
+        knn.soft_cross_entropy(numbers(4, 5), numbers(4, 5))
     with pytest.raises(NotImplementedError, match="by cos and sin"):
         knn.rope(numbers(3, 2, 4), numbers(3, 2), numbers(3, 2))
