@@ -19,6 +19,7 @@ namespace Impl {
 Planner::Planner(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options)
     : m_problem(problem),
       m_traits(traits),
+      m_options(options),
       m_request(options.plan),
       m_policy(policy_of(traits.backend)),
       m_is_batch_invariant(options.determinism == Determinism::batch_invariant),
@@ -37,6 +38,24 @@ RowPlan Planner::plan() {
   validate_request();
   const bool is_forced = m_request.strategy != RowStrategy::automatic;
   m_plan.strategy      = is_forced ? m_request.strategy : choose();
+  fill_in();
+  if (m_plan.form != RowForm::strided && !has_kernel(m_plan, kernel_types())) return plan_of_strided_rows();
+  m_plan.eviction = eviction();
+  if (prefetches_rows()) prefetch_later_rows();
+  m_plan.nontemporal_stores = uses_nontemporal_stores();
+  m_plan.batch_invariant    = m_is_batch_invariant;
+  validate_plan();
+  return m_plan;
+}
+
+/// Strided rows have a kernel of everything that any rows have.
+RowPlan Planner::plan_of_strided_rows() const {
+  RowProblem strided = m_problem;
+  strided.form       = RowForm::strided;
+  return Planner(strided, m_traits, m_options).plan();
+}
+
+void Planner::fill_in() {
   switch (m_plan.strategy) {
     case RowStrategy::vector_lanes:
       vector_lanes();
@@ -62,12 +81,6 @@ RowPlan Planner::plan() {
     case RowStrategy::automatic:
       refuse("there is no such strategy");
   }
-  m_plan.eviction = eviction();
-  if (prefetches_rows()) prefetch_later_rows();
-  m_plan.nontemporal_stores = uses_nontemporal_stores();
-  m_plan.batch_invariant    = m_is_batch_invariant;
-  validate_plan();
-  return m_plan;
 }
 
 void Planner::refuse(const std::string& why) const {

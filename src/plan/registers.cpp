@@ -17,7 +17,9 @@ namespace KokkosNN::Impl {
 /// whose table it uses.
 const RegisterEntry* Planner::register_entry() const {
   const int k     = max_packs_per_thread();
-  const int teams = std::min(m_traits.max_team_size, most_threads_in_registers(kernel_types(), m_plan.form, k));
+  const int most  = is_elementwise(m_problem.op) ? m_traits.max_team_size  // of those a warp holds a row, or no team
+                                                 : most_threads_in_registers(kernel_types(), m_plan.form, k);
+  const int teams = std::min(m_traits.max_team_size, most);
   if (is_gpu() && m_packs > std::int64_t(k) * teams) return nullptr;
   return entry_for(policy(&BackendPolicy::register_tables), &RegisterEntry::max_packs, m_packs);
 }

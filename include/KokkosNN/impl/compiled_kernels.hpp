@@ -80,8 +80,14 @@ constexpr bool is_in_registers(RowStrategy strategy) {
   return strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
 }
 
+/// True if a team of more threads than gain by more registers may hold k packs a thread. As many as a thread can hold,
+/// of operators that have rows of a team each: fewer packs are for shorter rows, of smaller teams.
+constexpr bool has_large_teams(const KernelTypes& types, int k) {
+  return k == most_packs(types.backend, types.op) && !is_elementwise(types.op) && !has_few_masked_kernels(types.op);
+}
+
 /// Threads that a team may have of the kernel for small teams of busy threads, which have more registers, and what is
-/// the largest team that gains by it. 0: there is none of k packs. Rows of any form, of doubles, or with edges and a
+/// the largest team that runs by it. 0: there is none of k packs. Rows of any form, of doubles, or with edges and a
 /// label, and masks need more registers; in small teams they are worth more than resident teams. What masks would spill
 /// is so much that it counts in larger teams too. (On HIP the registers of a kernel do not depend on its team.)
 struct BusyTeams {
@@ -100,19 +106,28 @@ constexpr BusyTeams busy_teams(const KernelTypes& types, RowForm form, int k) {
   const bool has_edges_and_label = form == RowForm::misaligned && is_cross_entropy(types.op);
   const bool is_busy             = is_strided || types.accumulator_bytes == 8 || has_edges_and_label;
   if (!is_busy || !is_wide(types.pack, packs)) return {};
-  return {is_strided ? max_threads_when_wide : max_threads_when_looping, max_threads_when_wide / 2};
+  const int max_threads = is_strided ? max_threads_when_wide : max_threads_when_looping;
+  return {max_threads, has_large_teams(types, k) ? max_threads_when_wide / 2 : max_threads};
 }
 
-/// Threads of the largest team that holds a row in registers at k packs each. Where there are few kernels there is none
-/// besides those for busy teams.
+/// Threads of the largest team that holds a row in registers at k packs each.
 constexpr int most_threads_in_registers(const KernelTypes& types, RowForm form, int k) {
   const int busy = busy_teams(types, form, k).max_threads;
-  return has_few_masked_kernels(types.op) && busy != 0 ? busy : max_threads_per_team;
+  return busy != 0 && !has_large_teams(types, k) ? busy : max_threads_per_team;
 }
 
 /// Kernels of light teams (`is_light`) exist for k packs.
 constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
   return is_light(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
+}
+
+/// RowInTeam has a kernel of k packs that is compiled for so many threads: not of more packs than all rows have kernels
+/// of, as a warp holds such rows, and none for more threads beside that of light teams.
+constexpr bool is_bound_of_teams(const KernelTypes& types, RowForm form, int k, int max_threads) {
+  if (k > most_packs(types.backend, types.op)) return false;
+  if (has_light_teams(types, form, k)) return max_threads == max_threads_when_light;
+  const int busy = busy_teams(types, form, k).max_threads;
+  return max_threads == most_threads_in_registers(types, form, k) || (busy != 0 && max_threads == busy);
 }
 
 /// A kernel of rows in registers is compiled.
@@ -132,13 +147,20 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
              key.max_threads == most_threads_in_lanes(types.accumulator_bytes, types.pack, k) &&
              has_lanes_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.pack);
     case RowKernel::row_in_team:
-      return !has_host_loops(types.backend, types.op) &&
-             (key.max_threads == most_threads_in_registers(types, key.form, k) ||
-              (key.max_threads > 0 && key.max_threads == busy_teams(types, key.form, k).max_threads) ||
-              (key.max_threads == max_threads_when_light && has_light_teams(types, key.form, k)));
+      return !has_host_loops(types.backend, types.op) && is_bound_of_teams(types, key.form, k, key.max_threads);
     default:
       return false;
   }
+}
+
+/// Rows of a form have a kernel of team_online. On a GPU those have it whose operator writes nothing or depends on no
+/// sum, and those of which a team holds less than is worth an exchange; all others are strided rows for who asks for
+/// it.
+constexpr bool has_online_kernel(const KernelTypes& types, RowForm form) {
+  const int most         = most_packs(types.backend, types.op);
+  const int held_columns = most * types.pack * most_threads_in_registers(types, form, most);
+  return types.backend == Backend::host || form == RowForm::strided || is_reduction(types.op) ||
+         is_elementwise(types.op) || held_columns < least_split_columns;
 }
 
 /// A kernel of rows in team scratch, or that are read twice, is compiled.
@@ -149,7 +171,8 @@ constexpr bool exists_in_team(const KernelKey& key, const KernelTypes& types) {
   const int max_threads = is_online && !has_loops ? most_threads_when_looping(types.op) : max_threads_per_team;
   if (key.kernel != only || key.max_threads != max_threads) return false;
   if (!is_online) return has_scratch_kernel(types.backend, types.op, key.form) && key.packs_per_thread == 1;
-  return key.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, key.form);
+  return has_online_kernel(types, key.form) &&
+         key.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, key.form);
 }
 
 /// Teams that share a row hold it as rows in registers are held: not where those are read twice in truth, as logits

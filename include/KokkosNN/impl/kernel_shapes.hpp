@@ -115,7 +115,8 @@ constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowO
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
   if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
   if (has_few_masked_kernels(op) && backend != Backend::host) return k == 2 || k == most_packs(backend, op);
-  return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
+  const bool has_fewer = backend != Backend::host && !is_elementwise(op);  // in teams that have a row each
+  return k <= most_packs(backend, op) && (is_power || (has_fewer && k == fewer_packs(backend, op)));
 }
 
 /// Aligned rows of floats on CUDA: their addresses take no registers, and there are kernels for them alone.
@@ -156,10 +157,10 @@ constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowFo
 }
 
 /// True if rows that a warp has alone or several of have a kernel of k packs for them alone: of packs that are held in
-/// the accumulator type, and not of 5, which are for larger teams.
+/// the accumulator type, and not of numbers that are for larger teams.
 constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int pack) {
   return backend == Backend::cuda && is_forward(op) && form != RowForm::strided && k != 5 &&
-         !keeps_packed(backend, x_bytes, pack, k);
+         k != fewer_packs(backend, op) && !keeps_packed(backend, x_bytes, pack, k);
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns

@@ -65,8 +65,8 @@ constexpr SplitPolicy split_logsumexp = [] {
 constexpr Keyed<SplitPolicy> split[] = {{{.op = is_logsumexp}, split_logsumexp}, {{}, split_rows}};
 
 constexpr Keyed<SplitChoice> split_choice[] = {
-    {{.op = holds_half}, {.min_cols = 16384, .few_rows_packs = 2048}},
-    {{}, {.min_cols = 16384, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
+    {{.op = holds_half}, {.min_cols = least_split_columns, .few_rows_packs = 2048}},
+    {{}, {.min_cols = least_split_columns, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
 };
 constexpr Keyed<ClusterPolicy> clusters[] = {{{}, {}}};
 

@@ -137,7 +137,7 @@ struct RowsCall {
   void run_in_teams() const {
     if constexpr (!has_host_loops(backend, op)) {
       if (is_in_registers(plan.strategy)) return run_in_registers();
-      if constexpr (has_loops) {
+      if constexpr (has_loops && has_online_kernel(types, Source::form)) {
         if (plan.strategy == RowStrategy::team_online) {
           return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
         }
