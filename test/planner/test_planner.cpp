@@ -938,10 +938,11 @@ TEST(Clusters, AreNotForRowsThatAreFewOrOfAnotherLengthOrBatchInvariant) {
 }
 
 TEST(Clusters, AreRefusedWithTheReason) {
-  const auto what = [&](int teams, std::int64_t cols, const DeviceTraits& traits) {
+  const auto what = [&](int teams, std::int64_t cols, const DeviceTraits& traits,
+                        RowOperator op = RowOperator::softmax) {
     SoftmaxOptions options     = forcing(RowStrategy::row_in_cluster);
     options.plan.teams_per_row = teams;
-    return what_of(aligned_rows(64, cols, ElementType::f32), traits, options);
+    return what_of(aligned_rows(64, cols, ElementType::f32, op), traits, options);
   };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
 
@@ -951,6 +952,7 @@ TEST(Clusters, AreRefusedWithTheReason) {
   EXPECT_TRUE(has(what(1, 65536, h200_with_clusters()), "a power of two of teams, 2 to 16, not 1"));
   EXPECT_TRUE(has(what(2, 65536, h200_with_clusters()), "does not hold 32768 elements"));
   EXPECT_TRUE(has(what(0, 262148, h200_with_clusters()), "not 32"));
+  EXPECT_TRUE(has(what(0, 65536, h200_with_clusters(), RowOperator::log_softmax), "no kernel is compiled for"));
 }
 
 TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {

@@ -140,9 +140,13 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
 constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 
-/// Operators whose rows a cluster of teams can have: all that keep a row until it is written. Rows that are only read,
-/// and masked ones, gain nothing by it.
-constexpr bool has_cluster_kernel(RowOperator op) { return !is_masked(op) && !is_reduction(op) && !is_elementwise(op); }
+/// Operators whose rows a cluster of teams can have: the two of which some rows are faster so, with labels and with
+/// operands of columns, and softmax with its gradient, of one tensor and of two, to be measured on other devices. Rows
+/// that are only read, and masked ones, gain nothing by it.
+constexpr bool has_cluster_kernel(RowOperator op) {
+  return op == RowOperator::softmax || op == RowOperator::softmax_backward ||
+         op == RowOperator::cross_entropy_with_gradient || op == RowOperator::rms_norm;
+}
 
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. (Native launches
 /// add nothing, and their functors may have a number of the launch more.) A second 256
