@@ -183,6 +183,16 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
            keeps_packed(types.backend, types.x_bytes, types.pack, most_packs(types.backend, types.op)));
 }
 
+/// Rows of a form have a kernel by which teams loop over their parts, longer ones than they hold. That is all that some
+/// operators have of rows over several teams; of the others softmax, its gradients and sums have it for rows of any
+/// form. Rows of a million elements that are normed, masked or labelled are strided ones.
+constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
+  const auto family  = traits_of(types.op).family;
+  const bool is_long = family == OperatorFamily::forward || family == OperatorFamily::gradient;
+  return types.backend == Backend::host || form == RowForm::strided || is_long || is_reduction(types.op) ||
+         !holds_split_rows(types);
+}
+
 /// A kernel of rows that several teams share is compiled.
 constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& types) {
   if (key.packs_per_thread != most_packs(types.backend, types.op)) return false;
@@ -190,7 +200,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_row:
       return holds_split_rows(types) && key.max_threads == most_threads_when_holding(types.backend, types.op, key.form);
     case RowKernel::split_online:
-      return key.max_threads == most_threads_when_looping(types.op);
+      return has_split_online_kernel(types, key.form) && key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
       return splits_twice(types.op, key.form) && key.max_threads == most_threads_when_split_twice(types.op);
     default:

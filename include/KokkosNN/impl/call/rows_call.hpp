@@ -255,7 +255,7 @@ struct RowsCall {
       if constexpr (splits_twice(op, Source::form)) return run_split_twice(own_workspace);
       refuse_plan_without_kernel(plan);
     }
-    if constexpr (has_loops) {
+    if constexpr (has_loops && has_split_online_kernel(types, Source::form)) {
       if (plan.kernel == RowKernel::split_online) {
         return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
       }
