@@ -31,7 +31,8 @@ int Planner::held_packs() const {
   const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= reduction().full_packs;
   if (const int k = packs_of_few_rows(); k != 0) return k;
   if (entry == nullptr || holds_more) return max_packs_per_thread();
-  const int k = entry->packs(is_large_call());
+  int k = entry->packs(is_large_call());
+  while (!is_packs_per_thread(k) && k < max_packs_per_thread()) k *= 2;  // of rows that have few numbers of packs
   return is_packs_per_thread(k) ? k : max_packs_per_thread();
 }
 

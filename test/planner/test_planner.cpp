@@ -255,9 +255,14 @@ TEST(Planner, WhatIsReadLeavesTheCacheInTurnWhereNobodyCanTellIt) {
 }
 
 TEST(Planner, ATeamOfWarpsTakesFewerPacksAThreadWhereManyWouldBeEmpty) {
-  const auto packs = [](std::int64_t cols) { return make_plan(problem(4096, cols), h200()).packs_per_thread; };
+  const auto packs = [](std::int64_t cols, RowForm form = RowForm::misaligned) {
+    RowProblem rows = problem(4096, cols);
+    rows.form       = form;
+    return make_plan(rows, h200()).packs_per_thread;
+  };
 
   EXPECT_EQ(packs(1280), 6);  // 5 packs of 8 would be used, 5 of 6 are
+  EXPECT_EQ(packs(1280, RowForm::strided), 8) << "strided rows have no other kernels than of 2, 4 and 8";
   EXPECT_EQ(packs(4096), 8);  // all are used
   EXPECT_EQ(packs(2048), 4);  // a width at which smaller shares were faster
   EXPECT_EQ(packs(1664), 8);  // with 6 packs it takes a warp more
@@ -282,8 +287,8 @@ TEST(Planner, AlignedRowsOfFloatsOnAnNvidiaGpuTakeAsManyPacksAThreadAsLeaveFewTh
   for (const RowOperator op : {RowOperator::log_softmax, RowOperator::logsumexp}) {
     EXPECT_EQ(planned(op, 1152).packs_per_thread, 6) << "one warp would be slower";
   }
-  EXPECT_EQ(planned(RowOperator::softmax, 1152, {.determinism = Determinism::batch_invariant}).packs_per_thread, 6)
-      << "a row that is not aligned could not have as many";
+  EXPECT_EQ(planned(RowOperator::softmax, 1152, {.determinism = Determinism::batch_invariant}).packs_per_thread, 8)
+      << "a row that is not aligned could not have as many as leave few threads idle";
 }
 
 /// A large call's plan, on aligned rows.
@@ -414,7 +419,10 @@ TEST(Planner, MaskedLogarithmsOnAGpuHaveTheFewKernelsThatThereAre) {
 
 TEST(Planner, FewRowsOnAGpuTakeAsFewPacksAThreadAsATeamOf256Holds) {
   for (const auto& [cols, packs] : {std::pair<std::int64_t, int>{256, 1}, {1024, 1}, {1028, 2}, {4096, 4}, {8192, 8}}) {
-    EXPECT_EQ(make_plan(problem(64, cols), h200()).packs_per_thread, packs) << cols;
+    RowProblem rows = problem(64, cols);
+    EXPECT_EQ(make_plan(rows, h200()).packs_per_thread, std::max(packs, 2)) << cols;  // strided ones have two or more
+    rows.form = RowForm::misaligned;
+    EXPECT_EQ(make_plan(rows, h200()).packs_per_thread, packs) << cols;
   }
   // Whoever names a team gets one that holds the row.
   SoftmaxOptions small = forcing(RowStrategy::team_registers);

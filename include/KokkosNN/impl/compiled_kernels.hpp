@@ -47,11 +47,6 @@ constexpr KernelKey key_of(const RowPlan& plan) {
   return {plan.strategy, plan.kernel, plan.form, plan.pack, plan.packs_per_thread, plan.max_threads};
 }
 
-/// Rows in registers have a kernel of k packs a thread.
-constexpr bool has_register_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
-  return is_packs_per_thread(backend, k, op) || is_exact_packs(backend, k, op, form, x_bytes, y_bytes);
-}
-
 /// An operator has a kernel that takes short rows through team scratch; all that it moves is of one type then.
 constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, ElementType dy) {
   if (is_forward(op) && is_reduction(op)) return true;  // it writes no rows
@@ -69,6 +64,22 @@ constexpr bool has_form(const KernelTypes& types, RowForm form) {
 /// Rows have few kernels, see `has_few_kernels_along_axes`.
 constexpr bool has_few_kernels(const KernelTypes& types, RowForm form) {
   return !types.one_stride && has_few_kernels_along_axes(types.backend, types.op, types.x_bytes, form);
+}
+
+/// Rows have kernels of two packs a thread, and of powers of two from there on: neither of one pack, which is for rows
+/// that a few threads have or a few teams, nor of fewer packs than a thread can hold, which fill teams better. On CUDA
+/// strided rows, but masked ones, whose strided kernels serve all that are not aligned.
+constexpr bool has_few_packs(const KernelTypes& types, RowForm form) {
+  return types.backend == Backend::cuda && form == RowForm::strided && !is_masked(types.op);
+}
+
+/// Rows in registers have a kernel of k packs a thread.
+constexpr bool has_register_kernel(const KernelTypes& types, RowForm form, int k) {
+  const Backend backend = types.backend;
+  if (is_exact_packs(backend, k, types.op, form, types.x_bytes, types.y_bytes)) return true;
+  if (has_few_packs(types, form) && (k == 1 || k == fewer_packs(backend, types.op))) return false;
+  if (has_few_kernels(types, form) && !is_packs_along_axes(backend, k, types.op)) return false;
+  return is_packs_per_thread(backend, k, types.op);
 }
 
 /// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
@@ -133,9 +144,8 @@ constexpr bool is_bound_of_teams(const KernelTypes& types, RowForm form, int k, 
 /// A kernel of rows in registers is compiled.
 constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& types) {
   const int k = key.packs_per_thread;
-  if (!has_register_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.y_bytes)) return false;
+  if (!has_register_kernel(types, key.form, k)) return false;
   if (key.strategy == RowStrategy::team_registers && is_elementwise(types.op)) return false;
-  if (has_few_kernels(types, key.form) && !is_packs_along_axes(types.backend, k, types.op)) return false;
   switch (key.kernel) {
     case RowKernel::host_rows:
       return has_host_loops(types.backend, types.op) && key.max_threads == max_threads_per_team;
