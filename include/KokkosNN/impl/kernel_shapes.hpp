@@ -110,10 +110,12 @@ constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator
   return backend != Backend::host && x_bytes == 2 && is_forward(op);
 }
 
-/// True if a kernel is compiled for k packs a thread; of the cross entropies and of masked logarithms a GPU has few.
+/// True if a kernel is compiled for k packs a thread; of cross entropies and of masked rows a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
   const bool is_power = k > 0 && (k & (k - 1)) == 0;
-  if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
+  const bool has_powers = is_cross_entropy(op) || op == RowOperator::masked_softmax;
+  if (has_powers && backend != Backend::host && (k == 1 || !is_power)) return false;
+  if (op == RowOperator::masked_softmax_backward && backend == Backend::cuda && k == 1) return false;
   if (has_few_masked_kernels(op) && backend != Backend::host) return k == 2 || k == most_packs(backend, op);
   const bool has_fewer = backend != Backend::host && !is_elementwise(op);  // in teams that have a row each
   return k <= most_packs(backend, op) && (is_power || (has_fewer && k == fewer_packs(backend, op)));
