@@ -68,8 +68,10 @@ constexpr bool has_few_kernels(const KernelTypes& types, RowForm form) {
 
 /// Rows have kernels of two packs a thread, and of powers of two from there on: neither of one pack, which is for rows
 /// that a few threads have or a few teams, nor of fewer packs than a thread can hold, which fill teams better. On CUDA
-/// strided rows, but masked ones, whose strided kernels serve all that are not aligned.
+/// strided rows, but masked ones, whose strided kernels serve all that are not aligned; on HIP all rows of which a
+/// thread can hold four packs.
 constexpr bool has_few_packs(const KernelTypes& types, RowForm form) {
+  if (types.backend == Backend::hip) return most_packs(types.backend, types.op) > 2;
   return types.backend == Backend::cuda && form == RowForm::strided && !is_masked(types.op);
 }
 

@@ -112,7 +112,7 @@ constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator
 
 /// True if a kernel is compiled for k packs a thread; of cross entropies and of masked rows a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
-  const bool is_power = k > 0 && (k & (k - 1)) == 0;
+  const bool is_power   = k > 0 && (k & (k - 1)) == 0;
   const bool has_powers = is_cross_entropy(op) || op == RowOperator::masked_softmax;
   if (has_powers && backend != Backend::host && (k == 1 || !is_power)) return false;
   if (op == RowOperator::masked_softmax_backward && backend == Backend::cuda && k == 1) return false;
