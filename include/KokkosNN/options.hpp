@@ -23,7 +23,8 @@ enum class Determinism {
 enum class RowStrategy {
   automatic,       ///< the planner chooses
   vector_lanes,    ///< a row belongs to a few neighbouring lanes, in registers; several rows a team
-  team_scratch,    ///< a row belongs to a team and stays in team scratch
+  team_scratch,    ///< a row belongs to a team and stays in team scratch (on a GPU of softmax, log_softmax, their
+                   ///< gradients, logsumexp)
   team_registers,  ///< a row belongs to a team and stays in its threads' registers
   team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online
   split_row,       ///< a row is split over co-resident teams that exchange (max, sum)

@@ -56,9 +56,12 @@ constexpr bool splits_twice(RowOperator op, RowForm form) {
 }
 
 /// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
-/// who asks for it, and takes rows of any form as strided ones.
+/// who asks for it, and takes rows of any form as strided ones: those of softmax and log_softmax, their gradients, and
+/// logsumexp.
 constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
-  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && !has_few_masked_kernels(op)));
+  const OperatorFamily family = traits_of(op).family;
+  const bool has_plain_rows   = family == OperatorFamily::forward || family == OperatorFamily::gradient;
+  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && has_plain_rows));
 }
 
 /// Operators whose rows side by side are read twice, whatever a team could hold.
