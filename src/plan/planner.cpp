@@ -107,8 +107,9 @@ bool Planner::asks_for_strided_rows() const {
 /// row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a kernel
 /// for edges.
 bool Planner::has_kernels_for_edges() const {
-  const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
-  if (!has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes || m_request.launches == 2) return false;
+  const bool too_few_lanes  = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
+  const bool has_edge_forms = has_edge_kernels(m_problem.op, m_problem.x_bytes);
+  if (!has_edge_forms || m_is_batch_invariant || too_few_lanes || m_request.launches == 2) return false;
   if (!has_few_kernels(kernel_types(), RowForm::misaligned)) return true;
   const int k          = m_request.packs_per_thread;
   const bool has_packs = k == 0 || is_packs_along_axes(m_traits.backend, k, m_problem.op);

@@ -58,7 +58,7 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
-  return form != RowForm::misaligned || has_edge_kernels(types.op);
+  return form != RowForm::misaligned || has_edge_kernels(types.op, types.x_bytes);
 }
 
 /// Rows have few kernels, see `has_few_kernels_along_axes`.
