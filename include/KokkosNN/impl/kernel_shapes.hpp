@@ -37,8 +37,8 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// MI300X at some 0.8 us take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
-/// Rows that have kernels for edges: of operators without masks or operands of columns, and of doubles where they have no
-/// labels. Packs of two doubles gain little on single ones.
+/// Rows that have kernels for edges: of operators without masks or operands of columns, and of doubles where they have
+/// no labels. Packs of two doubles gain little on single ones.
 constexpr bool has_edge_kernels(RowOperator op, int x_bytes) {
   return !is_masked(op) && !is_norm(op) && !(is_cross_entropy(op) && x_bytes == 8);
 }
@@ -236,24 +236,18 @@ constexpr int most_threads_when_looping(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
 }
 
-/// True if a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
-/// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
+/// True if rows of that form at one distance have kernels that can follow no other axes: f32
+/// 4096 x 2049 takes 21.3 us by them, by such as can 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
 /// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
   return backend == Backend::cuda && form == RowForm::misaligned && has_edge_kernels(op, x_bytes);
 }
 
-/// True if rows of a form that lie along several axes have few kernels: two numbers of packs a thread, and no loop over
-/// a row. Most rows lie at one distance, and have kernels of their own.
-constexpr bool has_few_kernels_along_axes(Backend backend, RowOperator op, int x_bytes, RowForm form) {
+/// True if rows of a form have kernels only where they lie at one distance, as most do. Along several axes they are
+/// strided ones.
+constexpr bool must_have_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
   return (is_forward(op) || is_cross_entropy(op)) && has_kernels_at_one_stride(backend, op, x_bytes, form);
 }
-constexpr bool is_packs_along_axes(Backend backend, int k, RowOperator op) {
-  return k == 2 || k == most_packs(backend, op);
-}
-/// They count as strided beyond so many packs: longer rows are split or read twice (`few_rows_packs` and `online_packs`
-/// of the policy begin there).
-inline constexpr std::int64_t most_packs_along_axes = 2048;
 
 /// True if a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
 /// on their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512
