@@ -35,7 +35,7 @@ class RowsInClusters : public ::testing::Test {
   }
 };
 
-using ClusterTypes = ::testing::Types<float, double, Half, BHalf>;
+using ClusterTypes = ::testing::Types<float, Half, BHalf>;
 TYPED_TEST_SUITE(RowsInClusters, ClusterTypes);
 
 /// Widths with and without edges, of as few elements as a team can have none, up to what clusters hold.

@@ -71,10 +71,18 @@ constexpr bool has_few_packs(const KernelTypes& types, RowForm form) {
   return types.backend == Backend::cuda && form == RowForm::strided && !is_masked(types.op);
 }
 
+/// A warp holds rows by all packs that a thread can have. No team has rows of cross_entropy_backward, and on CUDA its
+/// tables have fewer packs but for doubles and for floats that are moved one by one.
+constexpr bool is_held_by_all_packs(const KernelTypes& types, RowForm form) {
+  if (types.backend != Backend::cuda || types.op != RowOperator::cross_entropy_backward) return true;
+  return types.pack == 2 || (types.pack == 4 && form == RowForm::strided);
+}
+
 /// Rows in registers have a kernel of k packs a thread.
 constexpr bool has_register_kernel(const KernelTypes& types, RowForm form, int k) {
   const Backend backend = types.backend;
   if (is_exact_packs(backend, k, types.op, form, types.x_bytes, types.y_bytes)) return true;
+  if (k == most_packs(backend, types.op) && !is_held_by_all_packs(types, form)) return false;
   if (has_few_packs(types, form) && (k == 1 || k == fewer_packs(backend, types.op))) return false;
   return is_packs_per_thread(backend, k, types.op);
 }
@@ -130,9 +138,11 @@ constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
 }
 
 /// RowInTeam has a kernel of k packs that is compiled for so many threads: not of more packs than all rows have kernels
-/// of, as a warp holds such rows, and none for more threads beside that of light teams.
+/// of, as a warp holds such rows, nor of one pack where few rows have a kernel for them alone. Light teams have no
+/// larger one beside theirs.
 constexpr bool is_bound_of_teams(const KernelTypes& types, RowForm form, int k, int max_threads) {
-  if (k > most_packs(types.backend, types.op)) return false;
+  const bool is_single = k == 1 && has_few_rows_kernel(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
+  if (k > most_packs(types.backend, types.op) || is_single) return false;
   if (has_light_teams(types, form, k)) return max_threads == max_threads_when_light;
   const int busy = busy_teams(types, form, k).max_threads;
   return max_threads == most_threads_in_registers(types, form, k) || (busy != 0 && max_threads == busy);
@@ -192,10 +202,11 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
 
 /// Rows of a form have a kernel by which teams loop over their parts, longer ones than they hold. That is all that some
 /// operators have of rows over several teams; of the others softmax, its gradients and sums have it for rows of any
-/// form. Rows of a million elements that are normed, masked or labelled are strided ones.
+/// form, but that of doubles between pack boundaries. Longer rows that are normed, masked or labelled are strided ones.
 constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
   const auto family  = traits_of(types.op).family;
-  const bool is_long = family == OperatorFamily::forward || family == OperatorFamily::gradient;
+  const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8;
+  const bool is_long = (family == OperatorFamily::forward || family == OperatorFamily::gradient) && !is_pair;
   return types.backend == Backend::host || form == RowForm::strided || is_long || is_reduction(types.op) ||
          !holds_split_rows(types);
 }
@@ -215,9 +226,11 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
   }
 }
 
-/// A kernel of rows that a cluster of teams has is compiled: not where a forward call changes the type.
+/// A kernel of rows that a cluster of teams has is compiled: not of doubles, and not where a forward call changes the
+/// type.
 constexpr bool exists_for_clusters(const KernelKey& key, const KernelTypes& types) {
-  const bool has_types     = is_gradient(types.op) || types.x_bytes == types.y_bytes;
+  const bool are_alike     = is_gradient(types.op) || types.x_bytes == types.y_bytes;
+  const bool has_types     = are_alike && types.accumulator_bytes == 4;
   const bool at_one_stride = types.one_stride || key.form == RowForm::aligned ||
                              !has_kernels_at_one_stride(types.backend, types.op, types.x_bytes, key.form);
   return types.backend == Backend::cuda && key.kernel == RowKernel::row_in_cluster && has_cluster_kernel(types.op) &&
