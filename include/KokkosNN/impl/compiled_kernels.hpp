@@ -59,16 +59,15 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
   if (!types.one_stride && must_have_one_stride(types.backend, types.op, types.x_bytes, form)) return false;
-  return form != RowForm::misaligned || has_edge_kernels(types.op, types.x_bytes);
+  return form != RowForm::misaligned || has_edge_kernels(types.backend, types.op, types.x_bytes);
 }
 
 /// Rows have kernels of two packs a thread, and of powers of two from there on: neither of one pack, which is for rows
 /// that a few threads have or a few teams, nor of fewer packs than a thread can hold, which fill teams better. On CUDA
-/// strided rows, but masked ones, whose strided kernels serve all that are not aligned; on HIP all rows of which a
-/// thread can hold four packs.
+/// strided rows, but masked ones, whose strided kernels serve all that are not aligned; on HIP all rows.
 constexpr bool has_few_packs(const KernelTypes& types, RowForm form) {
-  if (types.backend == Backend::hip) return most_packs(types.backend, types.op) > 2;
-  return types.backend == Backend::cuda && form == RowForm::strided && !is_masked(types.op);
+  const bool is_plain = form == RowForm::strided && !is_masked(types.op);
+  return types.backend == Backend::hip || (types.backend == Backend::cuda && is_plain);
 }
 
 /// A warp holds rows by all packs that a thread can have. No team has rows of cross_entropy_backward, and on CUDA its

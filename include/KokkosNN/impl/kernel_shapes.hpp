@@ -37,10 +37,11 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// MI300X at some 0.8 us take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
-/// Rows that have kernels for edges: of operators without masks or operands of columns, and of doubles where they have
-/// no labels. Packs of two doubles gain little on single ones.
-constexpr bool has_edge_kernels(RowOperator op, int x_bytes) {
-  return !is_masked(op) && !is_norm(op) && !(is_cross_entropy(op) && x_bytes == 8);
+/// Rows that have kernels for edges: of operators without masks or operands of columns, and of doubles on CUDA where
+/// they have no labels. Packs of two doubles gain little on single ones.
+constexpr bool has_edge_kernels(Backend backend, RowOperator op, int x_bytes) {
+  const bool gains_by_packs = x_bytes < 8 || (backend == Backend::cuda && !is_cross_entropy(op));
+  return !is_masked(op) && !is_norm(op) && gains_by_packs;
 }
 
 /// Masked operators that are logarithms. They are called less often than masked softmax and have a third of its
@@ -240,7 +241,7 @@ constexpr int most_threads_when_looping(RowOperator op) {
 /// 4096 x 2049 takes 21.3 us by them, by such as can 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
 /// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
-  return backend == Backend::cuda && form == RowForm::misaligned && has_edge_kernels(op, x_bytes);
+  return backend == Backend::cuda && form == RowForm::misaligned && has_edge_kernels(backend, op, x_bytes);
 }
 
 /// True if rows of a form have kernels only where they lie at one distance, as most do. Along several axes they are

@@ -26,7 +26,6 @@ constexpr RegisterEntry rows[] = {
 // Gradients and norms, of which a thread holds fewer packs (`most_packs`).
 constexpr bool holds_half(RowOperator op) { return most_packs(Backend::hip, op) < max_packs_per_thread(Backend::hip); }
 constexpr RegisterEntry half_rows[] = {
-    {4, 1, 256},
     {2048, 2, 256},
 };
 constexpr Keyed<RegisterTable> register_tables[] = {{{.op = holds_half}, half_rows}, {{}, rows}};
