@@ -23,11 +23,13 @@ enum class Determinism {
 enum class RowStrategy {
   automatic,       ///< the planner chooses
   vector_lanes,    ///< a row belongs to a few neighbouring lanes, in registers; several rows a team
-  team_scratch,    ///< a row belongs to a team and stays in team scratch
+  team_scratch,    ///< a row belongs to a team and stays in team scratch (on a GPU of softmax, log_softmax, their
+                   ///< gradients, logsumexp)
   team_registers,  ///< a row belongs to a team and stays in its threads' registers
   team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online
   split_row,       ///< a row is split over co-resident teams that exchange (max, sum)
-  row_in_cluster,  ///< a row is split over a cluster of teams, which exchange it in shared memory (NVIDIA, from Hopper)
+  row_in_cluster,  ///< a row is split over a cluster of teams, which exchange it in shared memory (NVIDIA, from Hopper;
+                   ///< softmax, softmax_backward, cross_entropy_with_gradient, rms_norm; not of doubles)
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 

@@ -21,11 +21,9 @@ bool Planner::has_staged_kernel() const {
   return has_staged_types(m_problem.op, m_problem.x_type, m_problem.y_type, m_problem.dy_type);
 }
 
-/// Exact numbers not with batch invariance: a row at another address would have other sums.
+/// Those of strided rows with batch invariance: a row at another address would have other sums.
 bool Planner::is_packs_per_thread(int k) const {
-  const RowForm form = m_is_batch_invariant ? RowForm::strided : m_plan.form;
-  return has_register_kernel(m_traits.backend, k, m_problem.op, form, m_problem.x_bytes, m_problem.y_bytes) &&
-         !(has_few_kernels(kernel_types(), form) && !is_packs_along_axes(m_traits.backend, k, m_problem.op));
+  return has_register_kernel(kernel_types(), m_is_batch_invariant ? RowForm::strided : m_plan.form, k);
 }
 
 /// True if these rows are so few that they go to a kernel of k packs for that, if there is one, in teams of such a

@@ -19,6 +19,7 @@ namespace Impl {
 Planner::Planner(const RowProblem& problem, const DeviceTraits& traits, const SoftmaxOptions& options)
     : m_problem(problem),
       m_traits(traits),
+      m_options(options),
       m_request(options.plan),
       m_policy(policy_of(traits.backend)),
       m_is_batch_invariant(options.determinism == Determinism::batch_invariant),
@@ -37,6 +38,24 @@ RowPlan Planner::plan() {
   validate_request();
   const bool is_forced = m_request.strategy != RowStrategy::automatic;
   m_plan.strategy      = is_forced ? m_request.strategy : choose();
+  fill_in();
+  if (m_plan.form != RowForm::strided && !has_kernel(m_plan, kernel_types())) return plan_of_strided_rows();
+  m_plan.eviction = eviction();
+  if (prefetches_rows()) prefetch_later_rows();
+  m_plan.nontemporal_stores = uses_nontemporal_stores();
+  m_plan.batch_invariant    = m_is_batch_invariant;
+  validate_plan();
+  return m_plan;
+}
+
+/// Strided rows have a kernel of everything that any rows have.
+RowPlan Planner::plan_of_strided_rows() const {
+  RowProblem strided = m_problem;
+  strided.form       = RowForm::strided;
+  return Planner(strided, m_traits, m_options).plan();
+}
+
+void Planner::fill_in() {
   switch (m_plan.strategy) {
     case RowStrategy::vector_lanes:
       vector_lanes();
@@ -62,12 +81,6 @@ RowPlan Planner::plan() {
     case RowStrategy::automatic:
       refuse("there is no such strategy");
   }
-  m_plan.eviction = eviction();
-  if (prefetches_rows()) prefetch_later_rows();
-  m_plan.nontemporal_stores = uses_nontemporal_stores();
-  m_plan.batch_invariant    = m_is_batch_invariant;
-  validate_plan();
-  return m_plan;
 }
 
 void Planner::refuse(const std::string& why) const {
@@ -91,16 +104,11 @@ bool Planner::asks_for_strided_rows() const {
 }
 
 /// True if rows between pack boundaries have the kernels that they need. Packs that begin at other columns in every
-/// row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a kernel
-/// for edges.
+/// row, or leave an edge to single threads, add up in another order, so not with batch invariance.
 bool Planner::has_kernels_for_edges() const {
   const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
-  if (!has_edge_kernels(m_problem.op) || m_is_batch_invariant || too_few_lanes || m_request.launches == 2) return false;
-  if (!has_few_kernels(kernel_types(), RowForm::misaligned)) return true;
-  const int k          = m_request.packs_per_thread;
-  const bool has_packs = k == 0 || is_packs_along_axes(m_traits.backend, k, m_problem.op);
-  const bool is_held   = m_request.strategy == RowStrategy::automatic || is_in_registers(m_request.strategy);
-  return has_packs && is_held && m_problem.cols / m_pack <= most_packs_along_axes;
+  return has_form(kernel_types(), RowForm::misaligned) && !m_is_batch_invariant && !too_few_lanes &&
+         m_request.launches != 2;
 }
 
 /// Threads that a row with edges must have: one for each of their elements.

@@ -48,6 +48,8 @@ class Planner {
   double elements() const { return static_cast<double>(m_problem.rows) * static_cast<double>(m_problem.cols); }
   double moved_bytes() const;
   bool is_large_call() const;
+  RowPlan plan_of_strided_rows() const;
+  void fill_in();
   void one_row_a_team(int team_size);
   void set_league(int rows_at_once);
 
@@ -184,6 +186,7 @@ class Planner {
 
   const RowProblem& m_problem;
   const DeviceTraits& m_traits;
+  const SoftmaxOptions& m_options;
   const PlanRequest& m_request;
   const BackendPolicy& m_policy;
   bool m_is_batch_invariant;

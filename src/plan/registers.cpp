@@ -17,7 +17,9 @@ namespace KokkosNN::Impl {
 /// whose table it uses.
 const RegisterEntry* Planner::register_entry() const {
   const int k     = max_packs_per_thread();
-  const int teams = std::min(m_traits.max_team_size, most_threads_in_registers(kernel_types(), m_plan.form, k));
+  const int most  = is_elementwise(m_problem.op) ? m_traits.max_team_size  // of those a warp holds a row, or no team
+                                                 : most_threads_in_registers(kernel_types(), m_plan.form, k);
+  const int teams = std::min(m_traits.max_team_size, most);
   if (is_gpu() && m_packs > std::int64_t(k) * teams) return nullptr;
   return entry_for(policy(&BackendPolicy::register_tables), &RegisterEntry::max_packs, m_packs);
 }
@@ -29,7 +31,8 @@ int Planner::held_packs() const {
   const bool holds_more = is_gpu() && is_reduction(m_problem.op) && m_packs >= reduction().full_packs;
   if (const int k = packs_of_few_rows(); k != 0) return k;
   if (entry == nullptr || holds_more) return max_packs_per_thread();
-  const int k = entry->packs(is_large_call());
+  int k = entry->packs(is_large_call());
+  while (!is_packs_per_thread(k) && k < max_packs_per_thread()) k *= 2;  // of rows that have few numbers of packs
   return is_packs_per_thread(k) ? k : max_packs_per_thread();
 }
 

@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "recorder.hpp"
+#include "strategies.hpp"
 
 #include "../reference/cross_entropy.hpp"
 
@@ -28,9 +29,9 @@ using KokkosNN::Reduction;
 
 /// The strategies that a cross entropy can be forced on; the backward keeps nothing of a row.
 inline const std::vector<RowStrategy>& loss_strategies_of(RowOperator op) {
-  static const std::vector<RowStrategy> all{RowStrategy::vector_lanes, RowStrategy::team_scratch,
-                                            RowStrategy::team_registers, RowStrategy::team_online,
-                                            RowStrategy::split_row};
+  static const std::vector<RowStrategy> all = strategies_with_kernels(
+      RowOperator::cross_entropy, {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                   RowStrategy::team_online, RowStrategy::split_row});
   static const std::vector<RowStrategy> elementwise{RowStrategy::vector_lanes, RowStrategy::team_online,
                                                     RowStrategy::split_row};
   return op == RowOperator::cross_entropy_backward ? elementwise : all;

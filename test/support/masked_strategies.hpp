@@ -5,9 +5,9 @@
 
 #include "masked.hpp"
 #include "recorder.hpp"
+#include "strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
-#include <KokkosNN/impl/kernel_shapes.hpp>
 
 #include <gtest/gtest.h>
 
@@ -39,14 +39,10 @@ T bias_at(const Index& i) {
   return static_cast<T>(noise_at(i, 3));
 }
 
-inline constexpr std::array row_strategies{RowStrategy::vector_lanes, RowStrategy::team_scratch,
-                                           RowStrategy::team_registers, RowStrategy::team_online,
-                                           RowStrategy::split_row};
-
-/// Logarithms have no kernel of team_scratch on a GPU.
-inline bool lacks_kernels(RowOperator op, RowStrategy strategy) {
-  return on_gpu && KokkosNN::Impl::has_few_masked_kernels(op) && strategy == RowStrategy::team_scratch;
-}
+/// The strategies that masked rows can be forced on.
+inline const std::vector<RowStrategy> row_strategies = strategies_with_kernels(
+    RowOperator::masked_softmax, {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                  RowStrategy::team_online, RowStrategy::split_row});
 
 /// Runs the mask with the strategy forced, and asserts that its kernels ran and that the results are right; whether the
 /// strategy can serve.

@@ -5,6 +5,9 @@
 
 #include "check.hpp"
 
+#include <KokkosNN/impl/kernel_shapes.hpp>
+#include <KokkosNN/impl/traits.hpp>
+
 #include <array>
 #include <cstdint>
 #include <stdexcept>
@@ -16,6 +19,14 @@ namespace KokkosNNTest {
 inline constexpr std::array all_strategies{RowStrategy::vector_lanes,   RowStrategy::team_scratch,
                                            RowStrategy::team_registers, RowStrategy::team_online,
                                            RowStrategy::split_row,      RowStrategy::inner_lanes};
+
+/// Those of `candidates` that an operator has kernels of: on a GPU few have any of team_scratch.
+inline std::vector<RowStrategy> strategies_with_kernels(RowOperator op, std::vector<RowStrategy> candidates) {
+  const bool has_scratch =
+      KokkosNN::Impl::has_scratch_kernel(KokkosNN::Impl::backend_of<Exec>(), op, KokkosNN::RowForm::strided);
+  if (!has_scratch) std::erase(candidates, RowStrategy::team_scratch);
+  return candidates;
+}
 
 inline SoftmaxOptions forced(RowStrategy strategy, SoftmaxOptions options = {}) {
   options.plan.strategy = strategy;

@@ -47,11 +47,6 @@ constexpr KernelKey key_of(const RowPlan& plan) {
   return {plan.strategy, plan.kernel, plan.form, plan.pack, plan.packs_per_thread, plan.max_threads};
 }
 
-/// Rows in registers have a kernel of k packs a thread.
-constexpr bool has_register_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int y_bytes) {
-  return is_packs_per_thread(backend, k, op) || is_exact_packs(backend, k, op, form, x_bytes, y_bytes);
-}
-
 /// An operator has a kernel that takes short rows through team scratch; all that it moves is of one type then.
 constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, ElementType dy) {
   if (is_forward(op) && is_reduction(op)) return true;  // it writes no rows
@@ -63,12 +58,32 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
-  return form != RowForm::misaligned || has_edge_kernels(types.op);
+  if (!types.one_stride && must_have_one_stride(types.backend, types.op, types.x_bytes, form)) return false;
+  return form != RowForm::misaligned || has_edge_kernels(types.backend, types.op, types.x_bytes);
 }
 
-/// Rows have few kernels, see `has_few_kernels_along_axes`.
-constexpr bool has_few_kernels(const KernelTypes& types, RowForm form) {
-  return !types.one_stride && has_few_kernels_along_axes(types.backend, types.op, types.x_bytes, form);
+/// Rows have kernels of two packs a thread, and of powers of two from there on: neither of one pack, which is for rows
+/// that a few threads have or a few teams, nor of fewer packs than a thread can hold, which fill teams better. On CUDA
+/// strided rows, but masked ones, whose strided kernels serve all that are not aligned; on HIP all rows.
+constexpr bool has_few_packs(const KernelTypes& types, RowForm form) {
+  const bool is_plain = form == RowForm::strided && !is_masked(types.op);
+  return types.backend == Backend::hip || (types.backend == Backend::cuda && is_plain);
+}
+
+/// A warp holds rows by all packs that a thread can have. No team has rows of cross_entropy_backward, and on CUDA its
+/// tables have fewer packs but for doubles and for floats that are moved one by one.
+constexpr bool is_held_by_all_packs(const KernelTypes& types, RowForm form) {
+  if (types.backend != Backend::cuda || types.op != RowOperator::cross_entropy_backward) return true;
+  return types.pack == 2 || (types.pack == 4 && form == RowForm::strided);
+}
+
+/// Rows in registers have a kernel of k packs a thread.
+constexpr bool has_register_kernel(const KernelTypes& types, RowForm form, int k) {
+  const Backend backend = types.backend;
+  if (is_exact_packs(backend, k, types.op, form, types.x_bytes, types.y_bytes)) return true;
+  if (k == most_packs(backend, types.op) && !is_held_by_all_packs(types, form)) return false;
+  if (has_few_packs(types, form) && (k == 1 || k == fewer_packs(backend, types.op))) return false;
+  return is_packs_per_thread(backend, k, types.op);
 }
 
 /// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
@@ -80,8 +95,14 @@ constexpr bool is_in_registers(RowStrategy strategy) {
   return strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
 }
 
+/// True if a team of more threads than gain by more registers may hold k packs a thread. As many as a thread can hold,
+/// of operators that have rows of a team each: fewer packs are for shorter rows, of smaller teams.
+constexpr bool has_large_teams(const KernelTypes& types, int k) {
+  return k == most_packs(types.backend, types.op) && !is_elementwise(types.op) && !has_few_masked_kernels(types.op);
+}
+
 /// Threads that a team may have of the kernel for small teams of busy threads, which have more registers, and what is
-/// the largest team that gains by it. 0: there is none of k packs. Rows of any form, of doubles, or with edges and a
+/// the largest team that runs by it. 0: there is none of k packs. Rows of any form, of doubles, or with edges and a
 /// label, and masks need more registers; in small teams they are worth more than resident teams. What masks would spill
 /// is so much that it counts in larger teams too. (On HIP the registers of a kernel do not depend on its team.)
 struct BusyTeams {
@@ -100,14 +121,14 @@ constexpr BusyTeams busy_teams(const KernelTypes& types, RowForm form, int k) {
   const bool has_edges_and_label = form == RowForm::misaligned && is_cross_entropy(types.op);
   const bool is_busy             = is_strided || types.accumulator_bytes == 8 || has_edges_and_label;
   if (!is_busy || !is_wide(types.pack, packs)) return {};
-  return {is_strided ? max_threads_when_wide : max_threads_when_looping, max_threads_when_wide / 2};
+  const int max_threads = is_strided ? max_threads_when_wide : max_threads_when_looping;
+  return {max_threads, has_large_teams(types, k) ? max_threads_when_wide / 2 : max_threads};
 }
 
-/// Threads of the largest team that holds a row in registers at k packs each. Where there are few kernels there is none
-/// besides those for busy teams.
+/// Threads of the largest team that holds a row in registers at k packs each.
 constexpr int most_threads_in_registers(const KernelTypes& types, RowForm form, int k) {
   const int busy = busy_teams(types, form, k).max_threads;
-  return has_few_masked_kernels(types.op) && busy != 0 ? busy : max_threads_per_team;
+  return busy != 0 && !has_large_teams(types, k) ? busy : max_threads_per_team;
 }
 
 /// Kernels of light teams (`is_light`) exist for k packs.
@@ -115,12 +136,22 @@ constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
   return is_light(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
 }
 
+/// RowInTeam has a kernel of k packs that is compiled for so many threads: not of more packs than all rows have kernels
+/// of, as a warp holds such rows, nor of one pack where few rows have a kernel for them alone. Light teams have no
+/// larger one beside theirs.
+constexpr bool is_bound_of_teams(const KernelTypes& types, RowForm form, int k, int max_threads) {
+  const bool is_single = k == 1 && has_few_rows_kernel(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
+  if (k > most_packs(types.backend, types.op) || is_single) return false;
+  if (has_light_teams(types, form, k)) return max_threads == max_threads_when_light;
+  const int busy = busy_teams(types, form, k).max_threads;
+  return max_threads == most_threads_in_registers(types, form, k) || (busy != 0 && max_threads == busy);
+}
+
 /// A kernel of rows in registers is compiled.
 constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& types) {
   const int k = key.packs_per_thread;
-  if (!has_register_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.y_bytes)) return false;
+  if (!has_register_kernel(types, key.form, k)) return false;
   if (key.strategy == RowStrategy::team_registers && is_elementwise(types.op)) return false;
-  if (has_few_kernels(types, key.form) && !is_packs_along_axes(types.backend, k, types.op)) return false;
   switch (key.kernel) {
     case RowKernel::host_rows:
       return has_host_loops(types.backend, types.op) && key.max_threads == max_threads_per_team;
@@ -132,13 +163,20 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
              key.max_threads == most_threads_in_lanes(types.accumulator_bytes, types.pack, k) &&
              has_lanes_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.pack);
     case RowKernel::row_in_team:
-      return !has_host_loops(types.backend, types.op) &&
-             (key.max_threads == most_threads_in_registers(types, key.form, k) ||
-              (key.max_threads > 0 && key.max_threads == busy_teams(types, key.form, k).max_threads) ||
-              (key.max_threads == max_threads_when_light && has_light_teams(types, key.form, k)));
+      return !has_host_loops(types.backend, types.op) && is_bound_of_teams(types, key.form, k, key.max_threads);
     default:
       return false;
   }
+}
+
+/// Rows of a form have a kernel of team_online. On a GPU those have it whose operator writes nothing or depends on no
+/// sum, and those of which a team holds less than is worth an exchange; all others are strided rows for who asks for
+/// it.
+constexpr bool has_online_kernel(const KernelTypes& types, RowForm form) {
+  const int most         = most_packs(types.backend, types.op);
+  const int held_columns = most * types.pack * most_threads_in_registers(types, form, most);
+  return types.backend == Backend::host || form == RowForm::strided || is_reduction(types.op) ||
+         is_elementwise(types.op) || held_columns < least_split_columns;
 }
 
 /// A kernel of rows in team scratch, or that are read twice, is compiled.
@@ -149,7 +187,8 @@ constexpr bool exists_in_team(const KernelKey& key, const KernelTypes& types) {
   const int max_threads = is_online && !has_loops ? most_threads_when_looping(types.op) : max_threads_per_team;
   if (key.kernel != only || key.max_threads != max_threads) return false;
   if (!is_online) return has_scratch_kernel(types.backend, types.op, key.form) && key.packs_per_thread == 1;
-  return key.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, key.form);
+  return has_online_kernel(types, key.form) &&
+         key.packs_per_thread == packs_when_looping(types.backend, types.pack, types.op, key.form);
 }
 
 /// Teams that share a row hold it as rows in registers are held: not where those are read twice in truth, as logits
@@ -160,6 +199,17 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
            keeps_packed(types.backend, types.x_bytes, types.pack, most_packs(types.backend, types.op)));
 }
 
+/// Rows of a form have a kernel by which teams loop over their parts, longer ones than they hold. That is all that some
+/// operators have of rows over several teams; of the others softmax, its gradients and sums have it for rows of any
+/// form, but that of doubles between pack boundaries. Longer rows that are normed, masked or labelled are strided ones.
+constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
+  const auto family  = traits_of(types.op).family;
+  const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8;
+  const bool is_long = (family == OperatorFamily::forward || family == OperatorFamily::gradient) && !is_pair;
+  return types.backend == Backend::host || form == RowForm::strided || is_long || is_reduction(types.op) ||
+         !holds_split_rows(types);
+}
+
 /// A kernel of rows that several teams share is compiled.
 constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& types) {
   if (key.packs_per_thread != most_packs(types.backend, types.op)) return false;
@@ -167,7 +217,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_row:
       return holds_split_rows(types) && key.max_threads == most_threads_when_holding(types.backend, types.op, key.form);
     case RowKernel::split_online:
-      return key.max_threads == most_threads_when_looping(types.op);
+      return has_split_online_kernel(types, key.form) && key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
       return splits_twice(types.op, key.form) && key.max_threads == most_threads_when_split_twice(types.op);
     default:
@@ -175,9 +225,11 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
   }
 }
 
-/// A kernel of rows that a cluster of teams has is compiled: not where a forward call changes the type.
+/// A kernel of rows that a cluster of teams has is compiled: not of doubles, and not where a forward call changes the
+/// type.
 constexpr bool exists_for_clusters(const KernelKey& key, const KernelTypes& types) {
-  const bool has_types     = is_gradient(types.op) || types.x_bytes == types.y_bytes;
+  const bool are_alike     = is_gradient(types.op) || types.x_bytes == types.y_bytes;
+  const bool has_types     = are_alike && types.accumulator_bytes == 4;
   const bool at_one_stride = types.one_stride || key.form == RowForm::aligned ||
                              !has_kernels_at_one_stride(types.backend, types.op, types.x_bytes, key.form);
   return types.backend == Backend::cuda && key.kernel == RowKernel::row_in_cluster && has_cluster_kernel(types.op) &&
@@ -213,15 +265,15 @@ constexpr bool exists(const KernelKey& key, const KernelTypes& types) {
       return false;
     case RowStrategy::vector_lanes:
       if (key.kernel != RowKernel::staged_rows) return exists_in_registers(key, types);
-      return types.backend == Backend::cuda && !has_few_kernels(types, key.form) && key.form == RowForm::misaligned &&
-             types.can_be_staged && key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
+      return types.backend == Backend::cuda && key.form == RowForm::misaligned && types.can_be_staged &&
+             key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
     case RowStrategy::team_registers:
       return exists_in_registers(key, types);
     case RowStrategy::team_scratch:
     case RowStrategy::team_online:
-      return !has_few_kernels(types, key.form) && exists_in_team(key, types);
+      return exists_in_team(key, types);
     case RowStrategy::split_row:
-      return !has_few_kernels(types, key.form) && exists_for_split_rows(key, types);
+      return exists_for_split_rows(key, types);
     case RowStrategy::row_in_cluster:
       return exists_for_clusters(key, types);
     case RowStrategy::inner_lanes:

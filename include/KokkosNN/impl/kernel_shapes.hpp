@@ -37,8 +37,12 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// MI300X at some 0.8 us take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
-/// Operators that have kernels for rows with edges.
-constexpr bool has_edge_kernels(RowOperator op) { return !is_masked(op) && !is_norm(op); }
+/// Rows that have kernels for edges: of operators without masks or operands of columns, and of doubles on CUDA where
+/// they have no labels. Packs of two doubles gain little on single ones.
+constexpr bool has_edge_kernels(Backend backend, RowOperator op, int x_bytes) {
+  const bool gains_by_packs = x_bytes < 8 || (backend == Backend::cuda && !is_cross_entropy(op));
+  return !is_masked(op) && !is_norm(op) && gains_by_packs;
+}
 
 /// Masked operators that are logarithms. They are called less often than masked softmax and have a third of its
 /// kernels: of rows in registers two numbers of packs a thread, none of team scratch on a GPU, and one of rows that
@@ -56,9 +60,12 @@ constexpr bool splits_twice(RowOperator op, RowForm form) {
 }
 
 /// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
-/// who asks for it, and takes rows of any form as strided ones.
+/// who asks for it, and takes rows of any form as strided ones: those of softmax and log_softmax, their gradients, and
+/// logsumexp.
 constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
-  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && !has_few_masked_kernels(op)));
+  const OperatorFamily family = traits_of(op).family;
+  const bool has_plain_rows   = family == OperatorFamily::forward || family == OperatorFamily::gradient;
+  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && has_plain_rows));
 }
 
 /// Operators whose rows side by side are read twice, whatever a team could hold.
@@ -110,12 +117,15 @@ constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator
   return backend != Backend::host && x_bytes == 2 && is_forward(op);
 }
 
-/// True if a kernel is compiled for k packs a thread; of the cross entropies and of masked logarithms a GPU has few.
+/// True if a kernel is compiled for k packs a thread; of cross entropies and of masked rows a GPU has few.
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
-  const bool is_power = k > 0 && (k & (k - 1)) == 0;
-  if (is_cross_entropy(op) && backend != Backend::host && (k == 1 || !is_power)) return false;
+  const bool is_power   = k > 0 && (k & (k - 1)) == 0;
+  const bool has_powers = is_cross_entropy(op) || op == RowOperator::masked_softmax;
+  if (has_powers && backend != Backend::host && (k == 1 || !is_power)) return false;
+  if (op == RowOperator::masked_softmax_backward && backend == Backend::cuda && k == 1) return false;
   if (has_few_masked_kernels(op) && backend != Backend::host) return k == 2 || k == most_packs(backend, op);
-  return k <= most_packs(backend, op) && (is_power || (k == fewer_packs(backend, op) && backend != Backend::host));
+  const bool has_fewer = backend != Backend::host && !is_elementwise(op);  // in teams that have a row each
+  return k <= most_packs(backend, op) && (is_power || (has_fewer && k == fewer_packs(backend, op)));
 }
 
 /// Aligned rows of floats on CUDA: their addresses take no registers, and there are kernels for them alone.
@@ -139,9 +149,13 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
 constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 
-/// Operators whose rows a cluster of teams can have: all that keep a row until it is written. Rows that are only read,
-/// and masked ones, gain nothing by it.
-constexpr bool has_cluster_kernel(RowOperator op) { return !is_masked(op) && !is_reduction(op) && !is_elementwise(op); }
+/// Operators whose rows a cluster of teams can have: the two of which some rows are faster so, with labels and with
+/// operands of columns, and softmax with its gradient, of one tensor and of two, to be measured on other devices. Rows
+/// that are only read, and masked ones, gain nothing by it.
+constexpr bool has_cluster_kernel(RowOperator op) {
+  return op == RowOperator::softmax || op == RowOperator::softmax_backward ||
+         op == RowOperator::cross_entropy_with_gradient || op == RowOperator::rms_norm;
+}
 
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. (Native launches
 /// add nothing, and their functors may have a number of the launch more.) A second 256
@@ -156,10 +170,10 @@ constexpr bool has_few_rows_kernel(Backend backend, int k, RowOperator op, RowFo
 }
 
 /// True if rows that a warp has alone or several of have a kernel of k packs for them alone: of packs that are held in
-/// the accumulator type, and not of 5, which are for larger teams.
+/// the accumulator type, and not of numbers that are for larger teams.
 constexpr bool has_lanes_kernel(Backend backend, int k, RowOperator op, RowForm form, int x_bytes, int pack) {
   return backend == Backend::cuda && is_forward(op) && form != RowForm::strided && k != 5 &&
-         !keeps_packed(backend, x_bytes, pack, k);
+         k != fewer_packs(backend, op) && !keeps_packed(backend, x_bytes, pack, k);
 }
 
 /// Elements side by side that a thread of inner_lanes loads at once. On a GPU 4 bytes where it keeps its columns
@@ -223,24 +237,18 @@ constexpr int most_threads_when_looping(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
 }
 
-/// True if a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
-/// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
+/// True if rows of that form at one distance have kernels that can follow no other axes: f32
+/// 4096 x 2049 takes 21.3 us by them, by such as can 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
 /// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
-  return backend == Backend::cuda && form == RowForm::misaligned && (!is_cross_entropy(op) || x_bytes <= 4);
+  return backend == Backend::cuda && form == RowForm::misaligned && has_edge_kernels(backend, op, x_bytes);
 }
 
-/// True if rows of a form that lie along several axes have few kernels: two numbers of packs a thread, and no loop over
-/// a row. Most rows lie at one distance, and have kernels of their own.
-constexpr bool has_few_kernels_along_axes(Backend backend, RowOperator op, int x_bytes, RowForm form) {
+/// True if rows of a form have kernels only where they lie at one distance, as most do. Along several axes they are
+/// strided ones.
+constexpr bool must_have_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
   return (is_forward(op) || is_cross_entropy(op)) && has_kernels_at_one_stride(backend, op, x_bytes, form);
 }
-constexpr bool is_packs_along_axes(Backend backend, int k, RowOperator op) {
-  return k == 2 || k == most_packs(backend, op);
-}
-/// They count as strided beyond so many packs: longer rows are split or read twice (`few_rows_packs` and `online_packs`
-/// of the policy begin there).
-inline constexpr std::int64_t most_packs_along_axes = 2048;
 
 /// True if a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
 /// on their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512

@@ -28,6 +28,10 @@ inline constexpr int max_threads_when_wide    = 512;
 /// more packs would spill costs more.
 inline constexpr int max_threads_when_light = 576;
 
+/// Columns from which on rows that no team holds are worth an exchange between teams. Shorter ones, of which a team of
+/// some kernels holds less, are read twice.
+inline constexpr int least_split_columns = 16384;
+
 /// Teams of a cluster at most, threads of one at most, and teams that a multiprocessor is to have: 64 registers a
 /// thread, and 64 KB of a row in flight for each team.
 ///   H200, a prototype, GB/s of 16384 x 131072 bf16 | 4 teams 4220 | 8 teams 4209 | 16 teams 4034

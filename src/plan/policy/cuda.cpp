@@ -7,6 +7,8 @@
 #include "cuda_rows.hpp"
 #include "policy.hpp"
 
+#include <KokkosNN/impl/tuned_shapes.hpp>
+
 #include <cstdint>
 
 // Measured on one NVIDIA H200, 2026-11-21 to 25, cold L2: share of a device copy of the same bytes in the same run, or
@@ -198,9 +200,10 @@ constexpr Keyed<SplitPolicy> split[] = {
 // 8 x 16384 f32 in registers: 0.54, by split_row 0.40; gradients hold half as much. Cross entropy with its gradient,
 // bf16 4096 x 50257: 0.69, by a team of 800 threads to a multiprocessor 0.65.
 constexpr Keyed<SplitChoice> split_choice[] = {
-    {{.op = is_gradient}, {.min_cols = 16384, .few_rows_packs = 2048}},
-    {{.op = is_loss_with_gradient, .pack = 8}, {.min_cols = 16384, .few_rows_packs = 4096, .edges_max_packs = 4096}},
-    {{}, {.min_cols = 16384, .few_rows_packs = 4096}},
+    {{.op = is_gradient}, {.min_cols = least_split_columns, .few_rows_packs = 2048}},
+    {{.op = is_loss_with_gradient, .pack = 8},
+     {.min_cols = least_split_columns, .few_rows_packs = 4096, .edges_max_packs = 4096}},
+    {{}, {.min_cols = least_split_columns, .few_rows_packs = 4096}},
 };
 
 // Cross entropy with its gradient, bf16 4096 x 50257: 262 us, by split_row 284; aligned 4096 x 128256: 613 and 596.

@@ -26,7 +26,6 @@ constexpr RegisterEntry rows[] = {
 // Gradients and norms, of which a thread holds fewer packs (`most_packs`).
 constexpr bool holds_half(RowOperator op) { return most_packs(Backend::hip, op) < max_packs_per_thread(Backend::hip); }
 constexpr RegisterEntry half_rows[] = {
-    {4, 1, 256},
     {2048, 2, 256},
 };
 constexpr Keyed<RegisterTable> register_tables[] = {{{.op = holds_half}, half_rows}, {{}, rows}};
@@ -65,8 +64,8 @@ constexpr SplitPolicy split_logsumexp = [] {
 constexpr Keyed<SplitPolicy> split[] = {{{.op = is_logsumexp}, split_logsumexp}, {{}, split_rows}};
 
 constexpr Keyed<SplitChoice> split_choice[] = {
-    {{.op = holds_half}, {.min_cols = 16384, .few_rows_packs = 2048}},
-    {{}, {.min_cols = 16384, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
+    {{.op = holds_half}, {.min_cols = least_split_columns, .few_rows_packs = 2048}},
+    {{}, {.min_cols = least_split_columns, .few_rows_packs = 4096}},  // as CUDA's; what one team holds
 };
 constexpr Keyed<ClusterPolicy> clusters[] = {{{}, {}}};
 
