@@ -29,7 +29,7 @@ enum class RowStrategy {
   team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online
   split_row,       ///< a row is split over co-resident teams that exchange (max, sum)
   row_in_cluster,  ///< a row is split over a cluster of teams, which exchange it in shared memory (NVIDIA, from Hopper;
-                   ///< softmax, softmax_backward, cross_entropy_with_gradient, rms_norm; not of doubles)
+                   ///< softmax, log_softmax, softmax_backward, cross_entropy_with_gradient, rms_norm; not of doubles)
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 

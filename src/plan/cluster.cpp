@@ -18,8 +18,7 @@ namespace KokkosNN::Impl {
 bool Planner::prefers_clusters() const {
   const ClusterPolicy& policy = clusters();
   if (m_traits.largest_cluster == 0 || m_is_batch_invariant) return false;
-  if (m_packs < policy.min_packs || m_packs > policy.max_packs || (policy.only_with_edges && !has_edges()))
-    return false;
+  if (!(has_edges() ? policy.packs_with_edges : policy.packs).has(m_packs)) return false;
   const KernelKey key{RowStrategy::row_in_cluster, RowKernel::row_in_cluster, m_plan.form, m_pack,
                       max_packs_per_thread(),      cluster_team_size};
   const std::int64_t teams = teams_of_cluster();

@@ -104,11 +104,17 @@ bool Planner::asks_for_strided_rows() const {
 }
 
 /// True if rows between pack boundaries have the kernels that they need. Packs that begin at other columns in every
-/// row, or leave an edge to single threads, add up in another order, so not with batch invariance.
+/// row, or leave an edge to single threads, add up in another order, so not with batch invariance. No mask has a kernel
+/// for edges.
 bool Planner::has_kernels_for_edges() const {
-  const bool too_few_lanes = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
-  return has_form(kernel_types(), RowForm::misaligned) && !m_is_batch_invariant && !too_few_lanes &&
-         m_request.launches != 2;
+  const bool too_few_lanes  = m_request.threads_per_row != 0 && m_request.threads_per_row < threads_for_edges();
+  const bool has_edge_forms = has_edge_kernels(m_traits.backend, m_problem.op, m_problem.x_bytes);
+  if (!has_edge_forms || m_is_batch_invariant || too_few_lanes || m_request.launches == 2) return false;
+  if (!has_few_kernels(kernel_types(), RowForm::misaligned)) return true;
+  const int k          = m_request.packs_per_thread;
+  const bool has_packs = k == 0 || is_packs_along_axes(m_traits.backend, k, m_problem.op);
+  const bool is_held   = m_request.strategy == RowStrategy::automatic || is_in_registers(m_request.strategy);
+  return has_packs && is_held && m_problem.cols / m_pack <= most_packs_along_axes;
 }
 
 /// Threads that a row with edges must have: one for each of their elements.

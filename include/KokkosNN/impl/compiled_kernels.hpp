@@ -58,8 +58,12 @@ constexpr bool has_staged_types(RowOperator op, ElementType x, ElementType y, El
 /// Rows of such a form have kernels.
 constexpr bool has_form(const KernelTypes& types, RowForm form) {
   if (types.backend == Backend::host) return form == RowForm::strided;
-  if (!types.one_stride && must_have_one_stride(types.backend, types.op, types.x_bytes, form)) return false;
   return form != RowForm::misaligned || has_edge_kernels(types.backend, types.op, types.x_bytes);
+}
+
+/// Rows have few kernels, see `has_few_kernels_along_axes`.
+constexpr bool has_few_kernels(const KernelTypes& types, RowForm form) {
+  return !types.one_stride && has_few_kernels_along_axes(types.backend, types.op, types.x_bytes, form);
 }
 
 /// Rows have kernels of two packs a thread, and of powers of two from there on: neither of one pack, which is for rows
@@ -83,6 +87,7 @@ constexpr bool has_register_kernel(const KernelTypes& types, RowForm form, int k
   if (is_exact_packs(backend, k, types.op, form, types.x_bytes, types.y_bytes)) return true;
   if (k == most_packs(backend, types.op) && !is_held_by_all_packs(types, form)) return false;
   if (has_few_packs(types, form) && (k == 1 || k == fewer_packs(backend, types.op))) return false;
+  if (has_few_kernels(types, form) && !is_packs_along_axes(backend, k, types.op)) return false;
   return is_packs_per_thread(backend, k, types.op);
 }
 
@@ -202,6 +207,7 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
 /// Rows of a form have a kernel by which teams loop over their parts, longer ones than they hold. That is all that some
 /// operators have of rows over several teams; of the others softmax, its gradients and sums have it for rows of any
 /// form, but that of doubles between pack boundaries. Longer rows that are normed, masked or labelled are strided ones.
+/// (rms_norm f32 8 x 2097152 takes 100 us so, by a kernel of its own 75.)
 constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
   const auto family  = traits_of(types.op).family;
   const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8;
@@ -265,15 +271,15 @@ constexpr bool exists(const KernelKey& key, const KernelTypes& types) {
       return false;
     case RowStrategy::vector_lanes:
       if (key.kernel != RowKernel::staged_rows) return exists_in_registers(key, types);
-      return types.backend == Backend::cuda && key.form == RowForm::misaligned && types.can_be_staged &&
-             key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
+      return types.backend == Backend::cuda && !has_few_kernels(types, key.form) && key.form == RowForm::misaligned &&
+             types.can_be_staged && key.packs_per_thread == 1 && key.max_threads == max_threads_when_wide;
     case RowStrategy::team_registers:
       return exists_in_registers(key, types);
     case RowStrategy::team_scratch:
     case RowStrategy::team_online:
-      return exists_in_team(key, types);
+      return !has_few_kernels(types, key.form) && exists_in_team(key, types);
     case RowStrategy::split_row:
-      return exists_for_split_rows(key, types);
+      return !has_few_kernels(types, key.form) && exists_for_split_rows(key, types);
     case RowStrategy::row_in_cluster:
       return exists_for_clusters(key, types);
     case RowStrategy::inner_lanes:

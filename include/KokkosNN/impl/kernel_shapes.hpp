@@ -37,11 +37,10 @@ constexpr int pack_size(Backend backend, int x_bytes, int y_bytes, int accumulat
 /// MI300X at some 0.8 us take 14 KB. A host's stack is not the limit, the first-level cache is.
 constexpr int max_packs_per_thread(Backend backend) { return backend == Backend::hip ? 4 : 8; }
 
-/// Rows that have kernels for edges: of operators without masks or operands of columns, and of doubles on CUDA where
-/// they have no labels. Packs of two doubles gain little on single ones.
+/// Rows that have kernels for edges: of operators without masks or operands of columns, on HIP not of doubles. (On CUDA
+/// cross_entropy_with_gradient of doubles 16768 x 1000 takes 94 us by them, by strided kernels 110.)
 constexpr bool has_edge_kernels(Backend backend, RowOperator op, int x_bytes) {
-  const bool gains_by_packs = x_bytes < 8 || (backend == Backend::cuda && !is_cross_entropy(op));
-  return !is_masked(op) && !is_norm(op) && gains_by_packs;
+  return !is_masked(op) && !is_norm(op) && (x_bytes < 8 || backend == Backend::cuda);
 }
 
 /// Masked operators that are logarithms. They are called less often than masked softmax and have a third of its
@@ -117,14 +116,17 @@ constexpr bool keeps_packed_in_scratch(Backend backend, int x_bytes, RowOperator
   return backend != Backend::host && x_bytes == 2 && is_forward(op);
 }
 
-/// True if a kernel is compiled for k packs a thread; of cross entropies and of masked rows a GPU has few.
+/// True if a kernel is compiled for k packs a thread; of cross entropies and of masked rows a GPU has few. (Causal rows
+/// of 1536 floats take 65 us by six packs, by eight 73; with one pack a thread instead of two no mask gains.)
 constexpr bool is_packs_per_thread(Backend backend, int k, RowOperator op = RowOperator::softmax) {
-  const bool is_power   = k > 0 && (k & (k - 1)) == 0;
-  const bool has_powers = is_cross_entropy(op) || op == RowOperator::masked_softmax;
-  if (has_powers && backend != Backend::host && (k == 1 || !is_power)) return false;
-  if (op == RowOperator::masked_softmax_backward && backend == Backend::cuda && k == 1) return false;
-  if (has_few_masked_kernels(op) && backend != Backend::host) return k == 2 || k == most_packs(backend, op);
-  const bool has_fewer = backend != Backend::host && !is_elementwise(op);  // in teams that have a row each
+  const bool is_gpu    = backend != Backend::host;
+  const bool is_power  = k > 0 && (k & (k - 1)) == 0;
+  const bool has_few   = is_cross_entropy(op) || (op == RowOperator::masked_softmax && backend == Backend::hip);
+  const bool lacks_one = has_few || op == RowOperator::masked_softmax ||
+                         (op == RowOperator::masked_softmax_backward && backend == Backend::cuda);
+  if (is_gpu && ((lacks_one && k == 1) || (has_few && !is_power))) return false;
+  if (has_few_masked_kernels(op) && is_gpu) return k == 2 || k == most_packs(backend, op);
+  const bool has_fewer = is_gpu && !is_elementwise(op);  // in teams that have a row each
   return k <= most_packs(backend, op) && (is_power || (has_fewer && k == fewer_packs(backend, op)));
 }
 
@@ -149,11 +151,10 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
 constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 
-/// Operators whose rows a cluster of teams can have: the two of which some rows are faster so, with labels and with
-/// operands of columns, and softmax with its gradient, of one tensor and of two, to be measured on other devices. Rows
-/// that are only read, and masked ones, gain nothing by it.
+/// Operators whose rows a cluster of teams can have: those of which some rows are faster so, and the gradient of softmax,
+/// of two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it.
 constexpr bool has_cluster_kernel(RowOperator op) {
-  return op == RowOperator::softmax || op == RowOperator::softmax_backward ||
+  return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::softmax_backward ||
          op == RowOperator::cross_entropy_with_gradient || op == RowOperator::rms_norm;
 }
 
@@ -237,18 +238,25 @@ constexpr int most_threads_when_looping(RowOperator op) {
   return is_masked(op) ? max_threads_when_wide : max_threads_when_looping;
 }
 
-/// True if rows of that form at one distance have kernels that can follow no other axes: f32
-/// 4096 x 2049 takes 21.3 us by them, by such as can 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
+/// True if a backend has kernels for rows of that form at one distance, besides those that can follow several axes: f32
+/// 4096 x 2049 takes 21.3 us by them, by the others 22.2, and split_row by two rows a thread, 1024 x 50257, 118 us and
 /// 126; a cross entropy bf16 4096 x 50257 295 us and 320, f32 467 and 499.
 constexpr bool has_kernels_at_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
-  return backend == Backend::cuda && form == RowForm::misaligned && has_edge_kernels(backend, op, x_bytes);
+  return backend == Backend::cuda && form == RowForm::misaligned && (!is_cross_entropy(op) || x_bytes <= 4);
 }
 
-/// True if rows of a form have kernels only where they lie at one distance, as most do. Along several axes they are
-/// strided ones.
-constexpr bool must_have_one_stride(Backend backend, RowOperator op, int x_bytes, RowForm form) {
+/// True if rows of a form that lie along several axes have few kernels: two numbers of packs a thread, and no loop over
+/// a row. Most rows lie at one distance, and have kernels of their own. (Without these, as strided rows, H200: f32 64 x
+/// 1024 x 1024 of a larger tensor 167 us for 131, bf16 240 for 72.)
+constexpr bool has_few_kernels_along_axes(Backend backend, RowOperator op, int x_bytes, RowForm form) {
   return (is_forward(op) || is_cross_entropy(op)) && has_kernels_at_one_stride(backend, op, x_bytes, form);
 }
+constexpr bool is_packs_along_axes(Backend backend, int k, RowOperator op) {
+  return k == 2 || k == most_packs(backend, op);
+}
+/// They count as strided beyond so many packs: longer rows are split or read twice (`few_rows_packs` and `online_packs`
+/// of the policy begin there).
+inline constexpr std::int64_t most_packs_along_axes = 2048;
 
 /// True if a thread of split_row holds two rows, so that it has one to reduce while the status words of the other are
 /// on their way (f32 1024 x 65536: 0.92 of copy, one at a time 0.86; 64 x 1048576: 0.83 and 0.65; softmax_backward 512

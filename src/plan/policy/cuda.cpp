@@ -206,15 +206,16 @@ constexpr Keyed<SplitChoice> split_choice[] = {
     {{}, {.min_cols = least_split_columns, .few_rows_packs = 4096}},
 };
 
-// Cross entropy with its gradient, bf16 4096 x 50257: 262 us, by split_row 284; aligned 4096 x 128256: 613 and 596.
-// rms_norm f32 8192 x 65536: 1347 us by 8 teams, 1578 by 4, by split_row 1462; bf16 4096 x 262144: 1690 and 1603.
-// Softmax and its gradient are slower by clusters: f32 8192 x 65536 1142 us by 8 teams of 256 threads, 1216 by 4, by
-// split_row 1109; bf16 8192 x 131072 1154 and 1083; softmax_backward f32 16384 x 32768 1704 and 1644. A prototype of
-// 4200 GB/s has the same parts, and less between its last load and its first store: there a warp tells all teams by
-// itself. All shared memory for teams, instead of the driver's choice, changes nothing.
+// Us by clusters of teams of 256 threads and by split_row, H200, one run, 2026-11-28: softmax f32 16384 x 65536 2117,
+// 2190, 8192 x 131072 2250, 2227, with edges 1024 x 50257 114, 110; bf16 16384 x 131072 2118, 2155, 8192 x 262144 2229,
+// 2173; log_softmax f32 16384 x 65536 2113, 2165. softmax_backward gains 0.8 % at f32 x 32768 and loses 2 % at x 65536.
+// Cross entropy with its gradient bf16 4096 x 50257 253, 257, x 128256 548, 573; f32 4096 x 128256 1157, 1081.
+// rms_norm f32 8192 x 65536 1191, 1450; bf16 8192 x 131072 1307, 1619. So where eight teams are nearly full.
+constexpr PackRange of_eight_teams{7 * 2048 + 1, 8 * 2048};
 constexpr Keyed<ClusterPolicy> clusters[] = {
-    {{.op = is_loss_with_gradient, .pack = 8}, {.min_packs = 4097, .max_packs = 8192, .only_with_edges = true}},
-    {{.op = is_one_of<RowOperator::rms_norm>, .pack = 4}, {.min_packs = 16384, .max_packs = 16384}},
+    {{.op = is_either_softmax}, {.packs = of_eight_teams}},
+    {{.op = is_loss_with_gradient, .pack = 8}, {.packs = of_eight_teams, .packs_with_edges = {4097, 8192}}},
+    {{.op = is_one_of<RowOperator::rms_norm>}, {.packs = of_eight_teams}},
     {{}, {}},
 };
 

@@ -163,12 +163,19 @@ struct SplitChoice {
   std::int64_t edges_max_packs = never;  ///< rows with edges do beyond so many packs, though a team holds them
 };
 
+/// Numbers of packs of a row; none by default.
+struct PackRange {
+  std::int64_t min = never;
+  std::int64_t max = never;
+
+  constexpr bool has(std::int64_t packs) const { return packs >= min && packs <= max; }
+};
+
 /// Rows that clusters of teams hold.
 struct ClusterPolicy {
-  std::int64_t min_packs = never;  ///< of rows that have that many packs
-  std::int64_t max_packs = never;  ///< at least, and that many at most,
-  bool only_with_edges   = false;  ///< where they begin between packs;
-  int team_size          = 256;    ///< of teams so large at most, where a cluster holds a row by them
+  PackRange packs;             ///< of rows that have so many packs
+  PackRange packs_with_edges;  ///< or, where they begin between packs, so many;
+  int team_size = 256;         ///< of teams so large at most, where a cluster holds a row by them
 };
 
 struct InnerPolicy {

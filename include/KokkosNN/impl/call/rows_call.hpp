@@ -90,6 +90,7 @@ struct RowsCall {
                                      has_element_mask<Source>(),
                                      is_extended<Source>(),
                                      is_at_one_stride<Source>()};
+  static constexpr bool has_loops               = !has_few_kernels(types, Source::form);
   static constexpr RegisterKernels in_registers = register_kernels(Source::form, types);
   template <int K>
   using Registers = typename Kept::template Registers<K>;
@@ -108,11 +109,6 @@ struct RowsCall {
   void run(WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_kernel(plan, types);
     if (plan.form != Source::form) refuse_plan_without_kernel(plan);
-    if constexpr (has_form(types, Source::form)) run_kernel(own_workspace);
-  }
-
- private:
-  void run_kernel(WorkspaceView<ExecutionSpace>* own_workspace) const {
     switch (plan.kernel) {
       case RowKernel::row_in_team:
         return run_in_teams();
@@ -137,10 +133,11 @@ struct RowsCall {
     refuse_plan_without_kernel(plan);
   }
 
+ private:
   void run_in_teams() const {
     if constexpr (!has_host_loops(backend, op)) {
       if (is_in_registers(plan.strategy)) return run_in_registers();
-      if constexpr (has_online_kernel(types, Source::form)) {
+      if constexpr (has_loops && has_online_kernel(types, Source::form)) {
         if (plan.strategy == RowStrategy::team_online) {
           return run_in_team<most_threads_when_looping(op), typename Kept::Online>();
         }
@@ -258,12 +255,12 @@ struct RowsCall {
       if constexpr (splits_twice(op, Source::form)) return run_split_twice(own_workspace);
       refuse_plan_without_kernel(plan);
     }
-    if constexpr (has_split_online_kernel(types, Source::form)) {
+    if constexpr (has_loops && has_split_online_kernel(types, Source::form)) {
       if (plan.kernel == RowKernel::split_online) {
         return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
       }
     }
-    if constexpr (holds_split_rows(types)) {
+    if constexpr (has_loops && holds_split_rows(types)) {
       using Placement         = typename Registers<most_packs(backend, op)>::type;
       constexpr bool overlaps = overlaps_rows(backend, op, Source::form);
       return run_split<most_threads_when_holding(backend, op, Source::form), overlaps, Placement>(own_workspace);
