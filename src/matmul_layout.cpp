@@ -190,23 +190,34 @@ MatmulLayout normalise(const MatmulOperands& operands) {
   return layout;
 }
 
-MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan) {
+MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan, std::int64_t round,
+                             int element_bytes) {
   MatmulLayout parts = layout;
-  const auto add     = [&](std::int64_t extent, std::int64_t of_a, std::int64_t of_b) {
+  MatmulSums& sums   = parts.sums;
+  if (plan.rounds > 1) {  // some of the sums' outermost axis
+    const std::int64_t step = (sums.extent[0] + plan.rounds - 1) / plan.rounds, first = round * step;
+    const auto advance = [&](int tensor, std::int64_t elements) {
+      parts.data[tensor] = static_cast<const char*>(layout.data[tensor]) + elements * element_bytes;
+    };
+    advance(T::a, first * sums.stride_of_a[0]);
+    advance(T::b, first * sums.stride_of_b[0]);
+    sums.extent[0] = std::min(step, sums.extent[0] - first);
+  }
+  const auto add = [&](std::int64_t extent, std::int64_t of_a, std::int64_t of_b) {
     parts.extent[parts.n]       = extent;
     parts.stride[T::a][parts.n] = of_a;
     parts.stride[T::b][parts.n] = of_b;
     ++parts.n;
   };
-  const MatmulSums& sums = layout.sums;
   for (int k = 0; k < sums.n; ++k) add(sums.extent[k], sums.stride_of_a[k], sums.stride_of_b[k]);
   add(plan.inner_parts, plan.part_inner * layout.col_stride[T::a], plan.part_inner * layout.row_stride[T::b]);
-  parts.batches              = layout.batches * plan.parts;
+  parts.batches              = layout.batches * sums.count() * plan.inner_parts;
   parts.data[T::c]           = nullptr;
   parts.row_stride[T::c]     = layout.cols;
   parts.col_stride[T::c]     = 1;
   std::int64_t stride_of_sum = layout.rows * layout.cols;
   for (int k = parts.n - 1; k >= 0; --k) {
+    if (k == layout.n - 1) stride_of_sum = layout.rows * layout.cols * matmul_workspace_matrices(plan);
     parts.stride[T::c][k] = stride_of_sum;
     stride_of_sum *= parts.extent[k];
   }

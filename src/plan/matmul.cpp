@@ -58,6 +58,21 @@ void count_tiles(const MatmulLayout& layout, std::int64_t most, MatmulPlan& plan
   plan.league_size = std::min(most, layout.batches * plan.row_blocks * plan.col_blocks);
 }
 
+/// Sets the rounds in which batches are added, such that their sums have room, as far as the outermost axis of the
+/// batches lets them; each has at least one of its elements.
+void set_rounds(const MatmulLayout& layout, std::int64_t bytes_of_c, MatmulPlan& plan) {
+  const std::int64_t sums = layout.sums.count();
+  plan.parts              = sums * plan.inner_parts;
+  if (sums == 1) return;
+  const std::int64_t outer   = layout.sums.extent[0];
+  const std::int64_t of_each = bytes_of_c * (plan.parts / outer);
+  const std::int64_t room    = std::max<std::int64_t>(1, (matmul_policy.most_workspace_of_sums - bytes_of_c) / of_each);
+  if (room >= outer) return;
+  // No round is empty.
+  plan.rounds = ceil_div(outer, ceil_div(outer, ceil_div(outer, room)));
+  plan.parts  = ceil_div(outer, plan.rounds) * (plan.parts / outer);
+}
+
 /// Splits the summed axis where a GPU has more teams at once than there are tiles of c, and each part is long enough. A
 /// caller that wants parts gets them, as many as there are steps for.
 void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, ElementType type,
@@ -72,11 +87,11 @@ void split_on_gpu(const MatmulLayout& layout, const MatmulKernelShape& shape, El
   if (!is_split && sums == 1) return;
   plan.part_inner         = round_up(ceil_div(layout.inner, is_split ? wanted : 1), shape.inner);
   plan.inner_parts        = std::max<std::int64_t>(1, ceil_div(layout.inner, plan.part_inner));
-  plan.parts              = sums * plan.inner_parts;
   const std::int64_t of_c = layout.batches * layout.rows * layout.cols;
-  plan.workspace          = static_cast<std::size_t>(of_c * plan.parts * accumulator_bytes_of(type));
-  plan.sum_league_size    = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
-  plan.league_size        = std::min(most_teams, plan.league_size * plan.parts);
+  set_rounds(layout, of_c * accumulator_bytes_of(type), plan);
+  plan.workspace       = static_cast<std::size_t>(of_c * matmul_workspace_matrices(plan) * accumulator_bytes_of(type));
+  plan.sum_league_size = std::min(most_teams, ceil_div(of_c, matmul_sum_team));
+  plan.league_size     = std::min(most_teams, plan.league_size * plan.parts);
 }
 
 /// Neighbouring rows of c, sums of products, that a team has at a time: so many that its tiles are full, but for the

@@ -154,6 +154,27 @@ TYPED_TEST(MatmulBackward, SumsOverBatchesThatStridesDoNotMerge) {
   }
 }
 
+/// On a GPU the batches' products have more than the memory of a round.
+TEST(MatmulBackwardRounds, SumMoreBatchesThanTheWorkspaceHasAtATime) {
+  constexpr int many = 20000, size = 64, inner = 2;
+  const auto dc = filled<Batch<float>>(1, many, size, inner), b = filled<Batch<float>>(3, many, size, inner);
+  const auto a = filled<Matrix<float>>(2, size, size), da = filled<Matrix<float>>(4, size, size);
+  const auto before = on_host(filled<Matrix<float>>(4, size, size));
+  matmul_backward(Exec(), dc, a, b, da, no_view, {.beta = 2, .provider = KokkosNN::MatmulProvider::own});
+  Exec().fence();
+  const auto of_dc = on_host(dc), of_b = on_host(b);
+  const auto got = on_host(da);
+  for (const int r : {0, 1, 40, size - 1}) {
+    for (int c = 0; c < size; ++c) {
+      double sum = 2 * number(before(r, c));
+      for (int s = 0; s < many; ++s) {
+        for (int j = 0; j < inner; ++j) sum += number(of_dc(s, r, j)) * number(of_b(s, c, j));
+      }
+      ASSERT_EQ(number(got(r, c)), sum) << r << ' ' << c;
+    }
+  }
+}
+
 template <class F>
 std::string message_of(const F& f) {
   try {

@@ -68,7 +68,7 @@ TEST(MatmulPlans, PartsOfAGpuAreABatchEach) {
   l.extent[0]      = 3;
   l.stride[1][0]   = 64 * 5000;
   const auto plan  = on_gpu(l, {.tuning = {.parts = 4}});
-  const auto parts = layout_of_parts(l, plan);
+  const auto parts = layout_of_parts(l, plan, 0, 2);
   const auto of_a = parts.map(1), of_b = parts.map(2), of_c = parts.map(0);
   const auto inner   = plan.part_inner;
   const int batch[3] = {0, 3, 4 + 2};
@@ -88,7 +88,7 @@ TEST(MatmulPlans, BatchesThatAreSummedArePartsToo) {
   l.sums.stride_of_a[0] = 1000000;
   l.sums.stride_of_b[0] = 2000000;
   const auto plan       = on_gpu(l, {.tuning = {.parts = 4}});
-  const auto parts      = layout_of_parts(l, plan);
+  const auto parts      = layout_of_parts(l, plan, 0, 2);
   EXPECT_EQ(plan.parts, 28);
   EXPECT_EQ(plan.inner_parts, 4);
   EXPECT_EQ(parts.batches, 28);
@@ -96,6 +96,39 @@ TEST(MatmulPlans, BatchesThatAreSummedArePartsToo) {
   EXPECT_EQ(parts.map(2)(4 * 3 + 2), 3 * 2000000 + 2 * plan.part_inner * 32);
   EXPECT_EQ(parts.map(0)(4 * 3 + 2), 14 * 64 * 32);
   EXPECT_EQ(on_gpu(l, {.determinism = Determinism::batch_invariant}).parts, 7);
+}
+
+TEST(MatmulPlans, ManyBatchesAreSummedInRoundsWhoseWorkspaceHasRoom) {
+  constexpr std::int64_t size = 64 * 32, most = std::int64_t(256) << 20;
+  static const char memory[16] = {};
+  MatmulLayout l               = layout(64, 32, 8);
+  l.n                          = 1;
+  l.batches                    = 2;
+  l.extent[0]                  = 2;
+  l.data[1] = l.data[2] = memory;
+  l.sums.n              = 2;
+  l.sums.extent[1]      = 3;
+  l.sums.stride_of_a[0] = 1000;
+  l.sums.stride_of_b[0] = 2000;
+  for (const std::int64_t outer : {5000, 6000, 20001, 99999, 1000000}) {
+    l.sums.extent[0] = outer;
+    const auto plan  = on_gpu(l);
+    EXPECT_LE(plan.workspace, std::size_t(most)) << outer;
+    EXPECT_EQ(plan.workspace, sizeof(float) * 2 * size * static_cast<std::size_t>(plan.parts + (plan.rounds > 1)));
+    EXPECT_EQ(plan.rounds > 1, outer > 5461) << outer;
+    std::int64_t summed = 0;
+    for (std::int64_t round = 0; round < plan.rounds; ++round) {
+      const auto parts = layout_of_parts(l, plan, round, 2);
+      EXPECT_EQ(static_cast<const char*>(parts.data[1]) - memory, 2 * 1000 * (summed / 3)) << outer << ' ' << round;
+      EXPECT_EQ(static_cast<const char*>(parts.data[2]) - memory, 2 * 2000 * (summed / 3)) << outer << ' ' << round;
+      const std::int64_t count = parts.batches / 2;
+      EXPECT_GT(count, 0) << outer;
+      EXPECT_LE(count, plan.parts) << outer;
+      EXPECT_EQ(parts.map(0)(count), (plan.parts + (plan.rounds > 1)) * size) << "the next batch behind the total";
+      summed += count;
+    }
+    EXPECT_EQ(summed, 3 * outer);
+  }
 }
 
 TEST(MatmulPlans, OfAHostShareAFewTilesLongSumsAndOtherwiseSmallerTiles) {

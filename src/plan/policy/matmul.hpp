@@ -19,6 +19,8 @@ struct MatmulPolicy {
   int least_cols       = 64;
   /// Bytes that a host's sums of parts may have: an estimate.
   std::int64_t most_workspace = std::int64_t(64) << 20;
+  /// Bytes that a GPU's sums of batches may have, which are added in several rounds where they have more: an estimate.
+  std::int64_t most_workspace_of_sums = std::int64_t(256) << 20;
   /// Products that a part of a GPU's summed axis should have at least.
   ///   gradient of weights, 128 x 128, of 262144 rows, f32, H200, ms | 0.305, by cuBLAS 0.19 | in one part 33.6
   int least_part = 512;

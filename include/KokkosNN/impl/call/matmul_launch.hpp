@@ -37,6 +37,13 @@ struct MatmulArguments {
 template <class Exec, class T>
 struct MatmulCall;
 
+/// Matrices of a batch that are to be added, one after the other.
+template <class S>
+struct MatmulPartsLeft {
+  S* first;
+  std::int64_t count;
+};
+
 inline Teams matmul_teams(const MatmulPlan& plan) {
   return {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch};
 }
@@ -112,7 +119,7 @@ struct MatmulLaunch {
     const MatmulPlan plan =
         plan_of(exec, call, {Tile::rows, Tile::cols, Tile::inner, Tile::resident, Kernel::team_size, Kernel::scratch});
     if constexpr (rows == MatmulRows::own) {
-      if (plan.parts > 1) return run_parts(exec, call, plan, f);
+      if (plan.parts > 1 || plan.rounds > 1) return run_parts(exec, call, plan, f);
     }
     switch (plan.form) {
       case MatmulForm::a_along_b_across:
@@ -137,13 +144,13 @@ struct MatmulLaunch {
   static void run_parts(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, const F& f) {
     using S = accumulator_t<T>;
     const WorkspaceLease<Exec, WorkspaceUse::sums> workspace(exec, plan.workspace);
-    S* const sums = reinterpret_cast<S*>(workspace.data());
-    MatmulCall<Exec, T>::run_parts(exec, call, plan, sums);
-    const MatmulLayout& layout = call.layout;
+    S* const sums                 = reinterpret_cast<S*>(workspace.data());
+    const MatmulPartsLeft<S> left = MatmulCall<Exec, T>::run_parts(exec, call, plan, sums);
+    const MatmulLayout& layout    = call.layout;
     launch<Kokkos::LaunchBounds<matmul_sum_team>>(
         exec, plan.sum_label, {plan.sum_league_size, matmul_sum_team, 0, 0},
-        MatmulPartsSum<S, F, A, Results>{sums, plan.parts, layout.batches, layout.rows, layout.cols,
-                                         epilogue_of(call, f), results_of(call)});
+        MatmulPartsSum<S, F, A, Results>{left.first, left.count, layout.batches, layout.rows, layout.cols,
+                                         epilogue_of(call, f), results_of(call), matmul_workspace_matrices(plan)});
   }
 
   static MatmulRowMapsFor<rows> maps_of([[maybe_unused]] const MatmulArguments& call,
@@ -185,13 +192,18 @@ struct MatmulCall {
   /// Not inline: users compile no kernels.
   static void run(const Exec& exec, const MatmulArguments& call);
 
-  /// The sums of a GPU's parts of the inner axis.
-  static void run_parts(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, accumulator_t<T>* sums);
+  /// The sums of a GPU's parts of the inner axis and of batches, of which all but the last round's are added up.
+  static MatmulPartsLeft<accumulator_t<T>> run_parts(const Exec& exec, const MatmulArguments& call,
+                                                     const MatmulPlan& plan, accumulator_t<T>* sums);
 
  private:
   /// True if a vendor's library computes the product, which is enqueued then.
   static bool is_run_by_vendor(const Exec& exec, const MatmulArguments& call);
 
+  static void add_to_total(const Exec& exec, const MatmulLayout& layout, const MatmulPlan& plan,
+                           const MatmulPartsLeft<accumulator_t<T>>& parts, accumulator_t<T>* sums);
+  static void run_round(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan,
+                        const MatmulLayout& layout, accumulator_t<T>* sums);
   template <class Unit, MatmulForm form>
   static void launch_parts(const Exec& exec, const MatmulLayout& layout, const MatmulPlan& plan,
                            accumulator_t<T>* sums);
@@ -233,10 +245,50 @@ void MatmulCall<Exec, T>::run(const Exec& exec, const MatmulArguments& call) {
 }
 
 template <class Exec, class T>
-void MatmulCall<Exec, T>::run_parts([[maybe_unused]] const Exec& exec, [[maybe_unused]] const MatmulArguments& call,
-                                    [[maybe_unused]] const MatmulPlan& plan, [[maybe_unused]] accumulator_t<T>* sums) {
+MatmulPartsLeft<accumulator_t<T>> MatmulCall<Exec, T>::run_parts(const Exec& exec, const MatmulArguments& call,
+                                                                 const MatmulPlan& plan, accumulator_t<T>* sums) {
+  using S                 = accumulator_t<T>;
+  const std::int64_t size = call.layout.rows * call.layout.cols;
+  S* const parts          = sums + (plan.rounds > 1 ? size : 0);  // behind the total
+  MatmulPartsLeft<S> left{parts, 0};
+  for (std::int64_t round = 0; round < plan.rounds; ++round) {
+    const MatmulLayout layout = layout_of_parts(call.layout, plan, round, int(sizeof(T)));
+    run_round(exec, call, plan, layout, parts);
+    left.count += layout.batches / call.layout.batches;
+    if (round + 1 == plan.rounds) break;
+    add_to_total(exec, call.layout, plan, left, sums);
+    left = {sums, 1};
+  }
+  return left;
+}
+
+template <class Exec, class T>
+void MatmulCall<Exec, T>::add_to_total([[maybe_unused]] const Exec& exec, [[maybe_unused]] const MatmulLayout& layout,
+                                       [[maybe_unused]] const MatmulPlan& plan,
+                                       [[maybe_unused]] const MatmulPartsLeft<accumulator_t<T>>& parts,
+                                       [[maybe_unused]] accumulator_t<T>* sums) {
   if constexpr (backend_of<Exec>() != Backend::host) {
-    const MatmulLayout layout = layout_of_parts(call.layout, plan);
+    using S                     = accumulator_t<T>;
+    using Totals                = MatmulResults<S, ElementTypes<>>;
+    const std::int64_t distance = matmul_workspace_matrices(plan), of_batch = distance * layout.rows * layout.cols;
+    Totals totals;
+    totals.data[0]       = sums;
+    totals.row_stride[0] = layout.cols;
+    totals.col_stride[0] = 1;
+    totals.batch[0]      = row_map(&layout.batches, &of_batch, 1);
+    launch<Kokkos::LaunchBounds<matmul_sum_team>>(
+        exec, plan.sum_label, {plan.sum_league_size, matmul_sum_team, 0, 0},
+        MatmulPartsSum<S, MatmulResult, S, Totals>{
+            parts.first, parts.count, layout.batches, layout.rows, layout.cols, {{}, S(1), S(0)}, totals, distance});
+  }
+}
+
+template <class Exec, class T>
+void MatmulCall<Exec, T>::run_round([[maybe_unused]] const Exec& exec, [[maybe_unused]] const MatmulArguments& call,
+                                    [[maybe_unused]] const MatmulPlan& plan,
+                                    [[maybe_unused]] const MatmulLayout& layout,
+                                    [[maybe_unused]] accumulator_t<T>* sums) {
+  if constexpr (backend_of<Exec>() != Backend::host) {
     with_matrix_unit<Exec, T>(call.options.precision, [&]<class Unit>(std::type_identity<Unit>) {
       switch (plan.form) {
         case MatmulForm::a_along_b_across:

@@ -97,9 +97,10 @@ struct MatmulPlan {
   int group                = 1;  ///< rows of tiles that are taken column by column, so that they share b in a cache
   int team_size            = 1;
   std::int64_t league_size = 1;
-  std::int64_t parts       = 1;  ///< of the sum, over batches and the inner axis, whose sums go through a workspace
+  std::int64_t parts       = 1;  ///< of the sum, over batches and the inner axis, that a workspace has at a time
   std::int64_t inner_parts = 1;  ///< of the inner axis
   std::int64_t part_inner  = 0;  ///< products of a part; the last one's may be fewer
+  std::int64_t rounds      = 1;  ///< in which a GPU adds up batches; the total so far is a matrix ahead of the parts
   std::size_t workspace    = 0;  ///< bytes
   std::string sum_label;         ///< of the kernel that adds the parts
   std::int64_t sum_league_size = 1;
@@ -108,13 +109,18 @@ struct MatmulPlan {
   std::size_t scratch          = 0;  ///< bytes a team
 };
 
+/// Matrices of the workspace that a batch has.
+inline std::int64_t matmul_workspace_matrices(const MatmulPlan& plan) { return plan.parts + (plan.rounds > 1 ? 1 : 0); }
+
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel.
 KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
                                             const MatmulLayout& layout, const MatmulKernelShape& shape,
                                             const DeviceTraits& traits);
 
-/// The products of a GPU's plan with parts: a batch a part, whose c are matrices one after the other, without memory.
-KOKKOSNN_EXPORT MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan);
+/// The products of a round of a GPU's plan with parts, of elements of some bytes: a batch a part, whose c are matrices
+/// one after the other, without memory.
+KOKKOSNN_EXPORT MatmulLayout layout_of_parts(const MatmulLayout& layout, const MatmulPlan& plan, std::int64_t round,
+                                             int element_bytes);
 
 }  // namespace KokkosNN::Impl
 

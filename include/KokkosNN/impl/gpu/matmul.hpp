@@ -396,6 +396,7 @@ struct MatmulPartsSum {
   std::int64_t cols;
   MatmulEpilogue<F, A> epilogue;
   Results results;
+  std::int64_t distance = parts;  ///< of two batches, in matrices
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -404,7 +405,7 @@ struct MatmulPartsSum {
     for (std::int64_t n = std::int64_t(team.league_rank()) * team.team_size() + team.team_rank(); n < batches * size;
          n += step) {
       const std::int64_t batch = n / size, inside = n - batch * size, row = inside / cols;
-      write(batch, row, inside - row * cols, static_cast<A>(sum_of(sums + batch * parts * size + inside, size)),
+      write(batch, row, inside - row * cols, static_cast<A>(sum_of(sums + batch * distance * size + inside, size)),
             std::make_index_sequence<Results::Inputs::count>{});
     }
   }
