@@ -125,9 +125,10 @@ void matmul(const Exec& exec, const A& a, const BView& b, const C& c, const Matm
 /// Views      as of `matmul`, all of one type. The gradient of an operand that is broadcast is the sum over those
 ///            batches: one product where these are one axis with the product's summed axis (m of db, n of da) by the
 ///            strides of the factors, as for weights b (k, n) where batches and rows of a and dc follow each other.
-///            Otherwise it is a product a batch, whose sums a GPU writes to a workspace and adds in order, too.
+///            Otherwise it is a product a batch, whose sums a GPU writes to a workspace and adds in order, too, where
+///            they have more than 256 MB in rounds.
 /// In place   da and db overlap nothing else.
-/// Ordering   asynchronous on `exec`: one kernel a gradient, or two where its sums are split; da first.
+/// Ordering   asynchronous on `exec`: one kernel a gradient, or two where its sums are split, two a round; da first.
 /// Arithmetic, accuracy, values, cost: those of `matmul` for these products. Sums are in one order, without atomics:
 ///            the same bits from run to run.
 /// Epilogue   c = f(s, ..) of s = a b: dc is the gradient by s, dc f'(s), which one `fused_elementwise` computes.
