@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # Kernels for Hopper's warpgroups, whose instructions sm_90a alone has: their files are compiled for it in place of
-# sm_90, where nvcc compiles for that. All other files stay portable code, which also runs on later devices.
+# sm_90, where nvcc compiles for that. From CUDA 13 on nvcc adds portable code, which later devices need of Kokkos' own
+# kernels in such a file. All other files stay as they are.
 set(KokkosNN_HAS_WARPGROUPS OFF)
 get_target_property(of_kokkos Kokkos::kokkos INTERFACE_COMPILE_OPTIONS)
 if(TARGET Kokkos::kokkoscore)
@@ -20,8 +21,7 @@ function(kokkosnn_compile_for_warpgroups target)
   target_include_directories(${target} SYSTEM PRIVATE $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_INCLUDE_DIRECTORIES>)
   target_compile_definitions(${target} PRIVATE KOKKOSNN_FOR_SM_90A
                                                $<TARGET_PROPERTY:Kokkos::kokkos,INTERFACE_COMPILE_DEFINITIONS>)
-  target_compile_options(${target} PRIVATE $<FILTER:${options},EXCLUDE,^-arch=>
-                                           -gencode=arch=compute_90a,code=sm_90a)
+  target_compile_options(${target} PRIVATE $<FILTER:${options},EXCLUDE,^-arch=> -arch=sm_90a)
   target_compile_features(${target} PRIVATE cxx_std_20)
 endfunction()
 

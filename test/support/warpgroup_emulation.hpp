@@ -228,7 +228,8 @@ class EmulatedWarpgroups {
 
 /// The instructions of HopperInstructions in a running EmulatedTeam with EmulatedWarpgroups.
 struct EmulatedHopper : EmulatedInstructions {
-  using Map = EmulatedMap;
+  using Map                   = EmulatedMap;
+  static constexpr bool exist = true;
 
   static int uniform(int value) { return value; }
   static void make_barrier(Address barrier, int arrivals) { all().make_barrier(barrier, arrivals); }

@@ -59,7 +59,13 @@ struct MatmulInWarpgroups {
   bool has_pairs;  ///< neighbouring columns' elements of c and of inputs can be moved at once; see `has_pairs_of`
 
   template <class Member>
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
+  KOKKOS_FUNCTION void operator()([[maybe_unused]] const Member& team) const {
+    if constexpr (I::exist) do_tiles(team);
+  }
+
+ private:
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void do_tiles(const Member& team) const {
     char* const scratch = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(used_scratch, warpgroup_alignment));
     const Ring ring{I::address(scratch)};
     const int rank = static_cast<int>(team.team_rank()), warp = I::uniform(rank / 32);
@@ -79,7 +85,6 @@ struct MatmulInWarpgroups {
     }
   }
 
- private:
   using AllInputs = std::make_index_sequence<Results::Inputs::count>;
   using Block     = typename MatmulData<T>::Block;
   /// Tiles that a team takes.

@@ -85,6 +85,12 @@ KOKKOS_INLINE_FUNCTION constexpr std::uint64_t warpgroup_tile(std::uint32_t addr
 
 struct HopperInstructions : NvidiaInstructions {
   using Map = TensorMap;
+  /// False in code for other devices, which nvcc makes beside that for sm_90a: such a kernel is empty.
+#if defined(__CUDA_ARCH__) && !defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+  static constexpr bool exist = false;
+#else
+  static constexpr bool exist = true;
+#endif
 
   /// A number that all lanes of a warp have, known to be one.
   KOKKOS_FORCEINLINE_FUNCTION static int uniform(int value) {
