@@ -100,7 +100,7 @@ inline kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) {
 }
 template <class Members>
 void list(kokkosnn_segmented_options& o, Members& members) {
-  members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
+  members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets)("segments", o.segments);
 }
 
 inline kokkosnn_mask defaults(const kokkosnn_mask*) { return KOKKOSNN_MASK_INIT; }
@@ -109,7 +109,7 @@ void list(kokkosnn_mask& m, Members& members) {
   members("boolean", m.boolean)("bias", m.bias)("lengths", m.lengths)("alibi_slopes", m.alibi_slopes);
   members("causal_offset", m.causal_offset)("window_left", m.window_left)("window_right", m.window_right);
   members("window_offset", m.window_offset)("alibi_offset", m.alibi_offset)("is_causal", m.is_causal);
-  members("has_window", m.has_window)("diagonal_offsets", m.diagonal_offsets);
+  members("has_window", m.has_window)("diagonal_offsets", m.diagonal_offsets)("row_scales", m.row_scales);
 }
 
 #endif

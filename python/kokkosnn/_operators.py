@@ -205,6 +205,7 @@ class Mask:
     lengths         k < length: a length a row, or of rank 1 one for each index of x's first axis; int32 or int64
     alibi_slopes    -slope * abs(k - (q + alibi_offset)) is added; a slope a head
     diagonal_offsets  is added to the offsets of causal, window and alibi_slopes; shapes and types as lengths
+    row_scales      a further factor of the row's logits, under a softcap; shapes as lengths; not in attention
     """
 
     boolean: Array | None = None
@@ -217,6 +218,7 @@ class Mask:
     alibi_slopes: Array | None = None
     alibi_offset: int = 0
     diagonal_offsets: Array | None = None
+    row_scales: Array | None = None
 
     def members(self) -> dict[str, Any]:
         """The C struct's members."""
@@ -227,6 +229,7 @@ class Mask:
             "lengths": self.lengths,
             "alibi_slopes": self.alibi_slopes,
             "diagonal_offsets": self.diagonal_offsets,
+            "row_scales": self.row_scales,
         }
         return {
             **{name: part for name, part in parts.items() if part is not None},
@@ -818,9 +821,14 @@ def column_sums(
 # --- segmented.hpp ---
 
 
-def _segmented_options(scale: float, masked_row: str, check_offsets: bool) -> dict[str, Any]:
+def _segmented_options(scale: float, masked_row: str, check_offsets: bool, segments: int) -> dict[str, Any]:
     masked_row_number = _named("masked_row", _MASKED_ROWS, masked_row)
-    return {"scale": scale, "masked_row": masked_row_number, "check_offsets": int(check_offsets)}
+    return {
+        "scale": scale,
+        "masked_row": masked_row_number,
+        "check_offsets": int(check_offsets),
+        "segments": segments,
+    }
 
 
 def segmented_softmax(
@@ -831,15 +839,17 @@ def segmented_softmax(
     *,
     masked_row: str = "nan",
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.cat([torch.softmax(scale * row, 0) for row in rows]), row r being values[row_offsets[r]:row_offsets[r + 1]]
 
     values: (elements,) or (elements, heads). Elements in no row are not written. With check_offsets, offsets that do
     not ascend are a ValueError, for which the host waits; otherwise they give undefined values.
+    With segments, row_offsets is an index instead: element i is of row row_offsets[i], in any order, of so many rows.
     """
     y = _output(out, values, values.shape)
-    options = _segmented_options(scale, masked_row, check_offsets)
+    options = _segmented_options(scale, masked_row, check_offsets, segments)
     _run(_core.segmented_softmax, stream, values, row_offsets, y, options)
     return as_kind(values, y)
 
@@ -852,11 +862,12 @@ def segmented_log_softmax(
     *,
     masked_row: str = "nan",
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.cat([torch.log_softmax(scale * row, 0) for row in rows]); as segmented_softmax otherwise"""
     y = _output(out, values, values.shape)
-    options = _segmented_options(scale, masked_row, check_offsets)
+    options = _segmented_options(scale, masked_row, check_offsets, segments)
     _run(_core.segmented_log_softmax, stream, values, row_offsets, y, options)
     return as_kind(values, y)
 
@@ -868,30 +879,45 @@ def segmented_logsumexp(
     scale: float = 1.0,
     *,
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.stack([torch.logsumexp(scale * row, 0) for row in rows]); an empty row's is not written"""
-    lse = _output(out, values, (max(row_offsets.shape[0] - 1, 0), *tuple(values.shape)[1:]))
-    options = _segmented_options(scale, "nan", check_offsets)
+    lse = _output(out, values, (segments or max(row_offsets.shape[0] - 1, 0), *tuple(values.shape)[1:]))
+    options = _segmented_options(scale, "nan", check_offsets, segments)
     _run(_core.segmented_logsumexp, stream, values, row_offsets, lse, options)
     return as_kind(values, lse)
 
 
 def segmented_softmax_backward(
-    y: Array, dy: Array, row_offsets: Array, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    segments: int = 0,
+    stream: Any = None,
 ) -> Array:
     """torch.cat([scale * y * (dy - (y * dy).sum(0)) for y, dy in rows]); out may be y or dy"""
     dx = _output(out, y, y.shape)
-    _run(_core.segmented_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
+    _run(_core.segmented_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale, "segments": segments})
     return as_kind(y, dx)
 
 
 def segmented_log_softmax_backward(
-    y: Array, dy: Array, row_offsets: Array, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    segments: int = 0,
+    stream: Any = None,
 ) -> Array:
     """torch.cat([scale * (dy - y.exp() * dy.sum(0)) for y, dy in rows]); out may be y or dy"""
     dx = _output(out, y, y.shape)
-    _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
+    _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale, "segments": segments})
     return as_kind(y, dx)
 
 
@@ -905,11 +931,12 @@ def segmented_logsumexp_backward(
     *,
     masked_row: str = "nan",
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.cat([scale * dlse * (scale * row - lse).exp() for row, lse, dlse in rows]); out may be values"""
     dx = _output(out, values, values.shape)
-    options = _segmented_options(scale, masked_row, check_offsets)
+    options = _segmented_options(scale, masked_row, check_offsets, segments)
     _run(_core.segmented_logsumexp_backward, stream, values, lse, dlse, row_offsets, dx, options)
     return as_kind(values, dx)
 

@@ -104,6 +104,10 @@ def test_masks(dtype):
     moved = np.where(key <= query + offsets[:, None, None, None], wide(x), -np.inf)
     close(kokkosnn.masked_softmax(x, Mask(causal=True, diagonal_offsets=offsets)), softmax(moved), dtype)
 
+    scales = np.array([0.5, -2], np.float32)
+    scaled = wide(x) * scales[:, None, None, None]
+    close(kokkosnn.masked_softmax(x, Mask(row_scales=scales)), softmax(scaled), dtype)
+
     boolean = np.tri(5, dtype=bool)
     close(kokkosnn.masked_softmax(x, boolean), softmax(np.where(boolean, wide(x), -np.inf)), dtype)
 
@@ -230,6 +234,13 @@ def test_ragged_rows(dtype, heads):
     lse = kokkosnn.segmented_logsumexp(x, offsets)
     expected = np.repeat(wide(dy)[:2], [4, 5], 0) * np.exp(wide(x) - np.repeat(wide(lse), [4, 5], 0))
     close(kokkosnn.segmented_logsumexp_backward(x, lse, dy[:2], offsets), expected, dtype)
+
+    order = np.array([5, 0, 7, 8, 1, 2, 6, 4, 3])  # the same rows by an index
+    index = np.repeat(np.array([0, 1]), [4, 5])[order]
+    close(kokkosnn.segmented_softmax(x[order], index, segments=2), wide(y)[order], dtype)
+    close(kokkosnn.segmented_logsumexp(x[order], index, segments=2), wide(lse), dtype)
+    dx = kokkosnn.segmented_softmax_backward(y, dy, offsets)
+    close(kokkosnn.segmented_softmax_backward(y[order], dy[order], index, segments=2), wide(dx)[order], dtype)
 
 
 def attend(q, k, v, scale, bias=0.0, allowed=True):

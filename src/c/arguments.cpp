@@ -260,6 +260,11 @@ MaskTensors mask_of(const char* function, const kokkosnn_mask* mask, const Tenso
     require_rank(function, "mask.alibi_slopes", result.slopes, 1, 1);
     require_type(function, "mask.alibi_slopes", result.slopes, x.type, ElementType::f32);
   }
+  result.scales = part("mask.row_scales", given.row_scales, Holds::elements);
+  if (result.scales.exists()) {
+    require_rank(function, "mask.row_scales", result.scales, 1, x.rank - 1);
+    require_type(function, "mask.row_scales", result.scales, x.type, ElementType::f32);
+  }
   return result;
 }
 
@@ -351,6 +356,11 @@ SegmentedOptions options_of(const char* function, const kokkosnn_segmented_optio
   return {.scale         = given.scale,
           .masked_row    = masked_row_of(function, given.masked_row),
           .check_offsets = given.check_offsets != 0};
+}
+
+std::int64_t segments_of(const char* function, const kokkosnn_segmented_options* options) {
+  return read(function, "options of ragged rows", options, kokkosnn_segmented_options KOKKOSNN_SEGMENTED_OPTIONS_INIT)
+      .segments;
 }
 
 MaskedOptions masked_options(const char* function, const kokkosnn_mask* mask,
