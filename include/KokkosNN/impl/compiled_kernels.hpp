@@ -71,9 +71,9 @@ constexpr bool has_few_kernels(const KernelTypes& types, RowForm form) {
   return !types.one_stride && has_few_kernels_along_axes(types.backend, types.op, types.x_bytes, form);
 }
 
-/// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
+/// A host has loops of vectors for rows of an operator: all but those of norms.
 constexpr bool has_host_loops(Backend backend, RowOperator op) {
-  return backend == Backend::host && has_host_vectors && !is_cross_entropy(op) && !is_norm(op);
+  return backend == Backend::host && has_host_vectors && !is_norm(op);
 }
 
 constexpr bool is_in_registers(RowStrategy strategy) {
