@@ -91,9 +91,9 @@ constexpr bool has_register_kernel(const KernelTypes& types, RowForm form, int k
   return is_packs_per_thread(backend, k, types.op);
 }
 
-/// A host has loops of vectors for rows of an operator: all but those of cross entropies and norms.
+/// A host has loops of vectors for rows of an operator: all but those of norms.
 constexpr bool has_host_loops(Backend backend, RowOperator op) {
-  return backend == Backend::host && has_host_vectors && !is_cross_entropy(op) && !is_norm(op);
+  return backend == Backend::host && has_host_vectors && !is_norm(op);
 }
 
 constexpr bool is_in_registers(RowStrategy strategy) {

@@ -43,12 +43,15 @@ struct HostPlacementDefaults {
   static constexpr bool holds_pieces      = false;  ///< a piece has room in `held`
   static constexpr bool has_row_loops     = false;  ///< `write_rows`: short rows by loops of their own
   static constexpr bool uses_memory       = false;  ///< `stays<X>(params)`: elements can be used from where they lie
+  static constexpr bool writes_rows       = true;   ///< otherwise values a row alone are stored
+  static constexpr bool has_label = false;  ///< `Facts`, `RowEpilogue`, `facts_of`, `epilogue_of`, `store_values`
 };
 
 template <class P>
 concept HostPlacement =
     BoolFlag<decltype(P::has_own_reference)> && BoolFlag<decltype(P::keeps_rows)> &&
-    BoolFlag<decltype(P::holds_pieces)> && BoolFlag<decltype(P::has_row_loops)> && BoolFlag<decltype(P::uses_memory)>;
+    BoolFlag<decltype(P::holds_pieces)> && BoolFlag<decltype(P::has_row_loops)> && BoolFlag<decltype(P::uses_memory)> &&
+    BoolFlag<decltype(P::writes_rows)> && BoolFlag<decltype(P::has_label)>;
 
 /// Flags of an operator's epilogue.
 struct EpilogueDefaults {

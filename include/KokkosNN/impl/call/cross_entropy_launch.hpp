@@ -12,6 +12,7 @@
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/loss_sums.hpp>
 #include <KokkosNN/impl/gpu/placement/labelled.hpp>
+#include <KokkosNN/impl/host/labelled.hpp>
 #include <KokkosNN/impl/operators/cross_entropy.hpp>
 #include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/instantiations/loss_sums.hpp>
@@ -58,6 +59,9 @@ struct Placements<op, Source, A, V, backend> {
   static constexpr int looping_packs = packs_when_looping(backend, V, op, Source::form);
   using Scratch                      = LabelledPlacement<op, ScratchPlacement<kept, A, V, scratch_packs>, Source, A, V>;
   using Online                       = LabelledPlacement<op, OnlinePlacement<kept, A, V, looping_packs>, Source, A, V>;
+  /// On a host with vectors.
+  template <class Params, bool keeps>
+  using OnHost = HostLabelled<op, HostLogits<kept, V, Params, keeps>, Params>;
 };
 
 /// The label of each row, whatever integers labels are.

@@ -152,7 +152,10 @@ struct RowsCall {
   void run_in_pieces() const {
     if constexpr (has_host_loops(backend, op)) {
       static_assert(HasHostPlacement<Kept, Params>);
-      return plan.strategy == RowStrategy::team_online ? run_in_pieces_that<false>() : run_in_pieces_that<true>();
+      // Nothing is kept of rows whose elements are read once, whatever the strategy.
+      constexpr bool reads_once = is_reduction(op) || is_elementwise(op);
+      return reads_once || plan.strategy == RowStrategy::team_online ? run_in_pieces_that<false>()
+                                                                     : run_in_pieces_that<!reads_once>();
     }
     refuse_plan_without_kernel(plan);
   }

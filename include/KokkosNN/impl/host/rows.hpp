@@ -35,12 +35,18 @@
 // share it. Rows of up to 256 columns are processed as many at a time as a vector has lanes, so that the work once a
 // row, one long chain of scalar instructions, is in vectors, too (`LaneRows`, `NarrowRows`). A gradient's rows are
 // processed one after the other, by loops with nothing else in them (`ShortPairs`).
-// split_row, ragged rows and cross entropies run the GPU's kernels on a host, with packs that are loops.
+// split_row and ragged rows run the GPU's kernels on a host, with packs that are loops.
 // The placement has the loops over a piece:
 //
 //   placement.load(row, piece, held, params) -> data for `reduce`: the largest logit, or nothing
 //   placement.reduce(row, piece, held, params, loaded, next) -> the piece's state; it also prepares the next piece
 //   placement.write(row, output, piece, held, params, epilogue, writer) writes the results
+//
+// A placement of rows with labels has besides, for the thread that has the label's element:
+//
+//   placement.facts_of(row, columns, params) -> `Facts`, from before the columns are loaded
+//   placement.epilogue_of(params, own, total, facts) -> `RowEpilogue`
+//   placement.store_values(output, params, total, facts, row) stores the row's values
 
 namespace KokkosNN::Impl {
 
@@ -126,11 +132,20 @@ struct HostLogits : HostPlacementDefaults {
   /// Loads a piece from memory, and returns the largest logit of each lane.
   template <class X>
   KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Params& params) {
-    return params.sign < A(0) ? load_vectors<true>(from, count, held) : load_vectors<false>(from, count, held);
+    constexpr A infinity  = Kokkos::Experimental::infinity_v<A>;
+    const auto as_it_is   = [](const T& x) KOKKOSNN_IMPL_INLINED { return x; };
+    const auto negatively = [](const T& x) KOKKOSNN_IMPL_INLINED { return -x; };
+    if constexpr (Params::changes_logits) {
+      if (params.makes_logits()) return load_vectors<true>(from, count, held, -infinity, params.vector_logits());
+    } else if constexpr (Params::may_negate) {
+      if (params.sign < A(0)) return load_vectors<true>(from, count, held, infinity, negatively);
+    }
+    return load_vectors<!is_accumulator<X>>(from, count, held, -infinity, as_it_is);
   }
   /// True if `load_from` copies nothing.
   template <class X>
   KOKKOS_FORCEINLINE_FUNCTION static bool stays(const Params& params) {
+    if constexpr (Params::changes_logits) return is_accumulator<X> && !params.makes_logits();
     return is_accumulator<X> && !(params.sign < A(0));
   }
 
@@ -140,8 +155,11 @@ struct HostLogits : HostPlacementDefaults {
     const A reference   = params.exp.reference_of(max);
     const auto at       = params.exp.at(finite_reference(reference));
     const A* const from = loaded(row, piece, held, params);
-    const auto state_of = [&](const HostSums<Params>& sums) -> typename Params::State {
-      return {reference, is_infinite<sum_for<op>, Params>(at) ? one_of_numbers(from, piece.count) : sums.total()};
+    // Ahead of the exponentials, which may be kept in the logits' place.
+    const bool is_one   = is_infinite<sum_for<op>, Params>(at);
+    const W one         = is_one ? one_of_numbers(from, piece.count) : W{};
+    const auto state_of = [&](const HostSums<Params>& sums) {
+      return typename Params::State{reference, is_one ? one : sums.total()};
     };
     if (next.logits == nullptr) return state_of(sums_of(from, held, piece.count, params, at, next.ahead));
     T next_max;
@@ -153,14 +171,9 @@ struct HostLogits : HostPlacementDefaults {
   template <class Row, class OutputRow, class RowEpilogue, class Writer>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Row& row, const OutputRow& output, const Piece& piece, A* held,
                                          const Params params, const RowEpilogue epilogue, Writer& writer) const {
-    if constexpr (keeps_exponentials) {
-      write_values(output, piece, writer, held,
-                   [&](const auto& kept) KOKKOSNN_IMPL_INLINED { return epilogue(params, kept); });
-      return;
-    }
-    const A* const from = loaded(row, piece, held, params);
-    if (!keeps && from == held) load(row, piece, held, params);
-    write_values(output, piece, writer, from, [&](const auto& x) KOKKOSNN_IMPL_INLINED {
+    const A* const from = kept_or_loaded(row, piece, held, params);
+    write_values(output, piece, writer, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
+      const T x = load_up_to(from + i, n);
       if constexpr (keeps) return epilogue(params, x);
       if constexpr (!keeps) return epilogue.from_input(params, x);
     });
@@ -193,9 +206,51 @@ struct HostLogits : HostPlacementDefaults {
     return sums;
   }
 
- private:
+ protected:
   using W = typename Params::wide_sum;
 
+  /// Address of what `write` starts from: kept exponentials or logits, which are loaded once more unless they stayed.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION const A* kept_or_loaded(const Row& row, const Piece& piece, A* held,
+                                                      const Params& params) const {
+    if constexpr (keeps_exponentials) return held;
+    const A* const from = loaded(row, piece, held, params);
+    if (!keeps && from == held) load(row, piece, held, params);
+    return from;
+  }
+
+  /// Address of a piece's logits once it was loaded.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
+                                                     const Params& params) {
+    if constexpr (MemoryOf<Row, A>) {
+      if (row.stride == 1 && stays<A>(params)) return row.base + piece.begin;
+    }
+    return held;
+  }
+
+  /// Writes value(i, n), with n valid lanes, for i = 0, lanes, 2 lanes, ...
+  template <class OutputRow, class Writer, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const OutputRow& output, const Piece& piece, Writer& writer,
+                                                       const Value& value) {
+    if constexpr (VectorsOf<OutputRow, A>) {
+      if (output.stride == 1) return writer.write(output.base + piece.begin, piece.count, value);
+    }
+    using Y                 = typename OutputRow::value_type;
+    const auto columns_from = output.template from<V>(piece.begin);
+    for (int c = 0; c < piece.count; c += V) {
+      const int count = piece.count - c < V ? piece.count - c : V;
+      A values[V + lanes];
+      for (int v = 0; v < count; v += lanes) {
+        store_vector(values + v, value(c + v, count - v < lanes ? count - v : lanes));
+      }
+      Pack<Y, V> result{};
+      for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
+      columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
+    }
+  }
+
+ private:
   /// Sum of logits with +inf: a number unless one of them is NaN.
   static W one_of_numbers(const A* logits, int count) {
     for (int i = 0; i < count; ++i) {
@@ -238,24 +293,14 @@ struct HostLogits : HostPlacementDefaults {
     return sums;
   }
 
-  /// Address of a piece's logits once it was loaded.
-  template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
-                                                     const Params& params) {
-    if constexpr (MemoryOf<Row, A>) {
-      if (row.stride == 1 && stays<A>(params)) return row.base + piece.begin;
-    }
-    return held;
-  }
-
-  template <bool negates, class X>
-  KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const X* from, int count, A* held) {
-    constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+  /// Makes logits of what is loaded, logit(x), and finds the largest ones; it `copies` them or not. logit(pad) is -inf.
+  template <bool copies, class X, class Logit>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const X* from, int count, A* held, A pad, const Logit& logit) {
     T max[4];
-    for (T& m : max) m = splat<T>(-infinity);
-    const auto take = [&](int i, int k, T x, int n) KOKKOSNN_IMPL_INLINED {
-      if constexpr (negates) x = -x;
-      if constexpr (negates || !is_accumulator<X>) store_up_to(held + i, x, n);
+    for (T& m : max) m = splat<T>(-Kokkos::Experimental::infinity_v<A>);
+    const auto take = [&](int i, int k, const T& loaded, int n) KOKKOSNN_IMPL_INLINED {
+      const T x = logit(loaded);
+      if constexpr (copies) store_up_to(held + i, x, n);
       max[k] = max_ignoring_nan(max[k], x);
     };
     int i = 0;
@@ -266,7 +311,7 @@ struct HostLogits : HostPlacementDefaults {
       take(i + 3 * lanes, 3, load_vector(from + i + 3 * lanes), lanes);
     }
     for (; i + lanes <= count; i += lanes) take(i, 0, load_vector(from + i), lanes);
-    if (i < count) take(i, 1, load_lanes(from + i, count - i, negates ? infinity : -infinity), count - i);
+    if (i < count) take(i, 1, load_lanes(from + i, count - i, pad), count - i);
     return max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
   }
 
@@ -284,29 +329,6 @@ struct HostLogits : HostPlacementDefaults {
       for (int v = 0; v < count; ++v) held[c + v] = tile.pack[0][v];
     }
     return max;
-  }
-
-  template <class OutputRow, class Writer, class Value>
-  KOKKOS_FORCEINLINE_FUNCTION static void write_values(const OutputRow& output, const Piece& piece, Writer& writer,
-                                                       const A* from, const Value& value) {
-    if constexpr (VectorsOf<OutputRow, A>) {
-      if (output.stride == 1) {
-        return writer.write(output.base + piece.begin, piece.count,
-                            [&](int i, int n) KOKKOSNN_IMPL_INLINED { return value(load_up_to(from + i, n)); });
-      }
-    }
-    using Y                 = typename OutputRow::value_type;
-    const auto columns_from = output.template from<V>(piece.begin);
-    for (int c = 0; c < piece.count; c += V) {
-      const int count = piece.count - c < V ? piece.count - c : V;
-      A values[V + lanes];
-      for (int v = 0; v < count; v += lanes) {
-        store_vector(values + v, value(load_up_to(from + c + v, count - v < lanes ? count - v : lanes)));
-      }
-      Pack<Y, V> result{};
-      for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
-      columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
-    }
   }
 };
 
@@ -486,16 +508,27 @@ struct HostRows {
   }
 
  private:
-  struct NoResult {};
-  template <class M, bool>
-  struct EpilogueOf {
-    using type = NoResult;
+  struct Nothing {};
+  static constexpr bool has_label   = Placement::has_label;
+  static constexpr bool writes_rows = Placement::writes_rows && !OpEpilogue::one_value_a_row;
+
+  template <class P, class M>
+  static auto types_of_row() {
+    if constexpr (P::has_label) {
+      return RowTypes<typename P::RowEpilogue, typename P::Facts>{};
+    } else if constexpr (writes_rows) {
+      return RowTypes<typename OpEpilogue::template Row<M, A>, Nothing>{};
+    } else {
+      return RowTypes<Nothing, Nothing>{};
+    }
+  }
+  template <class E, class F>
+  struct RowTypes {
+    using RowEpilogue = E;
+    using Facts       = F;
   };
-  template <class M>
-  struct EpilogueOf<M, false> {
-    using type = typename OpEpilogue::template Row<M, A>;
-  };
-  using RowEpilogue = typename EpilogueOf<Params, OpEpilogue::one_value_a_row>::type;
+  using RowEpilogue = typename decltype(types_of_row<Placement, Params>())::RowEpilogue;
+  using Facts       = typename decltype(types_of_row<Placement, Params>())::Facts;
 
   template <class Member>
   void do_rows(const Member& team) const {
@@ -511,14 +544,16 @@ struct HostRows {
   bool results_adjoin() const {
     if constexpr (requires { output.map.only_stride(), output.row(0).stride; }) {
       return output.map.only_stride() == cols && output.row(0).stride == 1;
+    } else if constexpr (requires { output.dlogits.map.only_stride(); }) {
+      return output.dlogits.map.only_stride() == cols && output.row(0).stride == 1;
     } else {
       return false;
     }
   }
 
   auto make_writer() const {
-    if constexpr (OpEpilogue::one_value_a_row) {
-      return NoResult{};
+    if constexpr (!writes_rows) {
+      return Nothing{};
     } else {
       return RowWriter<typename decltype(output.row(0))::value_type>(nontemporal_stores, results_adjoin());
     }
@@ -564,7 +599,7 @@ struct HostRows {
   /// place.
   template <class Row>
   A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
-    if constexpr (!OpEpilogue::one_value_a_row && Placement::keeps_rows && !Row::gives_packs && MemoryOf<Row, A>) {
+    if constexpr (writes_rows && Placement::keeps_rows && !Row::gives_packs && MemoryOf<Row, A>) {
       const auto out = output.row(number);
       if constexpr (MemoryOf<std::decay_t<decltype(out)>, A>) {
         if (!nontemporal_stores && row.stride == 1 && out.stride == 1) return out.base;
@@ -576,7 +611,7 @@ struct HostRows {
   /// True if rows of few columns are transposed: their vectors must lie in memory.
   template <class Row, class OutputRow>
   static constexpr bool has_narrow_rows =
-      Placement::keeps_rows && !OpEpilogue::one_value_a_row && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
+      Placement::keeps_rows && !has_label && writes_rows && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
 
   /// Most columns of rows that are processed by lanes.
   static constexpr int most_by_lanes = length / simd_width<A>;
@@ -584,7 +619,7 @@ struct HostRows {
   /// Processes rows of one piece, several at a time.
   template <class Member, class Writer>
   void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
-    if constexpr (!OpEpilogue::one_value_a_row) {
+    if constexpr (writes_rows) {
       using Row       = decltype(source.row(0));
       using OutputRow = decltype(output.row(0));
       if constexpr (has_narrow_rows<Row, OutputRow>) {
@@ -660,7 +695,9 @@ struct HostRows {
       };
       A loaded[most];
       RawArray<State, most> state;
+      RawArray<Facts, most> facts;
       RowEpilogue epilogue[most];
+      for (int i = 0; i < n; ++i) facts[i] = facts_of(source.row(first + i), {0, cols});
       if (logits_of(first) == nullptr) {
         for (int i = 0; i < n; ++i) {
           const auto row = source.row(first + i);
@@ -680,9 +717,11 @@ struct HostRows {
         state[i]   = placement.reduce(row, piece(row), held_row(i), params, loaded[i], next);
       }
       for (int i = 0; i < n; ++i) {
-        conclude(completed(params, source.row(first + i), state[i]), state[i], first + i, epilogue[i]);
+        const State total = completed(params, source.row(first + i), state[i]);
+        conclude(total, state[i], facts[i], epilogue[i]);
+        store_values(total, facts[i], first + i);
       }
-      if constexpr (!OpEpilogue::one_value_a_row) {
+      if constexpr (writes_rows) {
         for (int i = 0; i < n; ++i) {
           const auto row = source.row(first + i);
           const auto out = output.row(first + i);
@@ -693,12 +732,33 @@ struct HostRows {
     }
   }
 
-  /// Stores a row's one value, or makes its epilogue.
-  void conclude(const State& total, const State& own, std::int64_t row, RowEpilogue& epilogue) const {
-    if constexpr (OpEpilogue::one_value_a_row) {
-      output.store(OpEpilogue::value(params, total), row);
+  /// Asks for what a thread with these columns of a row knows of its label, before anything is written.
+  template <class Row>
+  Facts facts_of([[maybe_unused]] const Row& row, [[maybe_unused]] const ColumnRange& columns) const {
+    if constexpr (has_label) {
+      return Placement::facts_of(row, columns, params);
     } else {
-      epilogue = make_epilogue<RowEpilogue>(params, Placement::has_own_reference ? own : total, total);
+      return {};
+    }
+  }
+
+  /// Makes the epilogue of a row that is written.
+  void conclude(const State& total, const State& own, [[maybe_unused]] const Facts& facts,
+                RowEpilogue& epilogue) const {
+    [[maybe_unused]] const State& reference = Placement::has_own_reference ? own : total;
+    if constexpr (has_label && writes_rows) {
+      epilogue = Placement::epilogue_of(params, reference, total, facts);
+    } else if constexpr (writes_rows) {
+      epilogue = make_epilogue<RowEpilogue>(params, reference, total);
+    }
+  }
+
+  /// Stores what is one value a row.
+  void store_values(const State& total, [[maybe_unused]] const Facts& facts, std::int64_t row) const {
+    if constexpr (has_label) {
+      Placement::store_values(output, params, total, facts, row);
+    } else if constexpr (!writes_rows) {
+      output.store(OpEpilogue::value(params, total), row);
     }
   }
 
@@ -738,6 +798,9 @@ struct HostRows {
     const std::int64_t first  = all * team.team_rank() / team.team_size();
     const std::int64_t last   = all * (team.team_rank() + 1) / team.team_size();
     A* const result           = memory_of_result(row, number);
+    const ColumnRange columns = {span.begin + std::min(pieces, first * each) * size,
+                                 last == all ? span.end : span.begin + last * each * size};
+    const Facts facts         = facts_of(row, columns);
     const auto held           = [&](std::int64_t p) {
       if (result != nullptr) return result + p * size;
       return kept != nullptr ? kept + p * size : own;
@@ -766,17 +829,22 @@ struct HostRows {
     }
     if (team.team_size() > 1) team.team_barrier();
     const State total = completed(params, row, joined(states, all));
-    if constexpr (OpEpilogue::one_value_a_row) {
-      if (team.team_rank() == 0) output.store(OpEpilogue::value(params, total), number);
-    } else {
+    if constexpr (has_label) {
+      if (facts.is_mine) store_values(total, facts, number);
+    } else if (team.team_rank() == 0) {
+      store_values(total, facts, number);
+    }
+    if constexpr (writes_rows) {
       const auto out = output.row(number);
       RowEpilogue epilogue;
       for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
-        conclude(total, states[p / each], number, epilogue);
+        conclude(total, states[p / each], facts, epilogue);
         placement.write(row, out, piece_of(span, size, p), held(p), params, epilogue, writer);
       }
-      conclude(total, total, number, epilogue);
-      write_others<V>(row, out, cols, team.team_rank(), team.team_size(), params, epilogue);
+      if constexpr (decltype(source.row(0))::gives_packs) {
+        conclude(total, total, facts, epilogue);
+        write_others<V>(row, out, cols, team.team_rank(), team.team_size(), params, epilogue);
+      }
     }
   }
 

@@ -5,9 +5,11 @@
 
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
 #include <KokkosNN/impl/gpu/device/status_word.hpp>
+#include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/inputs/labelled.hpp>
 #include <KokkosNN/impl/inputs/rows.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
+#include <KokkosNN/impl/math/gates.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/operators/softmax_backward.hpp>
 #include <KokkosNN/impl/reductions/loss_state.hpp>
@@ -32,6 +34,9 @@
 
 namespace KokkosNN::Impl {
 
+template <class A>
+struct HostSoftcap;
+
 /// Soft cap z = cap tanh(x / cap), or x itself if the cap is 0. A logit of -inf stays -inf: such a class is masked.
 template <class A>
 struct Softcap {
@@ -42,15 +47,36 @@ struct Softcap {
 
   KOKKOS_INLINE_FUNCTION bool is_on() const { return cap != A(0); }
 
+  /// On a host a number has the bits that it has in a vector.
   KOKKOS_INLINE_FUNCTION A capped(A x) const {
-    const A z = cap * bounded_tanh(x * inverse);
-    return x == -Kokkos::Experimental::infinity_v<A> ? x : z;
+    KOKKOS_IF_ON_HOST(
+        (A lanes[simd_width<A>]; store_vector(lanes, HostSoftcap<A>{*this}(splat<Vector<A>>(x))); return lanes[0];))
+    KOKKOS_IF_ON_DEVICE(
+        (const A z = cap * bounded_tanh(x * inverse); return x == -Kokkos::Experimental::infinity_v<A> ? x : z;))
   }
 
-  /// Derivative dz/dx at a given z.
-  KOKKOS_INLINE_FUNCTION A slope(A z) const {
-    const A t = at_least(z * inverse, A(-1));
-    return is_on() ? fused_multiply_add(-t, t, A(1)) : A(1);
+  /// Derivative dz/dx at a given z, of a number or a host's vector.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T slope(T z) const {
+    const T one = splat<T>(A(1));
+    const T t   = at_least(z * splat<T>(inverse), -one);
+    return is_on() ? fused_multiply_add(-t, t, one) : one;
+  }
+};
+
+/// Soft cap of a host's vectors: tanh(h) = (1 - e) / (1 + e), e = exp(-2 h), to a few ulps of 1.
+template <class A>
+struct HostSoftcap {
+  using T = Vector<A>;
+
+  Softcap<A> softcap;
+  DecayingExp<A, ExpAccuracy::full> decay{2.0};
+
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(T x) const {
+    const T e = decay(magnitude(x * splat<T>(softcap.inverse)));
+    const T z = splat<T>(softcap.cap) * ((splat<T>(A(1)) - e) * inverse_of_normal(splat<T>(A(1)) + e));
+    const T y = x < splat<T>(A(0)) ? -z : z;
+    return x == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? x : y;
   }
 };
 
@@ -74,6 +100,7 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy>, ExtendedLossParams<A
   using Base                           = SoftmaxParams<A, exp_accuracy>;
   static constexpr bool is_extended    = extended;
   static constexpr bool has_lse        = true;
+  static constexpr bool may_negate     = false;
   static constexpr bool changes_logits = extended;
   using State                          = std::conditional_t<
       op == RowOperator::cross_entropy_backward, RowScalars<A>,
@@ -105,6 +132,18 @@ struct CrossEntropyParams : SoftmaxParams<A, exp_accuracy>, ExtendedLossParams<A
     requires(extended)
   {
     return softcap.is_on() ? softcap.capped(x) : x;
+  }
+
+  /// True if logits are not what was loaded, and the function that makes vectors of them.
+  KOKKOS_INLINE_FUNCTION bool makes_logits() const
+    requires(extended)
+  {
+    return softcap.is_on();
+  }
+  HostSoftcap<A> vector_logits() const
+    requires(extended)
+  {
+    return {softcap};
   }
 
   template <int V>
@@ -213,12 +252,14 @@ KOKKOS_INLINE_FUNCTION A row_loss(const Params& params, const typename Params::S
 }
 
 /// Gradient with respect to a logit: softmax times a factor of the row, less the smoothing's term and the label's.
+/// Elements are numbers or, on a host, vectors T of numbers.
 template <class Params, class A>
 struct LogitGradient {
   A factor;  ///< for exponentials relative to the total's reference, or to the thread's own
   ExpReference<A> reference;
   A spread;  ///< factor of the class's weight
 
+  KOKKOS_DEFAULTED_FUNCTION LogitGradient() = default;
   /// Takes a row's state.
   KOKKOS_INLINE_FUNCTION LogitGradient(const Params& params, A own_reference, const typename Params::State& total, A by,
                                        A of_weight)
@@ -239,14 +280,23 @@ struct LogitGradient {
   }
 
   /// Gradient from a kept exponential.
-  KOKKOS_INLINE_FUNCTION A operator()(const Params&, A kept) const { return kept * factor; }
-  KOKKOS_INLINE_FUNCTION A from_input(const Params& params, A x) const {
-    return (*this)(params, params.exp.of_any(x, reference));
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params&, T kept) const {
+    return kept * splat<T>(factor);
+  }
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T from_input(const Params& params, T x) const {
+    return (*this)(params, params.exp.of_any(x, splat_reference<T>(reference)));
   }
   /// Gradient with all terms; `target` is the label's.
-  KOKKOS_INLINE_FUNCTION A of_logit(const Params& params, A z, A weight, A target = A(0)) const {
-    const A dz = from_input(params, z) - (spread * weight + target);
-    return Params::is_extended ? dz * params.softcap.slope(z) : dz;
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T of_logit(const Params& params, T z, T weight, T target = T{}) const {
+    const T dz = from_input(params, z) - (splat<T>(spread) * weight + target);
+    if constexpr (Params::is_extended) {
+      return dz * params.softcap.slope(z);
+    } else {
+      return dz;
+    }
   }
 };
 

@@ -27,6 +27,7 @@ struct SoftmaxParams {
   using accumulator                     = A;
   static constexpr ExpAccuracy accuracy = exp_accuracy;
   static constexpr bool has_lse         = false;  ///< the sum of exponentials also gives a log-sum-exp
+  static constexpr bool may_negate      = true;   ///< the scale may be negative
   static constexpr bool changes_logits = false;  ///< `logit(x)`, `make_logits(pack)`: after loading, as a soft cap does
   /// Type of sums over a row's parts: in `full`, roundings of float would be seen in the result.
   using wide_sum = std::conditional_t<exp_accuracy == ExpAccuracy::fast, A,

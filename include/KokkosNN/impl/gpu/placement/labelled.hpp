@@ -55,6 +55,47 @@ struct alignas(16) LabelFacts : LabelNote<A> {
   bool is_ignored;
 };
 
+/// Gradient with respect to a row's logits, from its totals. `has_loss`: those are of the row's logits, else they are
+/// the log-sum-exp that the call was given.
+template <bool has_loss, class Params, class Totals, class A>
+KOKKOS_INLINE_FUNCTION LogitGradient<Params, A> logit_gradient(const Params& params, const Totals& totals,
+                                                               const RowFactors<A>& of_row) {
+  const A upstream = of_row.upstream(params);
+  if constexpr (has_loss) {
+    const A lse = params.z_loss != A(0) ? Epilogue<RowOperator::logsumexp>::value(params, totals.total) : A(0);
+    return {params, totals.own_reference, totals.total, upstream * params.factor(of_row.weight, lse),
+            upstream * params.spread};
+  } else {
+    const A lse = totals.total.lse;
+    return {params, lse, upstream * params.factor(of_row.weight, lse), upstream * params.spread};
+  }
+}
+
+/// Gradient with respect to the label's logit: from the logit itself, by a gradient that is relative to the total.
+template <class Params, class A>
+KOKKOS_INLINE_FUNCTION A label_gradient(const Params& params, const LogitGradient<Params, A>& of_total,
+                                        const RowFactors<A>& of_row, A label_logit) {
+  const A target = of_row.upstream(params) * params.kept * of_row.weight;
+  return of_total.of_logit(params, label_logit, of_row.weight, target);
+}
+
+/// Stores the loss of a row, its log-sum-exp and its predicted class, or the state that an output takes in their place.
+template <class Output, class Params, class A>
+KOKKOS_INLINE_FUNCTION void store_row_loss(const Output& output, const Params& params,
+                                           const typename Params::State& total, A label_logit, A weight,
+                                           const Label& label, std::int64_t row) {
+  if constexpr (Output::takes_label_states) {
+    output.store_state(params, total, label_logit, label, row);
+  } else {
+    const A lse = Epilogue<RowOperator::logsumexp>::value(params, total);
+    output.lse.store(lse, row);
+    if constexpr (Params::is_extended) params.predicted.store(total.greatest.column, row);
+    A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+    if (label.is_class) value = row_loss(params, total, label_logit, weight, lse);
+    output.loss.store(value, row);
+  }
+}
+
 template <RowOperator op, class Held, class Source, class A, int V>
 struct LabelledPlacement : Held {
   static constexpr bool extended          = Source::is_extended;
@@ -138,7 +179,7 @@ struct LabelledPlacement : Held {
                                     const Totals& totals) {
     if constexpr (writes_gradient) {
       if (is_class) {
-        write_row(row, output, part, params, logit_gradient(params, totals, factors));
+        write_row(row, output, part, params, logit_gradient<writes_loss>(params, totals, factors));
       } else {
         const A constant = is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
         Held::write_columns(row, output, part, params, [&](A, std::int64_t) { return constant; });
@@ -152,7 +193,9 @@ struct LabelledPlacement : Held {
       if constexpr (writes_gradient) {
         if (label.is_here) store_label(output, params, totals.total, note.factors, label.column);
       }
-      if constexpr (writes_loss) store_loss(row, output, params, totals.total, note.factors.weight, label);
+      if constexpr (writes_loss) {
+        store_row_loss(output.output, params, totals.total, label_logit, note.factors.weight, label, row.number);
+      }
     }
   }
 
@@ -189,26 +232,10 @@ struct LabelledPlacement : Held {
   KOKKOS_INLINE_FUNCTION void store_label(const OutputRow& output, const Params& params,
                                           const typename Params::State& total, const RowFactors<A>& of_row,
                                           std::int64_t column) const {
-    using T        = typename OutputRow::value_type;
-    const A target = of_row.upstream(params) * params.kept * of_row.weight;
+    using T = typename OutputRow::value_type;
     const typename Epilogue<op>::template Row<Params, A> of_total(params, total);
-    const A value = logit_gradient(params, of_total, of_row).of_logit(params, label_logit, of_row.weight, target);
-    output.store_one(static_cast<T>(value), column);
-  }
-
-  template <class Row, class OutputRow, class Params>
-  KOKKOS_INLINE_FUNCTION void store_loss(const Row& row, const OutputRow& output, const Params& params,
-                                         const typename Params::State& total, A weight, const Label& label) const {
-    if constexpr (std::decay_t<decltype(output.output)>::takes_label_states) {
-      output.output.store_state(params, total, label_logit, label, row.number);
-    } else {
-      const A lse = Epilogue<RowOperator::logsumexp>::value(params, total);
-      output.output.lse.store(lse, row.number);
-      if constexpr (extended) params.predicted.store(total.greatest.column, row.number);
-      A value = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
-      if (label.is_class) value = row_loss(params, total, label_logit, weight, lse);
-      output.output.loss.store(value, row.number);
-    }
+    const auto gradient = logit_gradient<writes_loss>(params, of_total, of_row);
+    output.store_one(static_cast<T>(label_gradient(params, gradient, of_row, label_logit)), column);
   }
 
   /// Writes all elements of the row, as if it had no label.
@@ -224,20 +251,6 @@ struct LabelledPlacement : Held {
       });
     } else {
       Held::write(row, output, part, params, gradient);
-    }
-  }
-
-  template <class Params, class Totals>
-  KOKKOS_INLINE_FUNCTION static LogitGradient<Params, A> logit_gradient(const Params& params, const Totals& totals,
-                                                                        const RowFactors<A>& of_row) {
-    const A upstream = of_row.upstream(params);
-    if constexpr (writes_loss) {
-      const A lse = params.z_loss != A(0) ? Epilogue<RowOperator::logsumexp>::value(params, totals.total) : A(0);
-      return {params, totals.own_reference, totals.total, upstream * params.factor(of_row.weight, lse),
-              upstream * params.spread};
-    } else {
-      const A lse = totals.total.lse;
-      return {params, lse, upstream * params.factor(of_row.weight, lse), upstream * params.spread};
     }
   }
 };
