@@ -916,6 +916,22 @@ TEST(Clusters, HoldManyLongRowsOfADeviceThatHasThem) {
   EXPECT_NE(make_plan(rows, h200()).strategy, RowStrategy::row_in_cluster);
 }
 
+TEST(Clusters, HoldRowsThatFillTheirTeams) {
+  const auto strategy = [&](std::int64_t cols, RowForm form, ElementType type, RowOperator op) {
+    RowProblem p = aligned_rows(16384, cols, type, op);
+    p.form       = form;
+    return make_plan(p, h200_with_clusters()).strategy;
+  };
+  const RowStrategy cluster = RowStrategy::row_in_cluster;
+
+  EXPECT_EQ(strategy(65536, RowForm::aligned, ElementType::f32, RowOperator::softmax), cluster);
+  EXPECT_EQ(strategy(131072, RowForm::aligned, ElementType::bf16, RowOperator::log_softmax), cluster);
+  EXPECT_EQ(strategy(128256, RowForm::aligned, ElementType::bf16, RowOperator::softmax), cluster);
+  EXPECT_NE(strategy(57344, RowForm::aligned, ElementType::f32, RowOperator::softmax), cluster);
+  EXPECT_NE(strategy(65537, RowForm::misaligned, ElementType::f32, RowOperator::softmax), cluster);
+  EXPECT_NE(strategy(65535, RowForm::misaligned, ElementType::f32, RowOperator::softmax), cluster);
+}
+
 TEST(Clusters, HaveAsManyThreadsAsHoldARow) {
   const SoftmaxOptions forced = forcing(RowStrategy::row_in_cluster);
   const auto plan_of          = [&](std::int64_t cols, RowOperator op = RowOperator::softmax) {
@@ -960,7 +976,8 @@ TEST(Clusters, AreRefusedWithTheReason) {
   EXPECT_TRUE(has(what(1, 65536, h200_with_clusters()), "a power of two of teams, 2 to 16, not 1"));
   EXPECT_TRUE(has(what(2, 65536, h200_with_clusters()), "does not hold 32768 elements"));
   EXPECT_TRUE(has(what(0, 262148, h200_with_clusters()), "not 32"));
-  EXPECT_TRUE(has(what(0, 65536, h200_with_clusters(), RowOperator::log_softmax), "no kernel is compiled for"));
+  EXPECT_TRUE(
+      has(what(0, 65536, h200_with_clusters(), RowOperator::log_softmax_backward), "no kernel is compiled for"));
 }
 
 TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {

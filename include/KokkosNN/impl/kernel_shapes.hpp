@@ -151,8 +151,8 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
 constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 
-/// Operators whose rows a cluster of teams can have: those of which some rows are faster so, and the gradient of softmax,
-/// of two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it.
+/// Operators whose rows a cluster of teams can have: those of which some rows are faster so, and softmax_backward, of
+/// two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it.
 constexpr bool has_cluster_kernel(RowOperator op) {
   return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::softmax_backward ||
          op == RowOperator::cross_entropy_with_gradient || op == RowOperator::rms_norm;
