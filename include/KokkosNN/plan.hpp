@@ -51,6 +51,7 @@ struct RowProblem {
   bool one_piece    = false;  ///< rows of x, of y and of dy lie one behind another from a 16-byte boundary on
   bool element_mask = false;  ///< masks: single elements are looked at, not only a range of columns
   bool is_extended  = false;  ///< cross entropies: labels are smoothed, or logits capped
+  bool is_shard     = false;  ///< a rank's columns, for which KokkosNN::mpi has kernels of team_online
 };
 
 struct TuningTable;

@@ -11,10 +11,10 @@ namespace KokkosNN::Impl {
 
 /// The problem's rows as kernels are compiled for them.
 KernelTypes Planner::kernel_types() const {
-  return {m_traits.backend,    m_problem.op,           m_pack,
-          m_problem.x_bytes,   m_problem.y_bytes,      m_problem.accumulator_bytes,
-          has_staged_kernel(), m_problem.element_mask, m_problem.is_extended,
-          m_problem.one_stride};
+  return {m_traits.backend,     m_problem.op,           m_pack,
+          m_problem.x_bytes,    m_problem.y_bytes,      m_problem.accumulator_bytes,
+          has_staged_kernel(),  m_problem.element_mask, m_problem.is_extended,
+          m_problem.one_stride, m_problem.is_shard};
 }
 
 bool Planner::has_staged_kernel() const {

@@ -324,7 +324,8 @@ KernelTypes types_of(const RowProblem& p, Backend backend) {
           Impl::has_staged_types(p.op, p.x_type, p.y_type, p.dy_type),
           p.element_mask,
           p.is_extended,
-          p.one_stride};
+          p.one_stride,
+          p.is_shard};
 }
 
 /// f(problem, machine) for all operators, forms and backends, some types and sizes.
@@ -400,6 +401,25 @@ TEST(CompiledKernels, ScratchOfAGpuServesWhoAsksForItWhereThereIsAKernelAndIsRef
       p.form            = RowForm::aligned;
       const bool served = is_planned(p, traits, {.plan = {.strategy = RowStrategy::team_scratch}});
       EXPECT_EQ(served, Impl::has_scratch_kernel(traits.backend, op, RowForm::strided)) << to_string(op);
+    }
+  }
+}
+
+/// KokkosNN::mpi reads a rank's columns by kernels of its own, whatever the form of its rows.
+TEST(CompiledKernels, TeamOnlineTakesContiguousRowsAsStridedOnesButShards) {
+  const SoftmaxOptions online{.plan = {.strategy = RowStrategy::team_online}};
+  for (const DeviceTraits& traits : {h200(), wave64()}) {
+    for (const RowOperator op :
+         {RowOperator::softmax, RowOperator::logsumexp, RowOperator::cross_entropy_with_gradient}) {
+      for (const RowForm form : {RowForm::misaligned, RowForm::aligned}) {
+        RowProblem p          = problem(64, 4096);
+        p.op                  = op;
+        p.form                = form;
+        const bool keeps_form = op == RowOperator::logsumexp;  // it is chosen for those
+        EXPECT_EQ(make_plan(p, traits, online).form, keeps_form ? form : RowForm::strided) << to_string(op);
+        p.is_shard = true;
+        EXPECT_EQ(make_plan(p, traits, online).form, form) << to_string(op);
+      }
     }
   }
 }

@@ -29,6 +29,7 @@ struct KernelTypes {
   bool element_mask  = false;  ///< as RowProblem has them
   bool is_extended   = false;
   bool one_stride    = true;
+  bool is_shard      = false;
 };
 
 /// A kernel by all that it is compiled for, besides the types.
@@ -174,13 +175,13 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
   }
 }
 
-/// Rows of a form have a kernel of team_online. On a GPU those have it whose operator writes nothing or depends on no
-/// sum, and those of which a team holds less than is worth an exchange; all others are strided rows for who asks for
-/// it.
+/// Rows of a form have a kernel of team_online. On a GPU shards have it, rows whose operator writes nothing or depends
+/// on no sum, and those of which a team holds less than is worth an exchange; all others are strided rows for who asks
+/// for it.
 constexpr bool has_online_kernel(const KernelTypes& types, RowForm form) {
   const int most         = most_packs(types.backend, types.op);
   const int held_columns = most * types.pack * most_threads_in_registers(types, form, most);
-  return types.backend == Backend::host || form == RowForm::strided || is_reduction(types.op) ||
+  return types.backend == Backend::host || form == RowForm::strided || types.is_shard || is_reduction(types.op) ||
          is_elementwise(types.op) || held_columns < least_split_columns;
 }
 

@@ -60,6 +60,7 @@ RowPlan plan_online(RowOperator op, const Exec& exec, const RowsLayout& layout, 
                     int accumulator_bytes, Determinism determinism) {
   RowProblem problem        = problem_of(op, layout, types);
   problem.accumulator_bytes = accumulator_bytes;
+  problem.is_shard          = true;
   SoftmaxOptions options;
   options.determinism   = determinism;
   options.plan.strategy = RowStrategy::team_online;
