@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -70,6 +71,18 @@ kokkosnn_dtype dtype_of(nb::dlpack::dtype dtype) {
                            .c_str());
 }
 
+/// The type of a buffer's elements in native order; nothing of others, which NumPy has to be asked for.
+std::optional<kokkosnn_dtype> dtype_of_buffer(const char* format, Py_ssize_t itemsize) {
+  if (format == nullptr || format[0] == '\0' || format[1] != '\0') return std::nullopt;
+  const std::string bits   = std::to_string(8 * itemsize);
+  const std::string_view c = format;
+  if (std::string_view("efd").find(c) != std::string_view::npos) return dtype_named("float" + bits);
+  if (std::string_view("bhilq").find(c) != std::string_view::npos) return dtype_named("int" + bits);
+  if (std::string_view("BHILQ").find(c) != std::string_view::npos) return dtype_named("uint" + bits);
+  if (c == "?") return dtype_named("bool");
+  return std::nullopt;
+}
+
 /// NumPy computes a type's name anew each time, so it is asked for only where kind and size do not tell, of types that
 /// are not its own.
 kokkosnn_dtype dtype_of_numpy(nb::handle dtype, std::int64_t itemsize) {
@@ -97,20 +110,56 @@ template <class Argument>
 class FromPython;
 
 /// An array, or None: one of NumPy by its buffer (DLPack knows neither ml_dtypes' types nor arrays that must not be
-/// written), all others by DLPack. Nothing is copied.
+/// written), where that has none, of ml_dtypes' types, by its attributes, which take longer; all others by DLPack.
+/// Nothing is copied.
 template <>
 class FromPython<const kokkosnn_tensor*> {
  public:
   explicit FromPython(nb::handle array) {
     if (array.is_none()) return;
     m_exists = true;
-    nb::hasattr(array, "ctypes") ? take_buffer(array) : take_dlpack(array);  // only NumPy's arrays have that
+    if (PyObject_CheckBuffer(array.ptr()) != 0 && take_buffer(array)) return;
+    nb::hasattr(array, "ctypes") ? take_attributes(array) : take_dlpack(array);  // only NumPy's arrays have that
   }
 
   const kokkosnn_tensor* get() const { return m_exists ? &m_tensor : nullptr; }
 
  private:
-  void take_buffer(nb::handle array) {
+  bool take_buffer(nb::handle array) {
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    const auto dtype = dtype_of_buffer(buffer.format, buffer.itemsize);
+    const bool fits  = dtype.has_value() && buffer.ndim <= KOKKOSNN_MAX_RANK;
+    if (fits) {
+      m_tensor.data  = buffer.buf;
+      m_tensor.dtype = *dtype;
+      m_tensor.rank  = buffer.ndim;
+      m_owner        = nb::borrow(array);
+      for (int k = 0; k < buffer.ndim; ++k) {
+        m_tensor.extents[k] = buffer.shape[k];
+        m_tensor.strides[k] = buffer.strides[k];  // in bytes
+      }
+    }
+    const auto itemsize = static_cast<std::int64_t>(buffer.itemsize);
+    PyBuffer_Release(&buffer);
+    for (std::int32_t k = 0; k < m_tensor.rank; ++k)
+      set_axis(static_cast<std::size_t>(k), m_tensor.extents[k], m_tensor.strides[k], itemsize);
+    return fits;
+  }
+
+  /// Throws, so not while a buffer is held.
+  void set_axis(std::size_t k, std::int64_t extent, std::int64_t bytes, std::int64_t itemsize) {
+    m_tensor.extents[k] = extent;
+    m_tensor.strides[k] = bytes / itemsize;
+    if (bytes % itemsize != 0 && extent > 1) {
+      throw nb::value_error("kokkosnn: an array's strides must be multiples of its elements' size");
+    }
+  }
+
+  void take_attributes(nb::handle array) {
     const nb::object dtype = array.attr("dtype");
     if (!nb::cast<bool>(dtype.attr("isnative"))) {
       throw nb::type_error("kokkosnn: arrays of the other byte order are not supported");
@@ -124,12 +173,7 @@ class FromPython<const kokkosnn_tensor*> {
     require_rank(shape.size());
     m_tensor.rank = static_cast<std::int32_t>(shape.size());
     for (std::size_t k = 0; k < shape.size(); ++k) {
-      const auto bytes    = nb::cast<std::int64_t>(strides[k]);
-      m_tensor.extents[k] = nb::cast<std::int64_t>(shape[k]);
-      m_tensor.strides[k] = bytes / itemsize;
-      if (bytes % itemsize != 0 && m_tensor.extents[k] > 1) {
-        throw nb::value_error("kokkosnn: an array's strides must be multiples of its elements' size");
-      }
+      set_axis(k, nb::cast<std::int64_t>(shape[k]), nb::cast<std::int64_t>(strides[k]), itemsize);
     }
     m_owner = nb::borrow(array);
   }

@@ -7,6 +7,8 @@ import sys
 # DLPack's numbers of devices, and the kinds that the library knows (kokkosnn_device_kind). Pinned and managed memory is
 # its backend's.
 _HOST, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _CUDA_MANAGED = 1, 2, 3, 10, 11, 13
+HOST = (_HOST, 0, 0)
+"""A host as the place of a call."""
 _KINDS = {_HOST: _HOST, _CUDA: _CUDA, _CUDA_MANAGED: _CUDA, _ROCM: _ROCM}
 
 
@@ -18,6 +20,25 @@ def _is_of(module, name, x):
 
 def is_numpy(x):
     return _is_of("numpy", "ndarray", x)
+
+
+_NOT_ARRAYS = {dict, int, float, bool, type(None)}
+
+
+def are_numpy(arguments):
+    """All arrays, also in dictionaries, are NumPy's own, so that nothing else has to be asked, which takes time."""
+    kinds = {*map(type, arguments)}
+    for given in arguments:
+        if type(given) is dict:
+            kinds.update(map(type, given.values()))
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and kinds - _NOT_ARRAYS == {numpy.ndarray}
+
+
+def _is_own(x):
+    """x is an array of NumPy's own type."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(x) is numpy.ndarray
 
 
 def is_torch(x):
@@ -94,6 +115,8 @@ def empty(like, shape, dtype=None):
     Of JAX, whose arrays are not to be written, it is NumPy's, or where XLA makes the call a place for XLA's result;
     `as_kind` makes it one of JAX when it is filled.
     """
+    if _is_own(like):
+        return sys.modules["numpy"].empty(shape, dtype or like.dtype)
     if is_torch(like):
         import torch
 
@@ -112,6 +135,8 @@ def empty(like, shape, dtype=None):
 
 def as_kind(like, y):
     """A filled array from `empty` as one of the kind of `like`."""
+    if _is_own(like):
+        return y
     if is_jax(like) and not is_jax(y):
         if is_result(y):
             return y.array

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _core
-from ._arrays import accumulator_name, as_kind, empty, is_result, place_of, plain, require_writable
+from ._arrays import HOST, accumulator_name, are_numpy, as_kind, empty, is_result, place_of, plain, require_writable
 
 Array = Any
 """An array of NumPy, or any with __dlpack__."""
@@ -37,12 +37,14 @@ def _row_options(masked_row: str, batch_invariant: bool) -> dict[str, int]:
 
 def _run(function: Any, stream: Any, *arguments: Any) -> None:
     """Calls a C function; arrays among the arguments, and in their dictionaries, determine the device."""
-    if any(is_result(given) for given in arguments):
+    if stream is None and are_numpy(arguments):
+        return function(HOST, *arguments)
+    inner = [value for given in arguments if isinstance(given, dict) for value in given.values()]
+    arrays = [x for x in [*arguments, *inner] if hasattr(x, "dtype")]
+    if any(is_result(x) for x in arrays):
         from ._jax import call
 
         return call(function.__name__, stream, arguments)
-    inner = [value for given in arguments if isinstance(given, dict) for value in given.values()]
-    arrays = [x for x in [*arguments, *inner] if hasattr(x, "dtype")]
     arguments = tuple(
         {name: plain(value) for name, value in given.items()} if isinstance(given, dict) else plain(given)
         for given in arguments
