@@ -217,6 +217,17 @@ TYPED_TEST(MaskedStrategies, RowsSplitBetweenTeamsMatch) {
   }
 }
 
+TYPED_TEST(MaskedStrategies, RowsSplitWithinATileHaveNoLogitsBehindATeamsPart) {
+  const MaskData<TypeParam, 2> bias(right({7, 301}), bias_at<TypeParam>);
+  const Meaning biased{[](const At&) { return true; }, [&](const At& at) { return exact(bias({at.query, at.key})); }};
+  MaskedTrial<TypeParam> trial({2, 3, 7, 301});
+
+  // A GPU may have no such kernel of rows that are not aligned.
+  EXPECT_TRUE(takes_the_path(trial, masks(), {}, on(RowStrategy::split_row, {.softcap = 3})) || on_gpu);
+  EXPECT_TRUE(takes_the_path(trial, AdditiveBias{bias.view()}, biased, on(RowStrategy::split_row, {.scale = -2})) ||
+              on_gpu);
+}
+
 TYPED_TEST(MaskedStrategies, TeamsOfSeveralThreadsMatch) {
   const int team_size = on_gpu ? 128 : std::min(4, Exec().concurrency());
   for (const RowStrategy strategy : row_strategies) {

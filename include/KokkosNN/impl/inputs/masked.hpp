@@ -393,6 +393,16 @@ struct MaskedColumns : MemoryColumns<T, form> {
   int last;   ///< end of those that are allowed
   Elements elements;
 
+  /// These columns without those behind a window. A part of a row may end within a tile, whose padding is no logit: it
+  /// must not be scaled, capped or biased.
+  KOKKOS_INLINE_FUNCTION MaskedColumns within(const TileBounds& window) const
+    requires(has_element_mask)
+  {
+    MaskedColumns inside = *this;
+    if (window.end < last) inside.last = window.end;
+    return inside;
+  }
+
   /// Turns a pack that was loaded and widened into logits.
   template <int V>
   KOKKOS_INLINE_FUNCTION void adjust(Pack<A, V>& pack, int place) const {

@@ -300,7 +300,11 @@ struct Tile {
       raw.load(columns_from, positions, window, params.template pad<T>());
       widen(raw, params.sign);
     }
-    if constexpr (!is_masked) adjust_packs(columns_from, positions);
+    if constexpr (requires { columns_from.within(window); }) {
+      adjust_packs(columns_from.within(window), positions);
+    } else if constexpr (!is_masked) {
+      adjust_packs(columns_from, positions);
+    }
     KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) make_logits(params, pack[k]);
   }
