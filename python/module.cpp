@@ -268,7 +268,7 @@ void list(kokkosnn_mask& m, Members& members) {
   members("boolean", m.boolean)("bias", m.bias)("lengths", m.lengths)("alibi_slopes", m.alibi_slopes);
   members("causal_offset", m.causal_offset)("window_left", m.window_left)("window_right", m.window_right);
   members("window_offset", m.window_offset)("alibi_offset", m.alibi_offset)("is_causal", m.is_causal);
-  members("has_window", m.has_window)("diagonal_offsets", m.diagonal_offsets);
+  members("has_window", m.has_window)("diagonal_offsets", m.diagonal_offsets)("row_scales", m.row_scales);
 }
 
 /// Options, or a mask, from a dictionary of members that differ from the defaults.

@@ -169,6 +169,7 @@ AttentionLayout checked_layout(const char* function, const AttentionTensors& ten
                                const AttentionCallOptions& options) {
   validate_extents(function, tensors);
   validate_numbers(function, options.mask);
+  refuse_scales(function, options.mask);
   AttentionLayout layout;
   layout.scale = scale_of(function, options.scale, tensors.q.extent[dim]);
   layout.shape = {tensors.q.extent[batch],    tensors.q.extent[head],     tensors.k.extent[head],

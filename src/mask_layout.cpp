@@ -119,6 +119,13 @@ void validate_numbers(const char* function, const MaskTensors& mask) {
   }
 }
 
+void refuse_scales(const char* function, const MaskTensors& mask) {
+  if (!mask.scales.exists()) return;
+  (ArgumentError(function) << "attention takes no RowScales, but the mask has some of extents "
+                           << shape_of(mask.scales))
+      .raise();
+}
+
 void set_diagonals(const MaskTensors& mask, MaskLayout& layout) {
   layout.has_diagonals = mask.is_causal || mask.has_window;
   layout.low           = -far;
@@ -150,6 +157,7 @@ BroadcastMask::BroadcastMask(const char* function, const MaskTensors& mask, cons
   if (mask.lengths.exists()) lengths = numbers_by_row(function, "RowLengths", "length", mask.lengths, x);
   if (mask.offsets.exists()) offsets = numbers_by_row(function, "DiagonalOffsets", "offset", mask.offsets, x);
   if (mask.slopes.exists()) slopes = per_head(function, "Alibi", mask.slopes, x);
+  if (mask.scales.exists()) scales = numbers_by_row(function, "RowScales", "scale", mask.scales, x);
   if (mask.sinks.exists()) sinks = per_head(function, "options.sinks", mask.sinks, x);
 }
 
@@ -159,6 +167,7 @@ void validate_memory(const char* function, const MaskTensors& mask, const Tensor
   require_apart(function, "RowLengths", mask.lengths, "the output", y, false);
   require_apart(function, "DiagonalOffsets", mask.offsets, "the output", y, false);
   require_apart(function, "Alibi", mask.slopes, "the output", y, false);
+  require_apart(function, "RowScales", mask.scales, "the output", y, false);
   require_apart(function, "options.sinks", mask.sinks, "the output", y, false);
 }
 
@@ -173,6 +182,7 @@ void set_maps(const MaskTensors& mask, const BroadcastMask& views, const Tensor&
   if (mask.lengths.exists()) layout.lengths = map_of(views.lengths, order);
   if (mask.offsets.exists()) layout.offsets = map_of(views.offsets, order);
   if (mask.slopes.exists()) layout.slopes = map_of(views.slopes, order);
+  if (mask.scales.exists()) layout.scales = map_of(views.scales, order);
   if (mask.sinks.exists()) layout.sinks = map_of(views.sinks, order);
   layout.keep_col_stride = mask.keep.exists() ? views.keep.stride[x.rank - 1] : 0;
   layout.bias_col_stride = mask.bias.exists() ? views.bias.stride[x.rank - 1] : 0;
@@ -187,7 +197,7 @@ MaskedLayout normalise(const char* function, RowOperator op, const Tensors& tens
   const SoftmaxOptions& of_rows = options;
   MaskedLayout layout{normalise(function, op, tensors, of_rows), {}, mask.keep.exists()};
   // The bias and slopes are in a gradient's y already.
-  layout.has_element_mask |= is_gradient(op) ? mask.softcap != 0 : mask.changes_logits();
+  layout.has_element_mask |= is_gradient(op) ? mask.bends_logits() : mask.changes_logits();
   const Tensor& x      = tensors[0];  // or y, of a gradient
   const Tensor& output = tensors[1];
   const BroadcastMask views(function, mask, x);

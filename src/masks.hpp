@@ -16,6 +16,7 @@ struct BroadcastMask {
   Tensor lengths;
   Tensor offsets;
   Tensor slopes;
+  Tensor scales;
   Tensor sinks;
 
   /// Throws std::invalid_argument for a View that does not broadcast.
@@ -27,6 +28,9 @@ void validate_numbers(const char* function, const MaskTensors& mask);
 
 /// Throws std::invalid_argument if y overlaps a View of the mask.
 void validate_memory(const char* function, const MaskTensors& mask, const Tensor& y);
+
+/// Throws std::invalid_argument for scales of rows, which attention does not take.
+void refuse_scales(const char* function, const MaskTensors& mask);
 
 /// Sets causal masks and windows as a band of diagonals.
 void set_diagonals(const MaskTensors& mask, MaskLayout& layout);

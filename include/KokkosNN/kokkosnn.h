@@ -344,8 +344,10 @@ typedef struct kokkosnn_mask {
   int32_t is_causal;                       /* not 0: CausalMask{causal_offset} */
   int32_t has_window;                      /* not 0: SlidingWindow{window_left, window_right, window_offset} */
   const kokkosnn_tensor* diagonal_offsets; /* optional: DiagonalOffsets, of I32 or I64 */
+  const kokkosnn_tensor* row_scales;       /* optional: RowScales, of the rows' type or F32; not in attention */
 } kokkosnn_mask;
-#define KOKKOSNN_MASK_INIT {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0, NULL}
+#define KOKKOSNN_MASK_INIT \
+  {sizeof(kokkosnn_mask), NULL, NULL, NULL, NULL, 0, INT64_MAX, INT64_MAX, 0, 0, 0, 0, NULL, NULL}
 
 /* --- softmax.hpp ------------------------------------------------------------------------------------------------ */
 

@@ -84,6 +84,16 @@ Alibi(const V&) -> Alibi<V>;
 template <Concepts::View V>
 Alibi(const V&, std::int64_t) -> Alibi<V>;
 
+/// view(..., q) is a further factor of the row's logits, beside the options' scale and under a softcap: temperatures of
+/// rows. It is read on the device and not checked: 0 makes the row uniform but for infinite x, a negative one reverses
+/// its order, and NaN makes it NaN. Attention does not take it.
+template <Concepts::View V>
+struct RowScales {
+  V view;  ///< of x's type or of float; shapes as RowLengths'
+};
+template <Concepts::View V>
+RowScales(const V&) -> RowScales<V>;
+
 /// Several masks at once, at most one of each kind: what takes part in all of them, with all that they add.
 template <class... Parts>
 struct Masks {
@@ -100,7 +110,8 @@ inline constexpr bool is_mask_of<Kind<V>, Kind> = true;
 template <class M>
 inline constexpr bool is_single_mask =
     is_mask_of<M, BooleanMask> || is_mask_of<M, AdditiveBias> || is_mask_of<M, RowLengths> || is_mask_of<M, Alibi> ||
-    is_mask_of<M, DiagonalOffsets> || std::is_same_v<M, CausalMask> || std::is_same_v<M, SlidingWindow>;
+    is_mask_of<M, DiagonalOffsets> || is_mask_of<M, RowScales> || std::is_same_v<M, CausalMask> ||
+    std::is_same_v<M, SlidingWindow>;
 
 template <class M>
 inline constexpr bool is_mask = is_single_mask<M>;

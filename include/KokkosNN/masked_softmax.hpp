@@ -27,17 +27,18 @@ namespace KokkosNN {
 /// \param exec     execution-space instance; the call is asynchronous on it
 /// \param x        input of rank 2 to 8, axes (..., head, query, key), of double, float, half_t or bhalf_t; any layout,
 ///                 strides (also 0) and alignment
-/// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); how
-///                 their Views broadcast stands in mask.hpp
+/// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, RowScales, or several:
+///                 masks(...); how their Views broadcast stands in mask.hpp. Under RowScales the scale is options.scale
+///                 times the row's, here and in the gradients
 /// \param y        output, the extents of x; may be x
 /// \param options  scale, softcap, sinks (one logit a head, neither scaled nor capped), masked rows, determinism
 ///
 /// Ordering   asynchronous on `exec`: one kernel, no fence and, after the first call of its kind on `exec`, no
 ///            allocation
 /// Arithmetic in the wider of x's and y's accumulators, float for the 16-bit types. Columns ruled out by their numbers,
-///            and boolean masks, leave softmax's accuracy (4 ulp); a bias and slopes round z to the accumulator type,
-///            which adds up to 3 |z| ulp to float and double, and a softcap 6 |z|, z being the largest logit or part of
-///            one.
+///            and boolean masks, leave softmax's accuracy (4 ulp); a bias, slopes and scales of rows round z to the
+///            accumulator type, which adds up to 3 |z| ulp to float and double, and a softcap 6 |z|, z being the
+///            largest logit or part of one.
 /// Values     a masked x is never looked at: a NaN there is ignored. A NaN or +inf among the allowed z, or as sink,
 ///            makes the whole row NaN, masked columns too; an allowed z of -inf gives 0. A row of nothing else, or of
 ///            no allowed column, follows options.masked_row (NaN or 0 in every column), but with a sink it is 0: all
@@ -167,7 +168,7 @@ MaskedLogSumExpPlan(const Exec&, const XView&, const M&, const LseView&, const M
 
 /// Gradient of masked_softmax with respect to x: dx_k = scale y_k (dy_k - sum_j y_j dy_j), times 1 - tanh^2(scale x_k /
 /// softcap) under a softcap, and 0 where k is not allowed. The sum is over the allowed columns; bias, slopes and sinks
-/// are in y already.
+/// are in y already. There is no gradient by RowScales.
 ///
 /// \param exec     execution-space instance; the call is asynchronous on it
 /// \param x        the forward call's input; read only with a softcap (otherwise y can stand in)

@@ -201,6 +201,7 @@ class Mask:
     lengths         k < length: a length a row, or of rank 1 one for each index of x's first axis; int32 or int64
     alibi_slopes    -slope * abs(k - (q + alibi_offset)) is added; a slope a head
     diagonal_offsets  is added to the offsets of causal, window and alibi_slopes; shapes and types as lengths
+    row_scales      a further factor of the row's logits, under a softcap; shapes as lengths; not in attention
     """
 
     boolean: Array | None = None
@@ -213,6 +214,7 @@ class Mask:
     alibi_slopes: Array | None = None
     alibi_offset: int = 0
     diagonal_offsets: Array | None = None
+    row_scales: Array | None = None
 
     def members(self) -> dict[str, Any]:
         """The C struct's members."""
@@ -223,6 +225,7 @@ class Mask:
             "lengths": self.lengths,
             "alibi_slopes": self.alibi_slopes,
             "diagonal_offsets": self.diagonal_offsets,
+            "row_scales": self.row_scales,
         }
         return {
             **{name: part for name, part in parts.items() if part is not None},

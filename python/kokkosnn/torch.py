@@ -632,12 +632,14 @@ def masked_softmax(
 ) -> Tensor:
     """torch.softmax((scale * x + mask.bias).masked_fill(~mask.boolean, -torch.inf), -1), x: (..., head, query, key)
 
-    mask: a Mask without diagonal_offsets, or a tensor of bool. Gradients are by x, the bias and the sinks; slopes
-    have none.
+    mask: a Mask without diagonal_offsets and row_scales, or a tensor of bool. Gradients are by x, the bias and the
+    sinks; slopes have none.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
     if mask.diagonal_offsets is not None:
         raise NotImplementedError("kokkosnn.torch.masked_softmax: it does not take diagonal_offsets")
+    if mask.row_scales is not None:
+        raise NotImplementedError("kokkosnn.torch.masked_softmax: it does not take row_scales")
     if mask.alibi_slopes is not None and mask.alibi_slopes.requires_grad:
         raise NotImplementedError("kokkosnn.torch.masked_softmax: there is no gradient by ALiBi's slopes")
     tensors = (mask.bias, sinks, mask.boolean, mask.lengths, mask.alibi_slopes)
@@ -756,6 +758,8 @@ def attention(
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
     if mask.diagonal_offsets is not None:
         raise NotImplementedError("kokkosnn.torch.attention: it does not take diagonal_offsets")
+    if mask.row_scales is not None:
+        raise NotImplementedError("kokkosnn.torch.attention: it does not take row_scales")
     for name, given in (("a bias", mask.bias), ("ALiBi's slopes", mask.alibi_slopes), ("sinks", sinks)):
         if given is not None and given.requires_grad:
             raise NotImplementedError(f"kokkosnn.torch.attention: there is no gradient by {name}")

@@ -104,6 +104,10 @@ def test_masks(dtype):
     moved = np.where(key <= query + offsets[:, None, None, None], wide(x), -np.inf)
     close(kokkosnn.masked_softmax(x, Mask(causal=True, diagonal_offsets=offsets)), softmax(moved), dtype)
 
+    scales = np.array([0.5, -2], np.float32)
+    scaled = wide(x) * scales[:, None, None, None]
+    close(kokkosnn.masked_softmax(x, Mask(row_scales=scales)), softmax(scaled), dtype)
+
     boolean = np.tri(5, dtype=bool)
     close(kokkosnn.masked_softmax(x, boolean), softmax(np.where(boolean, wide(x), -np.inf)), dtype)
 

@@ -260,6 +260,11 @@ MaskTensors mask_of(const char* function, const kokkosnn_mask* mask, const Tenso
     require_rank(function, "mask.alibi_slopes", result.slopes, 1, 1);
     require_type(function, "mask.alibi_slopes", result.slopes, x.type, ElementType::f32);
   }
+  result.scales = part("mask.row_scales", given.row_scales, Holds::elements);
+  if (result.scales.exists()) {
+    require_rank(function, "mask.row_scales", result.scales, 1, x.rank - 1);
+    require_type(function, "mask.row_scales", result.scales, x.type, ElementType::f32);
+  }
   return result;
 }
 

@@ -76,16 +76,19 @@ TYPED_TEST(CFunctions, OfMasksEqualTheCppOnes) {
   const auto slopes  = filled<float>(7, heads);
   const auto length  = listed<std::int64_t>({6, 5});
   const auto offsets = listed<std::int32_t>({1, -1});
+  const auto scales  = filled<float>(8, heads, queries);
   Kokkos::deep_copy(kept, true);
   Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
-  const auto masks = all_masks(kept, bias, length, slopes, KokkosNN::DiagonalOffsets{offsets});
+  const auto masks =
+      all_masks(kept, bias, length, slopes, KokkosNN::DiagonalOffsets{offsets}, KokkosNN::RowScales{scales});
   const KokkosNN::MaskedSoftmaxOptions options{.scale = 0.5, .softcap = 30, .sinks = sinks};
   const kokkosnn_tensor cx = tensor(x), cy = tensor(y), cdy = tensor(dy), cout = tensor(out), ckept = tensor(kept),
                         cbias = tensor(bias), clengths = tensor(length), cslopes = tensor(slopes),
-                        coffsets = tensor(offsets), csinks = tensor(sinks), cdbias = tensor(dbias),
-                        cdsinks         = tensor(dsinks);
+                        coffsets = tensor(offsets), cscales = tensor(scales), csinks = tensor(sinks),
+                        cdbias = tensor(dbias), cdsinks = tensor(dsinks);
   kokkosnn_mask mask                    = all_masks(&ckept, &cbias, &clengths, &cslopes);
   mask.diagonal_offsets                 = &coffsets;
+  mask.row_scales                       = &cscales;
   kokkosnn_masked_softmax_options given = KOKKOSNN_MASKED_SOFTMAX_OPTIONS_INIT;
   given.scale                           = 0.5;
   given.softcap                         = 30;

@@ -52,6 +52,7 @@ struct Meaning {
   std::function<bool(const At&)> allows = [](const At&) { return true; };
   std::function<Real(const At&)> adds   = nullptr;  ///< to the logit
   std::vector<double> sinks             = {};       ///< one a head
+  std::function<Real(const At&)> scales = nullptr;  ///< x, beside options.scale
 };
 
 /// A View of a mask with its values on host and device; what lies between them are large numbers.
@@ -216,14 +217,16 @@ class MaskedTrial {
     std::vector<Real> z(cols());
     std::vector<bool> allowed(cols());
     for (std::int64_t k = 0; k < cols(); ++k) {
-      const At at = At::of(row, k);
-      allowed[k]  = meaning.allows(at);
-      z[k]        = Reference::capped(exact(x[k * m_x_place.strides.back()]), options.scale, options.softcap);
+      const At at    = At::of(row, k);
+      allowed[k]     = meaning.allows(at);
+      const Real own = meaning.scales ? Real(meaning.scales(at)) : Real(1);
+      z[k]           = Reference::capped(own * exact(x[k * m_x_place.strides.back()]), options.scale, options.softcap);
       // The terms that are rounded may be larger than the logit: a bias can be next to minus the capped x.
       const Real added = meaning.adds ? Real(meaning.adds(at)) : Real(0);
       const Real size  = std::fabs(z[k]) + std::fabs(added);
       z[k] += added;
-      const bool is_rounded = (meaning.adds || options.softcap != 0) && allowed[k] && std::isfinite(z[k]);
+      const bool is_rounded =
+          (meaning.adds || meaning.scales || options.softcap != 0) && allowed[k] && std::isfinite(z[k]);
       if (is_rounded && !is_16_bit<Y>) {
         const double roundings = options.softcap != 0 ? 6 : 3;  // a softcap adds those of two products and of tanh
         allowance              = std::max(allowance, promise + roundings * static_cast<double>(size));

@@ -17,7 +17,7 @@ namespace KokkosNN::Impl {
 /// How many of a mask's parts are of each kind, and whether each can be used by `Exec` beside x of type X.
 template <class Exec, class XView>
 struct MaskChecks {
-  /// A bias' or a slope's type.
+  /// A bias', a slope's or a scale's type.
   template <class V>
   static constexpr bool is_addable =
       std::same_as<typename V::non_const_value_type, float> ||
@@ -61,6 +61,13 @@ struct MaskChecks {
     static_assert(V::rank() == 1, "KokkosNN::Alibi: slopes must have rank 1, a slope a head");
     static_assert(can_access<Exec, V>, "KokkosNN::Alibi: the execution space must be able to access its memory");
   }
+  template <class V>
+  static constexpr void check(const RowScales<V>*) {
+    static_assert(is_addable<V>, "KokkosNN::RowScales: the View must hold x's type or float");
+    static_assert(V::rank() >= 1 && V::rank() < XView::rank(),
+                  "KokkosNN::RowScales: the View must have rank 1 or up to one axis less than x");
+    static_assert(can_access<Exec, V>, "KokkosNN::RowScales: the execution space must be able to access its memory");
+  }
   static constexpr void check(const CausalMask*) {}
   static constexpr void check(const SlidingWindow*) {}
 
@@ -71,7 +78,7 @@ struct MaskChecks {
   static constexpr void check(const Masks<Parts...>*) {
     static_assert(count<BooleanMask, Parts...> <= 1 && count<AdditiveBias, Parts...> <= 1 &&
                       count<RowLengths, Parts...> <= 1 && count<Alibi, Parts...> <= 1 &&
-                      count<DiagonalOffsets, Parts...> <= 1 &&
+                      count<DiagonalOffsets, Parts...> <= 1 && count<RowScales, Parts...> <= 1 &&
                       (0 + ... + int(std::is_same_v<Parts, CausalMask>)) <= 1 &&
                       (0 + ... + int(std::is_same_v<Parts, SlidingWindow>)) <= 1,
                   "KokkosNN::masks: at most one mask of each kind can be joined");

@@ -31,11 +31,14 @@ struct MaskTensors {
   Tensor lengths;  ///< of 4 or 8 bytes, as are offsets
   Tensor offsets;
   Tensor slopes;
+  Tensor scales;  ///< factors of rows
   Tensor sinks;
   Tensor x;  ///< of a gradient: the forward call's logits, which matter if there is a softcap
   double softcap = 0;
 
-  bool changes_logits() const { return bias.exists() || slopes.exists() || softcap != 0; }
+  bool changes_logits() const { return bias.exists() || slopes.exists() || scales.exists() || softcap != 0; }
+  /// Derivatives of logits by x are not all options.scale.
+  bool bends_logits() const { return scales.exists() || softcap != 0; }
 };
 
 /// A mask's Views by the rows of a call: where a row finds its part of them.
@@ -49,6 +52,7 @@ struct MaskLayout {
   RowMap bias;
   RowMap lengths;
   RowMap slopes;
+  RowMap scales;
   RowMap sinks;
   RowMap x;  ///< of a gradient
   std::int64_t keep_col_stride = 0;

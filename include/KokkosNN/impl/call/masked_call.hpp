@@ -65,6 +65,11 @@ void erase(MaskTensors& all, const Alibi<V>& mask) {
   all.alibi_offset = mask.offset;
 }
 
+template <class V>
+void erase(MaskTensors& all, const RowScales<V>& mask) {
+  all.scales = tensor_of(mask.view);
+}
+
 inline void erase(MaskTensors& all, const Sinks& sinks) {
   if (!sinks.exist()) return;
   all.sinks.data          = sinks.data();

@@ -68,6 +68,8 @@ struct MaskedPairsLauncher {
       elements.x_stride        = layout.x_col_stride;
       elements.x_place         = layout.x;
       elements.inner_scale     = softcap != 0 ? static_cast<A>(call.options.scale / softcap) : A(1);
+      elements.scales          = pointer_to<X>(mask.scales);
+      elements.scale_place     = layout.scales;
     }
     return elements;
   }

@@ -109,6 +109,8 @@ struct MaskedRowsLauncher {
       elements.slopes          = pointer_to<X>(mask.slopes);
       elements.slope_place     = layout.slopes;
       elements.alibi_offset    = mask.alibi_offset;
+      elements.scales          = pointer_to<X>(mask.scales);
+      elements.scale_place     = layout.scales;
     }
     return elements;
   }

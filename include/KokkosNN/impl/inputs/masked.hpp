@@ -182,7 +182,7 @@ inline constexpr bool has_registers_beside_packs = false;
 #endif
 
 /// Half of a mask that reads single elements of x, for a whole call. The logit is softcap(scale x) + bias - slope
-/// |distance|.
+/// |distance|, the scale a row's own where there are scales.
 template <class T, class A>
 struct ElementMask {
   bool folds_scale = false;  ///< scale and softcap are applied here, and SoftmaxParams has a scale of 1
@@ -198,12 +198,15 @@ struct ElementMask {
   TypedPointer<T> slopes;
   RowMap slope_place;
   std::int64_t alibi_offset = 0;
+  TypedPointer<T> scales;
+  RowMap scale_place;
 
   /// Mask of a row's columns from some column on.
   struct Columns {
     const ElementMask& all;
     TypedPointer<T> bias;
     const std::uint8_t* keep;
+    A factor;  ///< of x: scale, or inner_scale under a softcap, times the row's own scale
     A slope;
     A distance;  ///< distance of the first column from the diagonal
 
@@ -241,9 +244,9 @@ struct ElementMask {
     template <int V>
     KOKKOS_INLINE_FUNCTION void cap_or_scale(Pack<A, V>& pack) const {
       if (all.softcap != A(0)) {
-        for (int v = 0; v < V; ++v) pack[v] = all.softcap * Kokkos::tanh(pack[v] * all.inner_scale);
+        for (int v = 0; v < V; ++v) pack[v] = all.softcap * Kokkos::tanh(pack[v] * factor);
       } else if (all.folds_scale && !bias.exists()) {
-        for (int v = 0; v < V; ++v) pack[v] *= all.scale;
+        for (int v = 0; v < V; ++v) pack[v] *= factor;
       }
     }
 
@@ -257,8 +260,8 @@ struct ElementMask {
     /// Adds a bias; without a softcap the product with x's scale is fused with the sum.
     template <class B, int V>
     KOKKOS_INLINE_FUNCTION void add_values(Pack<A, V>& pack, const Pack<B, V>& values) const {
-      const A factor = all.softcap != A(0) ? A(1) : all.scale;
-      for (int v = 0; v < V; ++v) pack[v] = multiply_add(pack[v], factor, static_cast<A>(values[v]));
+      const A own = all.softcap != A(0) ? A(1) : factor;
+      for (int v = 0; v < V; ++v) pack[v] = multiply_add(pack[v], own, static_cast<A>(values[v]));
     }
 
     /// True if bias and `keep` can be loaded in packs from an offset at which a pack begins.
@@ -343,11 +346,12 @@ struct ElementMask {
     const ElementMask& all;
     TypedPointer<T> bias;
     const std::uint8_t* keep;
+    A factor;
     A slope;
     std::int64_t diagonal;
 
     KOKKOS_INLINE_FUNCTION Columns from(std::int64_t start) const {
-      Columns columns_from{all, bias, keep, slope, static_cast<A>(start - diagonal)};
+      Columns columns_from{all, bias, keep, factor, slope, static_cast<A>(start - diagonal)};
       if (bias.exists()) columns_from.bias = moved(bias, start * all.bias_stride);
       if (keep != nullptr) columns_from.keep = keep + start * all.keep_stride;
       return columns_from;
@@ -355,9 +359,10 @@ struct ElementMask {
   };
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r, const AllowedColumns& range) const {
-    Row row{*this, bias, keep, A(0), 0};
+    Row row{*this, bias, keep, softcap != A(0) ? inner_scale : scale, A(0), 0};
     if (bias.exists()) row.bias = moved(bias, bias_place(r));
     if (keep != nullptr) row.keep = keep + keep_place(r);
+    if (scales.exists()) row.factor *= scales.template load<A>(scale_place(r));
     if (slopes.exists()) {
       row.slope    = slopes.template load<A>(slope_place(r));
       row.diagonal = range.diagonal(r) + alibi_offset;

@@ -18,7 +18,8 @@
 
 namespace KokkosNN::Impl {
 
-/// Elements that a gradient reads besides y and dy: a boolean mask, and x where a softcap bends the logits.
+/// Elements that a gradient reads besides y and dy: a boolean mask, x where a softcap bends the logits, and scales of
+/// rows.
 template <class X, class A>
 struct GradientElements {
   const std::uint8_t* keep = nullptr;
@@ -28,29 +29,34 @@ struct GradientElements {
   std::int64_t x_stride = 0;
   RowMap x_place;
   A inner_scale = 1;  ///< scale / softcap
+  TypedPointer<X> scales;
+  RowMap scale_place;
 
   /// Elements of one row.
   struct Row {
     const GradientElements& all;
     const std::uint8_t* keep;
     const X* x;
+    A scale;  ///< the row's own
 
     KOKKOS_INLINE_FUNCTION bool looks() const { return keep != nullptr; }
     KOKKOS_INLINE_FUNCTION bool keeps(std::int64_t column) const {
       return keep[column * anew_argument(all.keep_stride)] != 0;
     }
-    KOKKOS_INLINE_FUNCTION bool bends() const { return x != nullptr; }
+    KOKKOS_INLINE_FUNCTION bool bends() const { return x != nullptr || all.scales.exists(); }
 
-    /// Derivative of tanh at a column's capped logit.
+    /// Derivative of a column's logit, over the call's scale: the row's scale, times that of tanh at a capped logit.
     KOKKOS_INLINE_FUNCTION A slope(std::int64_t column) const {
-      const A e =
-          Kokkos::exp(A(-2) * Kokkos::abs(static_cast<A>(x[column * anew_argument(all.x_stride)]) * all.inner_scale));
-      return A(4) * e / ((A(1) + e) * (A(1) + e));  // without the cancellation of 1 - tanh^2
+      if (x == nullptr) return scale;
+      const A inner = static_cast<A>(x[column * anew_argument(all.x_stride)]) * (all.inner_scale * scale);
+      const A e     = Kokkos::exp(A(-2) * Kokkos::abs(inner));
+      return scale * (A(4) * e / ((A(1) + e) * (A(1) + e)));  // without the cancellation of 1 - tanh^2
     }
   };
 
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
-    return {*this, keep != nullptr ? keep + keep_place(r) : nullptr, x != nullptr ? x + x_place(r) : nullptr};
+    return {*this, keep != nullptr ? keep + keep_place(r) : nullptr, x != nullptr ? x + x_place(r) : nullptr,
+            scales.exists() ? scales.template load<A>(scale_place(r)) : A(1)};
   }
 };
 
@@ -99,7 +105,7 @@ struct MaskedPairRow {
     if_masked<V>(start, place, [&](const bool (&allows)[V]) { of_dy.template keep_where<false>(allows); });
   }
 
-  /// Turns a gradient with respect to capped logits into one with respect to x.
+  /// Turns a gradient with respect to logits, capped or of a scale of their row, into one with respect to x.
   template <class A, int V>
   KOKKOS_INLINE_FUNCTION void chain(Pack<A, V>& gradient, std::int64_t start, int place) const {
     if (!elements.bends()) return;
