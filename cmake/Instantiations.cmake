@@ -232,6 +232,9 @@ kokkosnn_instantiate(
   segmented FILE segmented_ TYPES ${KokkosNN_TYPES}
   CALLS "SegmentedLseGradientCall<{exec}, {X}>")
 kokkosnn_instantiate(
+  segment_index FILE segment_index_ TYPES ${KokkosNN_TYPES}
+  CALLS "SegmentIndexCall<{exec}, {X}>")
+kokkosnn_instantiate(
   segmented ONE_LEVEL FILE segmented_ TYPES f32:float
   CALLS "OffsetsCheck<{exec}>")
 kokkosnn_instantiate(
@@ -268,6 +271,7 @@ kokkosnn_write_instantiations(cross_entropy ${made_by} KERNELS call/cross_entrop
 kokkosnn_write_instantiations(soft_loss ${made_by} KERNELS call/soft_loss_launch.hpp ${calls})
 kokkosnn_write_instantiations(loss_sums ${made_by} KERNELS gpu/loss_sums.hpp)
 kokkosnn_write_instantiations(segmented ${made_by} KERNELS call/segmented_launch.hpp ${segmented_calls})
+kokkosnn_write_instantiations(segment_index ${made_by} KERNELS call/segment_index_launch.hpp ${segmented_calls})
 kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${calls})
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})

@@ -260,7 +260,7 @@ void list(kokkosnn_column_sums_options& o, Members& members) { members("axis", o
 
 kokkosnn_segmented_options defaults(const kokkosnn_segmented_options*) { return KOKKOSNN_SEGMENTED_OPTIONS_INIT; }
 void list(kokkosnn_segmented_options& o, Members& members) {
-  members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets);
+  members("scale", o.scale)("masked_row", o.masked_row)("check_offsets", o.check_offsets)("segments", o.segments);
 }
 
 kokkosnn_mask defaults(const kokkosnn_mask*) { return KOKKOSNN_MASK_INIT; }

@@ -13,6 +13,7 @@
 #include <KokkosNN/impl/call/masked_launch.hpp>
 #include <KokkosNN/impl/call/operand_launch.hpp>
 #include <KokkosNN/impl/call/rope_launch.hpp>
+#include <KokkosNN/impl/call/segment_index_launch.hpp>
 #include <KokkosNN/impl/call/segmented_launch.hpp>
 #include <KokkosNN/impl/call/soft_loss_launch.hpp>
 #include <KokkosNN/impl/call/view_launch.hpp>

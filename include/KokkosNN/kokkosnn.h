@@ -243,8 +243,9 @@ typedef struct kokkosnn_segmented_options {
   int32_t masked_row; /* kokkosnn_masked_row */
   int32_t
       check_offsets; /* not 0: offsets that do not ascend or leave the values are an error, for which the host waits */
+  int64_t segments;  /* not 0: row_offsets is an index, the row of each element, and there are so many rows */
 } kokkosnn_segmented_options;
-#define KOKKOSNN_SEGMENTED_OPTIONS_INIT {sizeof(kokkosnn_segmented_options), 1.0, KOKKOSNN_MASKED_ROW_NAN, 0}
+#define KOKKOSNN_SEGMENTED_OPTIONS_INIT {sizeof(kokkosnn_segmented_options), 1.0, KOKKOSNN_MASKED_ROW_NAN, 0, 0}
 
 typedef enum kokkosnn_precision {
   KOKKOSNN_PRECISION_EXACT            = 0,
@@ -528,7 +529,8 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_column_sums(const kokkosnn_exec* exec, c
 
 /* --- segmented.hpp: row r is values[row_offsets[r]] to values[row_offsets[r + 1] - 1] ---------------------------- */
 
-/* Values of rank 1, or (elements, heads); all values of one type; row_offsets: rows + 1 integers; y may be values. */
+/* Values of rank 1, or (elements, heads); all values of one type; row_offsets: rows + 1 integers; y may be values.
+ * With options.segments row_offsets is instead an index, SegmentIndex: the row of each element, in any order. */
 KOKKOSNN_C_API kokkosnn_status kokkosnn_segmented_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* values,
                                                           const kokkosnn_tensor* row_offsets, const kokkosnn_tensor* y,
                                                           const kokkosnn_segmented_options* options);

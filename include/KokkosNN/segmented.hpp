@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/call/segmented_call.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/segment_index.hpp>
 
 #include <Kokkos_Core.hpp>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
@@ -24,11 +25,19 @@
 //            memory outside the Views is touched. An empty row writes nothing. Elements in no row are not written.
 // Views      all values of rank 1, or all of rank 2, which have as many heads; any strides (0 in inputs too), any
 //            alignment; double, float, half_t and bhalf_t. 64-bit offsets.
+// Index      where rows lie in any order, SegmentIndex{index, segments} stands in place of the offsets: element i is of
+//            row index(i), 0 to segments - 1, else of none. Nothing is sorted: a row has 32 bytes of a workspace for
+//            each head, in which integers are joined by atomics, so that bits depend neither on the order of elements
+//            nor on threads. A term below 2^-54 (double: 2^-81) of its row's largest counts as 0, if there are up to
+//            2^32 elements. Four kernels (the gradient of a log-sum-exp: one) read values and index three times
+//            (log-sum-exp: twice, its gradient once). One thread of a host takes 5 to 17 times as long as for sorted
+//            rows; on a GPU rows of very many elements are a bottleneck. Values and output hold one type.
+//            check_offsets looks at the index.
 // Heads      any number, in as many kernels as one head takes. A GPU has kernels for LayoutLeft, where each head is
 //            what rank 1 is, and for four heads in LayoutRight; all others go by strides that they read from memory.
 // In place   the output may be an input (the same View twice); any other overlap is an error.
-// Ordering   asynchronous on `exec`: the call enqueues one to three kernels, fences nothing and, after the first call
-//            of its kind and size on `exec`, allocates nothing.
+// Ordering   asynchronous on `exec`: the call enqueues one to three kernels, with an index four, fences nothing and,
+//            after the first call of its kind and size on `exec`, allocates nothing.
 // Balance    short rows are dealt to lanes, longer ones to warps and teams, very long ones in parts to many teams: one
 //            row of 10^6 among rows of 10 costs what its elements cost. Equal calls give equal bits, on a host for any
 //            number of threads; one head of rank 2 those of rank 1 of the same strides. A row's last bits may depend on
@@ -50,29 +59,30 @@ namespace KokkosNN {
 struct SegmentedOptions {
   double scale               = 1.0;  ///< factor of the logits: exp(scale * (x - max)); 2^-100 to 2^100, or negative
   MaskedRowPolicy masked_row = MaskedRowPolicy::nan;  ///< of rows that have elements, but only masked ones
-  bool check_offsets         = false;                 ///< look at all offsets first, and wait for the answer
+  bool check_offsets         = false;                 ///< look at all offsets, or the index, first, and wait
 };
 
 /// Softmax of ragged rows: y_i = exp(scale (x_i - max_j x_j)) / sum_k exp(scale (x_k - max_j x_j)), j and k of i's row.
 ///
 /// \param exec         execution-space instance; the call is asynchronous on it
 /// \param values       x, the elements of all rows, one row after the other; or (elements, heads)
-/// \param row_offsets  rows + 1 integers: where each row begins in values, and where the last one ends
+/// \param row_offsets  rows + 1 integers: where each row begins in values, and where the last one ends; or a
+///                     SegmentIndex
 /// \param y            output, of the extents of values; may be values
 /// \param options      scale, masked rows, check_offsets; see SegmentedOptions
 ///
 /// See the head of this file for offsets, heads, ordering, values and errors. Reads n + rows, writes n elements.
-template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
-void segmented_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::RaggedRows Rows, Concepts::View YView>
+void segmented_softmax(const Exec& exec, const XView& values, const Rows& row_offsets, const YView& y,
                        const SegmentedOptions& options = {}) {
-  Impl::check_segmented<RowOperator::softmax, Exec, XView, OffsetsView, YView>();
+  Impl::check_segmented<RowOperator::softmax, Exec, XView, Rows, YView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_softmax");
   Impl::segmented_call<RowOperator::softmax>(exec, "segmented_softmax", values, row_offsets, y, options);
 }
 
 /// Softmax of ragged rows on the default instance of y's execution space.
-template <Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
-void segmented_softmax(const XView& values, const OffsetsView& row_offsets, const YView& y,
+template <Concepts::View XView, Concepts::RaggedRows Rows, Concepts::View YView>
+void segmented_softmax(const XView& values, const Rows& row_offsets, const YView& y,
                        const SegmentedOptions& options = {}) {
   segmented_softmax(typename YView::execution_space{}, values, row_offsets, y, options);
 }
@@ -80,17 +90,17 @@ void segmented_softmax(const XView& values, const OffsetsView& row_offsets, cons
 /// Log-softmax of ragged rows: y_i = scale (x_i - max_j x_j) - log(sum_k exp(scale (x_k - max_j x_j))).
 ///
 /// Parameters as for segmented_softmax. Results are within 4 ulp of max(1, |y|). Reads n + rows, writes n elements.
-template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
-void segmented_log_softmax(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const YView& y,
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::RaggedRows Rows, Concepts::View YView>
+void segmented_log_softmax(const Exec& exec, const XView& values, const Rows& row_offsets, const YView& y,
                            const SegmentedOptions& options = {}) {
-  Impl::check_segmented<RowOperator::log_softmax, Exec, XView, OffsetsView, YView>();
+  Impl::check_segmented<RowOperator::log_softmax, Exec, XView, Rows, YView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_log_softmax");
   Impl::segmented_call<RowOperator::log_softmax>(exec, "segmented_log_softmax", values, row_offsets, y, options);
 }
 
 /// Log-softmax of ragged rows on the default instance of y's execution space.
-template <Concepts::View XView, Concepts::View OffsetsView, Concepts::View YView>
-void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, const YView& y,
+template <Concepts::View XView, Concepts::RaggedRows Rows, Concepts::View YView>
+void segmented_log_softmax(const XView& values, const Rows& row_offsets, const YView& y,
                            const SegmentedOptions& options = {}) {
   segmented_log_softmax(typename YView::execution_space{}, values, row_offsets, y, options);
 }
@@ -105,17 +115,17 @@ void segmented_log_softmax(const XView& values, const OffsetsView& row_offsets, 
 ///                     NaN +inf
 ///
 /// Results are within 4 ulp of max(1, |lse|, |scale max|). Reads n + 2 rows, writes rows elements.
-template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View OffsetsView, Concepts::View LseView>
-void segmented_logsumexp(const Exec& exec, const XView& values, const OffsetsView& row_offsets, const LseView& lse,
+template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::RaggedRows Rows, Concepts::View LseView>
+void segmented_logsumexp(const Exec& exec, const XView& values, const Rows& row_offsets, const LseView& lse,
                          const SegmentedOptions& options = {}) {
-  Impl::check_segmented<RowOperator::logsumexp, Exec, XView, OffsetsView, LseView>();
+  Impl::check_segmented<RowOperator::logsumexp, Exec, XView, Rows, LseView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_logsumexp");
   Impl::segmented_call<RowOperator::logsumexp>(exec, "segmented_logsumexp", values, row_offsets, lse, options);
 }
 
 /// Log-sum-exp of ragged rows on the default instance of lse's execution space.
-template <Concepts::View XView, Concepts::View OffsetsView, Concepts::View LseView>
-void segmented_logsumexp(const XView& values, const OffsetsView& row_offsets, const LseView& lse,
+template <Concepts::View XView, Concepts::RaggedRows Rows, Concepts::View LseView>
+void segmented_logsumexp(const XView& values, const Rows& row_offsets, const LseView& lse,
                          const SegmentedOptions& options = {}) {
   segmented_logsumexp(typename LseView::execution_space{}, values, row_offsets, lse, options);
 }
@@ -130,19 +140,19 @@ void segmented_logsumexp(const XView& values, const OffsetsView& row_offsets, co
 /// \param options      as in the forward call
 ///
 /// Accuracy and values as softmax_backward's. Reads 2 n + rows, writes n elements.
-template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView,
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::RaggedRows Rows,
           Concepts::View DxView>
-void segmented_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const OffsetsView& row_offsets,
+void segmented_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const Rows& row_offsets,
                                 const DxView& dx, const SegmentedOptions& options = {}) {
-  Impl::check_segmented_gradient<RowOperator::softmax_backward, Exec, YView, DyView, OffsetsView, DxView>();
+  Impl::check_segmented_gradient<RowOperator::softmax_backward, Exec, YView, DyView, Rows, DxView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_softmax_backward");
   Impl::segmented_gradient_call<RowOperator::softmax_backward>(exec, "segmented_softmax_backward", y, dy, row_offsets,
                                                                dx, options);
 }
 
 /// Gradient of segmented_softmax on the default instance of dx's execution space.
-template <Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView, Concepts::View DxView>
-void segmented_softmax_backward(const YView& y, const DyView& dy, const OffsetsView& row_offsets, const DxView& dx,
+template <Concepts::View YView, Concepts::View DyView, Concepts::RaggedRows Rows, Concepts::View DxView>
+void segmented_softmax_backward(const YView& y, const DyView& dy, const Rows& row_offsets, const DxView& dx,
                                 const SegmentedOptions& options = {}) {
   segmented_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);
 }
@@ -151,19 +161,19 @@ void segmented_softmax_backward(const YView& y, const DyView& dy, const OffsetsV
 ///
 /// Parameters as for segmented_softmax_backward. Accuracy and values as log_softmax_backward's. Reads 2 n + rows,
 /// writes n elements.
-template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView,
+template <Concepts::ExecutionSpace Exec, Concepts::View YView, Concepts::View DyView, Concepts::RaggedRows Rows,
           Concepts::View DxView>
-void segmented_log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const OffsetsView& row_offsets,
+void segmented_log_softmax_backward(const Exec& exec, const YView& y, const DyView& dy, const Rows& row_offsets,
                                     const DxView& dx, const SegmentedOptions& options = {}) {
-  Impl::check_segmented_gradient<RowOperator::log_softmax_backward, Exec, YView, DyView, OffsetsView, DxView>();
+  Impl::check_segmented_gradient<RowOperator::log_softmax_backward, Exec, YView, DyView, Rows, DxView>();
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_log_softmax_backward");
   Impl::segmented_gradient_call<RowOperator::log_softmax_backward>(exec, "segmented_log_softmax_backward", y, dy,
                                                                    row_offsets, dx, options);
 }
 
 /// Gradient of segmented_log_softmax on the default instance of dx's execution space.
-template <Concepts::View YView, Concepts::View DyView, Concepts::View OffsetsView, Concepts::View DxView>
-void segmented_log_softmax_backward(const YView& y, const DyView& dy, const OffsetsView& row_offsets, const DxView& dx,
+template <Concepts::View YView, Concepts::View DyView, Concepts::RaggedRows Rows, Concepts::View DxView>
+void segmented_log_softmax_backward(const YView& y, const DyView& dy, const Rows& row_offsets, const DxView& dx,
                                     const SegmentedOptions& options = {}) {
   segmented_log_softmax_backward(typename DxView::execution_space{}, y, dy, row_offsets, dx, options);
 }
@@ -182,20 +192,18 @@ void segmented_log_softmax_backward(const YView& y, const DyView& dy, const Offs
 /// how long rows are. Accuracy and values as logsumexp_backward's. Reads n + 2 rows, and offsets again and again from a
 /// cache; writes n elements, those in rows.
 template <Concepts::ExecutionSpace Exec, Concepts::View XView, Concepts::View LseView, Concepts::View DlseView,
-          Concepts::View OffsetsView, Concepts::View DxView>
+          Concepts::RaggedRows Rows, Concepts::View DxView>
 void segmented_logsumexp_backward(const Exec& exec, const XView& values, const LseView& lse, const DlseView& dlse,
-                                  const OffsetsView& row_offsets, const DxView& dx,
-                                  const SegmentedOptions& options = {}) {
+                                  const Rows& row_offsets, const DxView& dx, const SegmentedOptions& options = {}) {
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::segmented_logsumexp_backward");
   Impl::segmented_lse_gradient_call(exec, values, lse, dlse, row_offsets, dx, options);
 }
 
 /// Gradient of segmented_logsumexp on the default instance of dx's execution space.
-template <Concepts::View XView, Concepts::View LseView, Concepts::View DlseView, Concepts::View OffsetsView,
+template <Concepts::View XView, Concepts::View LseView, Concepts::View DlseView, Concepts::RaggedRows Rows,
           Concepts::View DxView>
 void segmented_logsumexp_backward(const XView& values, const LseView& lse, const DlseView& dlse,
-                                  const OffsetsView& row_offsets, const DxView& dx,
-                                  const SegmentedOptions& options = {}) {
+                                  const Rows& row_offsets, const DxView& dx, const SegmentedOptions& options = {}) {
   segmented_logsumexp_backward(typename DxView::execution_space{}, values, lse, dlse, row_offsets, dx, options);
 }
 

@@ -813,9 +813,14 @@ def column_sums(
 # --- segmented.hpp ---
 
 
-def _segmented_options(scale: float, masked_row: str, check_offsets: bool) -> dict[str, Any]:
+def _segmented_options(scale: float, masked_row: str, check_offsets: bool, segments: int) -> dict[str, Any]:
     masked_row_number = _named("masked_row", _MASKED_ROWS, masked_row)
-    return {"scale": scale, "masked_row": masked_row_number, "check_offsets": int(check_offsets)}
+    return {
+        "scale": scale,
+        "masked_row": masked_row_number,
+        "check_offsets": int(check_offsets),
+        "segments": segments,
+    }
 
 
 def segmented_softmax(
@@ -826,15 +831,17 @@ def segmented_softmax(
     *,
     masked_row: str = "nan",
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.cat([torch.softmax(scale * row, 0) for row in rows]), row r being values[row_offsets[r]:row_offsets[r + 1]]
 
     values: (elements,) or (elements, heads). Elements in no row are not written. With check_offsets, offsets that do
     not ascend are a ValueError, for which the host waits; otherwise they give undefined values.
+    With segments, row_offsets is an index instead: element i is of row row_offsets[i], in any order, of so many rows.
     """
     y = _output(out, values, values.shape)
-    options = _segmented_options(scale, masked_row, check_offsets)
+    options = _segmented_options(scale, masked_row, check_offsets, segments)
     _run(_core.segmented_softmax, stream, values, row_offsets, y, options)
     return as_kind(values, y)
 
@@ -847,11 +854,12 @@ def segmented_log_softmax(
     *,
     masked_row: str = "nan",
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.cat([torch.log_softmax(scale * row, 0) for row in rows]); as segmented_softmax otherwise"""
     y = _output(out, values, values.shape)
-    options = _segmented_options(scale, masked_row, check_offsets)
+    options = _segmented_options(scale, masked_row, check_offsets, segments)
     _run(_core.segmented_log_softmax, stream, values, row_offsets, y, options)
     return as_kind(values, y)
 
@@ -863,30 +871,45 @@ def segmented_logsumexp(
     scale: float = 1.0,
     *,
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.stack([torch.logsumexp(scale * row, 0) for row in rows]); an empty row's is not written"""
-    lse = _output(out, values, (max(row_offsets.shape[0] - 1, 0), *tuple(values.shape)[1:]))
-    options = _segmented_options(scale, "nan", check_offsets)
+    lse = _output(out, values, (segments or max(row_offsets.shape[0] - 1, 0), *tuple(values.shape)[1:]))
+    options = _segmented_options(scale, "nan", check_offsets, segments)
     _run(_core.segmented_logsumexp, stream, values, row_offsets, lse, options)
     return as_kind(values, lse)
 
 
 def segmented_softmax_backward(
-    y: Array, dy: Array, row_offsets: Array, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    segments: int = 0,
+    stream: Any = None,
 ) -> Array:
     """torch.cat([scale * y * (dy - (y * dy).sum(0)) for y, dy in rows]); out may be y or dy"""
     dx = _output(out, y, y.shape)
-    _run(_core.segmented_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
+    _run(_core.segmented_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale, "segments": segments})
     return as_kind(y, dx)
 
 
 def segmented_log_softmax_backward(
-    y: Array, dy: Array, row_offsets: Array, out: Array | None = None, scale: float = 1.0, *, stream: Any = None
+    y: Array,
+    dy: Array,
+    row_offsets: Array,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    segments: int = 0,
+    stream: Any = None,
 ) -> Array:
     """torch.cat([scale * (dy - y.exp() * dy.sum(0)) for y, dy in rows]); out may be y or dy"""
     dx = _output(out, y, y.shape)
-    _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale})
+    _run(_core.segmented_log_softmax_backward, stream, y, dy, row_offsets, dx, {"scale": scale, "segments": segments})
     return as_kind(y, dx)
 
 
@@ -900,11 +923,12 @@ def segmented_logsumexp_backward(
     *,
     masked_row: str = "nan",
     check_offsets: bool = False,
+    segments: int = 0,
     stream: Any = None,
 ) -> Array:
     """torch.cat([scale * dlse * (scale * row - lse).exp() for row, lse, dlse in rows]); out may be values"""
     dx = _output(out, values, values.shape)
-    options = _segmented_options(scale, masked_row, check_offsets)
+    options = _segmented_options(scale, masked_row, check_offsets, segments)
     _run(_core.segmented_logsumexp_backward, stream, values, lse, dlse, row_offsets, dx, options)
     return as_kind(values, dx)
 

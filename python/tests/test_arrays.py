@@ -235,6 +235,13 @@ def test_ragged_rows(dtype, heads):
     expected = np.repeat(wide(dy)[:2], [4, 5], 0) * np.exp(wide(x) - np.repeat(wide(lse), [4, 5], 0))
     close(kokkosnn.segmented_logsumexp_backward(x, lse, dy[:2], offsets), expected, dtype)
 
+    order = np.array([5, 0, 7, 8, 1, 2, 6, 4, 3])  # the same rows by an index
+    index = np.repeat(np.array([0, 1]), [4, 5])[order]
+    close(kokkosnn.segmented_softmax(x[order], index, segments=2), wide(y)[order], dtype)
+    close(kokkosnn.segmented_logsumexp(x[order], index, segments=2), wide(lse), dtype)
+    dx = kokkosnn.segmented_softmax_backward(y, dy, offsets)
+    close(kokkosnn.segmented_softmax_backward(y[order], dy[order], index, segments=2), wide(dx)[order], dtype)
+
 
 def attend(q, k, v, scale, bias=0.0, allowed=True):
     """o and lse, for k and v of as many heads as q has."""

@@ -358,6 +358,11 @@ SegmentedOptions options_of(const char* function, const kokkosnn_segmented_optio
           .check_offsets = given.check_offsets != 0};
 }
 
+std::int64_t segments_of(const char* function, const kokkosnn_segmented_options* options) {
+  return read(function, "options of ragged rows", options, kokkosnn_segmented_options KOKKOSNN_SEGMENTED_OPTIONS_INIT)
+      .segments;
+}
+
 MaskedOptions masked_options(const char* function, const kokkosnn_mask* mask,
                              const kokkosnn_masked_softmax_options* options, const Tensor& x, const Tensor* logits) {
   const auto given = read(function, "masked softmax options", options,

@@ -135,6 +135,8 @@ RmsNormOptions options_of(const char* function, const kokkosnn_rms_norm_options*
 LayerNormOptions options_of(const char* function, const kokkosnn_layer_norm_options* options);
 ColumnSumsOptions options_of(const char* function, const kokkosnn_column_sums_options* options);
 SegmentedOptions options_of(const char* function, const kokkosnn_segmented_options* options);
+/// Rows of an index; 0 where rows have offsets.
+std::int64_t segments_of(const char* function, const kokkosnn_segmented_options* options);
 
 /// Options of a masked softmax, or of its gradient, with all parts of the mask. `x` has the rows of the mask; `logits`
 /// are the forward call's x, which a gradient reads under a softcap.

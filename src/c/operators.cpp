@@ -214,6 +214,12 @@ kokkosnn_status run_cross_entropy_from_lse(const kokkosnn_exec* where, const kok
   });
 }
 
+/// Takes row offsets as an index, if the options say so.
+void set_segments(const char* function, SegmentedArguments& arguments, const kokkosnn_segmented_options* given) {
+  arguments.tensors.segments  = segments_of(function, given);
+  arguments.tensors.has_index = arguments.tensors.segments != 0;
+}
+
 /// A function on ragged rows; dy is null where the operator has none.
 template <RowOperator op>
 kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor* x, const kokkosnn_tensor* dy,
@@ -224,10 +230,13 @@ kokkosnn_status run_segmented(const kokkosnn_exec* where, const kokkosnn_tensor*
     const SegmentedOptions options = options_of(function.c_str(), given);
     SegmentedArguments arguments{segmented_tensors(function.c_str(), op, x, dy, row_offsets, y), {}};
     arguments.offsets = offsets_of(arguments.tensors.offsets);
+    set_segments(function.c_str(), arguments, given);
     on_instance(function.c_str(), where, [&](const Exec& exec) {
       if (!check_arguments(exec, function.c_str(), op, arguments, options)) return;
       with_type(arguments.tensors.x.type, [&]<class T>(std::type_identity<T>) {
-        if constexpr (is_gradient(op)) {
+        if (arguments.tensors.has_index) {
+          SegmentIndexCall<Exec, T>::run(exec, op, arguments, {});
+        } else if constexpr (is_gradient(op)) {
           SegmentedGradientCall<Exec, op, T>::run(exec, arguments);
         } else {
           SegmentedCall<Exec, op, T, T>::run(exec, arguments);
@@ -256,6 +265,7 @@ kokkosnn_status run_segmented_lse_gradient(const kokkosnn_exec* where, const kok
     require_rank(function, "dx", arguments.tensors.y, values.rank, values.rank);
     require_type(function, "dx", arguments.tensors.y, values.type, values.type);
     arguments.offsets = offsets_of(arguments.tensors.offsets);
+    set_segments(function, arguments, given);
     const SegmentedLse given_lse{tensor_of(function, "lse", lse), tensor_of(function, "dlse", dlse)};
     require_rank(function, "lse", given_lse.lse, values.rank, values.rank);
     require_rank(function, "dlse", given_lse.dlse, values.rank, values.rank);
@@ -264,7 +274,11 @@ kokkosnn_status run_segmented_lse_gradient(const kokkosnn_exec* where, const kok
     on_instance(function, where, [&](const Exec& exec) {
       if (!check_lse_gradient(exec, function, arguments, given_lse, options)) return;
       with_type(values.type, [&]<class T>(std::type_identity<T>) {
-        SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given_lse);
+        if (arguments.tensors.has_index) {
+          SegmentIndexCall<Exec, T>::run(exec, RowOperator::logsumexp_backward, arguments, given_lse);
+        } else {
+          SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given_lse);
+        }
       });
     });
   });

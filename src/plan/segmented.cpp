@@ -77,6 +77,17 @@ void require_extents(const char* function, const char* name, const Tensor& tenso
   }
 }
 
+void require_rows(const char* function, const char* input_name, const SegmentedTensors& tensors) {
+  if (!tensors.has_index) {
+    if (tensors.offsets.extent[0] >= 1) return;
+    (ArgumentError(function) << "row_offsets must have an element more than there are rows, but has none").raise();
+  }
+  if (tensors.segments < 0) {
+    (ArgumentError(function) << "segments must not be negative, but is " << tensors.segments).raise();
+  }
+  require_extents(function, "index", tensors.offsets, input_name, tensors.x.extent[0], 1);
+}
+
 }  // namespace
 
 void validate_segmented(const char* function, RowOperator op, const SegmentedTensors& tensors, double scale) {
@@ -84,11 +95,9 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
   const char* input_name = is_gradient(op) ? "y" : "values";
   const char* output     = is_gradient(op) ? "dx" : (is_lse ? "lse" : "y");
   validate_scale(function, scale);
-  if (tensors.offsets.extent[0] < 1) {
-    (ArgumentError(function) << "row_offsets must have an element more than there are rows, but has none").raise();
-  }
+  require_rows(function, input_name, tensors);
   if (is_lse) {
-    require_extents(function, output, tensors.y, "there are rows", tensors.offsets.extent[0] - 1, tensors.heads());
+    require_extents(function, output, tensors.y, "there are rows", tensors.rows(), tensors.heads());
   } else {
     require_extents(function, output, tensors.y, input_name, tensors.x.extent[0], tensors.heads());
   }
@@ -99,16 +108,14 @@ void validate_segmented(const char* function, RowOperator op, const SegmentedTen
   validate_output(function, tensors.y);
   if (tensors.x.extent[0] > 0) require_apart(function, input_name, tensors.x, output, tensors.y, !is_lse);
   if (is_gradient(op)) require_apart(function, "dy", tensors.dy, output, tensors.y, true);
-  require_apart(function, "row_offsets", tensors.offsets, output, tensors.y, false);
+  require_apart(function, tensors.name_of_rows(), tensors.offsets, output, tensors.y, false);
 }
 
 void validate_segmented_lse(const char* function, const SegmentedTensors& tensors, const Tensor& lse,
                             const Tensor& dlse, double scale) {
   validate_scale(function, scale);
-  if (tensors.offsets.extent[0] < 1) {
-    (ArgumentError(function) << "row_offsets must have an element more than there are rows, but has none").raise();
-  }
-  const std::int64_t rows = tensors.offsets.extent[0] - 1;
+  require_rows(function, "values", tensors);
+  const std::int64_t rows = tensors.rows();
   require_extents(function, "lse", lse, "there are rows", rows, tensors.heads());
   require_extents(function, "dlse", dlse, "there are rows", rows, tensors.heads());
   require_extents(function, "dx", tensors.y, "values", tensors.x.extent[0], tensors.heads());
@@ -117,7 +124,7 @@ void validate_segmented_lse(const char* function, const SegmentedTensors& tensor
   require_apart(function, "values", tensors.x, "dx", tensors.y, true);
   require_apart(function, "lse", lse, "dx", tensors.y, false);
   require_apart(function, "dlse", dlse, "dx", tensors.y, false);
-  require_apart(function, "row_offsets", tensors.offsets, "dx", tensors.y, false);
+  require_apart(function, tensors.name_of_rows(), tensors.offsets, "dx", tensors.y, false);
 }
 
 HeadArrangement arrangement_of(RowOperator op, const SegmentedTensors& tensors) {
@@ -150,6 +157,12 @@ void raise_bad_offsets(const char* function, std::int64_t row, const std::string
   (ArgumentError(function) << "row_offsets must ascend from 0 or more to " << elements
                            << ", the number of values, at most; row " << row << " has the offsets " << begin << " and "
                            << end)
+      .raise();
+}
+
+void raise_bad_segment(const char* function, std::int64_t element, const std::string& segment, std::int64_t segments) {
+  (ArgumentError(function) << "index must be from 0 to " << segments - 1 << ", segments being " << segments
+                           << ", but element " << element << " has " << segment)
       .raise();
 }
 

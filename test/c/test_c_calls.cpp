@@ -394,6 +394,46 @@ TYPED_TEST(CFunctions, OfRaggedRowsEqualTheCppOnes) {
       [&] { return kokkosnn_segmented_log_softmax_backward(&here, &cy, &cdy, &cstarts, &cout, &given); });
 }
 
+TYPED_TEST(CFunctions, OfRowsByAnIndexEqualTheCppOnes) {
+  using T           = TypeParam;
+  constexpr int n   = 9;
+  const auto x      = filled<T>(1, n);
+  const auto y      = filled<T>(2, n);
+  const auto dy     = filled<T>(3, n);
+  const auto out    = empty<T>(n);
+  const auto lse    = filled<T>(4, 3);
+  const auto to_lse = empty<T>(3);
+  const auto dlse   = filled<T>(5, 3);
+  const auto rows   = listed<int>({2, 0, 0, 2, 1, 2, 0, 2, 0});
+  const KokkosNN::SegmentIndex index{rows, 3};
+  const KokkosNN::SegmentedOptions options{.scale = 0.5, .check_offsets = true};
+  kokkosnn_segmented_options given = KOKKOSNN_SEGMENTED_OPTIONS_INIT;
+  given.scale                      = 0.5;
+  given.check_offsets              = 1;
+  given.segments                   = 3;
+  const kokkosnn_tensor cx = tensor(x), cy = tensor(y), cdy = tensor(dy), cout = tensor(out), clse = tensor(lse),
+                        cto_lse = tensor(to_lse), cdlse = tensor(dlse), crows = tensor(rows);
+  Exec exec;
+
+  expect_same(
+      "segmented_softmax", out, [&] { KokkosNN::segmented_softmax(exec, x, index, out, options); },
+      [&] { return kokkosnn_segmented_softmax(&here, &cx, &crows, &cout, &given); });
+  expect_same(
+      "segmented_logsumexp", to_lse, [&] { KokkosNN::segmented_logsumexp(exec, x, index, to_lse, options); },
+      [&] { return kokkosnn_segmented_logsumexp(&here, &cx, &crows, &cto_lse, &given); });
+  expect_same(
+      "segmented_log_softmax_backward", out,
+      [&] { KokkosNN::segmented_log_softmax_backward(exec, y, dy, index, out, options); },
+      [&] { return kokkosnn_segmented_log_softmax_backward(&here, &cy, &cdy, &crows, &cout, &given); });
+  expect_same(
+      "segmented_logsumexp_backward", out,
+      [&] { KokkosNN::segmented_logsumexp_backward(exec, x, lse, dlse, index, out, options); },
+      [&] { return kokkosnn_segmented_logsumexp_backward(&here, &cx, &clse, &cdlse, &crows, &cout, &given); });
+  given.segments = 2;
+  expect_error(kokkosnn_segmented_softmax(&here, &cx, &crows, &cout, &given),
+               "KokkosNN::segmented_softmax: index must be from 0 to 1, segments being 2, but element 0 has 2");
+}
+
 TYPED_TEST(CFunctions, OfTheGradientOfRaggedLogsumexpEqualsTheCppOne) {
   using T                  = TypeParam;
   constexpr int n          = 9;

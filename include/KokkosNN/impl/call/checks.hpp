@@ -6,6 +6,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/segment_index.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -155,8 +156,9 @@ constexpr void check_cross_entropy() {
   KOKKOSNN_IMPL_REQUIRE(NAME, (can_access<Exec, XView, OffsetsView, YView>),                                \
                         "the execution space must be able to access the memory of " INPUT ", row_offsets and " OUTPUT)
 
-template <RowOperator op, class Exec, class XView, class OffsetsView, class YView>
+template <RowOperator op, class Exec, class XView, class Rows, class YView>
 constexpr void check_segmented() {
+  using OffsetsView = view_of_rows<Rows>;
   if constexpr (op == RowOperator::softmax) {
     KOKKOSNN_IMPL_CHECK_SEGMENTED("segmented_softmax", "values", "y");
   } else if constexpr (op == RowOperator::log_softmax) {
@@ -172,9 +174,9 @@ constexpr void check_segmented() {
 
 #undef KOKKOSNN_IMPL_CHECK_SEGMENTED
 
-template <RowOperator op, class Exec, class YView, class DyView, class OffsetsView, class DxView>
+template <RowOperator op, class Exec, class YView, class DyView, class Rows, class DxView>
 constexpr void check_segmented_gradient() {
-  check_segmented<op, Exec, YView, OffsetsView, DxView>();
+  check_segmented<op, Exec, YView, Rows, DxView>();
   static_assert(DyView::rank() == YView::rank(), "KokkosNN: the gradients of ragged rows: dy must have the rank of y");
   static_assert(hold_one_type<DxView, YView, DyView>,
                 "KokkosNN: the gradients of ragged rows: y, dy and dx must hold one type");

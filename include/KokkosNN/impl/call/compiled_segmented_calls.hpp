@@ -14,7 +14,7 @@
 
 namespace KokkosNN::Impl {
 
-/// A checked call: Views as pointers and strides.
+/// A checked call: Views as pointers and strides. Of a SegmentIndex `offsets` are the index.
 struct SegmentedArguments {
   SegmentedTensors tensors;
   RowOffsets offsets;
@@ -52,12 +52,22 @@ struct SegmentedLseGradientCall {
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments, const SegmentedLse& values);
 };
 
+/// All operators on rows of T by an index, gradients included; `values` are of the gradient of a log-sum-exp.
+template <class ExecutionSpace, class T>
+struct SegmentIndexCall {
+  static void run(const ExecutionSpace& exec, RowOperator op, const SegmentedArguments& arguments,
+                  const SegmentedLse& values);
+};
+
 /// Looks at all offsets, and waits: throws std::invalid_argument for the first row that begins after its end or leaves
 /// the values.
 template <class ExecutionSpace>
 struct OffsetsCheck {
   static void run(const ExecutionSpace& exec, const char* function, const RowOffsets& offsets, std::int64_t rows,
                   std::int64_t elements);
+  /// Throws for the first of an index' numbers that is no row's.
+  static void run_index(const ExecutionSpace& exec, const char* function, const RowOffsets& index, std::int64_t rows,
+                        std::int64_t elements);
 };
 
 }  // namespace KokkosNN::Impl

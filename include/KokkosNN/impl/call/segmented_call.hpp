@@ -6,10 +6,12 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/impl/call/checks.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
+#include <KokkosNN/instantiations/segment_index.hpp>
 #include <KokkosNN/instantiations/segmented.hpp>
 #include <KokkosNN/impl/call/compiled_segmented_calls.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
 #include <KokkosNN/plan.hpp>
+#include <KokkosNN/segment_index.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -26,43 +28,75 @@ inline RowOffsets offsets_of(const Tensor& row_offsets) {
           row_offsets.is_signed};
 }
 
+/// A call's Views, erased, with its offsets or its index.
+template <Concepts::RaggedRows Rows>
+SegmentedArguments erased_segments(const Tensor& x, const Tensor& y, const Tensor& dy, const Rows& rows) {
+  SegmentedArguments arguments{{x, y, dy, {}}, {}};
+  if constexpr (is_segment_index<Rows>) {
+    arguments.tensors.offsets   = tensor_of(rows.view);
+    arguments.tensors.has_index = true;
+    arguments.tensors.segments  = rows.segments;
+  } else {
+    arguments.tensors.offsets = tensor_of(rows);
+  }
+  arguments.offsets = offsets_of(arguments.tensors.offsets);
+  return arguments;
+}
+
+/// Takes over rows and options of a checked call, and looks at offsets or index if asked to.
+template <class Exec, class Options>
+void set_options(const Exec& exec, const char* function, SegmentedArguments& arguments, const Options& options) {
+  const SegmentedTensors& tensors = arguments.tensors;
+  arguments.elements              = tensors.x.extent[0];
+  arguments.rows                  = tensors.rows();
+  arguments.scale                 = options.scale;
+  arguments.masked_row            = options.masked_row;
+  if (!options.check_offsets) return;
+  const auto check = tensors.has_index ? OffsetsCheck<Exec>::run_index : OffsetsCheck<Exec>::run;
+  check(exec, function, arguments.offsets, arguments.rows, arguments.elements);
+}
+
 /// Checks the arguments of a call. False where there is nothing to write.
 template <class Exec, class Options>
 bool check_arguments(const Exec& exec, const char* function, RowOperator op, SegmentedArguments& arguments,
                      const Options& options) {
   const SegmentedTensors& tensors = arguments.tensors;
   validate_segmented(function, op, tensors, options.scale);
-  arguments.elements   = tensors.x.extent[0];
-  arguments.rows       = tensors.offsets.extent[0] - 1;
-  arguments.scale      = options.scale;
-  arguments.masked_row = options.masked_row;
-  if (options.check_offsets) {
-    OffsetsCheck<Exec>::run(exec, function, arguments.offsets, arguments.rows, arguments.elements);
-  }
+  set_options(exec, function, arguments, options);
   return arguments.rows > 0 && tensors.heads() > 0 && (arguments.elements > 0 || op == RowOperator::logsumexp);
 }
 
-template <RowOperator op, class Exec, class XView, class OffsetsView, class YView, class Options>
-void segmented_call(const Exec& exec, const char* function, const XView& values, const OffsetsView& row_offsets,
-                    const YView& y, const Options& options) {
-  using X = typename XView::non_const_value_type;
-  using Y = typename YView::non_const_value_type;
-  require_kernels<SegmentedCall<Exec, op, X, Y>>();
-  SegmentedArguments arguments{{tensor_of(values), tensor_of(y), {}, tensor_of(row_offsets)},
-                               offsets_of(tensor_of(row_offsets))};
-  if (!check_arguments(exec, function, op, arguments, options)) return;
-  SegmentedCall<Exec, op, X, Y>::run(exec, arguments);
+/// Checks a call that is erased, and runs it by a Call, or by the one of an index.
+template <class Call, class T, class Rows, class Exec, class Options>
+void run_segments(const Exec& exec, const char* function, RowOperator op, SegmentedArguments& arguments,
+                  const Options& options) {
+  if constexpr (is_segment_index<Rows>) {
+    require_kernels<SegmentIndexCall<Exec, T>>();
+    if (check_arguments(exec, function, op, arguments, options))
+      SegmentIndexCall<Exec, T>::run(exec, op, arguments, {});
+  } else {
+    require_kernels<Call>();
+    if (check_arguments(exec, function, op, arguments, options)) Call::run(exec, arguments);
+  }
 }
 
-template <RowOperator op, class Exec, class YView, class DyView, class OffsetsView, class DxView, class Options>
-void segmented_gradient_call(const Exec& exec, const char* function, const YView& y, const DyView& dy,
-                             const OffsetsView& row_offsets, const DxView& dx, const Options& options) {
-  using T = typename DxView::non_const_value_type;
-  require_kernels<SegmentedGradientCall<Exec, op, T>>();
-  SegmentedArguments arguments{{tensor_of(y), tensor_of(dx), tensor_of(dy), tensor_of(row_offsets)},
-                               offsets_of(tensor_of(row_offsets))};
-  if (!check_arguments(exec, function, op, arguments, options)) return;
-  SegmentedGradientCall<Exec, op, T>::run(exec, arguments);
+template <RowOperator op, class Exec, class XView, class Rows, class YView, class Options>
+void segmented_call(const Exec& exec, const char* function, const XView& values, const Rows& rows, const YView& y,
+                    const Options& options) {
+  using X = typename XView::non_const_value_type;
+  using Y = typename YView::non_const_value_type;
+  static_assert(!is_segment_index<Rows> || std::is_same_v<X, Y>,
+                "KokkosNN: rows by a SegmentIndex: the values and the output must hold one type");
+  SegmentedArguments arguments = erased_segments(tensor_of(values), tensor_of(y), {}, rows);
+  run_segments<SegmentedCall<Exec, op, X, Y>, Y, Rows>(exec, function, op, arguments, options);
+}
+
+template <RowOperator op, class Exec, class YView, class DyView, class Rows, class DxView, class Options>
+void segmented_gradient_call(const Exec& exec, const char* function, const YView& y, const DyView& dy, const Rows& rows,
+                             const DxView& dx, const Options& options) {
+  using T                      = typename DxView::non_const_value_type;
+  SegmentedArguments arguments = erased_segments(tensor_of(y), tensor_of(dx), tensor_of(dy), rows);
+  run_segments<SegmentedGradientCall<Exec, op, T>, T, Rows>(exec, function, op, arguments, options);
 }
 
 /// Checks the arguments of a gradient of log-sum-exps. False where there is nothing to write.
@@ -71,19 +105,14 @@ bool check_lse_gradient(const Exec& exec, const char* function, SegmentedArgumen
                         const SegmentedLse& values, const Options& options) {
   const SegmentedTensors& tensors = arguments.tensors;
   validate_segmented_lse(function, tensors, values.lse, values.dlse, options.scale);
-  arguments.elements   = tensors.x.extent[0];
-  arguments.rows       = tensors.offsets.extent[0] - 1;
-  arguments.scale      = options.scale;
-  arguments.masked_row = options.masked_row;
-  if (options.check_offsets) {
-    OffsetsCheck<Exec>::run(exec, function, arguments.offsets, arguments.rows, arguments.elements);
-  }
+  set_options(exec, function, arguments, options);
   return arguments.rows > 0 && tensors.heads() > 0 && arguments.elements > 0;
 }
 
-template <class Exec, class XView, class LseView, class DlseView, class OffsetsView, class DxView, class Options>
+template <class Exec, class XView, class LseView, class DlseView, class Rows, class DxView, class Options>
 void segmented_lse_gradient_call(const Exec& exec, const XView& values, const LseView& lse, const DlseView& dlse,
-                                 const OffsetsView& row_offsets, const DxView& dx, const Options& options) {
+                                 const Rows& rows, const DxView& dx, const Options& options) {
+  using OffsetsView              = view_of_rows<Rows>;
   using T                        = typename DxView::non_const_value_type;
   constexpr const char* function = "segmented_logsumexp_backward";
   static_assert(hold_elements<DxView> && hold_one_type<DxView, XView, LseView, DlseView>,
@@ -98,12 +127,17 @@ void segmented_lse_gradient_call(const Exec& exec, const XView& values, const Ls
   static_assert(is_writable<DxView>, "KokkosNN::segmented_logsumexp_backward: dx must not be const");
   static_assert(can_access<Exec, XView, LseView, DlseView, OffsetsView, DxView>,
                 "KokkosNN::segmented_logsumexp_backward: the execution space must be able to access the Views' memory");
-  require_kernels<SegmentedLseGradientCall<Exec, T>>();
-  SegmentedArguments arguments{{tensor_of(values), tensor_of(dx), {}, tensor_of(row_offsets)},
-                               offsets_of(tensor_of(row_offsets))};
+  SegmentedArguments arguments = erased_segments(tensor_of(values), tensor_of(dx), {}, rows);
   const SegmentedLse given{tensor_of(lse), tensor_of(dlse)};
-  if (!check_lse_gradient(exec, function, arguments, given, options)) return;
-  SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given);
+  if constexpr (is_segment_index<Rows>) {
+    require_kernels<SegmentIndexCall<Exec, T>>();
+    if (!check_lse_gradient(exec, function, arguments, given, options)) return;
+    SegmentIndexCall<Exec, T>::run(exec, RowOperator::logsumexp_backward, arguments, given);
+  } else {
+    require_kernels<SegmentedLseGradientCall<Exec, T>>();
+    if (!check_lse_gradient(exec, function, arguments, given, options)) return;
+    SegmentedLseGradientCall<Exec, T>::run(exec, arguments, given);
+  }
 }
 
 }  // namespace KokkosNN::Impl

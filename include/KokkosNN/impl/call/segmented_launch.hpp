@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/segmented_plan.hpp>
+#include <KokkosNN/impl/call/segmented_values.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/first_index.hpp>
@@ -31,13 +32,6 @@
 // From a checked call on ragged rows to its launches.
 
 namespace KokkosNN::Impl {
-
-/// The values of a tensor, its heads in the second axis.
-template <class T>
-Values<T> values_of(const Tensor& t) {
-  return {static_cast<T*>(const_cast<void*>(t.data)), t.rank == 0 || t.extent[0] == 1 ? 1 : t.stride[0],
-          t.rank < 2 || t.extent[1] == 1 ? 0 : t.stride[1]};
-}
 
 /// The three kernels of an Operation on a host, the last two only where there may be long rows.
 template <class ExecutionSpace, class Operation>
@@ -295,6 +289,25 @@ void OffsetsCheck<ExecutionSpace>::run(const ExecutionSpace& exec, const char* f
   exec.fence("KokkosNN::check_row_offsets");
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
   raise_bad_offsets(function, bad, decimal(host(0), offsets.is_signed), decimal(host(1), offsets.is_signed), elements);
+}
+
+template <class ExecutionSpace>
+void OffsetsCheck<ExecutionSpace>::run_index(const ExecutionSpace& exec, const char* function, const RowOffsets& index,
+                                             std::int64_t rows, std::int64_t elements) {
+  using Range            = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
+  const std::int64_t bad = first_index(
+      exec, "KokkosNN::check_segment_index", elements, KOKKOS_LAMBDA(const std::int64_t i) {
+        const std::int64_t row = index[i];
+        return row < 0 || row >= rows;
+      });
+  if (bad >= elements) return;
+  const Kokkos::View<std::int64_t[1], ExecutionSpace> found("KokkosNN::segment_index");
+  Kokkos::parallel_for(
+      "KokkosNN::check_segment_index", Range(exec, 0, 1),
+      KOKKOS_LAMBDA(const std::int64_t i) { found(i) = index[bad + i]; });
+  exec.fence("KokkosNN::check_segment_index");
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
+  raise_bad_segment(function, bad, decimal(host(0), index.is_signed), rows);
 }
 
 }  // namespace KokkosNN::Impl

@@ -61,11 +61,15 @@ KOKKOSNN_EXPORT std::string to_string(const SegmentedPlan& plan, const char* ker
 
 /// Views of a call, erased.
 struct SegmentedTensors {
-  Tensor x;   ///< values; of a gradient y
-  Tensor y;   ///< output
-  Tensor dy;  ///< gradients only
-  Tensor offsets;
+  Tensor x;                       ///< values; of a gradient y
+  Tensor y;                       ///< output
+  Tensor dy;                      ///< gradients only
+  Tensor offsets;                 ///< or an index
+  bool has_index        = false;  ///< `offsets` has the number of each element's row
+  std::int64_t segments = 0;      ///< rows of an index
 
+  std::int64_t rows() const { return has_index ? segments : offsets.extent[0] - 1; }
+  const char* name_of_rows() const { return has_index ? "index" : "row_offsets"; }
   /// Number of heads; Views of rank 1 have one.
   std::int64_t heads() const { return x.rank == 2 ? x.extent[1] : 1; }
 };
@@ -91,6 +95,10 @@ KOKKOSNN_EXPORT void validate_segmented(const char* function, RowOperator op, co
 /// Checks the gradient of a log-sum-exp, whose x and y are x and dx.
 KOKKOSNN_EXPORT void validate_segmented_lse(const char* function, const SegmentedTensors& tensors, const Tensor& lse,
                                             const Tensor& dlse, double scale);
+
+/// Throws the std::invalid_argument about a number of an index.
+[[noreturn]] KOKKOSNN_EXPORT void raise_bad_segment(const char* function, std::int64_t element,
+                                                    const std::string& segment, std::int64_t segments);
 
 /// Throws the std::invalid_argument about a row's offsets.
 [[noreturn]] KOKKOSNN_EXPORT void raise_bad_offsets(const char* function, std::int64_t row, const std::string& begin,
