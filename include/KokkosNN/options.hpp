@@ -37,7 +37,7 @@ enum class RowStrategy {
 /// served is an error that says why.
 struct PlanRequest {
   RowStrategy strategy = RowStrategy::automatic;
-  int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8; on a GPU, of some rows, others too
+  int packs_per_thread = 0;  ///< packs that a thread holds at a time: 1, 2, 4, 8; on a GPU what rows have a kernel of
   int threads_per_row  = 0;  ///< threads that share a row (inner_lanes: threads side by side on the inner axis)
   int team_size        = 0;  ///< threads a team
   int teams_per_row    = 0;  ///< teams that share a row (split_row, row_in_cluster: a power of two)
