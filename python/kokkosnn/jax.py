@@ -342,7 +342,7 @@ def rms_norm(
 ) -> Array:
     """x * jax.lax.rsqrt((x * x).mean(axis, keepdims=True) + epsilon) * (weight + weight_offset)
 
-    weight: one value a column, of x's type or float32.
+    weight: one value a column, of x's type, or of float32 where x has 16 bits.
     """
     x = _array(x)
     options = (float(epsilon), _from_end("rms_norm", axis, x), float(weight_offset))
@@ -358,7 +358,7 @@ def layer_norm(
 ) -> Array:
     """jax.nn.standardize(x, axis, epsilon=epsilon) * weight + bias
 
-    weight, bias: one value a column, of x's type or float32.
+    weight, bias: one value a column, of x's type, or of float32 where x has 16 bits.
     """
     x = _array(x)
     options = (float(epsilon), _from_end("layer_norm", axis, x))

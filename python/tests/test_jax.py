@@ -264,7 +264,7 @@ def test_types_are_the_inputs(dtype):
     of_type(knn.attention(*(x.reshape(1, 1, 4, 6),) * 3), rows_attended(*(exact.reshape(1, 1, 4, 6),) * 3))
     angles = np.arange(4)[:, None] * 10000.0 ** (-np.arange(3) / 3)
     of_type(knn.rope(x), rotated(exact, jnp.cos(angles), jnp.sin(angles)))
-    dx, dw = jax.grad(lambda x, w: (knn.rms_norm(x, w.astype(jnp.float32)) ** 2).sum(), (0, 1))(x, w)
+    dx, dw = jax.grad(lambda x, w: (knn.rms_norm(x, w.astype(sums)) ** 2).sum(), (0, 1))(x, w)
     assert dx.dtype == x.dtype and dw.dtype == w.dtype
 
 
