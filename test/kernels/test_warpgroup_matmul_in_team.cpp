@@ -118,8 +118,8 @@ void expect_exact(float beta, std::int64_t unit_of_c) {
   data.col_blocks = plan.col_blocks;
   data.group      = 2;
   Kernel kernel{};
-  const bool has_pairs = Impl::has_pairs_of<Results>(layout, std::make_index_sequence<3>{});
-  EXPECT_EQ(has_pairs, unit_of_c % 8 == 0);
+  const bool has_units = Impl::has_units_of<Results>(layout, std::make_index_sequence<3>{});
+  EXPECT_EQ(has_units, unit_of_c % 8 == 0);
   Impl::set_warpgroup_kernel(kernel, layout, data, Impl::MatmulEpilogue<AddAll, float>{{}, 0.5f, beta}, results,
                              [](const Impl::BoxedTensor& tensor) { return EmulatedMap{tensor}; });
   for (int league = 0; league < 3; ++league) {
@@ -141,7 +141,7 @@ void expect_exact(float beta, std::int64_t unit_of_c) {
   }
 }
 
-TEST(WarpgroupMatmul, IsExactInEveryFormByPairsAndElementByElement) {
+TEST(WarpgroupMatmul, IsExactInEveryFormByUnitsAndElementByElement) {
   expect_exact<bhalf_t, bhalf_t, false, false>(0, 8);
   expect_exact<half_t, half_t, false, true>(2, 8);
   expect_exact<bhalf_t, float, true, false>(-1, 8);

@@ -119,7 +119,7 @@ TEST_F(MatmulOnWarpgroups, CMayHoldFloat) {
 
 TEST_F(MatmulOnWarpgroups, AppliesAnEpilogueToBiasesAndAResidualThatMayBeC) {
   constexpr std::int64_t m = 200, n = 512, k = 96;
-  for (const std::int64_t padding : {0, 8, 1}) {  // by pairs, and one by one
+  for (const std::int64_t padding : {0, 8, 1}) {  // by units, and one by one
     const Matrix<BHalf> a(right({2, m, k}, 8), 1), b(right({k, n}), 2), bias(right({n}), 4), of_rows(right({m, 1}), 5);
     Matrix<BHalf> c(right({2, m, n}, padding), 3);
     const Matrix<BHalf> before(right({2, m, n}, padding), 3);

@@ -47,24 +47,22 @@ inline BoxedTensor boxed_operand(const MatmulLayout& layout, int number, Element
   return boxed;
 }
 
-/// True if `count` neighbouring columns of a tensor, from a multiple of `count` on, can be moved at once.
-inline bool is_in_units(const MatmulLayout& layout, int number, std::size_t element_bytes, int count) {
-  const std::size_t bytes = static_cast<std::size_t>(count) * element_bytes;
-  bool is = layout.col_stride[number] == 1 && reinterpret_cast<std::uintptr_t>(layout.data[number]) % bytes == 0 &&
-            layout.row_stride[number] % count == 0;
-  for (int k = 0; k < layout.n; ++k) is = is && layout.stride[number][k] % count == 0;
+/// True if a tensor's columns can be moved by chunks of 16 bytes.
+inline bool is_in_chunks(const MatmulLayout& layout, int number, std::size_t element_bytes) {
+  const auto has_chunks = [&](std::int64_t stride) { return stride * std::int64_t(element_bytes) % 16 == 0; };
+  bool is = layout.col_stride[number] == 1 && reinterpret_cast<std::uintptr_t>(layout.data[number]) % 16 == 0 &&
+            has_chunks(layout.row_stride[number]);
+  for (int k = 0; k < layout.n; ++k) is = is && has_chunks(layout.stride[number][k]);
   return is;
 }
 
-/// The kernel's `has_pairs`: c can be written by 16 bytes, or if it holds float by pairs, and each input be read by
-/// pairs, or is one number a row.
+/// The kernel's `has_units`: c and inputs can be moved by chunks, but for inputs that are one number a row.
 template <class Results, std::size_t... i>
-bool has_pairs_of(const MatmulLayout& layout, std::index_sequence<i...>) {
-  constexpr std::size_t bytes_of_c = sizeof(typename Results::C);
-  const auto is_input              = [&](int number, std::size_t element_bytes) {
-    return layout.col_stride[number] == 0 || is_in_units(layout, number, element_bytes, 2);
+bool has_units_of(const MatmulLayout& layout, std::index_sequence<i...>) {
+  const auto is_input = [&](int number, std::size_t element_bytes) {
+    return layout.col_stride[number] == 0 || is_in_chunks(layout, number, element_bytes);
   };
-  return is_in_units(layout, MatmulTensors::c, bytes_of_c, bytes_of_c == 2 ? 8 : 2) &&
+  return is_in_chunks(layout, MatmulTensors::c, sizeof(typename Results::C)) &&
          (... && is_input(MatmulTensors::inputs + static_cast<int>(i), sizeof(typename Results::template Input<i>)));
 }
 
@@ -86,7 +84,7 @@ void set_warpgroup_kernel(Kernel& kernel, const MatmulLayout& layout, const Matm
   }
   kernel.epilogue  = epilogue;
   kernel.results   = results;
-  kernel.has_pairs = has_pairs_of<Results>(layout, std::make_index_sequence<Results::Inputs::count>{});
+  kernel.has_units = has_units_of<Results>(layout, std::make_index_sequence<Results::Inputs::count>{});
 }
 
 /// Launches the form of the kernel that the plan names.

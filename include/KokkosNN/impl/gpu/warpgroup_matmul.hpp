@@ -56,7 +56,7 @@ struct MatmulInWarpgroups {
   Kokkos::Array<bool, 3> b_has_axis;
   MatmulEpilogue<F, A> epilogue;
   Results results;
-  bool has_pairs;  ///< neighbouring columns' elements of c and of inputs can be moved at once; see `has_pairs_of`
+  bool has_units;  ///< eight columns' elements of c and of inputs can be moved at once; see `has_units_of`
 
   template <class Member>
   KOKKOS_FUNCTION void operator()([[maybe_unused]] const Member& team) const {
@@ -216,15 +216,19 @@ struct MatmulInWarpgroups {
   }
 
   // --- the epilogue ---
+  //
+  // A thread's sums are pairs of neighbouring columns. The four threads of a row exchange them, unit by unit of eight
+  // columns each. The loop over units stays a loop, and so the functor's code short: unrolled it would not fit in the
+  // cache of instructions. Sums in registers have no index, hence the switch.
 
-  using Offsets = Kokkos::Array<std::int64_t, Results::count>;
-  /// Columns that are written at once: of each eight, a thread has the two that its place among a row's four threads
-  /// names.
-  static constexpr int group_cols = 32;
+  using Offsets                         = Kokkos::Array<std::int64_t, Results::count>;
+  static constexpr int unit             = 8;
+  static constexpr int units_per_thread = sums_per_thread / unit;
+  static_assert(units_per_thread == 16);
 
   /// Where a thread's results go.
   struct Target {
-    Offsets at;  ///< of c and of the inputs, at the first of the thread's rows and columns; row 0 if c has no such row
+    Offsets at;     ///< of c and of the inputs, at the thread's first row and the tile's first column
     int rows_left;  ///< from that row on, up to 16
     int cols;       ///< of c in the tile
   };
@@ -237,125 +241,146 @@ struct MatmulInWarpgroups {
     target.rows_left = opaque(rows_left < 16 ? static_cast<int>(rows_left) : 16);
     target.cols      = opaque(cols_left < Tile::cols ? static_cast<int>(cols_left) : int(Tile::cols));
     for (int t = 0; t < Results::count; ++t) {
-      const std::int64_t inside = results.offset(t, rows_left > 0 ? row : 0, col + 2 * (lane % 4));
-      target.at[t]              = opaque(results.batch[t](tile.batch) + inside);
+      target.at[t] = opaque(results.batch[t](tile.batch) + results.offset(t, row, col));
     }
     return target;
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void write(const Target& target, int place, const float (&sums)[sums_per_thread]) const {
-    KOKKOSNN_IMPL_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      const bool is_row = target.rows_left > 8 * r;
-      Offsets at        = target.at;
-      for (int t = 0; t < Results::count; ++t) at[t] += is_row ? 8 * r * results.row_stride[t] : 0;
-      KOKKOSNN_IMPL_UNROLL
-      for (int j = 0; j < Tile::cols; j += group_cols) {
-        const float* const of_group = &sums[j / 2 + 2 * r];
-        const int left              = target.cols - j;
-        if (has_pairs && left >= group_cols) {
-          write_group(at, j, place, is_row, of_group);
-        } else if (is_row && left > 0) {
-          write_one_by_one(at, j, left - 2 * place, of_group);
-        }
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int n = 0; n < units_per_thread; ++n) {
+      const int row = n % 2 * 8, group = n / 2 * 4 * unit;
+      if (group >= target.cols) break;
+      A values[unit];
+      take(n, sums, values);
+      exchange_among_four(values, place);
+      const int col = group + place * unit, left = target.cols - col;
+      if (row >= target.rows_left || left <= 0) continue;
+      Offsets at;
+      for (int t = 0; t < Results::count; ++t) at[t] = target.at[t] + results.offset(t, row, col);
+      if (has_units && left >= unit) {
+        write_unit(at, values);
+      } else {
+        write_one_by_one(at, left, values);
       }
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write_one_by_one(const Offsets& at, int further, int left, const float* sums) const {
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION static void take_unit(const float (&sums)[sums_per_thread], A (&values)[unit]) {
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < group_cols / 8; ++i) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int c = 0; c < 2; ++c) {
-        if (8 * i + c >= left) continue;
-        const int col = further + 8 * i + c;
-        C* const to   = c_data() + at[0] + col * results.col_stride[0];
-        A value       = epilogue.alpha * sums[4 * i + c];
-        if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*to);
-        *to = static_cast<C>(result_of(value, at, col, AllInputs{}));
-      }
+    for (int i = 0; i < unit; ++i) values[i] = sums[n / 2 * 16 + i / 2 * 4 + n % 2 * 2 + i % 2];
+  }
+  /// A thread's pairs of the n-th unit: of one of its two rows, in four times eight columns.
+  KOKKOS_FORCEINLINE_FUNCTION static void take(int n, const float (&sums)[sums_per_thread], A (&values)[unit]) {
+    switch (n) {
+      case 0:
+        return take_unit<0>(sums, values);
+      case 1:
+        return take_unit<1>(sums, values);
+      case 2:
+        return take_unit<2>(sums, values);
+      case 3:
+        return take_unit<3>(sums, values);
+      case 4:
+        return take_unit<4>(sums, values);
+      case 5:
+        return take_unit<5>(sums, values);
+      case 6:
+        return take_unit<6>(sums, values);
+      case 7:
+        return take_unit<7>(sums, values);
+      case 8:
+        return take_unit<8>(sums, values);
+      case 9:
+        return take_unit<9>(sums, values);
+      case 10:
+        return take_unit<10>(sums, values);
+      case 11:
+        return take_unit<11>(sums, values);
+      case 12:
+        return take_unit<12>(sums, values);
+      case 13:
+        return take_unit<13>(sums, values);
+      case 14:
+        return take_unit<14>(sums, values);
+      case 15:
+        return take_unit<15>(sums, values);
     }
   }
-
-  template <class E>
-  struct alignas(2 * sizeof(E)) Pair {
-    E value[2];
-  };
-  using Pairs = Kokkos::Array<Pair<A>, group_cols / 8>;
-
-  /// All columns of the group are there. Lanes without a row take part in exchanges.
-  KOKKOS_FORCEINLINE_FUNCTION void write_group(const Offsets& at, int further, int place, bool is_row,
-                                               const float* sums) const {
-    Pairs pairs;
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < group_cols / 8; ++i) {
-      pairs[i] = {{epilogue.alpha * sums[4 * i], epilogue.alpha * sums[4 * i + 1]}};
-    }
-    if (epilogue.beta != A(0)) {
-      const Pairs before = pairs_at(0, c_data(), at, further);
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < group_cols / 8; ++i) {
-        pairs[i].value[0] += epilogue.beta * before[i].value[0];
-        pairs[i].value[1] += epilogue.beta * before[i].value[1];
-      }
-    }
-    run_epilogue(pairs, at, further, AllInputs{});
-    C* const to = c_data() + at[0] + further;
-    if constexpr (sizeof(C) == 4) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < group_cols / 8; ++i) {
-        if (is_row) *reinterpret_cast<Pair<C>*>(to + 8 * i) = {{C(pairs[i].value[0]), C(pairs[i].value[1])}};
-      }
-    } else {
-      MatrixChunk chunk;  // a pair of each eight columns, then all of the eight that the place names
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < 4; ++i) chunk.word[i] = I::template packed<C>(pairs[i].value[0], pairs[i].value[1]);
-      transpose_among_four(chunk, place);
-      if (is_row) *reinterpret_cast<MatrixChunk*>(to + 6 * place) = chunk;
-    }
-  }
-  /// Word i of thread j becomes word j of thread i.
-  KOKKOS_FORCEINLINE_FUNCTION static void transpose_among_four(MatrixChunk& chunk, int place) {
+  /// Pair i of thread j becomes pair j of thread i.
+  KOKKOS_FORCEINLINE_FUNCTION static void exchange_among_four(A (&values)[unit], int place) {
     KOKKOSNN_IMPL_UNROLL
     for (int mask = 1; mask < 4; mask *= 2) {
       const bool is_upper = (place & mask) != 0;
       KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        if ((i & mask) != 0) continue;
-        std::uint32_t &low = chunk.word[i], &high = chunk.word[i + mask];
-        const std::uint32_t other = I::exchange(is_upper ? low : high, mask);
-        (is_upper ? low : high)   = other;
+      for (int i = 0; i < unit; ++i) {
+        if ((i / 2 & mask) != 0) continue;
+        A &low = values[i], &high = values[i + 2 * mask];
+        const A other           = I::exchange(is_upper ? low : high, mask);
+        (is_upper ? low : high) = other;
       }
     }
   }
 
-  /// A thread's elements of a tensor in a group of columns.
+  KOKKOS_FORCEINLINE_FUNCTION void write_one_by_one(const Offsets& at, int left, const A (&sums)[unit]) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < unit; ++i) {
+      if (i >= left) continue;
+      C* const to = c_data() + at[0] + i * results.col_stride[0];
+      A value     = epilogue.alpha * sums[i];
+      if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*to);
+      *to = static_cast<C>(result_of(value, at, i, AllInputs{}));
+    }
+  }
+
   template <class E>
-  KOKKOS_FORCEINLINE_FUNCTION Pairs pairs_at(int t, const E* data_of, const Offsets& at, int further) const {
-    Pairs pairs;
+  struct alignas(16) Unit {
+    E value[unit];
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION void write_unit(const Offsets& at, const A (&sums)[unit]) const {
+    Unit<A> values;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < unit; ++i) values.value[i] = epilogue.alpha * sums[i];
+    if (epilogue.beta != A(0)) {
+      const Unit<A> before = unit_at(0, c_data(), at);
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < unit; ++i) values.value[i] += epilogue.beta * before.value[i];
+    }
+    run_epilogue(values, at, AllInputs{});
+    C* const to = c_data() + at[0];
+    if constexpr (sizeof(C) == 4) {
+      *reinterpret_cast<Unit<A>*>(to) = values;
+    } else {
+      MatrixChunk chunk;
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < unit / 2; ++i) {
+        chunk.word[i] = I::template packed<C>(values.value[2 * i], values.value[2 * i + 1]);
+      }
+      *reinterpret_cast<MatrixChunk*>(to) = chunk;
+    }
+  }
+  /// A tensor's elements in a unit.
+  template <class E>
+  KOKKOS_FORCEINLINE_FUNCTION Unit<A> unit_at(int t, const E* data_of, const Offsets& at) const {
+    Unit<A> values;
     if (results.col_stride[t] == 0) {
       const A one = static_cast<A>(data_of[at[t]]);
-      for (int i = 0; i < group_cols / 8; ++i) pairs[i] = {{one, one}};
+      for (int i = 0; i < unit; ++i) values.value[i] = one;
     } else {
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < group_cols / 8; ++i) {
-        const Pair<E> pair = *reinterpret_cast<const Pair<E>*>(data_of + at[t] + further + 8 * i);
-        pairs[i]           = {{static_cast<A>(pair.value[0]), static_cast<A>(pair.value[1])}};
-      }
+      const Unit<E> loaded = *reinterpret_cast<const Unit<E>*>(data_of + at[t]);
+      for (int i = 0; i < unit; ++i) values.value[i] = static_cast<A>(loaded.value[i]);
     }
-    return pairs;
+    return values;
   }
   template <std::size_t... i>
-  KOKKOS_FORCEINLINE_FUNCTION void run_epilogue(Pairs& pairs, [[maybe_unused]] const Offsets& at,
-                                                [[maybe_unused]] int further, std::index_sequence<i...>) const {
-    [[maybe_unused]] const Kokkos::Array<Pairs, sizeof...(i)> in{
-        pairs_at(1 + static_cast<int>(i), input<i>(), at, further)...};
+  KOKKOS_FORCEINLINE_FUNCTION void run_epilogue(Unit<A>& values, [[maybe_unused]] const Offsets& at,
+                                                std::index_sequence<i...>) const {
+    [[maybe_unused]] const Kokkos::Array<Unit<A>, sizeof...(i)> in{unit_at(1 + static_cast<int>(i), input<i>(), at)...};
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < group_cols / 8; ++k) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int c = 0; c < 2; ++c) {
-        pairs[k].value[c] = static_cast<A>(epilogue.f(pairs[k].value[c], in[i][k].value[c]...));
-      }
+    for (int k = 0; k < unit; ++k) {
+      values.value[k] = static_cast<A>(epilogue.f(values.value[k], in[i].value[k]...));
     }
   }
   template <std::size_t... i>
