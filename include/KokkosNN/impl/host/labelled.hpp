@@ -161,9 +161,14 @@ struct HostLabelled : Held {
     row.is_class = facts.label.is_class;
     row.column   = -1;
     if (facts.has_element()) {
-      const auto of_total = logit_gradient<writes_loss>(params, Totals(params, total), facts.factors);
-      row.column          = facts.label.column;
-      row.of_label        = label_gradient(params, of_total, facts.factors, facts.logit);
+      auto of_total = row.gradient;
+      if constexpr (has_own_reference) {
+        if (own.reference != total.reference) {
+          of_total = logit_gradient<writes_loss>(params, Totals(params, total), facts.factors);
+        }
+      }
+      row.column   = facts.label.column;
+      row.of_label = label_gradient(params, of_total, facts.factors, facts.logit);
     }
     row.of_others = facts.label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
     return row;
