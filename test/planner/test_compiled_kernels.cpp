@@ -173,7 +173,7 @@ TEST(CompiledKernels, AreNoMoreThanWasDecided) {
   // gradient: 134 and 96. Rows in clusters: 28. Cross entropies on a host: 88, with packs of their own 184.
   EXPECT_LE(kernels_in_library(Backend::cuda), 2140);
   EXPECT_LE(kernels_in_library(Backend::hip), 1270);
-  EXPECT_LE(kernels_in_library(Backend::host), 948);
+  if (Impl::has_host_vectors) EXPECT_LE(kernels_in_library(Backend::host), 948);  // else a GPU's packs serve
 }
 
 TEST(CompiledKernels, MisalignedRowsAlongSeveralAxesHaveFew) {
