@@ -23,6 +23,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -271,43 +272,47 @@ void SegmentedLseGradientCall<ExecutionSpace, T>::run(const ExecutionSpace& exec
   run_compiled<SegmentedLseGradientCall>(exec, arguments, values);
 }
 
+/// n of a View's integers, from number `first` on, as a message has them; waits.
+template <int n, class ExecutionSpace>
+std::array<std::string, n> decimals_of(const ExecutionSpace& exec, const char* label, const RowOffsets& integers,
+                                       std::int64_t first) {
+  const Kokkos::View<std::int64_t[n], ExecutionSpace> found(label);
+  Kokkos::parallel_for(
+      label, Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>(exec, 0, n),
+      KOKKOS_LAMBDA(const std::int64_t i) { found(i) = integers[first + i]; });
+  exec.fence(label);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
+  std::array<std::string, n> texts;
+  for (int i = 0; i < n; ++i) texts[std::size_t(i)] = decimal(host(i), integers.is_signed);
+  return texts;
+}
+
 template <class ExecutionSpace>
 void OffsetsCheck<ExecutionSpace>::run(const ExecutionSpace& exec, const char* function, const RowOffsets& offsets,
                                        std::int64_t rows, std::int64_t elements) {
-  using Range            = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-  const std::int64_t bad = first_index(
-      exec, "KokkosNN::check_row_offsets", rows, KOKKOS_LAMBDA(const std::int64_t row) {
+  constexpr const char* label = "KokkosNN::check_row_offsets";
+  const std::int64_t bad      = first_index(
+      exec, label, rows, KOKKOS_LAMBDA(const std::int64_t row) {
         const std::int64_t begin = offsets[row];
         const std::int64_t end   = offsets[row + 1];
         return begin < 0 || begin > end || end > elements;
       });
   if (bad >= rows) return;
-  const Kokkos::View<std::int64_t[2], ExecutionSpace> found("KokkosNN::row_offsets");
-  Kokkos::parallel_for(
-      "KokkosNN::check_row_offsets", Range(exec, 0, 2),
-      KOKKOS_LAMBDA(const std::int64_t i) { found(i) = offsets[bad + i]; });
-  exec.fence("KokkosNN::check_row_offsets");
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
-  raise_bad_offsets(function, bad, decimal(host(0), offsets.is_signed), decimal(host(1), offsets.is_signed), elements);
+  const auto [begin, end] = decimals_of<2>(exec, label, offsets, bad);
+  raise_bad_offsets(function, bad, begin, end, elements);
 }
 
 template <class ExecutionSpace>
 void OffsetsCheck<ExecutionSpace>::run_index(const ExecutionSpace& exec, const char* function, const RowOffsets& index,
                                              std::int64_t rows, std::int64_t elements) {
-  using Range            = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-  const std::int64_t bad = first_index(
-      exec, "KokkosNN::check_segment_index", elements, KOKKOS_LAMBDA(const std::int64_t i) {
+  constexpr const char* label = "KokkosNN::check_segment_index";
+  const std::int64_t bad      = first_index(
+      exec, label, elements, KOKKOS_LAMBDA(const std::int64_t i) {
         const std::int64_t row = index[i];
         return row < 0 || row >= rows;
       });
   if (bad >= elements) return;
-  const Kokkos::View<std::int64_t[1], ExecutionSpace> found("KokkosNN::segment_index");
-  Kokkos::parallel_for(
-      "KokkosNN::check_segment_index", Range(exec, 0, 1),
-      KOKKOS_LAMBDA(const std::int64_t i) { found(i) = index[bad + i]; });
-  exec.fence("KokkosNN::check_segment_index");
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
-  raise_bad_segment(function, bad, decimal(host(0), index.is_signed), rows);
+  raise_bad_segment(function, bad, decimals_of<1>(exec, label, index, bad)[0], rows);
 }
 
 }  // namespace KokkosNN::Impl
