@@ -499,6 +499,21 @@ struct DrawnMask {
   }
 };
 
+/// Results and gradients have errors of 1 at most in their units, and nothing is written outside of outputs.
+template <class T, class Options>
+::testing::AssertionResult are_right(const AttentionTrial<T>& trial, AttentionGradientTrial<T>& gradients,
+                                     const Logit& logit, const Options& options, long double sink = -infinite_logit) {
+  gradients.download();
+  const long double if_masked = options.masked_row == MaskedRowPolicy::zero ? 0 : NAN;
+  const double error          = trial.error(logit, options.scale, sink, if_masked);
+  if (!(error <= 1)) return ::testing::AssertionFailure() << "an error of " << error;
+  const double of_gradients = gradients.error(logit, options.scale, options.softcap, sink);
+  if (!(of_gradients <= 1)) return ::testing::AssertionFailure() << "an error of " << of_gradients << " of gradients";
+  return trial.o.gaps_are_intact() && gradients.gaps_are_intact()
+             ? ::testing::AssertionSuccess()
+             : ::testing::AssertionFailure() << "written outside of an output";
+}
+
 /// A call of attention and its gradients.
 template <class T>
 void attention(Draw& draw) {
@@ -521,18 +536,10 @@ void attention(Draw& draw) {
     trial.run(all, options);
     KokkosNN::attention_backward(Exec(), trial.q.view, trial.k.view, trial.v.view, trial.o.view, gradients.dout.view,
                                  trial.lse, all, gradients.dq.view, gradients.dk.view, gradients.dv.view, options);
-    gradients.download();
   };
   expect_right("attention" + text_of(n), false, [&] {
     is_plain ? call(KokkosNN::masks()) : call(mask.mask());
-    const long double if_masked = options.masked_row == MaskedRowPolicy::zero ? 0 : NAN;
-    const double error          = trial.error(logit, options.scale, sink, if_masked);
-    if (!(error <= 1)) return ::testing::AssertionFailure() << "an error of " << error;
-    const double of_gradients = gradients.error(logit, options.scale, options.softcap, sink);
-    if (!(of_gradients <= 1)) return ::testing::AssertionFailure() << "an error of " << of_gradients << " of gradients";
-    return trial.o.gaps_are_intact() && gradients.gaps_are_intact()
-               ? ::testing::AssertionSuccess()
-               : ::testing::AssertionFailure() << "written outside of an output";
+    return are_right(trial, gradients, logit, options, sink);
   });
 }
 
@@ -582,14 +589,8 @@ void packed(Draw& draw) {
     KokkosNN::packed_attention_backward(Exec(), trial.q.rows(), trial.k.rows(), trial.v.rows(), query_offsets,
                                         key_offsets, trial.o.rows(), gradients.dout.rows(), lse_rows(trial), mask,
                                         gradients.dq.rows(), gradients.dk.rows(), gradients.dv.rows(), options);
-    gradients.download();
     trial.o.download();
-    const long double if_masked = options.masked_row == MaskedRowPolicy::zero ? 0 : NAN;
-    const double error          = std::max(trial.error(logit, options.scale, -infinite_logit, if_masked),
-                                           gradients.error(logit, options.scale, options.softcap));
-    return error <= 1 && trial.o.gaps_are_intact() && gradients.gaps_are_intact()
-               ? ::testing::AssertionSuccess()
-               : ::testing::AssertionFailure() << "an error of " << error << ", or written outside of an output";
+    return are_right(trial, gradients, logit, options);
   });
 }
 
@@ -664,14 +665,8 @@ void graph(Draw& draw) {
     KokkosNN::graph_attention_backward(Exec(), trial.q.rows(), trial.k.rows(), trial.v.rows(), row_map, columns,
                                        trial.o.rows(), gradients.dout.rows(), lse_rows(trial), gradients.dq.rows(),
                                        gradients.dk.rows(), gradients.dv.rows(), options, bias, dbias);
-    gradients.download();
     trial.o.download();
-    const long double if_masked = options.masked_row == MaskedRowPolicy::zero ? 0 : NAN;
-    const double error          = std::max(trial.error(logit, options.scale, -infinite_logit, if_masked),
-                                           gradients.error(logit, options.scale, options.softcap));
-    return error <= 1 && trial.o.gaps_are_intact() && gradients.gaps_are_intact()
-               ? ::testing::AssertionSuccess()
-               : ::testing::AssertionFailure() << "an error of " << error << ", or written outside of an output";
+    return are_right(trial, gradients, logit, options);
   });
 }
 
