@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
+#include "support/message.hpp"
 #include "support/recorder.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -16,17 +17,6 @@
 
 namespace KokkosNNTest {
 
-/// The text of the std::invalid_argument that f throws.
-template <class F>
-std::string complaint(F&& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "(nothing was thrown)";
-}
-
 ::testing::AssertionResult matches(const std::string& text, const std::string& pattern) {
   if (std::regex_search(text, std::regex(pattern))) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "\"" << text << "\" does not match \"" << pattern << "\"";
@@ -40,7 +30,7 @@ void expect_complaint(const Placement& x, const Placement& y, const SoftmaxOptio
   std::string text;
 
   const auto kernels =
-      kernels_of([&] { text = complaint([&] { apply<Op>(Exec(), trial.x_view(), trial.y_view(), options); }); });
+      kernels_of([&] { text = message_of([&] { apply<Op>(Exec(), trial.x_view(), trial.y_view(), options); }); });
 
   const std::string name = std::string("^KokkosNN::") + KokkosNN::to_string(Op) + ": ";
   EXPECT_TRUE(matches(text, name + ".*" + pattern));
@@ -115,22 +105,22 @@ TEST(Errors, SoAreTheOtherOperatorsOutputsThatAreBroadcastLikeThat) {
   const auto y               = b.output();
   const std::string expected = ".*share memory";
 
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::softmax_backward(Exec(), b.x, b.x, y); }), expected));
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::log_softmax_backward(Exec(), b.x, b.x, y); }), expected));
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::masked_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::softmax_backward(Exec(), b.x, b.x, y); }), expected));
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::log_softmax_backward(Exec(), b.x, b.x, y); }), expected));
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::masked_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
   EXPECT_TRUE(
-      matches(complaint([&] { KokkosNN::masked_log_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
+      matches(message_of([&] { KokkosNN::masked_log_softmax(Exec(), b.x, KokkosNN::CausalMask{}, y); }), expected));
   EXPECT_TRUE(
-      matches(complaint([&] { KokkosNN::masked_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
+      matches(message_of([&] { KokkosNN::masked_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
               expected));
   EXPECT_TRUE(matches(
-      complaint([&] { KokkosNN::masked_log_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
+      message_of([&] { KokkosNN::masked_log_softmax_backward(Exec(), b.x, b.x, b.x, KokkosNN::CausalMask{}, y); }),
       expected));
   EXPECT_TRUE(
-      matches(complaint([&] { KokkosNN::masked_softmax_bias_backward(Exec(), b.x, b.x, KokkosNN::CausalMask{}, y); }),
+      matches(message_of([&] { KokkosNN::masked_softmax_bias_backward(Exec(), b.x, b.x, KokkosNN::CausalMask{}, y); }),
               expected));
   EXPECT_TRUE(
-      matches(complaint([&] { KokkosNN::cross_entropy_with_gradient(Exec(), b.x, b.labels, b.loss, y); }), expected));
+      matches(message_of([&] { KokkosNN::cross_entropy_with_gradient(Exec(), b.x, b.labels, b.loss, y); }), expected));
 }
 
 TEST(Errors, AnOutputOfRowsThatSlideOverEachOtherIsRefused) {
@@ -158,7 +148,7 @@ struct Shared {
   }
 
   std::string softmax(const Placement& x, const Placement& y, int axis = -1) {
-    return complaint([&] {
+    return message_of([&] {
       KokkosNN::softmax(Exec(), strided_view<2>(static_cast<const float*>(buffer.device()), x),
                         strided_view<2>(buffer.device(), y), {.axis = axis});
       Exec().fence();
@@ -202,7 +192,7 @@ TEST(Errors, ALogSumExpInsideItsInputIsRefused) {
   const auto x   = strided_view<2>(static_cast<const float*>(shared.buffer.device()), right({10, 100}));
   const auto lse = strided_view<1>(shared.buffer.device() + 500, right({10}));
 
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::logsumexp(Exec(), x, lse); }), "^KokkosNN::logsumexp: .*overlap"));
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::logsumexp(Exec(), x, lse); }), "^KokkosNN::logsumexp: .*overlap"));
   EXPECT_TRUE(shared.unchanged());
 }
 
@@ -211,7 +201,7 @@ TEST(Errors, TheSameBytesAsAnotherTypeAreRefused) {
   const auto x = strided_view<2>(reinterpret_cast<const float*>(buffer.device()), right({10, 100}));
   const auto y = strided_view<2>(buffer.device(), right({10, 100}));
 
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::make_plan(RowOperator::softmax, Exec(), x, y); }),
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::make_plan(RowOperator::softmax, Exec(), x, y); }),
                       "^KokkosNN::softmax: .*overlap"));
   buffer.download();
   EXPECT_TRUE(buffer.untouched());
@@ -254,12 +244,12 @@ TEST(Errors, APlanObjectComplainsAsTheCallDoes) {
   Trial<RowOperator::softmax, float> wider(3, 41);
   Trial<RowOperator::logsumexp, float> lse(3, 40);
 
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::SoftmaxPlan plan(Exec(), good.x_view(), wider.y_view()); }),
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::SoftmaxPlan plan(Exec(), good.x_view(), wider.y_view()); }),
                       "^KokkosNN::softmax: .*3, 40.*3, 41"));
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::LogSoftmaxPlan plan(Exec(), good.x_view(), wider.y_view()); }),
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::LogSoftmaxPlan plan(Exec(), good.x_view(), wider.y_view()); }),
                       "^KokkosNN::log_softmax: .*3, 40.*3, 41"));
   EXPECT_TRUE(matches(
-      complaint([&] { KokkosNN::LogSumExpPlan plan(Exec(), lse.x_view(), lse.y_view(), SoftmaxOptions{.axis = 0}); }),
+      message_of([&] { KokkosNN::LogSumExpPlan plan(Exec(), lse.x_view(), lse.y_view(), SoftmaxOptions{.axis = 0}); }),
       "^KokkosNN::logsumexp: .*3, 40"));
 }
 
@@ -269,8 +259,8 @@ TEST(Errors, APlanObjectRefusesOtherExtentsAndStrides) {
   Trial<RowOperator::softmax, float> padded(right({3, 40}, 8), right({3, 40}, 8), -1);
   const KokkosNN::SoftmaxPlan plan(Exec(), planned.x_view(), planned.y_view());
 
-  EXPECT_TRUE(matches(complaint([&] { plan.run(wider.x_view(), wider.y_view()); }), "^KokkosNN::softmax: "));
-  EXPECT_TRUE(matches(complaint([&] { plan.run(padded.x_view(), padded.y_view()); }), "^KokkosNN::softmax: "));
+  EXPECT_TRUE(matches(message_of([&] { plan.run(wider.x_view(), wider.y_view()); }), "^KokkosNN::softmax: "));
+  EXPECT_TRUE(matches(message_of([&] { plan.run(padded.x_view(), padded.y_view()); }), "^KokkosNN::softmax: "));
   wider.y().download();
   padded.y().download();
   EXPECT_TRUE(wider.y().untouched());
@@ -282,7 +272,7 @@ TEST(Errors, MakePlanComplainsAsTheCallDoes) {
   Trial<RowOperator::softmax, float> wider(3, 41);
 
   EXPECT_TRUE(
-      matches(complaint([&] { KokkosNN::make_plan(RowOperator::softmax, Exec(), good.x_view(), wider.y_view()); }),
+      matches(message_of([&] { KokkosNN::make_plan(RowOperator::softmax, Exec(), good.x_view(), wider.y_view()); }),
               "^KokkosNN::softmax: .*3, 40.*3, 41"));
 }
 
@@ -297,10 +287,10 @@ TEST(Errors, MakePlanRefusesOperatorsOfOtherViews) {
         RowOperator::masked_softmax_backward, RowOperator::masked_log_softmax_backward, RowOperator::cross_entropy,
         RowOperator::cross_entropy_backward, RowOperator::cross_entropy_with_gradient, RowOperator(99)}) {
     const std::string name = KokkosNN::to_string(op);
-    EXPECT_TRUE(matches(complaint([&] { KokkosNN::make_plan(op, Exec(), x, y); }),
+    EXPECT_TRUE(matches(message_of([&] { KokkosNN::make_plan(op, Exec(), x, y); }),
                         "^KokkosNN::make_plan: " + name + " takes other Views"));
     const bool is_gradient = op == RowOperator::softmax_backward || op == RowOperator::log_softmax_backward;
-    EXPECT_EQ(complaint([&] { KokkosNN::make_plan(op, Exec(), x, x, y); }) == "(nothing was thrown)", is_gradient)
+    EXPECT_EQ(message_of([&] { KokkosNN::make_plan(op, Exec(), x, x, y); }) == "(nothing was thrown)", is_gradient)
         << name;
   }
 }
@@ -324,13 +314,13 @@ TEST(Errors, TheFunctorFormNamesWhatIsWrong) {
   const LoadZeros load;
   const StoreNothing store;
 
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::fused_softmax(Exec(), -1, 5, load, store); }),
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::fused_softmax(Exec(), -1, 5, load, store); }),
                       "^KokkosNN::fused_softmax: .*-1.*5"));
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::fused_softmax(Exec(), 4, 5, load, store, {.axis = 0}); }),
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::fused_softmax(Exec(), 4, 5, load, store, {.axis = 0}); }),
                       "^KokkosNN::fused_softmax: .*axis"));
-  EXPECT_TRUE(matches(complaint([&] { KokkosNN::fused_logsumexp(Exec(), 4, 5, load, store, {.scale = 0}); }),
+  EXPECT_TRUE(matches(message_of([&] { KokkosNN::fused_logsumexp(Exec(), 4, 5, load, store, {.scale = 0}); }),
                       "^KokkosNN::fused_logsumexp: .*scale"));
-  EXPECT_TRUE(matches(complaint([&] {
+  EXPECT_TRUE(matches(message_of([&] {
                         KokkosNN::fused_softmax(Exec(), 4, 5, load, store,
                                                 {.plan = {.strategy = RowStrategy::inner_lanes}});
                       }),

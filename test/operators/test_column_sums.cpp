@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/message.hpp"
 #include "support/norm.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -168,26 +169,15 @@ TEST(ColumnSumCalls, AllocateNothingAndEnqueueAKernelOrTwo) {
   EXPECT_EQ(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y)(2), 8);
 }
 
-/// The complaint of a call.
-template <class F>
-std::string complaint_of(const F& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "(nothing was thrown)";
-}
-
 TEST(ColumnSumErrors, NameWhatDoesNotAgree) {
   const Kokkos::View<float**, Memory> x("x", 3, 4);
   const Kokkos::View<float*, Memory> y("y", 3);
   const Kokkos::View<float*, Memory> row(x.data(), 4);
-  EXPECT_EQ(complaint_of([&] { KokkosNN::column_sums(x, y); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::column_sums(x, y); }),
             "KokkosNN::column_sums: y must have one element for each of the 4 columns, but has 3");
-  EXPECT_EQ(complaint_of([&] { KokkosNN::column_sums(x, y, {.axis = 2}); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::column_sums(x, y, {.axis = 2}); }),
             "KokkosNN::column_sums: axis 2 is out of range for rank 2");
-  EXPECT_NE(complaint_of([&] { KokkosNN::column_sums(x, row); }).find("overlap"), std::string::npos);
+  EXPECT_NE(message_of([&] { KokkosNN::column_sums(x, row); }).find("overlap"), std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/cross_entropy.hpp"
+#include "support/message.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
 
@@ -23,16 +24,6 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-
-template <class F>
-std::string complaint_of(const F& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "none";
-}
 
 /// The first of the greatest elements; a NaN is greater than all numbers.
 template <class T>
@@ -131,18 +122,18 @@ TEST(PredictedClassErrors, NameWhatIsWrong) {
   TrialOf<float> trial(3, 7);
   const auto loss = strided_view<0>(trial.loss().device(), Placement{});
   const Kokkos::View<int*, Memory> few("predicted", 2);
-  EXPECT_EQ(complaint_of([&] {
+  EXPECT_EQ(message_of([&] {
               KokkosNN::cross_entropy(Exec(), trial.logits_view(), trial.labels_view(), loss, {}, KokkosNN::no_view,
                                       KokkosNN::no_view, few);
             }),
             "KokkosNN::cross_entropy: predicted must have the extents of logits without the axis, (3), but logits is "
             "(3, 7) and predicted is (2)");
-  EXPECT_EQ(complaint_of([&] {
+  EXPECT_EQ(message_of([&] {
               KokkosNN::cross_entropy(Exec(), trial.logits_view(), trial.labels_view(), loss, {.classes = 9});
             }),
             "KokkosNN::cross_entropy: first_class and classes are for cross_entropy_backward alone and must be 0, but "
             "are 0 and 9");
-  EXPECT_EQ(complaint_of([&] {
+  EXPECT_EQ(message_of([&] {
               KokkosNN::cross_entropy_backward(Exec(), trial.logits_view(), trial.labels_view(), trial.lse_view(), loss,
                                                trial.dlogits_view(), {.first_class = 3, .classes = 9});
             }),
@@ -249,7 +240,7 @@ TEST(LossFromLse, OfBadArgumentsIsAnError) {
   const Kokkos::View<float*, Memory> lse("lse", 3), few("few", 2), loss("loss", 3), weights("weights", 5);
   const Kokkos::View<int*, Memory> labels("labels", 3);
   const auto complaint = [&](const auto& logits, const CrossEntropyOptions& options) {
-    return complaint_of([&] { KokkosNN::cross_entropy_from_lse(Exec(), lse, logits, labels, loss, options, weights); });
+    return message_of([&] { KokkosNN::cross_entropy_from_lse(Exec(), lse, logits, labels, loss, options, weights); });
   };
   const std::string function = "KokkosNN::cross_entropy_from_lse: ";
   EXPECT_EQ(complaint(few, {.reduction = Reduction::none}),

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/matmul.hpp"
+#include "support/message.hpp"
 #include "support/tensor.hpp"
 #include "support/types.hpp"
 
@@ -259,16 +260,6 @@ TYPED_TEST(Matmul, RunsAnEpilogueOnceBehindTheLastPart) {
 }
 
 // --- errors ---
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 TEST(MatmulErrors, NameTheFunctionAndTheExtentsAndWriteNothing) {
   const auto message = [](const Placement& a_place, const Placement& b_place, const Placement& c_place) {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/message.hpp"
 #include "support/types.hpp"
 
 #include <KokkosNN/matmul.hpp>
@@ -173,16 +174,6 @@ TEST(MatmulBackwardRounds, SumMoreBatchesThanTheWorkspaceHasAtATime) {
       ASSERT_EQ(number(got(r, c)), sum) << r << ' ' << c;
     }
   }
-}
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing thrown";
 }
 
 TEST(MatmulBackwardErrors, NameWhatDoesNotFitAndWriteNothing) {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/message.hpp"
 #include "support/types.hpp"
 
 #include <KokkosNN/impl/call/vendor_matmul.hpp>
@@ -98,16 +99,6 @@ TYPED_TEST(MatmulProviders, OfAVendorComputeWhatOwnKernelsDo) {
   expect_same(filled<Batch<T>>(3, 4, m, k), b_left, Batch<T>("c", 4, m, n), 0);
   expect_same(a, filled<Batch<T>>(4, 3, k, n), Batch<T>("c", 3, m, n), -1);
   expect_same(filled<Right<T>>(1, 1, k), filled<Right<T>>(2, k, 1), Right<T>("c", 1, 1), 0);
-}
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing thrown";
 }
 
 TEST(MatmulProviderChoice, IsAVendorsOnAGpuAndOwnOnAHostAndOwnWhereAVendorPromisesLess) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/matmul.hpp"
+#include "support/message.hpp"
 #include "support/tensor.hpp"
 #include "support/types.hpp"
 
@@ -252,16 +253,6 @@ TEST(MatmulOfRowsOffsets, ThatDoNotAscendOrLeaveTheProductsTouchNothingElse) {
         EXPECT_TRUE(same_bits(c.buffer.host()[i * (n + 2) + j], poison<float>()));
     }
   }
-}
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "nothing thrown";
 }
 
 TEST(MatmulOfRowsErrors, NameTheExtentsAndWriteNothing) {

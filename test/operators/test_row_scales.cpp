@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/masked_strategies.hpp"
+#include "support/message.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
 
@@ -168,29 +169,19 @@ TEST(RowScalesGradients, AreThoseOfSingleRowsUnderTheirScales) {
 
 // --- errors ---
 
-template <class F>
-std::string complaint_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "(nothing was thrown)";
-}
-
 TEST(RowScalesErrors, NameTheFunctionAndTheOffendingValues) {
   const MaskData<float, 1> three(right({3}), [](const Index&) { return 1.0f; });
   const MaskData<float, 2> six(right({3, 6}), [](const Index&) { return 1.0f; });
   MaskedTrial<float> trial({2, 3, 7, 40});
-  EXPECT_EQ(complaint_of([&] { trial.call(RowScales{three.view()}); }),
+  EXPECT_EQ(message_of([&] { trial.call(RowScales{three.view()}); }),
             "KokkosNN::masked_softmax: RowScales of rank 1 must hold one scale for each index of the first axis of x, "
             "(2, 3, 7, 40), but hold 3");
-  EXPECT_EQ(complaint_of([&] {
+  EXPECT_EQ(message_of([&] {
               trial.call(RowScales{six.view()});
             }).find("KokkosNN::masked_softmax: RowScales of extents (3, 6) does not broadcast to (2, 3, 7)"),
             0u);
   const Rows y("y", 4, 6);
-  EXPECT_NE(complaint_of([&] {
+  EXPECT_NE(message_of([&] {
               KokkosNN::masked_softmax(Exec(), y, RowScales{Kokkos::View<float*, Memory>(y.data(), 4)}, y);
             }).find("RowScales"),
             std::string::npos);
@@ -199,7 +190,7 @@ TEST(RowScalesErrors, NameTheFunctionAndTheOffendingValues) {
 TEST(RowScalesErrors, OfAttentionSayThatItTakesNone) {
   const MaskData<float, 1> scales(right({1}), [](const Index&) { return 1.0f; });
   const Kokkos::View<float****, Kokkos::LayoutRight, Memory> q("q", 1, 2, 3, 4), o("o", 1, 2, 3, 4);
-  EXPECT_EQ(complaint_of([&] { KokkosNN::attention(Exec(), q, q, q, o, RowScales{scales.view()}); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::attention(Exec(), q, q, q, o, RowScales{scales.view()}); }),
             "KokkosNN::attention: attention takes no RowScales, but the mask has some of extents (1)");
 }
 

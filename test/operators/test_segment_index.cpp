@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/message.hpp"
 #include "support/segmented.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -417,28 +418,18 @@ TEST(SegmentIndexCalls, OfNothingWriteNothingButLogSumExpsOfEmptyRows) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(of_lse(i), -std::numeric_limits<float>::infinity());
 }
 
-template <class F>
-std::string complaint_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "(nothing was thrown)";
-}
-
 TEST(SegmentIndexErrors, NameTheFunctionAndTheOffendingValues) {
   const Kokkos::View<float*, Memory> x("x", 3), y("y", 3), lse("lse", 4);
   const auto two = raw_offsets<int>({0, 1}), three = raw_offsets<int>({0, 5, 1});
-  EXPECT_EQ(complaint_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{two, 4}, y); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{two, 4}, y); }),
             "KokkosNN::segmented_softmax: index must have 3 elements as values, but has 2");
-  EXPECT_EQ(complaint_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{three, -4}, y); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{three, -4}, y); }),
             "KokkosNN::segmented_softmax: segments must not be negative, but is -4");
-  EXPECT_EQ(complaint_of([&] { KokkosNN::segmented_logsumexp(x, SegmentIndex{three, 3}, lse); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::segmented_logsumexp(x, SegmentIndex{three, 3}, lse); }),
             "KokkosNN::segmented_logsumexp: lse must have 3 elements as there are rows, but has 4");
-  EXPECT_EQ(complaint_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{three, 5}, y, {.check_offsets = true}); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{three, 5}, y, {.check_offsets = true}); }),
             "KokkosNN::segmented_softmax: index must be from 0 to 4, segments being 5, but element 1 has 5");
-  EXPECT_EQ(complaint_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{three, 6}, y, {.check_offsets = true}); }),
+  EXPECT_EQ(message_of([&] { KokkosNN::segmented_softmax(x, SegmentIndex{three, 6}, y, {.check_offsets = true}); }),
             "(nothing was thrown)");
 }
 
