@@ -8,6 +8,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -20,6 +21,7 @@ struct Arguments {
   double seconds       = 0.5;  ///< for a line
   std::int64_t queries = 2048;
   ElementType type     = ElementType::f32;
+  MatmulTier tier      = MatmulTier::automatic;
 };
 
 /// Heads of q and of k and v, and elements of a head.
@@ -28,8 +30,11 @@ struct Shape {
   std::int64_t kv_heads;
   std::int64_t dim;
 };
-constexpr bool on_host       = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Exec::memory_space>::accessible;
-constexpr std::int64_t batch = on_host ? 1 : 4;
+constexpr bool on_host                = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Exec::memory_space>::accessible;
+constexpr std::int64_t tokens_on_gpus = 16384;  ///< of all batch entries
+std::int64_t batch_of(std::int64_t queries) {
+  return on_host ? 1 : std::max<std::int64_t>(1, tokens_on_gpus / queries);
+}
 constexpr Shape on_hosts[]   = {{4, 4, 64}, {4, 4, 128}, {8, 2, 64}};
 constexpr Shape on_gpus[]    = {{16, 16, 64}, {16, 16, 128}, {32, 8, 128}};
 constexpr const auto& shapes = on_host ? on_hosts : on_gpus;
@@ -43,6 +48,7 @@ struct Tensors {
   Lse lse;
 
   Tensors(const Exec& exec, const Shape& shape, std::int64_t queries) {
+    const std::int64_t batch = batch_of(queries);
     for (Heads* each : {&q, &o, &dout, &dq}) *each = Heads("KokkosNN::Perf::q", batch, shape.heads, queries, shape.dim);
     for (Heads* each : {&k, &v, &dk, &dv})
       *each = Heads("KokkosNN::Perf::k", batch, shape.kv_heads, queries, shape.dim);
@@ -67,11 +73,14 @@ template <class T, class M>
 void measure(const Exec& exec, const Arguments& arguments, const Shape& shape, const char* name, const M& mask,
              double scores) {
   const Tensors<T> t(exec, shape, arguments.queries);
-  const double products =
-      2.0 * static_cast<double>(batch * shape.heads * shape.dim) * scores;  // of one product of matrices
-  const auto forward = [&] { attention(exec, t.q, t.k, t.v, t.o, mask, {}, t.lse); };
+  const double products = 2.0 * static_cast<double>(batch_of(arguments.queries) * shape.heads * shape.dim) *
+                          scores;  // of one product of matrices
+  const AttentionOptions options{.tier = arguments.tier};
+  const auto forward = [&] { attention(exec, t.q, t.k, t.v, t.o, mask, options, t.lse); };
   print("attention", name, shape, time(exec, forward, arguments.seconds), 2 * products);
-  const auto backward = [&] { attention_backward(exec, t.q, t.k, t.v, t.o, t.dout, t.lse, mask, t.dq, t.dk, t.dv); };
+  const auto backward = [&] {
+    attention_backward(exec, t.q, t.k, t.v, t.o, t.dout, t.lse, mask, t.dq, t.dk, t.dv, options);
+  };
   print("attention_backward", name, shape, time(exec, backward, arguments.seconds), 5 * products);
 }
 
@@ -79,7 +88,7 @@ template <class T>
 void measure_all(const Arguments& arguments) {
   const Exec exec;
   const auto n = static_cast<double>(arguments.queries);
-  std::printf("batch %lld, %lld queries and keys of %s\n", static_cast<long long>(batch),
+  std::printf("batch %lld, %lld queries and keys of %s\n", static_cast<long long>(batch_of(arguments.queries)),
               static_cast<long long>(arguments.queries), KokkosNN::to_string(arguments.type));
   std::printf("%-18s %-6s %3s %3s %4s %10s %24s %10s\n", "operator", "mask", "q", "kv", "dim", "ms", "quartiles",
               "GFLOP/s");
@@ -98,6 +107,8 @@ Arguments parse(int argc, char** argv) {
       arguments.queries = std::stoll(value);
     else if (flag == "--type")
       arguments.type = type_named(value);
+    else if (flag == "--tier")
+      arguments.tier = value == "portable" ? MatmulTier::portable : MatmulTier::warpgroups;
     else
       return false;
     return true;

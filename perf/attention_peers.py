@@ -14,7 +14,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-BATCH = 4
+TOKENS = 16384  # of all batch entries on a GPU
 SHAPES = ((16, 16, 64), (16, 16, 128), (32, 8, 128))  # heads of q, of k, elements of a head
 
 
@@ -38,9 +38,14 @@ def milliseconds(call, device, samples=9):
     return statistics.median(times)
 
 
+def batch_of(queries, device):
+    return max(1, TOKENS // queries) if device == "cuda" else 1
+
+
 def tensors(dtype, queries, shape, device):
     heads, kv_heads, dim = shape
-    make = lambda count: torch.randn(BATCH, count, queries, dim, device=device, dtype=dtype, requires_grad=True)
+    batch = batch_of(queries, device)
+    make = lambda count: torch.randn(batch, count, queries, dim, device=device, dtype=dtype, requires_grad=True)
     q, k, v = make(heads), make(kv_heads), make(kv_heads)
     return q, k, v, torch.randn_like(q)
 
@@ -49,7 +54,7 @@ def rates(backend, inputs, shape, causal, device):
     """TFLOP/s forward and backward; None where the backend does not serve."""
     q, k, v, dout = inputs
     heads, kv_heads, dim = shape
-    operations = 4.0 * BATCH * heads * dim * q.shape[2] ** 2 / (2 if causal else 1)
+    operations = 4.0 * q.shape[0] * heads * dim * q.shape[2] ** 2 / (2 if causal else 1)
     call = lambda: scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=heads != kv_heads)
     try:
         with sdpa_kernel([backend]):
@@ -71,7 +76,8 @@ def main():
     backends = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
     if arguments.device == "cuda":
         backends[1:1] = [SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
-    print(f"PyTorch {torch.__version__}, batch {BATCH}, {arguments.queries} queries and keys of {arguments.type}")
+    batch = batch_of(arguments.queries, arguments.device)
+    print(f"PyTorch {torch.__version__}, batch {batch}, {arguments.queries} queries and keys of {arguments.type}")
     print(f"{'backend':20} {'mask':6} {'q':>3} {'kv':>3} {'dim':>4} {'forward':>8} {'backward':>8}  TFLOP/s")
     for shape in SHAPES:
         inputs = tensors(getattr(torch, arguments.type), arguments.queries, shape, arguments.device)

@@ -9,13 +9,6 @@
 
 namespace KokkosNN {
 
-/// Kernels of matrix products on a GPU.
-enum class MatmulTier {
-  automatic,   ///< the policy's choice
-  portable,    ///< those that all GPUs have
-  warpgroups,  ///< those for Hopper's warpgroups, where the product has one; the others otherwise
-};
-
 /// Parts of a GPU's plan of a matrix product that a caller fixes, for experiments; 0 leaves the choice to the planner.
 struct MatmulTuning {
   int group = 0;  ///< rows of tiles that are taken column by column, so that they share b in a cache; 1: row by row

@@ -13,6 +13,13 @@ enum class Precision {
   tensor_float32     ///< on GPUs with TF32 units: elements rounded to 11 significant bits, products exact
 };
 
+/// Kernels of matrix products, and of attention, on a GPU.
+enum class MatmulTier {
+  automatic,   ///< the policy's choice
+  portable,    ///< those that all GPUs have
+  warpgroups,  ///< those for Hopper's warpgroups, where the call has one; the others otherwise
+};
+
 }  // namespace KokkosNN
 
 #endif  // KOKKOSNN_PRECISION_HPP

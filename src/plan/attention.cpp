@@ -3,6 +3,8 @@
 #include <KokkosNN/impl/call/attention_plan.hpp>
 #include <KokkosNN/impl/attention_shapes.hpp>
 
+#include <KokkosNN/impl/tensor_map.hpp>
+
 #include "policy/attention.hpp"
 #include "rounding.hpp"
 #include "tiles.hpp"
@@ -67,6 +69,73 @@ void cut_tiles(bool of_keys, const AttentionTensors& tensors, const AttentionLay
   plan.copies_v    = has_chunks(tensors.v, layout.v, plan.type);
 }
 
+// --- Hopper's warpgroups ---
+
+/// True if a tensor whose heads have `dim` elements has a map: copies of boxes reach all of it.
+bool has_boxes(const Tensor& t, const AttentionStrides& strides, std::int64_t dim, ElementType type) {
+  const auto is_in_reach = [&](std::int64_t stride) {
+    return stride >= 0 && stride * bytes_of(type) <= most_boxed_stride;
+  };
+  return has_chunks(t, strides, type) && strides.sequence >= dim && is_in_reach(strides.batch) &&
+         is_in_reach(strides.head) && is_in_reach(strides.sequence);
+}
+bool have_boxes(const AttentionTensors& tensors, const AttentionLayout& layout, ElementType type) {
+  const AttentionShape& shape = layout.shape;
+  const auto extents          = {shape.batch, shape.heads, shape.queries, shape.keys};
+  return std::min(extents) > 0 && std::max(extents) <= most_boxed_extent &&
+         has_boxes(tensors.q, layout.q, shape.dim, type) && has_boxes(tensors.k, layout.k, shape.dim, type) &&
+         has_boxes(tensors.v, layout.v, shape.value_dim, type);
+}
+
+/// True if a mask does more to scores than to rule out keys by their numbers.
+bool changes_scores(const MaskTensors& mask) {
+  return mask.softcap != 0 || mask.bias.exists() || mask.keep.exists() || mask.slopes.exists();
+}
+
+/// Heads that come side by side, `blocks` blocks of each: as many as read what fits in the policy's share of a cache,
+/// but at least so many that each team has two blocks. Heads of q that share one of k stay together.
+std::int64_t heads_of_bundle(const AttentionShape& shape, ElementType type, bool of_keys, std::int64_t blocks,
+                             std::int64_t teams) {
+  const std::int64_t unit  = of_keys ? 1 : shape.group();
+  const std::int64_t rows  = of_keys ? shape.group() * shape.queries : shape.keys;
+  const std::int64_t bytes = std::max<std::int64_t>(1, rows * (shape.dim + shape.value_dim) * bytes_of(type));
+  const std::int64_t units = std::max(attention_policy.bundle_bytes / bytes, ceil_div(2 * teams, blocks * unit));
+  return std::max<std::int64_t>(1, units) * unit;
+}
+
+/// True if rows of a tensor are whole units of eight elements.
+bool has_units(const Tensor& t, const AttentionStrides& strides, std::int64_t dim, ElementType type) {
+  return has_chunks(t, strides, type) && strides.dim == 1 && dim % 8 == 0;
+}
+
+/// True if there are kernels on warpgroups for a call, which a kernel of theirs for its dims may serve.
+bool suits_warpgroups(ElementType type, const AttentionTensors& tensors, const AttentionLayout& layout,
+                      const AttentionCallOptions& options) {
+  const AttentionShape& shape = layout.shape;
+  if (options.tier == MatmulTier::portable || !(layout.scale > 0) || shape.parts > 1 || changes_scores(options.mask) ||
+      !have_boxes(tensors, layout, type)) {
+    return false;
+  }
+  const std::int64_t batch = std::max<std::int64_t>(1, shape.batch);
+  return options.tier == MatmulTier::warpgroups ||
+         (shape.is_packed ? shape.queries / batch : shape.queries) >= attention_policy.warpgroup_queries;
+}
+
+/// Fills in the plan of a kernel whose teams take blocks of keys, or of rows of scores.
+void take_warpgroups(const AttentionShape& shape, const AttentionKernelShape& kernel, bool of_keys,
+                     const DeviceTraits& traits, AttentionPlan& plan) {
+  const std::int64_t heads  = of_keys ? shape.block_heads() : shape.is_packed ? shape.heads : shape.batch * shape.heads;
+  const std::int64_t all    = of_keys ? heads * shape.blocks(true, kernel.rows) : shape.head_blocks(kernel.rows);
+  const std::int64_t blocks = std::max<std::int64_t>(1, all / std::max<std::int64_t>(1, heads));
+  plan.is_on_warpgroups     = true;
+  plan.tile                 = kernel.keys;
+  plan.rows_per_team        = kernel.rows;
+  plan.team_size            = kernel.team_size;
+  plan.scratch              = kernel.scratch;
+  plan.league_size          = std::min<std::int64_t>(traits.multiprocessors, all);
+  plan.bundle               = heads_of_bundle(shape, plan.type, of_keys, blocks, plan.league_size);
+}
+
 }  // namespace
 
 void cut_keys(AttentionShape& shape) {
@@ -92,6 +161,41 @@ AttentionPlan make_attention_plan(ElementType type, Precision precision, const A
     give_rows(shape, false, plan);
     plan.scratch = scratch_of(type, attention_scratch(shape.dim, shape.value_dim));
   }
+  return plan;
+}
+
+AttentionPlan make_warpgroup_attention_plan(ElementType type, const AttentionTensors& tensors,
+                                            const AttentionLayout& layout, const AttentionCallOptions& options,
+                                            const AttentionKernelShape& kernel, const DeviceTraits& traits) {
+  AttentionPlan plan;
+  plan.type = type;
+  if (!serves(kernel, traits) || !suits_warpgroups(type, tensors, layout, options)) return plan;
+  take_warpgroups(layout.shape, kernel, false, traits, plan);
+  plan.writes_units = has_units(tensors.o, layout.o, layout.shape.value_dim, type);
+  return plan;
+}
+
+AttentionPlan make_warpgroup_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,
+                                           const AttentionGradientLayout& layout, const AttentionCallOptions& options,
+                                           bool of_keys, const AttentionKernelShape& kernel,
+                                           const DeviceTraits& traits) {
+  const AttentionTensors& of_forward = tensors.forward;
+  const AttentionShape& shape        = layout.forward.shape;
+  AttentionPlan plan;
+  plan.type = type;
+  if (!serves(kernel, traits) || !suits_warpgroups(type, of_forward, layout.forward, options) ||
+      !has_boxes(tensors.dout, layout.dout, shape.value_dim, type) ||
+      !has_units(tensors.dout, layout.dout, shape.value_dim, type) ||
+      !has_units(of_forward.o, layout.forward.o, shape.value_dim, type)) {
+    return plan;
+  }
+  take_warpgroups(shape, kernel, of_keys, traits, plan);
+  const auto writes_units = [&](const Tensor& t, const AttentionStrides& strides, std::int64_t dim) {
+    return has_units(t, strides, dim, type);
+  };
+  plan.writes_units =
+      of_keys ? writes_units(tensors.dk, layout.dk, shape.dim) && writes_units(tensors.dv, layout.dv, shape.value_dim)
+              : writes_units(tensors.dq, layout.dq, shape.dim);
   return plan;
 }
 
@@ -130,8 +234,8 @@ AttentionPlan make_attention_merge_plan(ElementType type, const AttentionMergeSh
 
 std::string to_string(const char* function, const AttentionPlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << suffix_of(plan.precision) << ",k" << plan.tile
-       << ",r" << plan.rows_per_team;
+  text << "KokkosNN::" << function << '[' << (plan.is_on_warpgroups ? "warpgroups," : "") << to_string(plan.type)
+       << suffix_of(plan.precision) << ",k" << plan.tile << ",r" << plan.rows_per_team;
   if (plan.in_tiles) text << ",c" << plan.copies_q << plan.copies_k << plan.copies_v;
   if (plan.copies_dout) text << 1;
   text << ",ts" << plan.team_size << ']';

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 // A GPU's kernel of attention on a matrix unit in an emulated team, by the units and the tiles of CUDA.
@@ -20,90 +19,12 @@ namespace Impl = KokkosNN::Impl;
 using KokkosNN::bhalf_t;
 using KokkosNN::half_t;
 
-/// A call's tensors, and the logit of (head, query, key) from its scaled score: -inf where the key is ruled out.
+/// A trial of a kernel.
 template <class Kernel>
-struct Trial {
-  using X = typename Kernel::X;
-  using A = typename Kernel::A;
+struct Trial : EmulatedTrial<typename Kernel::X> {
+  using EmulatedTrial<typename Kernel::X>::EmulatedTrial;
 
-  Shape n;
-  bool copies;
-  Heads<X> q, k, v, o;
-  std::vector<A> lse;
-  Impl::AttentionData<X> data;
-  std::function<double(std::int64_t, std::int64_t, std::int64_t, double)> logit = [](auto, auto, auto, double s) {
-    return s;
-  };
-  double sink = -infinity;
-
-  Trial(const Shape& shape, bool aligned)
-      : n(shape),
-        copies(aligned),
-        q(n.batch, n.heads, n.queries, n.dim, aligned, 1),
-        k(n.batch, n.kv_heads, n.keys, n.dim, aligned, 2),
-        v(n.batch, n.kv_heads, n.keys, n.value_dim, aligned, 3),
-        o(n.batch, n.heads, n.queries, n.value_dim, false, 4),
-        lse(static_cast<std::size_t>(n.batch * n.heads * n.queries), A(NAN)) {
-    data.shape          = {n.batch, n.heads, n.kv_heads, n.queries, n.keys, n.dim, n.value_dim};
-    data.lse            = lse.data();
-    data.lse_strides    = {n.heads * n.queries, n.queries, 1, 0};
-    data.scale          = A(1 / std::sqrt(double(n.dim)));
-    data.of_masked_rows = A(7);
-    data.ranges.cols    = n.keys;
-  }
-
-  void run() {
-    data.q         = q.memory.data();
-    data.k         = k.memory.data();
-    data.v         = v.memory.data();
-    data.o         = o.memory.data();
-    data.q_strides = q.strides;
-    data.k_strides = k.strides;
-    data.v_strides = v.strides;
-    data.o_strides = o.strides;
-    for (auto* strides : {&data.q_strides, &data.k_strides, &data.v_strides, &data.o_strides, &data.lse_strides}) {
-      if (data.shape.is_packed) strides->batch = strides->sequence;
-    }
-    run_emulated(Kernel{data, copies, copies, copies});
-  }
-
-  void expect_right(double tolerance) {
-    for (std::int64_t b = 0; b < n.batch; ++b)
-      for (std::int64_t h = 0; h < n.heads; ++h)
-        for (std::int64_t i = 0; i < n.queries; ++i) expect_row(b, h, i, tolerance);
-  }
-
- private:
-  void expect_row(std::int64_t b, std::int64_t h, std::int64_t i, double tolerance) {
-    const std::int64_t kv_head = h / (n.heads / n.kv_heads);
-    std::vector<double> z(static_cast<std::size_t>(n.keys));
-    double max = sink;
-    for (std::int64_t j = 0; j < n.keys; ++j) {
-      double score = 0;
-      for (std::int64_t d = 0; d < n.dim; ++d) score += double(q.at(b, h, i, d)) * double(k.at(b, kv_head, j, d));
-      z[std::size_t(j)] = logit(h, i, j, score * double(data.scale));
-      max               = std::fmax(max, z[std::size_t(j)]);
-    }
-    const bool is_masked = max == -infinity;
-    double sum           = is_masked ? 1 : std::exp(sink - max);
-    for (const double each : z) sum += is_masked ? 0 : std::exp(each - max);
-    const double want = is_masked ? -infinity : max + std::log(sum);
-    const auto got    = double(lse[std::size_t((b * n.heads + h) * n.queries + i)]);
-    if (got != want) {
-      ASSERT_NEAR(got, want, tolerance) << "lse of head " << h << ", query " << i;
-    }
-    for (std::int64_t d = 0; d < n.value_dim; ++d) {
-      double result = 0;
-      for (std::int64_t j = 0; j < n.keys; ++j) {
-        const double weight = is_masked ? 0 : std::exp(z[std::size_t(j)] - max) / sum;
-        if (weight != 0) result += weight * double(v.at(b, kv_head, j, d));
-      }
-      if (is_masked) result = 7;
-      if (double(o.at(b, h, i, d)) == result) continue;  // an infinity, too
-      ASSERT_NEAR(double(o.at(b, h, i, d)), result, tolerance) << "head " << h << ", query " << i << ", " << d;
-    }
-    for (std::int64_t d = n.value_dim; d < o.strides.sequence; ++d) ASSERT_TRUE(std::isnan(double(o.at(b, h, i, d))));
-  }
+  void run() { run_emulated(Kernel{this->prepared(), this->copies, this->copies, this->copies}); }
 };
 
 template <class Unit, int dims>

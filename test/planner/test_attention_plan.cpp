@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 // Plans of attention: which kernel runs, on how many teams, and what it copies by chunks.
 
@@ -108,6 +109,86 @@ TEST(AttentionPlans, CopyByChunksWhereRowsBeginAtMultiplesOf16Bytes) {
   t       = tensors();
   t.v     = tensor(1);  // a single element has no distance to another
   EXPECT_TRUE(plan_of(t, l, 227 * 1024).copies_v);
+}
+
+/// Plan on warpgroups of a call that suits them but for what `change` does to it.
+AttentionPlan plan_on_warpgroups(
+    const std::function<void(AttentionTensors&, AttentionLayout&, Impl::AttentionCallOptions&)>& change) {
+  constexpr AttentionKernelShape on_warpgroups{128, 128, 384, 200 * 1024};
+  AttentionTensors t = tensors();
+  AttentionLayout l  = layout();
+  Impl::AttentionCallOptions options;
+  l.scale = 0.125;
+  change(t, l, options);
+  return make_warpgroup_attention_plan(ElementType::bf16, t, l, options, on_warpgroups, gpu(227 * 1024));
+}
+
+TEST(AttentionPlans, GiveWarpgroupsABlockOfAHeadAtATime) {
+  const AttentionPlan plan = plan_on_warpgroups([](auto&, auto&, auto&) {});
+  EXPECT_TRUE(plan.is_on_warpgroups && plan.writes_units);
+  EXPECT_EQ(plan.league_size, 16);  // 100 queries of 8 heads of 2 entries
+  EXPECT_EQ(plan.bundle, 4 * 32);   // heads whose 500 KiB of keys and values fit in 16 MiB
+  EXPECT_EQ(plan_on_warpgroups([](auto&, auto& l, auto&) {
+              l.shape.batch = 100;
+              l.shape.keys  = 100000;
+            }).bundle,
+            66 * 4);  // 264 blocks for 132 teams
+  EXPECT_EQ(to_string("attention", plan), "KokkosNN::attention[warpgroups,bf16,k128,r128,ts384]");
+  EXPECT_EQ(plan_on_warpgroups([](auto&, auto& l, auto&) { l.shape.batch = 1000; }).league_size, 132);
+  EXPECT_EQ(plan_on_warpgroups([](auto&, auto& l, auto&) {
+              l.shape.is_packed = true;
+              l.shape.batch     = 1;
+            }).league_size,
+            8);
+}
+
+TEST(AttentionPlans, LeaveToOtherKernelsWhatWarpgroupsHaveNone) {
+  const auto serves = [](const auto& change) { return plan_on_warpgroups(change).is_on_warpgroups; };
+  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.tier = MatmulTier::portable; }));
+  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.softcap = 3; }));
+  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.bias.element_bytes = 2; }));
+  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.keep.element_bytes = 1; }));
+  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.slopes.element_bytes = 4; }));
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.scale = -0.125; }));
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.shape.parts = 2; }));
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.q.sequence = 132; }));  // no multiple of 16 bytes
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.k.sequence = 64; }));   // keys that overlap
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.v.dim = 2; }));
+  EXPECT_FALSE(serves([](auto& t, auto&, auto&) { t.k = tensor(128, 8); }));
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.shape.keys = std::int64_t(1) << 31; }));
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.shape.queries = 63; }));
+  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.shape.keys = 0; }));
+  EXPECT_TRUE(serves([](auto&, auto& l, auto& options) {
+    l.shape.queries = 63;
+    options.tier    = MatmulTier::warpgroups;
+  }));
+  EXPECT_TRUE(serves([](auto&, auto& l, auto&) { l.k.head = l.v.batch = 0; }));
+  const auto units = [](const auto& change) { return plan_on_warpgroups(change).writes_units; };
+  EXPECT_FALSE(units([](auto&, auto& l, auto&) { l.o.sequence = 132; }));
+  EXPECT_FALSE(units([](auto&, auto& l, auto&) { l.shape.value_dim = 100; }));
+}
+
+TEST(AttentionPlans, GiveGradientsToWarpgroupsWhereOAndDoutSuitThem) {
+  constexpr AttentionKernelShape on_warpgroups{128, 64, 384, 200 * 1024};
+  const auto plan_of_gradients = [&](bool of_keys, const auto& change) {
+    Impl::AttentionGradientTensors t{tensors(), tensor(128), tensor(128), tensor(128), tensor(128)};
+    Impl::AttentionGradientLayout l;
+    l.forward       = layout();
+    l.forward.scale = 0.125;
+    l.dout = l.dq = l.dk = l.dv = l.forward.q;
+    change(t, l);
+    return make_warpgroup_gradient_plan(ElementType::bf16, t, l, {}, of_keys, on_warpgroups, gpu(227 * 1024));
+  };
+  const auto as_it_is = [](auto&, auto&) {};
+  EXPECT_EQ(plan_of_gradients(false, as_it_is).league_size, 16);
+  EXPECT_EQ(plan_of_gradients(true, as_it_is).league_size, 2 * 2 * 8);  // 1000 keys of 2 heads of 2 entries
+  const auto serves = [&](const auto& change) { return plan_of_gradients(true, change).is_on_warpgroups; };
+  EXPECT_FALSE(serves([](auto& t, auto&) { t.dout = tensor(128, 8); }));
+  EXPECT_FALSE(serves([](auto&, auto& l) { l.forward.o.sequence = 132; }));
+  EXPECT_FALSE(serves([](auto&, auto& l) { l.forward.shape.value_dim = 100; }));
+  EXPECT_TRUE(serves([](auto&, auto& l) { l.dv.sequence = 132; }));
+  EXPECT_FALSE(plan_of_gradients(true, [](auto&, auto& l) { l.dv.sequence = 132; }).writes_units);
+  EXPECT_TRUE(plan_of_gradients(false, [](auto&, auto& l) { l.dv.sequence = 132; }).writes_units);
 }
 
 }  // namespace

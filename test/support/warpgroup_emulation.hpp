@@ -32,6 +32,12 @@ struct EmulatedMap {
 
 class EmulatedWarpgroups {
  public:
+  /// Sums that a thread will be given back, and the last group of its products that adds to them.
+  struct Sums {
+    std::vector<float> values;
+    int group = 0;
+  };
+
   EmulatedWarpgroups() { s_running = this; }
   ~EmulatedWarpgroups() { s_running = nullptr; }
   EmulatedWarpgroups(const EmulatedWarpgroups&)            = delete;
@@ -65,20 +71,32 @@ class EmulatedWarpgroups {
   }
 
   // --- products ---
-  template <class T>
-  void product(float (&sums)[128], std::uint64_t a, std::uint64_t b, bool a_across, bool b_across, bool adds) {
+  struct Product {
+    std::uint64_t a, b;
+    bool a_across, b_across, adds;
+    float (*value)(std::uint16_t) = nullptr;
+    bool a_in_registers           = false;
+    std::uint32_t words[4]        = {};
+    Sums* sums                    = nullptr;  ///< of the thread
+  };
+  template <class T, int count>
+  void product(float (&sums)[count], Product product) {
     Thread& thread = me();
     if (!thread.is_open) team().fail("a product of no open group");
-    if (!thread.has_sums) std::memcpy(thread.sums, sums, sizeof(sums));
-    thread.has_sums = true;
+    Sums& own = thread.sums[sums];
+    if (own.values.empty()) own.values.assign(sums, sums + count);
+    own.group = thread.closed;
     for (float& sum : sums) sum = NAN;
-    thread.open.push_back({a, b, a_across, b_across, adds, &EmulatedWarpgroups::value<T>});
+    product.value = &EmulatedWarpgroups::value<T>;
+    product.sums  = &own;
+    thread.open.push_back(product);
   }
   void open_products() { me().is_open = true; }
   void close_products() {
     Thread& thread = me();
+    if (thread.open.empty()) team().fail("a group without products");
     thread.groups.push_back(std::exchange(thread.open, {}));
-    thread.is_open = false;
+    ++thread.closed;
     ++thread.unawaited;
     // The last thread of the warpgroup lets all of a group's products run, or leaves them for the wait.
     together([&](int warpgroup) {
@@ -89,12 +107,29 @@ class EmulatedWarpgroups {
     together([&](int warpgroup) { run(warpgroup, groups); });
     me().unawaited = std::min(me().unawaited, groups);
   }
-  /// Hands a thread its sums if all of its products have been waited for.
-  void give_back(float (&sums)[128]) {
+  /// Hands a thread sums if all products that they take part in have been waited for, and closes what is open.
+  template <int count>
+  void give_back(float (&sums)[count]) {
     Thread& thread = me();
-    if (!thread.has_sums || thread.is_open || thread.unawaited > 0) return;
-    std::memcpy(sums, thread.sums, sizeof(sums));
-    thread.has_sums = false;
+    thread.is_open = false;
+    const auto own = thread.sums.find(sums);
+    if (own == thread.sums.end() || own->second.group >= thread.closed - thread.unawaited) return;
+    std::copy(own->second.values.begin(), own->second.values.end(), sums);
+    thread.sums.erase(own);
+  }
+
+  // --- some of a team's threads ---
+  void pass(int number, int threads) {
+    Meeting& meeting = m_meetings[number];
+    if (++meeting.arrived < threads) return;
+    meeting.arrived = 0;
+    ++meeting.generation;
+  }
+  void meet(int number, int threads) {
+    Meeting& meeting     = m_meetings[number];
+    const int generation = meeting.generation;
+    pass(number, threads);
+    team().wait_until([&meeting, generation] { return meeting.generation != generation; });
   }
 
  private:
@@ -108,19 +143,14 @@ class EmulatedWarpgroups {
     int arrivals = 0, left = 0, bytes = 0, phase = 0;
     std::vector<Copy> copies;
   };
-  struct Product {
-    std::uint64_t a, b;
-    bool a_across, b_across, adds;
-    float (*value)(std::uint16_t);
-  };
   struct Thread {
-    bool is_open = false, has_sums = false;
-    int unawaited = 0;  ///< groups
-    float sums[128];
+    bool is_open = false;
+    int closed = 0, unawaited = 0;  ///< groups
+    std::map<const float*, Sums> sums;
     std::vector<Product> open;
     std::vector<std::vector<Product>> groups;
   };
-  struct Warpgroup {
+  struct Meeting {
     int arrived = 0, generation = 0;
   };
 
@@ -163,7 +193,7 @@ class EmulatedWarpgroups {
   template <class Act>
   void together(const Act& act) {
     const int number     = team().rank() / 128;
-    Warpgroup& warpgroup = m_warpgroups[number];
+    Meeting& warpgroup   = m_warpgroups[number];
     const int generation = warpgroup.generation;
     if (++warpgroup.arrived == 128) {
       warpgroup.arrived = 0;
@@ -177,24 +207,38 @@ class EmulatedWarpgroups {
   void run(int warpgroup, int left) {
     const int first = warpgroup * 128;
     while (int(m_threads[first].groups.size()) > left) {
-      const auto group = m_threads[first].groups.front();
+      std::vector<std::vector<Product>> of_threads;
       for (int t = first; t < first + 128; ++t) {
         auto& groups = m_threads[t].groups;
-        if (groups.empty() || groups.front().size() != group.size()) team().fail("threads with different products");
+        if (groups.empty() || (t > first && groups.front().size() != of_threads[0].size())) {
+          team().fail("threads with different products");
+        }
+        of_threads.push_back(groups.front());
         groups.erase(groups.begin());
       }
-      for (const Product& product : group) run(first, product);
+      for (std::size_t n = 0; n < of_threads[0].size(); ++n) run(of_threads, n);
     }
   }
-  void run(int first, const Product& product) {
+  void run(const std::vector<std::vector<Product>>& of_threads, std::size_t number) {
     static float a[64][16], b[16][256];
+    const Product& product = of_threads[0][number];
+    const int count        = static_cast<int>(product.sums->values.size());
     for (int k = 0; k < 16; ++k) {
-      for (int i = 0; i < 64; ++i) a[i][k] = element(product.a, i, k, product.a_across, product.value);
-      for (int j = 0; j < 256; ++j) b[k][j] = element(product.b, j, k, product.b_across, product.value);
+      for (int i = 0; i < 64 && !product.a_in_registers; ++i) {
+        a[i][k] = element(product.a, i, k, product.a_across, product.value);
+      }
+      for (int j = 0; j < 2 * count; ++j) b[k][j] = element(product.b, j, k, product.b_across, product.value);
+    }
+    for (int t = 0; t < 128 && product.a_in_registers; ++t) {
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t word = of_threads[t][number].words[i / 2];
+        a[t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8][i / 4 * 8 + t % 4 * 2 + i % 2] =
+            product.value(static_cast<std::uint16_t>(word >> i % 2 * 16));
+      }
     }
     for (int t = 0; t < 128; ++t) {
-      float (&sums)[128] = m_threads[first + t].sums;
-      for (int n = 0; n < 128; ++n) {
+      std::vector<float>& sums = of_threads[t][number].sums->values;
+      for (int n = 0; n < count; ++n) {
         const int row = t / 32 * 16 + t % 32 / 4 + n / 2 % 2 * 8, col = n / 4 * 8 + t % 4 * 2 + n % 2;
         float sum = product.adds ? sums[n] : 0;
         for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][col];
@@ -223,7 +267,8 @@ class EmulatedWarpgroups {
 
   std::map<std::uint32_t, Barrier> m_barriers;
   std::map<int, Thread> m_threads;
-  std::map<int, Warpgroup> m_warpgroups;
+  std::map<int, Meeting> m_warpgroups;
+  std::map<int, Meeting> m_meetings;
 };
 
 /// The instructions of HopperInstructions in a running EmulatedTeam with EmulatedWarpgroups.
@@ -252,10 +297,25 @@ struct EmulatedHopper : EmulatedInstructions {
   static void keep(float (&sums)[count]) {
     all().give_back(sums);
   }
-  template <class T, bool a_across, bool b_across>
-  static void product(float (&sums)[128], std::uint64_t a, std::uint64_t b, bool adds) {
-    all().template product<T>(sums, a, b, a_across, b_across, adds);
+  template <class T, bool a_across, bool b_across, int count>
+  static void product(float (&sums)[count], std::uint64_t a, std::uint64_t b, bool adds) {
+    all().template product<T>(sums, {a, b, a_across, b_across, adds});
   }
+  template <class T, bool b_across, int count>
+  static void product(float (&sums)[count], const std::uint32_t* a, std::uint64_t b, bool adds) {
+    EmulatedWarpgroups::Product product{0, b, false, b_across, adds};
+    product.a_in_registers = true;
+    std::copy(a, a + 4, product.words);
+    all().template product<T>(sums, product);
+  }
+  static void meet(int number, int threads) { all().meet(number, threads); }
+  static void pass(int number, int threads) { all().pass(number, threads); }
+  static void meet_in_warp() { any(true); }
+  static void publish_tile() {}
+  template <int registers>
+  static void keep_registers() {}
+  template <int registers>
+  static void take_registers() {}
 
  private:
   static EmulatedWarpgroups& all() { return EmulatedWarpgroups::running(); }

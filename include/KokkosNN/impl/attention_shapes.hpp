@@ -70,6 +70,42 @@ struct AttentionTileFor<8, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 1, 1
 template <>
 struct AttentionTileFor<8, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 1, 16, false, 1, 1> {};
 
+/// Shape of the kernel on Hopper's warpgroups by the elements that heads are padded to: warpgroups that multiply, each
+/// 64 rows of scores; keys of a tile; tiles of keys, and of values, in scratch at once; registers of a thread of the
+/// warpgroup that loads, and of the others. A prototype's shapes.
+template <int multipliers_, int keys_, int stages_, int loading_registers_, int registers_>
+struct WarpgroupAttentionTile {
+  static constexpr int multipliers       = multipliers_;
+  static constexpr int keys              = keys_;
+  static constexpr int stages            = stages_;
+  static constexpr int loading_registers = loading_registers_;
+  static constexpr int registers         = registers_;
+};
+template <int dims>
+struct WarpgroupAttentionTileFor;
+template <>
+struct WarpgroupAttentionTileFor<64> : WarpgroupAttentionTile<3, 128, 2, 32, 160> {};
+template <>
+struct WarpgroupAttentionTileFor<128> : WarpgroupAttentionTile<2, 128, 2, 40, 232> {};
+
+/// Shapes of the kernels of gradients on Hopper's warpgroups: two that multiply, each 64 rows of the block, queries or
+/// keys; rows of the tiles that pass by, keys or queries; tiles in scratch at once.
+template <int keys_, int queries_, int stages_>
+struct WarpgroupGradientTile {
+  static constexpr int multipliers       = 2;
+  static constexpr int keys              = keys_;     ///< of a tile, where the block has queries
+  static constexpr int queries           = queries_;  ///< of a tile, where the block has keys
+  static constexpr int stages            = stages_;
+  static constexpr int loading_registers = 24;
+  static constexpr int registers         = 240;
+};
+template <int dims>
+struct WarpgroupGradientTileFor;
+template <>
+struct WarpgroupGradientTileFor<64> : WarpgroupGradientTile<128, 64, 3> {};
+template <>
+struct WarpgroupGradientTileFor<128> : WarpgroupGradientTile<64, 64, 3> {};
+
 /// Shape of a kernel of gradients: a team's warps, each with `row_tiles` x 16 rows, queries or keys; rows of the tiles,
 /// of keys or queries, that pass by; tiles in scratch at once; teams that a multiprocessor should have at once.
 template <int warps_, int row_tiles_, int tile_rows_, int stages_, int resident_>
@@ -207,6 +243,11 @@ struct AttentionShape {
   }
   /// Rows of scores of the call.
   KOKKOS_INLINE_FUNCTION std::int64_t all_rows() const { return (is_packed ? 1 : batch) * heads * queries; }
+  /// Blocks of so many rows of scores, each of one head of q.
+  KOKKOS_INLINE_FUNCTION std::int64_t head_blocks(std::int64_t rows_of_block) const {
+    if (is_packed) return batch > 0 ? heads * (queries / rows_of_block + batch) : 0;
+    return batch * heads * ((queries + rows_of_block - 1) / rows_of_block);
+  }
   /// Heads that have so many blocks.
   KOKKOS_INLINE_FUNCTION std::int64_t block_heads() const { return (is_packed ? 1 : batch) * kv_heads; }
 };

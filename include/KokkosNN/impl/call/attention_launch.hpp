@@ -9,12 +9,14 @@
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
+#include <KokkosNN/impl/call/warpgroup_attention.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_gradient_tiles.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
 #include <KokkosNN/impl/gpu/attention_merge.hpp>
 #include <KokkosNN/impl/gpu/attention_tiles.hpp>
+#include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 #include <KokkosNN/impl/host/attention.hpp>
 #include <KokkosNN/impl/host/attention_gradients.hpp>
 #include <KokkosNN/impl/traits.hpp>
@@ -191,6 +193,7 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
   }
 
   static void run(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
+    if (run_on_warpgroups(exec, call, data)) return;
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
       using Kernel             = HostAttention<X>;
       const AttentionPlan plan = plan_of(exec, call, {});
@@ -200,6 +203,26 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
                                                     [&](auto dims) { run_tiles<dims()>(exec, call, data); })) {
       run_rows(exec, call, plan_of(exec, call, {}), data);
     }
+  }
+
+  /// Launches the kernel on Hopper's warpgroups where that serves; tells if.
+  static bool run_on_warpgroups([[maybe_unused]] const ExecutionSpace& exec,
+                                [[maybe_unused]] const AttentionArguments& call,
+                                [[maybe_unused]] const AttentionData<X>& data) {
+    if constexpr (backend_of<ExecutionSpace>() == Backend::cuda && sizeof(X) == 2) {
+      using Warpgroups            = AttentionOnWarpgroups<ExecutionSpace, X>;
+      const AttentionShape& shape = data.shape;
+      if (!has_warpgroups(exec)) return false;
+      const AttentionPlan plan =
+          make_warpgroup_attention_plan(element_type<X>(), call.tensors, call.layout, call.options,
+                                        Warpgroups::shape(std::max(shape.dim, shape.value_dim)), device_traits(exec));
+      if (!plan.is_on_warpgroups) return false;
+      const std::string label = to_string(call.function, plan);
+      if (is_verbose()) report_call(call.function, call.tensors.q, label);
+      Warpgroups::run(exec, label, plan, data);
+      return true;
+    }
+    return false;
   }
 
   static AttentionPlan plan_of(const ExecutionSpace& exec, const AttentionArguments& call,
@@ -237,6 +260,7 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   using A = accumulator_t<X>;
 
   static void run(const ExecutionSpace& exec, const AttentionGradientArguments& call) {
+    if (run_on_warpgroups(exec, call)) return;
     const AttentionShape& shape = call.layout.forward.shape;
     const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
         exec, static_cast<std::size_t>(shape.all_rows()) * sizeof(A));
@@ -270,6 +294,27 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   }
 
  private:
+  /// Launches the kernels on Hopper's warpgroups where these serve; tells if.
+  static bool run_on_warpgroups([[maybe_unused]] const ExecutionSpace& exec,
+                                [[maybe_unused]] const AttentionGradientArguments& call) {
+    if constexpr (backend_of<ExecutionSpace>() == Backend::cuda && sizeof(X) == 2) {
+      using Warpgroups            = AttentionGradientsOnWarpgroups<ExecutionSpace, X>;
+      const AttentionShape& shape = call.layout.forward.shape;
+      if (!has_warpgroups(exec)) return false;
+      const auto plan_of = [&](bool of_keys) {
+        return make_warpgroup_gradient_plan(element_type<X>(), call.tensors, call.layout, call.options, of_keys,
+                                            Warpgroups::shape(std::max(shape.dim, shape.value_dim), of_keys),
+                                            device_traits(exec));
+      };
+      const AttentionPlan of_queries = plan_of(false), of_keys = plan_of(true);
+      if (!of_queries.is_on_warpgroups || !of_keys.is_on_warpgroups) return false;
+      if (is_verbose()) report_call(call.function, call.tensors.forward.q, to_string(call.function, of_queries));
+      Warpgroups::run(exec, call.function, of_queries, of_keys, data_of(call));
+      return true;
+    }
+    return false;
+  }
+
   /// A call on its way to its kernels.
   struct Planned {
     const ExecutionSpace& exec;

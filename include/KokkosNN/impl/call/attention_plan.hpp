@@ -36,6 +36,7 @@ struct AttentionCallOptions {
   bool sequence_is_second    = false;  ///< axes of q, k, v and o are (batch, sequence, head, dim)
   MaskTensors mask;
   Precision precision         = Precision::exact;
+  MatmulTier tier             = MatmulTier::automatic;
   bool ends_align             = false;  ///< diagonals begin where a sequence's last query is at its last key
   bool is_packed              = false;
   std::int64_t first_key      = 0;  ///< keys of the call are some of all that lengths count, from this number on
@@ -127,6 +128,9 @@ struct AttentionPlan {
   bool copies_k            = false;
   bool copies_v            = false;
   bool copies_dout         = false;
+  bool is_on_warpgroups    = false;  ///< Hopper's
+  std::int64_t bundle      = 1;      ///< heads whose blocks come side by side there
+  bool writes_units        = false;  ///< eight elements of o at a time there
 };
 
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel on a matrix unit, which serves
@@ -134,6 +138,21 @@ struct AttentionPlan {
 KOKKOSNN_EXPORT AttentionPlan make_attention_plan(ElementType type, Precision precision,
                                                   const AttentionTensors& tensors, const AttentionLayout& layout,
                                                   const AttentionKernelShape& shape, const DeviceTraits& traits);
+
+/// Plan of the kernel on Hopper's warpgroups, of that shape; it is not `is_on_warpgroups` where that does not serve:
+/// masks' elements, few queries, tensors that have no boxes.
+KOKKOSNN_EXPORT AttentionPlan make_warpgroup_attention_plan(ElementType type, const AttentionTensors& tensors,
+                                                            const AttentionLayout& layout,
+                                                            const AttentionCallOptions& options,
+                                                            const AttentionKernelShape& shape,
+                                                            const DeviceTraits& traits);
+
+/// As make_warpgroup_attention_plan, of a kernel of the gradients: that of the queries, or that of the keys.
+KOKKOSNN_EXPORT AttentionPlan make_warpgroup_gradient_plan(ElementType type, const AttentionGradientTensors& tensors,
+                                                           const AttentionGradientLayout& layout,
+                                                           const AttentionCallOptions& options, bool of_keys,
+                                                           const AttentionKernelShape& shape,
+                                                           const DeviceTraits& traits);
 
 /// Cuts the keys of a call into parts that are computed side by side where few queries see many keys. It depends on
 /// extents of a batch entry alone: neither on how many entries there are, nor on the device.
@@ -151,7 +170,8 @@ KOKKOSNN_EXPORT AttentionPlan make_attention_merge_plan(ElementType type, const 
                                                         const DeviceTraits& traits);
 
 /// Label of the kernel: `KokkosNN::attention[f32,k128,r1,ts128]`; on a matrix unit
-/// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c if q, k, v (and dout) are copied asynchronously.
+/// `KokkosNN::attention[bf16,k64,r128,c111,ts128]`, c if q, k, v (and dout) are copied asynchronously; on Hopper's
+/// warpgroups `KokkosNN::attention[warpgroups,bf16,k128,r128,ts384]`.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const AttentionPlan& plan);
 
 }  // namespace KokkosNN::Impl

@@ -5,6 +5,7 @@
 
 #include <KokkosNN/impl/gpu/device/warp.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
+#include <KokkosNN/impl/math/exp.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -28,6 +29,29 @@ struct SeenKeys {
   }
   KOKKOS_FORCEINLINE_FUNCTION bool has_all(std::int64_t first, int count) const {
     return all_begin <= first && first + count <= all_end;
+  }
+
+  /// Keys of no row, to which rows are added.
+  KOKKOS_FORCEINLINE_FUNCTION static SeenKeys none() { return {INT64_MAX, 0, 0, INT64_MAX}; }
+  KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t row_begin, std::int64_t row_end) {
+    if (row_begin < row_end) {
+      begin = Kokkos::min(begin, row_begin);
+      end   = Kokkos::max(end, row_end);
+    }
+    all_begin = Kokkos::max(all_begin, row_begin);
+    all_end   = Kokkos::min(all_end, row_end);
+  }
+  /// Joins the keys of all lanes' rows; that all rows see: none, where there is no row.
+  template <class Instructions, int lanes>
+  KOKKOS_FORCEINLINE_FUNCTION void join_lanes() {
+    KOKKOSNN_IMPL_UNROLL
+    for (int mask = 1; mask < lanes; mask *= 2) {
+      begin     = Kokkos::min(begin, Instructions::exchange(begin, mask));
+      end       = Kokkos::max(end, Instructions::exchange(end, mask));
+      all_begin = Kokkos::max(all_begin, Instructions::exchange(all_begin, mask));
+      all_end   = Kokkos::min(all_end, Instructions::exchange(all_end, mask));
+    }
+    if (begin > end) begin = end;
   }
 };
 
@@ -119,25 +143,9 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_rows(TeamRow<X, has_elements>* table, cons
 /// Keys that rows `first` to `last` of the table see, by the lanes of a warp together.
 template <class Unit, class Row>
 KOKKOS_FORCEINLINE_FUNCTION SeenKeys keys_of_rows(const Row* table, int first, std::int64_t last, int lane) {
-  constexpr std::int64_t most = INT64_MAX;
-  SeenKeys seen{most, 0, 0, most};
-  for (int r = first + lane; r < last; r += Unit::lanes) {
-    const std::int64_t begin = table[r].begin, end = table[r].end;
-    if (begin < end) {
-      seen.begin = Kokkos::min(seen.begin, begin);
-      seen.end   = Kokkos::max(seen.end, end);
-    }
-    seen.all_begin = Kokkos::max(seen.all_begin, begin);
-    seen.all_end   = Kokkos::min(seen.all_end, end);
-  }
-  KOKKOSNN_IMPL_UNROLL
-  for (int mask = 1; mask < Unit::lanes; mask *= 2) {
-    seen.begin     = Kokkos::min(seen.begin, Unit::Instructions::exchange(seen.begin, mask));
-    seen.end       = Kokkos::max(seen.end, Unit::Instructions::exchange(seen.end, mask));
-    seen.all_begin = Kokkos::max(seen.all_begin, Unit::Instructions::exchange(seen.all_begin, mask));
-    seen.all_end   = Kokkos::min(seen.all_end, Unit::Instructions::exchange(seen.all_end, mask));
-  }
-  if (seen.begin > seen.end) seen.begin = seen.end;
+  SeenKeys seen = SeenKeys::none();
+  for (int r = first + lane; r < last; r += Unit::lanes) seen.add(table[r].begin, table[r].end);
+  seen.template join_lanes<typename Unit::Instructions, Unit::lanes>();
   return seen;
 }
 
@@ -150,6 +158,51 @@ struct KeyTiles {
   KOKKOS_FORCEINLINE_FUNCTION bool exist() const { return first < end; }
   KOKKOS_FORCEINLINE_FUNCTION void go_on() { first += keys; }
 };
+
+/// Queries of a sequence.
+struct QueryRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+/// Queries ahead of and behind which none sees one of `count` keys from key `first` on. (Diagonals with an offset a row
+/// rule out none.)
+template <class X>
+KOKKOS_FORCEINLINE_FUNCTION QueryRange queries_that_see(const AttentionData<X>& data, const Sequence& sequence,
+                                                        std::int64_t first, std::int64_t count) {
+  QueryRange range{0, sequence.queries};
+  if (data.ranges.has_diagonals && !data.ranges.offsets.exist()) {  // query q sees keys q + low to q + high
+    const std::int64_t shifted = first - data.ranges.shift(sequence);
+    range.begin                = Kokkos::max(range.begin, shifted - data.ranges.high);
+    range.end                  = Kokkos::min(range.end, shifted + count - data.ranges.low);
+  }
+  return range;
+}
+
+/// Sum of the weights of a row of scores.
+template <class A>
+struct AttentionTotal {
+  A reference;  ///< of the powers of two that weights are
+  A sum;
+  A factor;  ///< of the results
+
+  KOKKOS_FORCEINLINE_FUNCTION A lse() const {
+    return sum == A(0) ? -Kokkos::Experimental::infinity_v<A> : reference * log_of_2<A> + Kokkos::log(sum);
+  }
+};
+
+/// The sum with a sink, a logit in powers of two, or -inf.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION AttentionTotal<A> total_with_sink(A reference, A sum, A sink) {
+  A rescaling = 1;
+  if (sink != -Kokkos::Experimental::infinity_v<A>) {
+    const A before = reference;
+    reference      = max_ignoring_nan(before, sink);
+    rescaling      = before == -Kokkos::Experimental::infinity_v<A> ? A(0) : power_of_two(before - reference);
+    sum            = sum * rescaling + power_of_two(sink - finite_reference(reference));
+  }
+  return {reference, sum, sum == A(0) ? A(0) : rescaling / sum};
+}
 
 /// Words in scratch that say which of a team's rows have to be computed again, and ahead of them one that says if any
 /// has.

@@ -376,8 +376,7 @@ struct AttentionKeyGradientsInTiles
     });
   }
 
-  /// Tiles of queries, head by head: those ahead of `begin` and behind `end` see none of the block's keys. (Diagonals
-  /// with an offset a row rule out no tile.)
+  /// Tiles of queries, head by head: those ahead of `begin` and behind `end` see none of the block's keys.
   struct Tiles {
     std::int64_t begin;
     std::int64_t end;
@@ -394,15 +393,9 @@ struct AttentionKeyGradientsInTiles
     }
   };
   KOKKOS_FORCEINLINE_FUNCTION Tiles tiles_of(const Keys& keys) const {
-    std::int64_t begin = 0, end = keys.sequence.queries;
-    if (data.ranges.has_diagonals && !data.ranges.offsets.exist()) {  // query q sees keys q + low to q + high
-      const std::int64_t first = keys.first - data.ranges.shift(keys.sequence);
-      begin                    = Kokkos::max(begin, first - data.ranges.high);
-      end                      = Kokkos::min(end, first + rows - data.ranges.low);
-    }
-    const std::int64_t group = data.shape.group();
-    begin                    = begin / tile_rows * tile_rows;
-    return {begin, end, keys.kv_head * group, keys.kv_head * group + group - 1, begin};
+    const QueryRange range   = queries_that_see(data, keys.sequence, keys.first, rows);
+    const std::int64_t group = data.shape.group(), begin = range.begin / tile_rows * tile_rows;
+    return {begin, range.end, keys.kv_head * group, keys.kv_head * group + group - 1, begin};
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void fetch_own(Address to, const Keys& keys, int rank) const {

@@ -283,28 +283,14 @@ struct AttentionInTiles {
       const bool is_row  = number < block.left;
       const ScoreRow row = block.template row<rows>(is_row ? number : 0);
       const A sum        = Unit::row_sum(state.sum[t][r]);
-      const auto total   = with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_of_e<A>);
+      const auto total   = total_with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_of_e<A>);
       const bool is_nan  = Products::has_nan(state.result, t, r, total.factor);
       if (is_row && is_nan && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
       if (is_row && !is_nan) write_row(row, block.part, lane, state, t, r, total);
     });
   }
 
-  struct Total {
-    A reference;  ///< of the powers of two
-    A sum;
-    A factor;  ///< of the results
-  };
-  KOKKOS_FORCEINLINE_FUNCTION static Total with_sink(A reference, A sum, A sink) {
-    A rescaling = 1;
-    if (sink != -Kokkos::Experimental::infinity_v<A>) {
-      const A before = reference;
-      reference      = max_ignoring_nan(before, sink);
-      rescaling      = before == -Kokkos::Experimental::infinity_v<A> ? A(0) : power_of_two(before - reference);
-      sum            = sum * rescaling + power_of_two(sink - finite_reference(reference));
-    }
-    return {reference, sum, sum == A(0) ? A(0) : rescaling / sum};
-  }
+  using Total = AttentionTotal<A>;
 
   KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
                                              int t, int r, const Total& total) const {
@@ -313,9 +299,7 @@ struct AttentionInTiles {
       if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * total.factor);
     });
     if (Unit::col_of(0, lane) == 0) {
-      data.store_lse(
-          row, part,
-          is_masked ? -Kokkos::Experimental::infinity_v<A> : total.reference * log_of_2<A> + Kokkos::log(total.sum));
+      data.store_lse(row, part, total.lse());
     }
   }
 

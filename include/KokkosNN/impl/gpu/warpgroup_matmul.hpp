@@ -6,6 +6,7 @@
 #include <KokkosNN/half.hpp>
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
+#include <KokkosNN/impl/gpu/device/warpgroup_sums.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
 #include <KokkosNN/pack.hpp>
@@ -222,7 +223,7 @@ struct MatmulInWarpgroups {
   // cache of instructions. Sums in registers have no index, hence the switch.
 
   using Offsets                         = Kokkos::Array<std::int64_t, Results::count>;
-  static constexpr int unit             = 8;
+  static constexpr int unit             = warpgroup_unit;
   static constexpr int units_per_thread = sums_per_thread / unit;
   static_assert(units_per_thread == 16);
 
@@ -253,7 +254,7 @@ struct MatmulInWarpgroups {
       if (group >= target.cols) break;
       A values[unit];
       take(n, sums, values);
-      exchange_among_four(values, place);
+      exchange_among_four<I>(values, place);
       const int col = group + place * unit, left = target.cols - col;
       if (row >= target.rows_left || left <= 0) continue;
       Offsets at;
@@ -306,20 +307,6 @@ struct MatmulInWarpgroups {
         return take_unit<14>(sums, values);
       case 15:
         return take_unit<15>(sums, values);
-    }
-  }
-  /// Pair i of thread j becomes pair j of thread i.
-  KOKKOS_FORCEINLINE_FUNCTION static void exchange_among_four(A (&values)[unit], int place) {
-    KOKKOSNN_IMPL_UNROLL
-    for (int mask = 1; mask < 4; mask *= 2) {
-      const bool is_upper = (place & mask) != 0;
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < unit; ++i) {
-        if ((i / 2 & mask) != 0) continue;
-        A &low = values[i], &high = values[i + 2 * mask];
-        const A other           = I::exchange(is_upper ? low : high, mask);
-        (is_upper ? low : high) = other;
-      }
     }
   }
 

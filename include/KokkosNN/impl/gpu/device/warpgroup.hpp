@@ -62,25 +62,39 @@ KOKKOS_INLINE_FUNCTION constexpr std::uint64_t warpgroup_tile(std::uint32_t addr
 #define KOKKOSNN_IMPL_HAS_WARPGROUPS
 #endif
 
+// Operands of an instruction of inline assembly have numbers: the sums' come first, then those of a and b.
 // clang-format off
 #define KOKKOSNN_IMPL_SUMS4(i) "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3])
 #define KOKKOSNN_IMPL_SUMS16(i) \
   KOKKOSNN_IMPL_SUMS4(i), KOKKOSNN_IMPL_SUMS4(i + 4), KOKKOSNN_IMPL_SUMS4(i + 8), KOKKOSNN_IMPL_SUMS4(i + 12)
-#define KOKKOSNN_IMPL_SUMS128                                                                                         \
-  KOKKOSNN_IMPL_SUMS16(0), KOKKOSNN_IMPL_SUMS16(16), KOKKOSNN_IMPL_SUMS16(32), KOKKOSNN_IMPL_SUMS16(48),              \
-      KOKKOSNN_IMPL_SUMS16(64), KOKKOSNN_IMPL_SUMS16(80), KOKKOSNN_IMPL_SUMS16(96), KOKKOSNN_IMPL_SUMS16(112)
-#define KOKKOSNN_IMPL_PRODUCT(type)                                                                                   \
-  "{\n .reg .pred p;\n setp.ne.b32 p, %130, 0;\n"                                                                     \
-  " wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {"                                                  \
+#define KOKKOSNN_IMPL_SUMS32(i) KOKKOSNN_IMPL_SUMS16(i), KOKKOSNN_IMPL_SUMS16(i + 16)
+#define KOKKOSNN_IMPL_SUMS64(i) KOKKOSNN_IMPL_SUMS32(i), KOKKOSNN_IMPL_SUMS32(i + 32)
+#define KOKKOSNN_IMPL_SUMS128(i) KOKKOSNN_IMPL_SUMS64(i), KOKKOSNN_IMPL_SUMS64(i + 64)
+#define KOKKOSNN_IMPL_NAMES32                                                                                         \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                            \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                                  \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                                  \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                                  \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                                  \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KOKKOSNN_IMPL_NAMES64                                                                                         \
+  KOKKOSNN_IMPL_NAMES32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define KOKKOSNN_IMPL_NAMES128                                                                                        \
+  KOKKOSNN_IMPL_NAMES64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                                  \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "                      \
-  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"                    \
-  "}, %128, %129, p, 1, 1, %131, %132;\n}\n"
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define KOKKOSNN_IMPL_PRODUCT(cols, type, names, adds, operands)                                                      \
+  "{\n .reg .pred p;\n setp.ne.b32 p, " adds ", 0;\n"                                                                \
+  " wgmma.mma_async.sync.aligned.m64n" cols "k16.f32." type "." type " {" names "}, " operands ";\n}\n"
+// Both operands in shared memory, or a in registers.
+#define KOKKOSNN_IMPL_PRODUCT_OF_TILES(count, cols, type, a, b, adds, a_order, b_order)                               \
+  asm volatile(KOKKOSNN_IMPL_PRODUCT(cols, type, KOKKOSNN_IMPL_NAMES##count, adds,                                    \
+                                     a ", " b ", p, 1, 1, " a_order ", " b_order)                                     \
+               : KOKKOSNN_IMPL_SUMS##count(0)                                                                         \
+               : "l"(of_a), "l"(of_b), "r"(int(adds_up)), "n"(int(a_across)), "n"(int(b_across)))
+#define KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(count, cols, type, a0, a1, a2, a3, b, adds, b_order)                       \
+  asm volatile(KOKKOSNN_IMPL_PRODUCT(cols, type, KOKKOSNN_IMPL_NAMES##count, adds,                                    \
+                                     "{" a0 ", " a1 ", " a2 ", " a3 "}, " b ", p, 1, 1, " b_order)                    \
+               : KOKKOSNN_IMPL_SUMS##count(0)                                                                         \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(of_b), "r"(int(adds_up)), "n"(int(b_across)))
 // clang-format on
 
 struct HopperInstructions : NvidiaInstructions {
@@ -192,29 +206,103 @@ struct HopperInstructions : NvidiaInstructions {
     for (int i = 0; i < count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 #endif
   }
-  /// 64 x 16 by 16 x 256 elements of 16 bits, added to the sums or in place of them. Thread t of a warpgroup has, as
-  /// number 4 j + 2 r + c, the sum of row t / 32 * 16 + t % 32 / 4 + 8 r and column 8 j + t % 4 * 2 + c.
-  template <class T, bool a_across, bool b_across>
-  KOKKOS_FORCEINLINE_FUNCTION static void product([[maybe_unused]] float (&sums)[128], [[maybe_unused]] std::uint64_t a,
-                                                  [[maybe_unused]] std::uint64_t b, [[maybe_unused]] bool adds) {
+  /// 64 x 16 by 16 x (2 count) elements of 16 bits, added to the sums or in place of them. Thread t of a warpgroup has,
+  /// as number 4 j + 2 r + c, the sum of row t / 32 * 16 + t % 32 / 4 + 8 r and column 8 j + t % 4 * 2 + c.
+  template <class T, bool a_across, bool b_across, int count>
+  KOKKOS_FORCEINLINE_FUNCTION static void product([[maybe_unused]] float (&sums)[count],
+                                                  [[maybe_unused]] std::uint64_t of_a,
+                                                  [[maybe_unused]] std::uint64_t of_b, [[maybe_unused]] bool adds_up) {
+    static_assert(count == 32 || count == 64 || count == 128);
 #if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
-    if constexpr (std::is_same_v<T, bhalf_t>) {
-      asm volatile(KOKKOSNN_IMPL_PRODUCT("bf16")
-                   : KOKKOSNN_IMPL_SUMS128
-                   : "l"(a), "l"(b), "r"(int(adds)), "n"(int(a_across)), "n"(int(b_across)));
+    constexpr bool is_bf16 = std::is_same_v<T, bhalf_t>;
+    if constexpr (count == 128 && is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_TILES(128, "256", "bf16", "%128", "%129", "%130", "%131", "%132");
+    } else if constexpr (count == 128) {
+      KOKKOSNN_IMPL_PRODUCT_OF_TILES(128, "256", "f16", "%128", "%129", "%130", "%131", "%132");
+    } else if constexpr (count == 64 && is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_TILES(64, "128", "bf16", "%64", "%65", "%66", "%67", "%68");
+    } else if constexpr (count == 64) {
+      KOKKOSNN_IMPL_PRODUCT_OF_TILES(64, "128", "f16", "%64", "%65", "%66", "%67", "%68");
+    } else if constexpr (is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_TILES(32, "64", "bf16", "%32", "%33", "%34", "%35", "%36");
     } else {
-      asm volatile(KOKKOSNN_IMPL_PRODUCT("f16")
-                   : KOKKOSNN_IMPL_SUMS128
-                   : "l"(a), "l"(b), "r"(int(adds)), "n"(int(a_across)), "n"(int(b_across)));
+      KOKKOSNN_IMPL_PRODUCT_OF_TILES(32, "64", "f16", "%32", "%33", "%34", "%35", "%36");
     }
+#endif
+  }
+  /// As above, a in registers: a word is two neighbours along the sums' axis, and word 2 i + r of thread t has those of
+  /// row t / 32 * 16 + t % 32 / 4 + 8 r from element 8 i + t % 4 * 2 on. So the sums 4 j to 4 j + 3 and 4 j + 4 to
+  /// 4 j + 7, rounded pair by pair, are the four words for the 16 columns from 8 j on.
+  template <class T, bool b_across, int count>
+  KOKKOS_FORCEINLINE_FUNCTION static void product([[maybe_unused]] float (&sums)[count],
+                                                  [[maybe_unused]] const std::uint32_t* a,
+                                                  [[maybe_unused]] std::uint64_t of_b, [[maybe_unused]] bool adds_up) {
+    static_assert(count == 32 || count == 64);
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    constexpr bool is_bf16 = std::is_same_v<T, bhalf_t>;
+    if constexpr (count == 64 && is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(64, "128", "bf16", "%64", "%65", "%66", "%67", "%68", "%69", "%70");
+    } else if constexpr (count == 64) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(64, "128", "f16", "%64", "%65", "%66", "%67", "%68", "%69", "%70");
+    } else if constexpr (is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(32, "64", "bf16", "%32", "%33", "%34", "%35", "%36", "%37", "%38");
+    } else {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(32, "64", "f16", "%32", "%33", "%34", "%35", "%36", "%37", "%38");
+    }
+#endif
+  }
+
+  // --- threads: some of a team's, in whole warps, and their registers ---
+
+  /// Waits at a barrier of the team, 1 to 15, until so many threads have come, those that just arrive included.
+  KOKKOS_FORCEINLINE_FUNCTION static void meet([[maybe_unused]] int number, [[maybe_unused]] int threads) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+#endif
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void pass([[maybe_unused]] int number, [[maybe_unused]] int threads) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+#endif
+  }
+  /// Lanes' writes to scratch are seen by their warp.
+  KOKKOS_FORCEINLINE_FUNCTION static void meet_in_warp() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    __syncwarp();
+#endif
+  }
+  /// Writes of this thread to scratch are seen by products.
+  KOKKOS_FORCEINLINE_FUNCTION static void publish_tile() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+  }
+  /// Gives registers of a warpgroup's threads up, or takes some that others gave up: all of it must call.
+  template <int registers>
+  KOKKOS_FORCEINLINE_FUNCTION static void keep_registers() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+#endif
+  }
+  template <int registers>
+  KOKKOS_FORCEINLINE_FUNCTION static void take_registers() {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
 #endif
   }
 };
 
 }  // namespace KokkosNN::Impl
 
+#undef KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS
+#undef KOKKOSNN_IMPL_PRODUCT_OF_TILES
 #undef KOKKOSNN_IMPL_PRODUCT
+#undef KOKKOSNN_IMPL_NAMES128
+#undef KOKKOSNN_IMPL_NAMES64
+#undef KOKKOSNN_IMPL_NAMES32
 #undef KOKKOSNN_IMPL_SUMS128
+#undef KOKKOSNN_IMPL_SUMS64
+#undef KOKKOSNN_IMPL_SUMS32
 #undef KOKKOSNN_IMPL_SUMS16
 #undef KOKKOSNN_IMPL_SUMS4
 #undef KOKKOSNN_IMPL_HAS_WARPGROUPS

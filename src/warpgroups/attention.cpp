@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#include <KokkosNN/half.hpp>
+#include <KokkosNN/impl/call/warpgroup_attention.hpp>
+#include <KokkosNN/impl/call/warpgroup_attention_launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+// Attention on Hopper's warpgroups: cmake/Warpgroups.cmake compiles this file for sm_90a where it can.
+
+namespace KokkosNN::Impl {
+
+template <class Exec, class X>
+AttentionKernelShape AttentionOnWarpgroups<Exec, X>::shape(std::int64_t dims) {
+  if (!is_compiled_for_warpgroups || dims > 128) return {};
+  return dims <= 64 ? kernel_shape_of<AttentionInWarpgroups<X, 64>>()
+                    : kernel_shape_of<AttentionInWarpgroups<X, 128>>();
+}
+
+template <class Exec, class X>
+void AttentionOnWarpgroups<Exec, X>::run(const Exec& exec, const std::string& label, const AttentionPlan& plan,
+                                         const AttentionData<X>& data) {
+  if constexpr (!is_compiled_for_warpgroups) {
+    throw std::logic_error(label + ": not compiled");
+  } else if (data.shape.dim <= 64 && data.shape.value_dim <= 64) {
+    launch_attention_on_warpgroups<64>(exec, label, plan, data);
+  } else {
+    launch_attention_on_warpgroups<128>(exec, label, plan, data);
+  }
+}
+
+template struct AttentionOnWarpgroups<Kokkos::DefaultExecutionSpace, half_t>;
+template struct AttentionOnWarpgroups<Kokkos::DefaultExecutionSpace, bhalf_t>;
+
+template <class Exec, class X>
+AttentionKernelShape AttentionGradientsOnWarpgroups<Exec, X>::shape(std::int64_t dims, bool of_keys) {
+  if (!is_compiled_for_warpgroups || dims > 128) return {};
+  if (dims <= 64) {
+    return of_keys ? gradient_shape_of<AttentionKeyGradientsInWarpgroups<X, 64>>()
+                   : gradient_shape_of<AttentionQueryGradientsInWarpgroups<X, 64>>();
+  }
+  return of_keys ? gradient_shape_of<AttentionKeyGradientsInWarpgroups<X, 128>>()
+                 : gradient_shape_of<AttentionQueryGradientsInWarpgroups<X, 128>>();
+}
+
+template <class Exec, class X>
+void AttentionGradientsOnWarpgroups<Exec, X>::run(const Exec& exec, const char* function,
+                                                  const AttentionPlan& of_queries, const AttentionPlan& of_keys,
+                                                  AttentionGradientData<X> data) {
+  if constexpr (!is_compiled_for_warpgroups) {
+    throw std::logic_error(std::string(function) + ": not compiled");
+  } else if (data.shape.dim <= 64 && data.shape.value_dim <= 64) {
+    launch_gradients_on_warpgroups<64>(exec, function, of_queries, of_keys, data);
+  } else {
+    launch_gradients_on_warpgroups<128>(exec, function, of_queries, of_keys, data);
+  }
+}
+
+template struct AttentionGradientsOnWarpgroups<Kokkos::DefaultExecutionSpace, half_t>;
+template struct AttentionGradientsOnWarpgroups<Kokkos::DefaultExecutionSpace, bhalf_t>;
+
+}  // namespace KokkosNN::Impl
