@@ -88,6 +88,21 @@ struct BFloat16 {
   }
 };
 
+/// A number as a float, rounded to odd: rounding that again, to a format that is two bits shorter or more, rounds once.
+template <class T>
+KOKKOS_FUNCTION float rounded_to_odd(T value) {
+  if constexpr (std::same_as<T, float>) {
+    return value;
+  } else {
+    const double exact = static_cast<double>(value);
+    const float near   = static_cast<float>(exact);
+    if (static_cast<double>(near) == exact || exact != exact) return near;
+    const bool is_beyond = Kokkos::fabs(static_cast<double>(near)) > Kokkos::fabs(exact);
+    const auto bits      = Kokkos::bit_cast<std::uint32_t>(near) - (is_beyond ? 1u : 0u);
+    return Kokkos::bit_cast<float>(bits | 1u);
+  }
+}
+
 /// A number that is stored in 16 bits and computed with as a float: it converts as Kokkos' 16-bit types do.
 template <class Format>
 class Stored16 {
@@ -97,7 +112,7 @@ class Stored16 {
   /// Rounds once: to the nearest, ties to even.
   template <class T>
     requires std::is_arithmetic_v<T>
-  KOKKOS_FUNCTION Stored16(T value) : m_bits(Format::bits_of(narrowed(value))) {}
+  KOKKOS_FUNCTION Stored16(T value) : m_bits(Format::bits_of(rounded_to_odd(value))) {}
 
   template <class T>
     requires std::is_arithmetic_v<T>
@@ -112,21 +127,6 @@ class Stored16 {
 
  private:
   std::uint16_t m_bits;
-
-  /// To odd, so that rounding the result again rounds as once: float has more than two bits to spare.
-  template <class T>
-  KOKKOS_FUNCTION static float narrowed(T value) {
-    if constexpr (std::same_as<T, float>) {
-      return value;
-    } else {
-      const double exact = static_cast<double>(value);
-      const float near   = static_cast<float>(exact);
-      if (static_cast<double>(near) == exact || exact != exact) return near;
-      const bool is_beyond = Kokkos::fabs(static_cast<double>(near)) > Kokkos::fabs(exact);
-      const auto bits      = Kokkos::bit_cast<std::uint32_t>(near) - (is_beyond ? 1u : 0u);
-      return Kokkos::bit_cast<float>(bits | 1u);
-    }
-  }
 };
 
 template <class OfKokkos, class Format>
