@@ -170,7 +170,7 @@ endif()
 
 if(KokkosNN_HAS_C)
   add_library(KokkosNN_c_objects OBJECT src/c/arguments.cpp src/c/attention.cpp src/c/elementwise.cpp src/c/matmul.cpp
-                                         src/c/operators.cpp src/c/rope.cpp src/c/runtime.cpp)
+                                         src/c/operators.cpp src/c/quantized.cpp src/c/rope.cpp src/c/runtime.cpp)
   target_include_directories(KokkosNN_c_objects PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   target_include_directories(KokkosNN_c_objects PRIVATE $<TARGET_PROPERTY:KokkosNN,INTERFACE_INCLUDE_DIRECTORIES>)
   target_link_libraries(KokkosNN_c_objects PRIVATE Kokkos::kokkos)

@@ -47,10 +47,11 @@ struct Exec {
 
 kokkosnn_dtype dtype_named(std::string_view name) {
   constexpr std::pair<std::string_view, kokkosnn_dtype> names[] = {
-      {"float64", KOKKOSNN_F64}, {"float32", KOKKOSNN_F32}, {"float16", KOKKOSNN_F16}, {"bfloat16", KOKKOSNN_BF16},
-      {"bool", KOKKOSNN_BOOL},   {"int8", KOKKOSNN_I8},     {"int16", KOKKOSNN_I16},   {"int32", KOKKOSNN_I32},
-      {"int64", KOKKOSNN_I64},   {"uint8", KOKKOSNN_U8},    {"uint16", KOKKOSNN_U16},  {"uint32", KOKKOSNN_U32},
-      {"uint64", KOKKOSNN_U64}};
+      {"float64", KOKKOSNN_F64},   {"float32", KOKKOSNN_F32},         {"float16", KOKKOSNN_F16},
+      {"bfloat16", KOKKOSNN_BF16}, {"bool", KOKKOSNN_BOOL},           {"int8", KOKKOSNN_I8},
+      {"int16", KOKKOSNN_I16},     {"int32", KOKKOSNN_I32},           {"int64", KOKKOSNN_I64},
+      {"uint8", KOKKOSNN_U8},      {"uint16", KOKKOSNN_U16},          {"uint32", KOKKOSNN_U32},
+      {"uint64", KOKKOSNN_U64},    {"float8_e4m3fn", KOKKOSNN_F8E4M3}};
   for (const auto& [known, dtype] : names) {
     if (known == name) return dtype;
   }
@@ -66,6 +67,8 @@ kokkosnn_dtype dtype_of(nb::dlpack::dtype dtype) {
   if (is_scalar && dtype.code == std::uint8_t(Code::Int)) return dtype_named("int" + bits);
   if (is_scalar && dtype.code == std::uint8_t(Code::UInt)) return dtype_named("uint" + bits);
   if (is_scalar && dtype.code == std::uint8_t(Code::Bool)) return dtype_named("bool");
+  constexpr std::uint8_t float8_e4m3fn = 10;  // kDLFloat8_e4m3fn of DLPack 1.1, which older headers lack
+  if (is_scalar && dtype.code == float8_e4m3fn && dtype.bits == 8) return dtype_named("float8_e4m3fn");
   throw nb::type_error(("kokkosnn: arrays of DLPack's type " + std::to_string(int(dtype.code)) + " of " + bits +
                         " bits are not supported")
                            .c_str());

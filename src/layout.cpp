@@ -246,7 +246,8 @@ void validate_memory(const GivenTensors& given) {
     given.for_each([&](const Operand& from, const Tensor& t, int number) {
       const bool have_rows = to.extents == Extents::rows && from.extents == Extents::rows && !from.is_output;
       if (number == written || (have_rows && is_same_view(t, output))) return;
-      if (overlaps(t, output)) raise_overlap(given.function, from.name, t, "the output", output, true);
+      const bool may_be_same = t.element_bytes == output.element_bytes;
+      if (overlaps(t, output)) raise_overlap(given.function, from.name, t, "the output", output, may_be_same);
     });
   });
 }
@@ -424,19 +425,25 @@ bool writes(RowOperator op, const RowsLayout& layout) {
 
 namespace {
 
-RowsLayout normalised(const char* function, RowOperator op, const Tensors& tensors, int axis) {
-  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, axis, tensors[0].rank)};
+/// Checks a call's extents and, if `has_results(layout)`, its memory.
+template <class HasResults>
+RowsLayout normalised(const GivenTensors& given, const HasResults& has_results) {
   validate_extents(given);
   validate_columns(given, given.cols(), "columns");
   const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
   RowsLayout layout               = layout_of(given, axes);
-  if (!writes(op, layout)) return layout;
+  if (!has_results(layout)) return layout;
   validate_memory(given);
   if (has_unit_columns(given, layout)) {
     layout.form      = form_of(given, axes);
     layout.one_piece = is_one_piece(given, layout);
   }
   return layout;
+}
+
+RowsLayout normalised(const char* function, RowOperator op, const Tensors& tensors, int axis) {
+  const GivenTensors given{function, operands_of(op), tensors, resolve_axis(function, axis, tensors[0].rank)};
+  return normalised(given, [&](const RowsLayout& layout) { return writes(op, layout); });
 }
 
 /// One axis in the place of some that rows run along.
@@ -475,8 +482,8 @@ Tensor with_axis(const Tensor& t, int first, int axes, const MergedAxis& merged)
 
 /// The tensors of a call that reduces several axes, with one in their place. Throws where elements are not at one
 /// distance, in an order that is the same in all tensors.
-Tensors with_one_axis(const char* function, RowOperator op, const Tensors& tensors, int first, int axes) {
-  const GivenTensors given{function, operands_of(op), tensors, first};
+Tensors with_one_axis(const char* function, const Operands& operands, const Tensors& tensors, int first, int axes) {
+  const GivenTensors given{function, operands, tensors, first};
   if (axes < 1 || first + axes > given.rows().rank) {
     (ArgumentError(function) << "axes must be 1 to " << given.rows().rank - first << " from axis " << first
                              << " on, but is " << axes)
@@ -522,25 +529,65 @@ void validate_epsilon(const char* function, double epsilon) {
   (ArgumentError(function) << "epsilon must be finite and not negative, but is " << epsilon).raise();
 }
 
+void validate_weight_offset(const char* function, double offset) {
+  if (std::isfinite(offset)) return;
+  (ArgumentError(function) << "weight_offset must be finite, but is " << offset).raise();
+}
+
+/// Operands of a call whose results are quantised, in the order of QuantizedTensors.
+Operands quantized_operands() {
+  return {{{"x", Extents::rows},
+           {"y", Extents::rows, true},
+           {"scales", Extents::row_values, true},
+           {"weight", Extents::columns},
+           {"bias", Extents::columns}},
+          5};
+}
+
+/// Rows of such a call along one axis.
+RowsLayout normalised_quantized(const char* function, const Tensors& tensors, int axis, const PlanRequest& plan) {
+  if (plan != PlanRequest{}) {
+    (ArgumentError(function) << "there is one kernel, so options.plan must be empty").raise();
+  }
+  const GivenTensors given{function, quantized_operands(), tensors, resolve_axis(function, axis, tensors[0].rank)};
+  return normalised(given, [](const RowsLayout& layout) { return layout.rows > 0 && layout.cols > 0; });
+}
+
 }  // namespace
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
   validate_scale(function, options.scale);
   const int axis = resolve_axis(function, options.axis, tensors[0].rank);
-  return normalised(function, op, with_one_axis(function, op, tensors, axis, options.axes), axis);
+  return normalised(function, op, with_one_axis(function, operands_of(op), tensors, axis, options.axes), axis);
 }
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const RmsNormOptions& options) {
   validate_epsilon(function, options.epsilon);
-  if (!std::isfinite(options.weight_offset)) {
-    (ArgumentError(function) << "weight_offset must be finite, but is " << options.weight_offset).raise();
-  }
+  validate_weight_offset(function, options.weight_offset);
   return normalised(function, op, tensors, options.axis);
 }
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const LayerNormOptions& options) {
   validate_epsilon(function, options.epsilon);
   return normalised(function, op, tensors, options.axis);
+}
+
+RowsLayout normalise_quantized(const char* function, const Tensors& tensors, const SoftmaxOptions& options) {
+  validate_scale(function, options.scale);
+  const int axis       = resolve_axis(function, options.axis, tensors[0].rank);
+  const Tensors merged = with_one_axis(function, quantized_operands(), tensors, axis, options.axes);
+  return normalised_quantized(function, merged, axis, options.plan);
+}
+
+RowsLayout normalise_quantized(const char* function, const Tensors& tensors, const RmsNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  validate_weight_offset(function, options.weight_offset);
+  return normalised_quantized(function, tensors, options.axis, options.plan);
+}
+
+RowsLayout normalise_quantized(const char* function, const Tensors& tensors, const LayerNormOptions& options) {
+  validate_epsilon(function, options.epsilon);
+  return normalised_quantized(function, tensors, options.axis, options.plan);
 }
 
 RowsLayout normalise_column_sums(const char* function, const Tensors& tensors, int axis) {

@@ -10,6 +10,7 @@
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>
 #include <KokkosNN/elementwise.hpp>
+#include <KokkosNN/float8.hpp>
 #include <KokkosNN/fused.hpp>
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/graph_attention.hpp>
@@ -26,6 +27,7 @@
 #include <KokkosNN/packed_attention.hpp>
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/precision.hpp>
+#include <KokkosNN/quantized.hpp>
 #include <KokkosNN/rope.hpp>
 #include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>

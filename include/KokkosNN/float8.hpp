@@ -29,11 +29,11 @@ struct Float8E4M3 {
     const std::uint32_t sign = bits >> 24 & 0x80u;
     const std::uint32_t size = bits & 0x7fffffffu;
     // Next to 2^14 a float's last bit is the smallest float8: the addition rounds.
-    const float among_units       = Kokkos::bit_cast<float>(size < least_normal ? size : 0u) + 16384.0f;
-    const std::uint32_t subnormal = Kokkos::bit_cast<std::uint32_t>(among_units) - 0x46800000u;
-    const std::uint32_t normal    = (size - (120u << 23) + 0x7ffffu + (size >> 20 & 1u)) >> 20;
-    const std::uint32_t rounded   = size < least_normal ? subnormal : normal;
-    const std::uint32_t number    = sign | (size > most ? largest : rounded);
+    const float among_units      = Kokkos::bit_cast<float>(size < least_normal ? size : 0u) + 16384.0f;
+    const std::uint32_t of_units = Kokkos::bit_cast<std::uint32_t>(among_units) - 0x46800000u;
+    const std::uint32_t normal   = (size - (120u << 23) + 0x7ffffu + (size >> 20 & 1u)) >> 20;
+    const std::uint32_t rounded  = size < least_normal ? of_units : normal;
+    const std::uint32_t number   = sign | (size > most ? largest : rounded);
     return static_cast<std::uint8_t>(size > infinity ? nan : number);
   }
 

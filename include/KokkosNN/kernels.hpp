@@ -12,6 +12,7 @@
 #include <KokkosNN/impl/call/masked_gradient_launch.hpp>
 #include <KokkosNN/impl/call/masked_launch.hpp>
 #include <KokkosNN/impl/call/operand_launch.hpp>
+#include <KokkosNN/impl/call/quantized_launch.hpp>
 #include <KokkosNN/impl/call/rope_launch.hpp>
 #include <KokkosNN/impl/call/segment_index_launch.hpp>
 #include <KokkosNN/impl/call/segmented_launch.hpp>

@@ -91,19 +91,20 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_release_stream(const kokkosnn_exec* exec
 /* --- tensors ---------------------------------------------------------------------------------------------------- */
 
 typedef enum kokkosnn_dtype {
-  KOKKOSNN_F64  = 1,
-  KOKKOSNN_F32  = 2,
-  KOKKOSNN_F16  = 3, /* IEEE 754 binary16 */
-  KOKKOSNN_BF16 = 4, /* bfloat16 */
-  KOKKOSNN_BOOL = 5, /* one byte, 0 or 1 */
-  KOKKOSNN_I8   = 6,
-  KOKKOSNN_I16  = 7,
-  KOKKOSNN_I32  = 8,
-  KOKKOSNN_I64  = 9,
-  KOKKOSNN_U8   = 10,
-  KOKKOSNN_U16  = 11,
-  KOKKOSNN_U32  = 12,
-  KOKKOSNN_U64  = 13
+  KOKKOSNN_F64    = 1,
+  KOKKOSNN_F32    = 2,
+  KOKKOSNN_F16    = 3, /* IEEE 754 binary16 */
+  KOKKOSNN_BF16   = 4, /* bfloat16 */
+  KOKKOSNN_BOOL   = 5, /* one byte, 0 or 1 */
+  KOKKOSNN_I8     = 6,
+  KOKKOSNN_I16    = 7,
+  KOKKOSNN_I32    = 8,
+  KOKKOSNN_I64    = 9,
+  KOKKOSNN_U8     = 10,
+  KOKKOSNN_U16    = 11,
+  KOKKOSNN_U32    = 12,
+  KOKKOSNN_U64    = 13,
+  KOKKOSNN_F8E4M3 = 14 /* float8.hpp's float8_e4m3; of quantised results alone */
 } kokkosnn_dtype;
 
 #define KOKKOSNN_MAX_RANK 8
@@ -488,6 +489,23 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_layer_norm_backward(const kokkosnn_exec*
                                                             const kokkosnn_tensor* dx, const kokkosnn_tensor* dweight,
                                                             const kokkosnn_tensor* dbias,
                                                             const kokkosnn_layer_norm_options* options);
+
+/* --- quantized.hpp: results in 8 bits ---------------------------------------------------------------------------- */
+
+/* y scale = softmax(x): y holds I8 or F8E4M3; scales: output, an F32 a row, of F8E4M3 optional. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_quantized_softmax(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                          const kokkosnn_tensor* y, const kokkosnn_tensor* scales,
+                                                          const kokkosnn_softmax_options* options);
+/* y scale = rms_norm(x), with y and scales as in quantized_softmax; weight: optional, one a column. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_quantized_rms_norm(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                           const kokkosnn_tensor* weight, const kokkosnn_tensor* y,
+                                                           const kokkosnn_tensor* scales,
+                                                           const kokkosnn_rms_norm_options* options);
+/* y scale = layer_norm(x), with y and scales as in quantized_softmax; weight, bias: optional, one a column. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_quantized_layer_norm(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                             const kokkosnn_tensor* weight, const kokkosnn_tensor* bias,
+                                                             const kokkosnn_tensor* y, const kokkosnn_tensor* scales,
+                                                             const kokkosnn_layer_norm_options* options);
 
 /* --- add_norm.hpp: norms with a residual ------------------------------------------------------------------------- */
 

@@ -721,6 +721,71 @@ def layer_norm_backward(
     return as_kind(x, dx)
 
 
+# --- quantized.hpp ---
+
+
+def quantized_softmax(
+    x: Array,
+    axis: int | tuple[int, ...] = -1,
+    out: Array | None = None,
+    scale: float = 1.0,
+    *,
+    dtype: str = "int8",
+    has_scales: bool = True,
+    masked_row: str = "nan",
+    stream: Any = None,
+) -> tuple[Array, Array | None]:
+    """(y, scales): softmax(x, axis, scale=scale) in 8 bits, about y * scales, a float32 a row
+
+    dtype: "int8" or "float8_e4m3fn" (of NumPy by ml_dtypes), or that of out. With has_scales=False, of float8 alone, y
+    is the result itself and scales None.
+    """
+    y = _output(out, x, x.shape, dtype)
+    scales = empty(x, _without(x, axis), "float32") if has_scales else None
+    options = {**_reduced(x, axis), "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
+    _run(_core.quantized_softmax, stream, x, y, scales, options)
+    return as_kind(x, y), None if scales is None else as_kind(x, scales)
+
+
+def quantized_rms_norm(
+    x: Array,
+    weight: Array | None = None,
+    epsilon: float = 1e-6,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    dtype: str = "int8",
+    has_scales: bool = True,
+    weight_offset: float = 0.0,
+    stream: Any = None,
+) -> tuple[Array, Array | None]:
+    """(y, scales): rms_norm in 8 bits, about y * scales; arguments as of that and of quantized_softmax"""
+    y = _output(out, x, x.shape, dtype)
+    scales = empty(x, _without(x, axis), "float32") if has_scales else None
+    options = {"epsilon": epsilon, "axis": axis, "weight_offset": weight_offset}
+    _run(_core.quantized_rms_norm, stream, x, weight, y, scales, options)
+    return as_kind(x, y), None if scales is None else as_kind(x, scales)
+
+
+def quantized_layer_norm(
+    x: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    epsilon: float = 1e-5,
+    axis: int = -1,
+    out: Array | None = None,
+    *,
+    dtype: str = "int8",
+    has_scales: bool = True,
+    stream: Any = None,
+) -> tuple[Array, Array | None]:
+    """(y, scales): layer_norm in 8 bits, about y * scales; arguments as of that and of quantized_softmax"""
+    y = _output(out, x, x.shape, dtype)
+    scales = empty(x, _without(x, axis), "float32") if has_scales else None
+    _run(_core.quantized_layer_norm, stream, x, weight, bias, y, scales, {"epsilon": epsilon, "axis": axis})
+    return as_kind(x, y), None if scales is None else as_kind(x, scales)
+
+
 # --- add_norm.hpp ---
 
 

@@ -189,6 +189,28 @@ def test_norms(dtype):
 
 
 @each_type
+@pytest.mark.parametrize("codes", ["int8", "float8_e4m3fn"])
+def test_results_in_8_bits(dtype, codes):
+    x, weight, bias = (numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate([(3, 40), (40,), (40,)]))
+    plain = {
+        "softmax": wide(softmax(wide(x))),
+        "rms_norm": wide(x) / np.sqrt((wide(x) ** 2).mean(-1, keepdims=True) + 1e-6) * wide(weight),
+        "layer_norm": wide(kokkosnn.layer_norm(wide(x), wide(weight), wide(bias))[0]),
+    }
+    columns = {"softmax": (), "rms_norm": (weight,), "layer_norm": (weight, bias)}
+    for name, exact in plain.items():
+        y, scales = getattr(kokkosnn, "quantized_" + name)(x, *columns[name], dtype=codes)
+        assert y.dtype == np.dtype(codes) and scales.dtype == np.float32
+        largest = 127 if codes == "int8" else 448
+        assert np.allclose(scales, np.abs(exact).max(-1) / largest, rtol=1e-5)
+        steps = 0.501 if codes == "int8" else 0.001 + np.maximum(np.abs(exact / scales[:, None]) / 16, 2.0**-10)
+        assert (np.abs(wide(y) - exact / scales[:, None]) <= steps).all()
+    y, scales = kokkosnn.quantized_rms_norm(x, weight, dtype="float8_e4m3fn", has_scales=False)
+    assert scales is None
+    assert np.allclose(wide(y), plain["rms_norm"], rtol=0.07, atol=2.0**-9)
+
+
+@each_type
 def test_norms_with_a_residual(dtype):
     x, residual, dy = (numbers(3, 4, dtype=dtype, seed=seed) for seed in range(3))
     weight, bias = numbers(4, dtype=dtype, seed=3), numbers(4, dtype=dtype, seed=4)

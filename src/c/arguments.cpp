@@ -30,18 +30,26 @@ struct DataType {
   ElementType type;
   bool is_signed;
   bool is_integer;
+  bool is_float8 = false;
 };
 
 /// The types by their numbers in kokkosnn_dtype; 0 is none.
-constexpr DataType data_types[] = {
-    {"none", 0, ElementType::other, false, false}, {"f64", 8, ElementType::f64, true, false},
-    {"f32", 4, ElementType::f32, true, false},     {"f16", 2, ElementType::f16, true, false},
-    {"bf16", 2, ElementType::bf16, true, false},   {"bool", 1, ElementType::other, false, false},
-    {"i8", 1, ElementType::other, true, true},     {"i16", 2, ElementType::other, true, true},
-    {"i32", 4, ElementType::other, true, true},    {"i64", 8, ElementType::other, true, true},
-    {"u8", 1, ElementType::other, false, true},    {"u16", 2, ElementType::other, false, true},
-    {"u32", 4, ElementType::other, false, true},   {"u64", 8, ElementType::other, false, true}};
-constexpr int data_type_count = sizeof(data_types) / sizeof(DataType);
+constexpr DataType data_types[] = {{"none", 0, ElementType::other, false, false},
+                                   {"f64", 8, ElementType::f64, true, false},
+                                   {"f32", 4, ElementType::f32, true, false},
+                                   {"f16", 2, ElementType::f16, true, false},
+                                   {"bf16", 2, ElementType::bf16, true, false},
+                                   {"bool", 1, ElementType::other, false, false},
+                                   {"i8", 1, ElementType::other, true, true},
+                                   {"i16", 2, ElementType::other, true, true},
+                                   {"i32", 4, ElementType::other, true, true},
+                                   {"i64", 8, ElementType::other, true, true},
+                                   {"u8", 1, ElementType::other, false, true},
+                                   {"u16", 2, ElementType::other, false, true},
+                                   {"u32", 4, ElementType::other, false, true},
+                                   {"u64", 8, ElementType::other, false, true},
+                                   {"f8e4m3", 1, ElementType::other, false, false, true}};
+constexpr int data_type_count   = sizeof(data_types) / sizeof(DataType);
 
 const DataType& data_type(const char* function, const char* name, int dtype) {
   if (dtype <= 0 || dtype >= data_type_count) {
@@ -60,7 +68,10 @@ void require_held(const char* function, const char* name, const DataType& type, 
     case Holds::integers:
       return require(type.is_integer, "integers");
     case Holds::flags:
-      return require(type.type == ElementType::other && type.bytes == 1, "bool or integers of one byte");
+      return require(type.type == ElementType::other && type.bytes == 1 && !type.is_float8,
+                     "bool or integers of one byte");
+    case Holds::codes:
+      return require(type.is_float8 || (type.is_integer && type.is_signed && type.bytes == 1), "i8 or f8e4m3");
   }
 }
 

@@ -33,7 +33,8 @@ using Impl::Tensors;
 enum class Holds {
   elements,  ///< double, float and the 16-bit types
   integers,  ///< of any width, but no bool
-  flags      ///< bool, or integers of one byte
+  flags,     ///< bool, or integers of one byte
+  codes      ///< int8 or float8
 };
 
 /// A tensor as the caller gives it.

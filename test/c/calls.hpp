@@ -5,6 +5,7 @@
 
 #include "support/types.hpp"
 
+#include <KokkosNN/float8.hpp>
 #include <KokkosNN/kokkosnn.h>
 #include <KokkosNN/mask.hpp>
 
@@ -33,6 +34,7 @@ constexpr int dtype_of() {
   if (std::is_same_v<T, BHalf>) return KOKKOSNN_BF16;
   if (std::is_same_v<T, bool>) return KOKKOSNN_BOOL;
   if (std::is_same_v<T, std::int8_t>) return KOKKOSNN_I8;
+  if (std::is_same_v<T, KokkosNN::float8_e4m3>) return KOKKOSNN_F8E4M3;
   if (std::is_same_v<T, std::uint32_t>) return KOKKOSNN_U32;
   return sizeof(T) == 4 ? KOKKOSNN_I32 : KOKKOSNN_I64;
 }

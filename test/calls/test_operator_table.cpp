@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
+#include "support/tensor.hpp"
 #include "support/types.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
@@ -220,6 +221,34 @@ struct Calls {
     KokkosNN::add_layer_norm_backward(exec, logits, values<T>(keys, 2), mean, rstd, logits, logits, dlogits, dweight,
                                       dbias);
     return is_written(dlogits) && is_written(dweight) && is_written(dbias);
+  }
+  /// f(int8 or float8, scales) of logits; each row's scale is a number then, and no element -128 or NaN.
+  template <class F>
+  bool quantized(const F& f) {
+    const auto call = [&]<class Q>(Q nothing) {
+      const Kokkos::View<Q**, Memory> codes("codes", queries, keys);
+      const auto scales = values<float>(queries, unwritten);
+      Kokkos::deep_copy(codes, nothing);
+      f(codes, scales);
+      const auto host  = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), codes);
+      std::size_t left = 0;
+      for (std::size_t i = 0; i < host.size(); ++i) left += same_bits(host.data()[i], nothing);
+      return left == 0 && is_written(scales);
+    };
+    return call(std::int8_t(-128)) && call(KokkosNN::float8_e4m3::from_bits(0xff));
+  }
+  bool quantized_softmax() {
+    return quantized([&](const auto& y, const auto& scales) { KokkosNN::quantized_softmax(exec, logits, y, scales); });
+  }
+  bool quantized_rms_norm() {
+    return quantized([&](const auto& y, const auto& scales) {
+      KokkosNN::quantized_rms_norm(exec, logits, values<T>(keys, 2), y, scales);
+    });
+  }
+  bool quantized_layer_norm() {
+    return quantized([&](const auto& y, const auto& scales) {
+      KokkosNN::quantized_layer_norm(exec, logits, values<T>(keys, 2), values<T>(keys, 1), y, scales);
+    });
   }
   bool column_sums() {
     const auto sums = values<T>(keys, unwritten);
@@ -456,6 +485,9 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "add_layer_norm") return c.add_layer_norm();
     if (op == "add_rms_norm_backward") return c.add_rms_norm_backward();
     if (op == "add_layer_norm_backward") return c.add_layer_norm_backward();
+    if (op == "quantized_softmax") return c.quantized_softmax();
+    if (op == "quantized_rms_norm") return c.quantized_rms_norm();
+    if (op == "quantized_layer_norm") return c.quantized_layer_norm();
     if (op == "column_sums") return c.column_sums();
     if (op == "attention") return c.attention(none);
     if (op == "attention_backward") return c.attention_backward(none);

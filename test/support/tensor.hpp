@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -96,11 +97,11 @@ void for_each_index(const Placement& x, const Placement& y, F&& f) {
   }
 }
 
-/// The bit pattern that outputs are filled with before a call: a NaN that no arithmetic makes.
+/// The bit pattern that outputs are filled with before a call: a NaN that no arithmetic makes, or -128 as an int8.
 template <class T>
 T poison() {
-  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 2);
-  std::uint64_t bits = 0;
+  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 2 || sizeof(T) == 1);
+  std::uint64_t bits = std::is_integral_v<T> ? 0x80 : 0xff;
   if constexpr (sizeof(T) == 8) bits = 0x7ffe5a5a5a5a5a5a;
   if constexpr (sizeof(T) == 4) bits = 0x7fe5a5a5;
   if constexpr (sizeof(T) == 2) bits = 0x7fe5;

@@ -96,6 +96,12 @@ void norms(const Exec& exec) {
   column_sums(Columns<bhalf_t>(), Values<float>(), {.axis = 0});
 }
 
+void results_in_8_bits(const Exec& exec) {
+  quantized_softmax(Rows<half_t>(), Rows<std::int8_t>(), Values<float>(), {.scale = 0.5});
+  quantized_rms_norm(exec, Rows<double>(), Values<double>(), Rows<float8_e4m3>(), no_view, {.epsilon = 1e-9});
+  quantized_layer_norm(Columns<bhalf_t>(), no_view, Values<float>(), Rows<float8_e4m3>(), Values<float>());
+}
+
 void norms_with_residual(const Exec& exec) {
   add_rms_norm(Rows<half_t>(), Rows<half_t>(), Values<float>(), Rows<half_t>(), Rows<half_t>());
   add_layer_norm(exec, Rows<double>(), Columns<double>(), no_view, no_view, Rows<double>(), Rows<double>(),

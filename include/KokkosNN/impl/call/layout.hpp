@@ -98,6 +98,11 @@ struct LossOfLseTensors {
   enum Number { lse, loss, label_logits, labels, weights };
 };
 
+/// Tensors of rows whose results are quantised; `columns` is the first operand of one element a column.
+struct QuantizedTensors {
+  enum Number { x, y, scales, columns };
+};
+
 /// Tensors of sums over rows.
 struct ColumnSumsTensors {
   enum Number { x, y };
@@ -175,6 +180,14 @@ KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const
 /// Checks a cross entropy against probabilities. A reduced loss is a scalar, as in the other cross entropies.
 KOKKOSNN_EXPORT RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors,
                                      const SoftCrossEntropyOptions& options);
+
+/// Checks a call whose results are quantised, `function`, and describes it as rows.
+KOKKOSNN_EXPORT RowsLayout normalise_quantized(const char* function, const Tensors& tensors,
+                                               const SoftmaxOptions& options);
+KOKKOSNN_EXPORT RowsLayout normalise_quantized(const char* function, const Tensors& tensors,
+                                               const RmsNormOptions& options);
+KOKKOSNN_EXPORT RowsLayout normalise_quantized(const char* function, const Tensors& tensors,
+                                               const LayerNormOptions& options);
 
 /// Checks sums over all axes but one.
 KOKKOSNN_EXPORT RowsLayout normalise_column_sums(const char* function, const Tensors& tensors, int axis);

@@ -114,6 +114,17 @@ struct ColumnPacks {
   }
 };
 
+/// An operator without column operands.
+template <class Operator, int V>
+  requires(Operator::column_inputs == 0)
+struct ColumnPacks<Operator, V> {
+  template <class Rows, class F>
+  KOKKOS_FORCEINLINE_FUNCTION auto apply(int v, const Rows& x, const F& f) const {
+    static_assert(Operator::row_inputs == 1);
+    return f(x[0][v]);
+  }
+};
+
 /// Parameters that all rows of a call share.
 template <class OperatorT, class T>
 struct OperandParams {

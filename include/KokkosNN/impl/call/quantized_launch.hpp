@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_QUANTIZED_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_QUANTIZED_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/compiled_quantized_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/quantized_plan.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
+#include <KokkosNN/impl/gpu/quantized_rows.hpp>
+#include <KokkosNN/impl/operators/layer_norm.hpp>
+#include <KokkosNN/impl/operators/quantized_softmax.hpp>
+#include <KokkosNN/impl/operators/rms_norm.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/tuned_shapes.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+// The way of a call whose results are quantised from its layout to a launch.
+
+namespace KokkosNN::Impl {
+
+/// The struct that computes an operator's results before they are quantised.
+template <RowOperator op, class A>
+struct QuantizedOperatorFor : OperatorFor<op, A> {};
+template <class A>
+struct QuantizedOperatorFor<RowOperator::softmax, A> {
+  using type = QuantizedSoftmax<A>;
+};
+
+template <class ExecutionSpace, RowOperator op, class X>
+struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  static constexpr bool is_host    = backend == Backend::host;
+  static constexpr int V           = quantized_pack(backend, sizeof(X));
+  static constexpr int K           = is_host ? quantized_host_packs : quantized_packs;
+  static constexpr int packs_later = is_host ? quantized_host_packs : 1;
+  using Operator                   = typename QuantizedOperatorFor<op, accumulator_t<X>>::type;
+  using Kernel                     = QuantizedRows<Operator, X, V, K, packs_later>;
+  using Arguments                  = typename QuantizedCall<ExecutionSpace, op, X>::Arguments;
+  using Is                         = QuantizedTensors;
+
+  static void run(const ExecutionSpace& exec, const Arguments& call) {
+    const QuantizedPlan plan = make_quantized_plan(
+        {element_type<X>(), int(sizeof(X)), call.layout.rows, call.layout.cols}, device_traits(exec));
+    const std::string label = to_string(call.function, plan, call.is_float8);
+    if (is_verbose()) report_call(call.function, call.tensors[Is::x], label);
+    launch<Kokkos::LaunchBounds<quantized_threads(sizeof(X))>>(
+        exec, label, Teams{plan.league_size, plan.team_size, 0, 0}, kernel_of(call, plan));
+  }
+
+ private:
+  static Kernel kernel_of(const Arguments& call, const QuantizedPlan& plan) {
+    const Tensor& scales = call.tensors[Is::scales];
+    return {{static_cast<const X*>(call.tensors[Is::x].data), call.layout.col_stride[Is::x], call.layout.map(Is::x)},
+            {static_cast<std::uint8_t*>(const_cast<void*>(call.tensors[Is::y].data)), call.layout.col_stride[Is::y],
+             call.layout.map(Is::y)},
+            {static_cast<float*>(const_cast<void*>(scales.data)), call.layout.map(Is::scales)},
+            call.layout.rows,
+            call.layout.cols,
+            params_of(call),
+            {call.is_float8, scales.exists()},
+            plan.threads_per_row,
+            plan.rows_per_team};
+  }
+
+  static typename Kernel::Params params_of(const Arguments& call) {
+    typename Kernel::Params params{typename Operator::Params(call.options), {}, call.layout.cols};
+    if constexpr (Operator::column_inputs > 0) {
+      for (int i = 0; i < Operator::column_inputs; ++i) {
+        const Tensor& tensor = call.tensors[Is::columns + i];
+        params.columns[i]    = {{tensor.data, tensor.type == ElementType::f32},
+                                call.layout.col_stride[Is::columns + i],
+                                params.own.missing(i)};
+      }
+    }
+    return params;
+  }
+};
+
+template <class ExecutionSpace, RowOperator op, class X>
+void QuantizedCall<ExecutionSpace, op, X>::run(const ExecutionSpace& exec, const Arguments& call) {
+  run_compiled<QuantizedCall>(exec, call);
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_QUANTIZED_LAUNCH_HPP
