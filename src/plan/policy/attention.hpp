@@ -19,15 +19,16 @@ struct AttentionPolicy {
   std::int64_t split_keys = 512;
   /// Queries of a head, of packed sequences on average, from which on Hopper's warpgroups serve.
   ///   bf16, 16 heads, 16384 tokens, one H200, 2026-11-28, TFLOP/s | 1024     | 4096     | 16384    | cuDNN at 4096
-  ///   dim 128, without a mask; causal                             | 440; 330 | 563; 498 | 582; 574 | 653; 556
-  ///   dim 64, without a mask; causal                              | 285; 173 | 411; 340 | 462; 438 | 432; 347
-  ///   gradients, dim 128                                          | 317; 241 | 376; 337 | 391; 380 | 513; 417
-  ///   gradients, dim 64                                           | 208; 156 | 263; 235 | 281; 279 | 371; 295
-  ///   the portable kernels at 4096: dim 128 | 281; 232, gradients 110; 101 | dim 64 | 272; 219, gradients 76; 67
-  /// The marks of 650 (full, dim 128), 520 (dim 64) and 480, 430 (gradients) are missed: a block's first scores and its
-  /// last products overlap nothing, and gradients compute the scores twice so that their sums have a fixed order.
+  ///   dim 128, without a mask; causal                             | 508; 388 | 591; 526 | 637; 593 | 664; 556
+  ///   dim 64, without a mask; causal                              | 363; 224 | 474; 389 | 504; 482 | 457; 348
+  ///   gradients, dim 128                                          | 336; 258 | 387; 340 | 402; 378 | 529; 441
+  ///   gradients, dim 64                                           | 223; 176 | 269; 251 | 282; 282 | 387; 313
+  ///   the portable kernels at 4096: dim 128 | 286; 233, gradients 111; 102 | dim 64 | 267; 218, gradients 77; 67
+  /// The marks of 650 and 600 (dim 128, full and causal) are missed at 4096, as a block's first scores and its last
+  /// products overlap nothing, and those of 480, 430 and 320 of gradients, which compute the scores twice so that their
+  /// sums have a fixed order.
   std::int64_t warpgroup_queries = 64;
-  /// Bytes of keys and values whose heads' blocks come side by side there: a part of the L2 cache.
+  /// Bytes of keys and values whose heads' blocks come side by side there: a part of the L2 cache. An estimate.
   std::int64_t bundle_bytes = std::int64_t(16) << 20;
 };
 
