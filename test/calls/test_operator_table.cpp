@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-// README's table of operators, element types, masks and backends says what this build does: every cell is tried. What
-// the results are worth is for the other tests; here a call has to be made, and to leave numbers.
+// The tables of operators, element types, masks and backends in docs/support.md say what this build does: every cell is
+// tried. What the results are worth is for the other tests; here a call has to be made, and to leave numbers.
 
 namespace KokkosNNTest {
 namespace {
@@ -582,7 +582,7 @@ std::set<std::string> declared_operators() {
   return names;
 }
 
-/// A table of README's: its header, and its rows by the name in the first column.
+/// A table of that page: its header, and its rows by the name in the first column.
 struct Table {
   std::vector<std::string> columns;
   std::map<std::string, std::vector<std::string>> rows;
@@ -599,10 +599,10 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-Table table_of_readme(const std::string& first_column) {
-  std::ifstream readme(KOKKOSNN_README);
+Table table_of_page(const std::string& first_column) {
+  std::ifstream page(KOKKOSNN_SUPPORT);
   Table table;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(page, line);) {
     if (line.empty() || line[0] != '|') {
       if (!table.columns.empty()) break;
       continue;
@@ -619,10 +619,10 @@ Table table_of_readme(const std::string& first_column) {
 
 const std::vector<std::string> types{"double", "float", "half_t", "bhalf_t"};
 
-TEST(OperatorTable, OfReadmeHasEveryPublicOperator) {
+TEST(OperatorTable, OfSupportHasEveryPublicOperator) {
   const std::set<std::string> declared = declared_operators();
   std::set<std::string> listed;
-  for (const auto& [op, cells] : table_of_readme("operator").rows) listed.insert(op);
+  for (const auto& [op, cells] : table_of_page("operator").rows) listed.insert(op);
 
   EXPECT_GE(declared.size(), 27U) << "in " KOKKOSNN_HEADERS;
   EXPECT_EQ(listed, declared);
@@ -649,9 +649,9 @@ TEST(OperatorTable, HasAllOperatorsInTheHeaderForC) {
   }
 }
 
-TEST(OperatorTable, OfReadmeSaysWhatRuns) {
-  const Table table = table_of_readme("operator");
-  ASSERT_FALSE(table.rows.empty()) << "in " KOKKOSNN_README;
+TEST(OperatorTable, OfSupportSaysWhatRuns) {
+  const Table table = table_of_page("operator");
+  ASSERT_FALSE(table.rows.empty()) << "in " KOKKOSNN_SUPPORT;
   for (const auto& [op, cells] : table.rows) {
     ASSERT_EQ(cells.size(), table.columns.size()) << op;
     for (std::size_t i = 1; i < cells.size(); ++i) {
@@ -673,8 +673,8 @@ TEST(Outputs, AreNeverReadByAnyOperator) {
   }
 }
 
-TEST(OperatorTable, OfReadmeNamesThisBackendAsTested) {
-  const Table table = table_of_readme("backend");
+TEST(OperatorTable, OfSupportNamesThisBackendAsTested) {
+  const Table table = table_of_page("backend");
   ASSERT_TRUE(table.rows.contains(Exec::name())) << Exec::name();
   const std::string& tests = table.rows.at(Exec::name())[1];
   // Whoever first runs them with HIP has news for that table, but nothing is wrong.
