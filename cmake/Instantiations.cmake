@@ -241,6 +241,9 @@ kokkosnn_instantiate(
   rope FILE rope_ TYPES ${KokkosNN_TYPES}
   CALLS "RopeCall<{exec}, {X}>")
 kokkosnn_instantiate(
+  rms_norm_rope FILE rms_norm_rope_ TYPES ${KokkosNN_TYPES}
+  CALLS "RmsNormRopeCall<{exec}, {X}>")
+kokkosnn_instantiate(
   quantized FILE quantized_ TYPES ${KokkosNN_TYPES}
   CALLS "QuantizedCall<{exec}, RowOperator::softmax, {X}>" "QuantizedCall<{exec}, RowOperator::rms_norm, {X}>"
         "QuantizedCall<{exec}, RowOperator::layer_norm, {X}>")
@@ -280,6 +283,8 @@ kokkosnn_write_instantiations(norm ${made_by} KERNELS call/operand_launch.hpp ${
 kokkosnn_write_instantiations(elementwise ${made_by} KERNELS call/elementwise_launch.hpp)
 kokkosnn_write_instantiations(column_sums ${made_by} KERNELS call/column_sums_launch.hpp ${calls})
 kokkosnn_write_instantiations(rope ${made_by} KERNELS call/rope_launch.hpp CALLS call/compiled_rope_calls.hpp)
+kokkosnn_write_instantiations(rms_norm_rope ${made_by} KERNELS call/rms_norm_rope_launch.hpp
+                              CALLS call/compiled_rope_calls.hpp)
 kokkosnn_write_instantiations(quantized ${made_by} KERNELS call/quantized_launch.hpp
                               CALLS call/compiled_quantized_calls.hpp)
 kokkosnn_write_instantiations(attention ${made_by} KERNELS call/attention_launch.hpp

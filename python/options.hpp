@@ -81,6 +81,17 @@ void list(kokkosnn_rope_options& o, Members& members) {
   members("check_positions", o.check_positions);
 }
 
+inline kokkosnn_rms_norm_rope_options defaults(const kokkosnn_rms_norm_rope_options*) {
+  return KOKKOSNN_RMS_NORM_ROPE_OPTIONS_INIT;
+}
+template <class Members>
+void list(kokkosnn_rms_norm_rope_options& o, Members& members) {
+  members("epsilon", o.epsilon)("weight_offset", o.weight_offset);
+  members("form", o.form)("rotary_dims", o.rotary_dims)("sequence_axis", o.sequence_axis);
+  members("position_offset", o.position_offset)("theta", o.theta)("position_scale", o.position_scale);
+  members("check_positions", o.check_positions);
+}
+
 inline kokkosnn_gelu_options defaults(const kokkosnn_gelu_options*) { return KOKKOSNN_GELU_OPTIONS_INIT; }
 template <class Members>
 void list(kokkosnn_gelu_options& o, Members& members) {

@@ -529,11 +529,6 @@ void validate_epsilon(const char* function, double epsilon) {
   (ArgumentError(function) << "epsilon must be finite and not negative, but is " << epsilon).raise();
 }
 
-void validate_weight_offset(const char* function, double offset) {
-  if (std::isfinite(offset)) return;
-  (ArgumentError(function) << "weight_offset must be finite, but is " << offset).raise();
-}
-
 /// Operands of a call whose results are quantised, in the order of QuantizedTensors.
 Operands quantized_operands() {
   return {{{"x", Extents::rows},
@@ -555,6 +550,12 @@ RowsLayout normalised_quantized(const char* function, const Tensors& tensors, in
 
 }  // namespace
 
+void validate_rms_norm(const char* function, double epsilon, double weight_offset) {
+  validate_epsilon(function, epsilon);
+  if (std::isfinite(weight_offset)) return;
+  (ArgumentError(function) << "weight_offset must be finite, but is " << weight_offset).raise();
+}
+
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const SoftmaxOptions& options) {
   validate_scale(function, options.scale);
   const int axis = resolve_axis(function, options.axis, tensors[0].rank);
@@ -562,8 +563,7 @@ RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensor
 }
 
 RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensors, const RmsNormOptions& options) {
-  validate_epsilon(function, options.epsilon);
-  validate_weight_offset(function, options.weight_offset);
+  validate_rms_norm(function, options.epsilon, options.weight_offset);
   return normalised(function, op, tensors, options.axis);
 }
 
@@ -580,8 +580,7 @@ RowsLayout normalise_quantized(const char* function, const Tensors& tensors, con
 }
 
 RowsLayout normalise_quantized(const char* function, const Tensors& tensors, const RmsNormOptions& options) {
-  validate_epsilon(function, options.epsilon);
-  validate_weight_offset(function, options.weight_offset);
+  validate_rms_norm(function, options.epsilon, options.weight_offset);
   return normalised_quantized(function, tensors, options.axis, options.plan);
 }
 

@@ -217,6 +217,23 @@ RopeLayout normalise_rope(const char* function, const char* x_name, const char* 
   return layout;
 }
 
+RopeLayout normalise_rms_norm_rope(const char* function, const RopeTensors& tensors, const Tensor& weight,
+                                   const RmsNormRopeOptions& options) {
+  validate_rms_norm(function, options.epsilon, options.weight_offset);
+  const RopeLayout layout = normalise_rope(function, "x", "y", tensors, options.rope);
+  if (!weight.exists()) return layout;
+  const bool has_heads = weight.rank == 2;
+  if (weight.extent[weight.rank - 1] != layout.dim || (has_heads && weight.extent[0] != layout.heads.extent)) {
+    ArgumentError complaint(function);
+    complaint << "weight must be (";
+    if (has_heads) complaint << layout.heads.extent << ", ";
+    complaint << layout.dim << "), as x is " << shape_of(tensors.x) << ", but is " << shape_of(weight);
+    complaint.raise();
+  }
+  if (layout.elements() > 0) require_apart(function, "weight", weight, "y", tensors.y, false);
+  return layout;
+}
+
 void raise_bad_position(const char* function, const RopeLayout& layout, std::int64_t index, std::int64_t position) {
   const std::int64_t outer = index / layout.inner.extent, inner = index % layout.inner.extent;
   (ArgumentError(function) << "position " << position << " of sequence index "

@@ -28,6 +28,7 @@
 #include <KokkosNN/plan.hpp>
 #include <KokkosNN/precision.hpp>
 #include <KokkosNN/quantized.hpp>
+#include <KokkosNN/rms_norm_rope.hpp>
 #include <KokkosNN/rope.hpp>
 #include <KokkosNN/segmented.hpp>
 #include <KokkosNN/softmax.hpp>

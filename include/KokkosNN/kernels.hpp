@@ -13,6 +13,7 @@
 #include <KokkosNN/impl/call/masked_launch.hpp>
 #include <KokkosNN/impl/call/operand_launch.hpp>
 #include <KokkosNN/impl/call/quantized_launch.hpp>
+#include <KokkosNN/impl/call/rms_norm_rope_launch.hpp>
 #include <KokkosNN/impl/call/rope_launch.hpp>
 #include <KokkosNN/impl/call/segment_index_launch.hpp>
 #include <KokkosNN/impl/call/segmented_launch.hpp>

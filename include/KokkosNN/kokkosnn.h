@@ -321,6 +321,22 @@ typedef struct kokkosnn_rope_options {
 #define KOKKOSNN_ROPE_OPTIONS_INIT \
   {sizeof(kokkosnn_rope_options), 0, 0, 10000.0, 1.0, KOKKOSNN_ROPE_HALF_ROTATED, -3, 0, 0}
 
+typedef struct kokkosnn_rms_norm_rope_options {
+  size_t size;
+  double epsilon;
+  double weight_offset; /* added to each weight */
+  int64_t rotary_dims;  /* from here on as kokkosnn_rope_options */
+  int64_t position_offset;
+  double theta;
+  double position_scale;
+  int32_t form; /* kokkosnn_rope_form */
+  int32_t sequence_axis;
+  int32_t check_positions;
+  int32_t reserved; /* 0 */
+} kokkosnn_rms_norm_rope_options;
+#define KOKKOSNN_RMS_NORM_ROPE_OPTIONS_INIT \
+  {sizeof(kokkosnn_rms_norm_rope_options), 1e-6, 0.0, 0, 0, 10000.0, 1.0, KOKKOSNN_ROPE_HALF_ROTATED, -3, 0, 0}
+
 typedef enum kokkosnn_gelu_form { KOKKOSNN_GELU_ERF = 0, KOKKOSNN_GELU_TANH = 1 } kokkosnn_gelu_form;
 
 typedef struct kokkosnn_gelu_options {
@@ -694,6 +710,16 @@ KOKKOSNN_C_API kokkosnn_status kokkosnn_rope_backward(const kokkosnn_exec* exec,
                                                       const kokkosnn_tensor* cos, const kokkosnn_tensor* sin,
                                                       const kokkosnn_tensor* dx, const kokkosnn_tensor* positions,
                                                       const kokkosnn_rope_options* options);
+
+/* --- rms_norm_rope.hpp ------------------------------------------------------------------------------------------ */
+
+/* y = rope(rms_norm(x)), each head's rows normalised and then rotated, in one pass; y may be x.
+ * weight: optional, (dim) or (head, dim), of x's type or F32; all other arguments as rope's. */
+KOKKOSNN_C_API kokkosnn_status kokkosnn_rms_norm_rope(const kokkosnn_exec* exec, const kokkosnn_tensor* x,
+                                                      const kokkosnn_tensor* weight, const kokkosnn_tensor* cos,
+                                                      const kokkosnn_tensor* sin, const kokkosnn_tensor* y,
+                                                      const kokkosnn_tensor* positions,
+                                                      const kokkosnn_rms_norm_rope_options* options);
 
 /* --- elementwise.hpp: inputs broadcast to the outputs; all tensors of a call hold one type, but for cast's ------- */
 

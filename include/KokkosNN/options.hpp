@@ -130,6 +130,14 @@ struct RopeOptions {
   bool check_positions         = false;  ///< throw where a View's position is outside of the tables; waits for `exec`
 };
 
+/// Options of RMSNorm and a rotary position embedding in one pass; an aggregate for designated initialisers:
+/// `{.epsilon = 1e-5, .rope = {.rotary_dims = 64}}`.
+struct RmsNormRopeOptions {
+  double epsilon       = 1e-6;  ///< added to the mean of squares; not negative
+  double weight_offset = 0;     ///< added to each weight: 1 for weights that are kept as their distance from 1
+  RopeOptions rope     = {};
+};
+
 }  // namespace KokkosNN
 
 #endif  // KOKKOSNN_OPTIONS_HPP

@@ -1403,6 +1403,39 @@ def rope_backward(
     return as_kind(dy, dx)
 
 
+# --- rms_norm_rope.hpp ---
+
+
+def rms_norm_rope(
+    x: Array,
+    weight: Array | None = None,
+    cos: Array | None = None,
+    sin: Array | None = None,
+    positions: Array | None = None,
+    epsilon: float = 1e-6,
+    out: Array | None = None,
+    *,
+    weight_offset: float = 0.0,
+    form: str = "half_rotated",
+    rotary_dims: int = 0,
+    sequence_axis: int = -3,
+    position_offset: int = 0,
+    theta: float = 10000.0,
+    position_scale: float = 1.0,
+    check_positions: bool = False,
+    stream: Any = None,
+) -> Array:
+    """rope(rms_norm(x, weight, epsilon)[0], cos, sin, positions) in one pass
+
+    weight: (dim), or (head, dim) for one a head, so that queries and keys in one array are one call. out may be x.
+    """
+    y = _output(out, x, x.shape)
+    options = _rope_options(form, rotary_dims, sequence_axis, position_offset, theta, position_scale, check_positions)
+    options |= {"epsilon": epsilon, "weight_offset": weight_offset}
+    _run(_core.rms_norm_rope, stream, x, weight, cos, sin, y, positions, options)
+    return as_kind(x, y)
+
+
 # --- elementwise.hpp ---
 
 

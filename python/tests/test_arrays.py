@@ -416,6 +416,16 @@ def test_the_rotary_embedding(dtype):
 
 
 @each_type
+def test_rms_norm_rope(dtype):
+    x, weight = numbers(2, 5, 3, 8, dtype=dtype), numbers(3, 8, dtype=dtype, seed=1)
+    for each in (weight[0], weight):
+        normed = wide(x) / np.sqrt((wide(x) ** 2).mean(-1, keepdims=True) + 0.1) * wide(each)
+        expected = kokkosnn.rope(normed, rotary_dims=4, form="interleaved", position_offset=3)
+        got = kokkosnn.rms_norm_rope(x, each, epsilon=0.1, rotary_dims=4, form="interleaved", position_offset=3)
+        assert np.allclose(wide(got), expected, atol=4 * TYPES[dtype])
+
+
+@each_type
 def test_elementwise_operators(dtype):
     x, up, dy = (numbers(3, 4, dtype=dtype, seed=seed) for seed in range(3))
     row = numbers(4, dtype=dtype, seed=3)

@@ -43,7 +43,7 @@ void share_on_gpu(const QuantizedProblem& problem, const DeviceTraits& traits, Q
 QuantizedPlan make_quantized_plan(const QuantizedProblem& problem, const DeviceTraits& traits) {
   QuantizedPlan plan;
   plan.type = problem.type;
-  plan.pack = quantized_pack(traits.backend, problem.element_bytes);
+  plan.pack = row_pack(traits.backend, problem.element_bytes);
   if (traits.backend == Backend::host) {
     const std::int64_t each = std::clamp<std::int64_t>(host_elements / problem.cols, 1, problem.rows);
     plan.rows_per_team      = static_cast<int>(each);

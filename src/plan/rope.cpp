@@ -7,6 +7,7 @@
 #include "rounding.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <sstream>
@@ -16,6 +17,8 @@
 
 namespace KokkosNN::Impl {
 namespace {
+
+const char* name_of(RopeForm form) { return form == RopeForm::interleaved ? "interleaved" : "half_rotated"; }
 
 /// Neighbouring positions are nearer to each other in memory than the elements of a row.
 bool has_positions_side_by_side(const RopeLayout& layout) {
@@ -66,7 +69,57 @@ void plan_on_host(const RopeLayout& layout, const DeviceTraits& traits, int elem
                             bytes >= static_cast<double>(traits.cache);
 }
 
+/// Shares the rows of an RMSNorm with a rotary embedding: a row has as many threads as keep it, up to a team.
+void share_on_gpu(const RopeLayout& layout, const DeviceTraits& traits, RmsNormRopePlan& plan) {
+  const RopePolicy& policy = rope_policy;
+  const std::int64_t rest  = layout.dim - 2 * layout.pairs;
+  const std::int64_t units = ceil_div(layout.pairs, plan.pack) + ceil_div(rest, 2 * plan.pack);
+  const bool is_short      = units <= traits.warp_size;
+  plan.threads_per_row =
+      is_short ? static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(units)))
+               : static_cast<int>(std::min<std::int64_t>(rope_team_size, round_up(units, traits.warp_size)));
+  plan.team_size       = is_short ? rope_team_size : plan.threads_per_row;
+  plan.groups_per_team = plan.team_size / plan.threads_per_row;
+
+  const std::int64_t heads = layout.heads.extent;
+  std::int64_t each        = plan.has_tables ? policy.heads_a_thread : policy.heads_a_thread_computed;
+  const auto teams         = [&] { return layout.positions() * ceil_div(heads, each) / plan.groups_per_team; };
+  while (each > 1 && teams() < std::int64_t(policy.least_teams) * traits.multiprocessors) each /= 2;
+  plan.heads_per_group = static_cast<int>(std::min(each, heads));
+}
+
+/// Shares them among a host's threads, a position's heads to one of them.
+void share_on_host(const RopeLayout& layout, RmsNormRopePlan& plan) {
+  constexpr std::int64_t most_heads = 1024;
+  const std::int64_t each           = std::min(layout.heads.extent, most_heads);
+  const std::int64_t groups         = rope_policy.host_elements / 4 / std::max<std::int64_t>(1, each * layout.dim);
+  plan.heads_per_group              = static_cast<int>(each);
+  plan.groups_per_team              = static_cast<int>(std::clamp<std::int64_t>(groups, 1, layout.positions()));
+}
+
 }  // namespace
+
+RmsNormRopePlan make_rms_norm_rope_plan(const RopeProblem& problem, const RopeLayout& layout,
+                                        const DeviceTraits& traits) {
+  constexpr std::int64_t most_teams = INT32_MAX;  // a team takes further groups in turn
+  RmsNormRopePlan plan;
+  plan.type       = problem.type;
+  plan.form       = problem.form;
+  plan.has_tables = problem.has_tables;
+  plan.pack       = row_pack(traits.backend, problem.element_bytes);
+  traits.backend == Backend::host ? share_on_host(layout, plan) : share_on_gpu(layout, traits, plan);
+  plan.head_parts  = ceil_div(layout.heads.extent, plan.heads_per_group);
+  plan.league_size = std::min(most_teams, ceil_div(layout.positions() * plan.head_parts, plan.groups_per_team));
+  return plan;
+}
+
+std::string to_string(const char* function, const RmsNormRopePlan& plan) {
+  std::ostringstream text;
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ',' << name_of(plan.form) << ','
+       << (plan.has_tables ? "tables" : "angles") << ",v" << plan.pack << ",l" << plan.threads_per_row << ",h"
+       << plan.heads_per_group << ",ts" << plan.team_size << ']';
+  return text.str();
+}
 
 RopePlan make_rope_plan(const RopeProblem& problem, const RopeLayout& layout, const DeviceTraits& traits) {
   const bool is_on_host = traits.backend == Backend::host;
@@ -88,8 +141,7 @@ RopePlan make_rope_plan(const RopeProblem& problem, const RopeLayout& layout, co
 
 std::string to_string(const char* function, const RopePlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ','
-       << (plan.form == RopeForm::interleaved ? "interleaved" : "half_rotated") << ','
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ',' << name_of(plan.form) << ','
        << (plan.has_tables ? "tables" : "angles") << ',' << (plan.moves_packs ? "packs" : "strided") << ",v"
        << plan.pack << ",p" << plan.positions_per_team << ",h" << plan.heads_per_team << ",ts" << plan.team_size << ']';
   return text.str();

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-// The operators whose results are in 8 bits, in C.
+// The operators whose results are in 8 bits, and RMSNorm with a rotary embedding, in C.
 
 namespace KokkosNNTest {
 namespace {
@@ -18,6 +18,10 @@ namespace {
 template <class T>
 class CQuantized : public ::testing::Test {};
 TYPED_TEST_SUITE(CQuantized, ElementTypes, ElementNames);
+
+template <class T>
+class CFusedForServing : public ::testing::Test {};
+TYPED_TEST_SUITE(CFusedForServing, ElementTypes, ElementNames);
 
 template <class T, class Q>
 void expect_same_codes() {
@@ -84,6 +88,34 @@ TEST(CQuantizedFunctions, RefuseOtherTypesAndMissingScales) {
             "KokkosNN::quantized_rms_norm: scales must hold f32, but holds f64");
   EXPECT_EQ(message(kokkosnn_quantized_layer_norm(&here, &cx, &cfloats, nullptr, &cy, &cscales, nullptr)),
             "KokkosNN::quantized_layer_norm: scales must hold f32, but holds f64");
+}
+
+TYPED_TEST(CFusedForServing, RmsNormRopeEqualsTheCppOne) {
+  using T      = TypeParam;
+  using A      = KokkosNN::accumulator_t<T>;
+  const auto x = filled<T>(1, 2, 3, 4, 8), weight = filled<T>(2, 4, 8);
+  const auto cos = filled<A>(3, 5, 2), sin = filled<A>(4, 5, 2);
+  const auto y             = empty<T>(2, 3, 4, 8);
+  const auto places        = listed<std::int32_t>({4, 0, 2});
+  const kokkosnn_tensor cx = tensor(x), cweight = tensor(weight), ccos = tensor(cos), csin = tensor(sin),
+                        cy = tensor(y), cplaces = tensor(places);
+  kokkosnn_rms_norm_rope_options given = KOKKOSNN_RMS_NORM_ROPE_OPTIONS_INIT;
+  given.epsilon                        = 0.25;
+  given.weight_offset                  = 1;
+  given.form                           = KOKKOSNN_ROPE_INTERLEAVED;
+  given.rotary_dims                    = 4;
+  const KokkosNN::RmsNormRopeOptions options{
+      .epsilon = 0.25, .weight_offset = 1, .rope = {.form = KokkosNN::RopeForm::interleaved, .rotary_dims = 4}};
+  const Exec exec;
+  expect_same(
+      "rms_norm_rope", y, [&] { KokkosNN::rms_norm_rope(exec, x, weight, cos, sin, y, options, places); },
+      [&] { return kokkosnn_rms_norm_rope(&here, &cx, &cweight, &ccos, &csin, &cy, &cplaces, &given); });
+  expect_same(
+      "rms_norm_rope without tables", y, [&] { KokkosNN::rms_norm_rope(exec, x, KokkosNN::no_view, y); },
+      [&] { return kokkosnn_rms_norm_rope(&here, &cx, nullptr, nullptr, nullptr, &cy, nullptr, nullptr); });
+  EXPECT_EQ(kokkosnn_rms_norm_rope(&here, &cx, nullptr, &ccos, nullptr, &cy, nullptr, nullptr),
+            KOKKOSNN_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(kokkosnn_last_error()), "KokkosNN::rms_norm_rope: sin is missing beside the other table");
 }
 
 }  // namespace

@@ -292,6 +292,15 @@ struct Calls {
     const KokkosNN::RopeOptions options{.rotary_dims = keys - 1};
     return KokkosNN::rope_backward(exec, dy, out, options), is_written(out);
   }
+  bool rms_norm_rope() {
+    const Kokkos::View<Loss**, Memory> cos("cos", heads, 2), sin("sin", heads, 2);
+    Kokkos::deep_copy(cos, 0.5);
+    const KokkosNN::RmsNormRopeOptions options{.rope = {.rotary_dims = keys - 1}};
+    KokkosNN::rms_norm_rope(exec, x, values<T>(keys, 2), cos, sin, out, options);
+    if (!is_written(out)) return false;
+    Kokkos::deep_copy(out, T(unwritten));
+    return KokkosNN::rms_norm_rope(exec, x, KokkosNN::no_view, out, options), is_written(out);
+  }
   bool matmul() {
     const Kokkos::View<T**, Kokkos::LayoutRight, Memory> b("b", keys, keys);
     KokkosNN::matmul(exec, x, b, out);
@@ -501,6 +510,7 @@ bool runs_with_type(const std::string& op, const std::string& type) {
     if (op == "matmul") return c.matmul();
     if (op == "matmul_backward") return c.matmul_backward();
     if (op == "rope") return c.rope();
+    if (op == "rms_norm_rope") return c.rms_norm_rope();
     if (op == "rope_backward") return c.rope_backward();
     if (op == "segmented_softmax") return c.segmented_softmax();
     if (op == "segmented_log_softmax") return c.segmented_log_softmax();

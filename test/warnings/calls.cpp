@@ -102,6 +102,12 @@ void results_in_8_bits(const Exec& exec) {
   quantized_layer_norm(Columns<bhalf_t>(), no_view, Values<float>(), Rows<float8_e4m3>(), Values<float>());
 }
 
+void normalised_and_rotated(const Exec& exec) {
+  using Tables = View<const float**, Exec>;
+  rms_norm_rope(exec, Rows<half_t>(), Values<float>(), Tables(), Tables(), Rows<half_t>());
+  rms_norm_rope(Rows<double>(), no_view, Rows<double>(), {.epsilon = 1e-9, .rope = {.rotary_dims = 4}});
+}
+
 void norms_with_residual(const Exec& exec) {
   add_rms_norm(Rows<half_t>(), Rows<half_t>(), Values<float>(), Rows<half_t>(), Rows<half_t>());
   add_layer_norm(exec, Rows<double>(), Columns<double>(), no_view, no_view, Rows<double>(), Rows<double>(),

@@ -191,18 +191,23 @@ inline constexpr int rope_heads_at_once  = 2;
 inline constexpr int rope_host_pairs     = 2048;
 inline constexpr int rope_host_positions = 32;
 
-/// Rows whose results are stored in 8 bits: bytes of x that a GPU's thread loads at once and packs that it keeps,
-/// elements that a host's loops take at once and how many of such packs. Not measured.
-inline constexpr int quantized_pack_bytes = 16;
-inline constexpr int quantized_packs      = 4;
-inline constexpr int quantized_host_pack  = 16;
-inline constexpr int quantized_host_packs = 8;
+/// Kernels of rows that serve all layouts and hosts, too: bytes that a GPU's thread loads at once, and elements that a
+/// host's loops take at once. Not measured.
+inline constexpr int row_pack_bytes = 16;
+inline constexpr int row_host_pack  = 16;
 
-constexpr int quantized_pack(Backend backend, int element_bytes) {
-  return backend == Backend::host ? quantized_host_pack : quantized_pack_bytes / element_bytes;
+constexpr int row_pack(Backend backend, int element_bytes) {
+  return backend == Backend::host ? row_host_pack : row_pack_bytes / element_bytes;
 }
 
-/// Threads that such a team may have: so many that a thread's registers are enough.
+/// Packs that a thread keeps of rows whose results are stored in 8 bits, and packs of pairs that it keeps of rows that
+/// are normalised and rotated. Not measured.
+inline constexpr int quantized_packs          = 4;
+inline constexpr int quantized_host_packs     = 8;
+inline constexpr int rms_norm_rope_units      = 1;
+inline constexpr int rms_norm_rope_host_units = 8;
+
+/// Threads that a team may have whose rows' results are stored in 8 bits: a thread's registers are enough then.
 ///   layer_norm of bf16, sm_90 | 512: no spill | 768: 188 bytes spilled | 1024: 308
 constexpr int quantized_threads(int element_bytes) {
   return element_bytes == 4 ? max_threads_when_looping : max_threads_when_wide;

@@ -27,6 +27,22 @@ struct RopeCall {
   static void run(const ExecutionSpace& exec, const RopeArguments& call);
 };
 
+/// A checked RMSNorm with a rotary embedding.
+struct RmsNormRopeArguments {
+  const char* function;
+  const RopeTensors& tensors;
+  const Tensor& weight;  ///< an element a column, or one a head and column; or none
+  const RopeLayout& layout;
+  const RmsNormRopeOptions& options;
+};
+
+/// rms_norm_rope of rows of X.
+template <class ExecutionSpace, class X>
+struct RmsNormRopeCall {
+  /// Looks at the positions first if the options ask for that.
+  static void run(const ExecutionSpace& exec, const RmsNormRopeArguments& call);
+};
+
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_CALL_COMPILED_ROPE_CALLS_HPP

@@ -268,6 +268,9 @@ KOKKOSNN_EXPORT void require_operator(const char* function, RowOperator op, bool
 /// Throws std::invalid_argument if the scale is zero or not finite.
 KOKKOSNN_EXPORT void validate_scale(const char* function, double scale);
 
+/// Throws std::invalid_argument if the constants of an RMSNorm are out of range.
+void validate_rms_norm(const char* function, double epsilon, double weight_offset);
+
 /// Throws std::invalid_argument, with the function's name in front, unless rows and cols are not negative.
 KOKKOSNN_EXPORT void validate_extents(const char* function, std::int64_t rows, std::int64_t cols);
 

@@ -45,6 +45,58 @@ struct StorePosition {
   KOKKOS_FUNCTION void operator()(int) const { *to = rows.place(index).position; }
 };
 
+/// Rows of a call.
+template <class X>
+RopeRows<X> rope_rows_of(const RopeArguments& call) {
+  const RopeLayout& layout = call.layout;
+  const Tensor& positions  = call.tensors.positions;
+  RopeRows<X> rows;
+  rows.x               = static_cast<const X*>(call.tensors.x.data);
+  rows.y               = static_cast<X*>(const_cast<void*>(call.tensors.y.data));
+  rows.outer           = layout.outer;
+  rows.inner           = layout.inner;
+  rows.heads           = layout.heads;
+  rows.dim             = layout.dim;
+  rows.pairs           = layout.pairs;
+  rows.rest            = layout.is_in_place ? 0 : layout.dim - 2 * layout.pairs;
+  rows.x_dim_stride    = layout.x_dim_stride;
+  rows.y_dim_stride    = layout.y_dim_stride;
+  rows.positions       = positions.exists() ? positions.data : nullptr;
+  rows.position_bytes  = positions.element_bytes;
+  rows.position_offset = call.options.position_offset;
+  return rows;
+}
+
+/// Tables of a call that has some.
+template <class A>
+TableAngles<A> rope_tables_of(const RopeTensors& tensors) {
+  return {static_cast<const A*>(tensors.cos.data),
+          static_cast<const A*>(tensors.sin.data),
+          tensors.cos.extent[0],
+          tensors.cos.stride[0],
+          tensors.cos.stride[1],
+          tensors.sin.stride[0],
+          tensors.sin.stride[1]};
+}
+
+/// Throws std::invalid_argument if a View's position is no row of the tables, where the options ask for that.
+template <class X, class ExecutionSpace>
+void require_positions(const ExecutionSpace& exec, const RopeArguments& call) {
+  if (!call.tensors.cos.exists() || !call.tensors.positions.exists() || !call.options.check_positions) return;
+  using Range              = Kokkos::RangePolicy<ExecutionSpace>;
+  const std::string check  = std::string("KokkosNN::") + call.function + "[check_positions]";
+  const RopeRows<X> rows   = rope_rows_of<X>(call);
+  const std::int64_t n     = call.layout.positions();
+  const std::int64_t index = first_index(exec, check, n, IsOutsideOfTables<X>{rows, call.layout.table_rows});
+  if (index == n) return;
+  const Kokkos::View<std::int64_t, ExecutionSpace> found("KokkosNN::position");
+  Kokkos::parallel_for(check, Range(exec, 0, 1), StorePosition<X>{rows, index, found.data()});
+  exec.fence(check);
+  std::int64_t position = 0;
+  Kokkos::deep_copy(position, found);
+  raise_bad_position(call.function, call.layout, index, position);
+}
+
 template <class ExecutionSpace, class X>
 struct Launcher<RopeCall<ExecutionSpace, X>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
@@ -53,38 +105,6 @@ struct Launcher<RopeCall<ExecutionSpace, X>> {
   static void run(const ExecutionSpace& exec, const RopeArguments& call);
 
  private:
-  static RopeRows<X> rows_of(const RopeArguments& call) {
-    const RopeLayout& layout = call.layout;
-    const Tensor& positions  = call.tensors.positions;
-    RopeRows<X> rows;
-    rows.x               = static_cast<const X*>(call.tensors.x.data);
-    rows.y               = static_cast<X*>(const_cast<void*>(call.tensors.y.data));
-    rows.outer           = layout.outer;
-    rows.inner           = layout.inner;
-    rows.heads           = layout.heads;
-    rows.dim             = layout.dim;
-    rows.pairs           = layout.pairs;
-    rows.rest            = layout.is_in_place ? 0 : layout.dim - 2 * layout.pairs;
-    rows.x_dim_stride    = layout.x_dim_stride;
-    rows.y_dim_stride    = layout.y_dim_stride;
-    rows.positions       = positions.exists() ? positions.data : nullptr;
-    rows.position_bytes  = positions.element_bytes;
-    rows.position_offset = call.options.position_offset;
-    return rows;
-  }
-
-  static TableAngles<A> tables_of(const RopeTensors& tensors) {
-    return {static_cast<const A*>(tensors.cos.data),
-            static_cast<const A*>(tensors.sin.data),
-            tensors.cos.extent[0],
-            tensors.cos.stride[0],
-            tensors.cos.stride[1],
-            tensors.sin.stride[0],
-            tensors.sin.stride[1]};
-  }
-
-  static void check_positions(const ExecutionSpace& exec, const RopeArguments& call);
-
   template <RopeForm form, class Angles>
   static void run_with(const ExecutionSpace& exec, const RopeArguments& call, const RopePlan& plan,
                        const Angles& angles) {
@@ -102,13 +122,13 @@ struct Launcher<RopeCall<ExecutionSpace, X>> {
       constexpr bool by_vectors = packed && (form == RopeForm::half_rotated || simd_width<A> > 1);
       launch<Kokkos::LaunchBounds<max_threads_per_team>>(
           exec, label, teams,
-          HostRope<X, form, by_vectors, Angles>{rows_of(call), angles, direction, plan.positions_per_team,
+          HostRope<X, form, by_vectors, Angles>{rope_rows_of<X>(call), angles, direction, plan.positions_per_team,
                                                 plan.heads_per_team, plan.head_parts, plan.nontemporal_stores});
     } else {
       constexpr int V = packed ? 16 / int(sizeof(X)) : 1;
       launch<Kokkos::LaunchBounds<rope_team_size, rope_teams_resident>>(
           exec, label, teams,
-          RopeInTeam<X, form, V, Angles>{rows_of(call),
+          RopeInTeam<X, form, V, Angles>{rope_rows_of<X>(call),
                                          angles,
                                          direction,
                                          {plan.positions_per_team, plan.heads_per_team, plan.head_parts,
@@ -118,25 +138,9 @@ struct Launcher<RopeCall<ExecutionSpace, X>> {
 };
 
 template <class ExecutionSpace, class X>
-void Launcher<RopeCall<ExecutionSpace, X>>::check_positions(const ExecutionSpace& exec, const RopeArguments& call) {
-  using Range              = Kokkos::RangePolicy<ExecutionSpace>;
-  const std::string check  = std::string("KokkosNN::") + call.function + "[check_positions]";
-  const RopeRows<X> rows   = rows_of(call);
-  const std::int64_t n     = call.layout.positions();
-  const std::int64_t index = first_index(exec, check, n, IsOutsideOfTables<X>{rows, call.layout.table_rows});
-  if (index == n) return;
-  const Kokkos::View<std::int64_t, ExecutionSpace> found("KokkosNN::position");
-  Kokkos::parallel_for(check, Range(exec, 0, 1), StorePosition<X>{rows, index, found.data()});
-  exec.fence(check);
-  std::int64_t position = 0;
-  Kokkos::deep_copy(position, found);
-  raise_bad_position(call.function, call.layout, index, position);
-}
-
-template <class ExecutionSpace, class X>
 void Launcher<RopeCall<ExecutionSpace, X>>::run(const ExecutionSpace& exec, const RopeArguments& call) {
   const bool has_tables = call.tensors.cos.exists();
-  if (has_tables && call.tensors.positions.exists() && call.options.check_positions) check_positions(exec, call);
+  require_positions<X>(exec, call);
   const RopePlan plan = make_rope_plan({element_type<X>(), int(sizeof(X)), call.options.form, has_tables}, call.layout,
                                        device_traits(exec));
   if (is_verbose()) report_call(call.function, call.tensors.x, to_string(call.function, plan));
@@ -145,7 +149,7 @@ void Launcher<RopeCall<ExecutionSpace, X>>::run(const ExecutionSpace& exec, cons
                                                : run_with<RopeForm::half_rotated>(exec, call, plan, angles);
   };
   if (has_tables) {
-    run_form(tables_of(call.tensors));
+    run_form(rope_tables_of<A>(call.tensors));
   } else {
     run_form(ComputedAngles<A>{rotary_frequencies(call.options.theta, call.options.position_scale, call.layout.pairs)});
   }

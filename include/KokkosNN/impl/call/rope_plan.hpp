@@ -51,6 +51,10 @@ struct RopeLayout {
 KOKKOSNN_EXPORT RopeLayout normalise_rope(const char* function, const char* x, const char* y,
                                           const RopeTensors& tensors, const RopeOptions& options);
 
+/// Checks an RMSNorm with a rotary embedding besides, whose weight has an element a column, or one a head and column.
+KOKKOSNN_EXPORT RopeLayout normalise_rms_norm_rope(const char* function, const RopeTensors& tensors,
+                                                   const Tensor& weight, const RmsNormRopeOptions& options);
+
 /// Throws the std::invalid_argument about the position of a group of rows, by the group's number.
 [[noreturn]] KOKKOSNN_EXPORT void raise_bad_position(const char* function, const RopeLayout& layout, std::int64_t index,
                                                      std::int64_t position);
@@ -83,6 +87,27 @@ struct RopePlan {
 
 KOKKOSNN_EXPORT RopePlan make_rope_plan(const RopeProblem& problem, const RopeLayout& layout,
                                         const DeviceTraits& traits);
+
+/// Plan of an RMSNorm with a rotary embedding. A group of threads takes a position's heads that are `head_parts` apart.
+/// A row's bits depend on its length and type and on the form alone.
+struct RmsNormRopePlan {
+  ElementType type         = ElementType::f32;
+  RopeForm form            = RopeForm::half_rotated;
+  bool has_tables          = false;
+  int pack                 = 1;  ///< elements that a thread loads at once
+  int threads_per_row      = 1;
+  int team_size            = 1;
+  int groups_per_team      = 1;  ///< on a host groups that a team takes one after the other
+  int heads_per_group      = 1;
+  std::int64_t head_parts  = 1;
+  std::int64_t league_size = 1;
+};
+
+KOKKOSNN_EXPORT RmsNormRopePlan make_rms_norm_rope_plan(const RopeProblem& problem, const RopeLayout& layout,
+                                                        const DeviceTraits& traits);
+
+/// Label of the kernel: `KokkosNN::rms_norm_rope[bf16,half_rotated,tables,v8,l8,h4,ts256]`.
+KOKKOSNN_EXPORT std::string to_string(const char* function, const RmsNormRopePlan& plan);
 
 /// Label of the kernel: `KokkosNN::rope[f32,half_rotated,tables,packs,v4,p4,h32,ts256]`.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const RopePlan& plan);

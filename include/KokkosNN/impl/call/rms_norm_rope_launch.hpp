@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The KokkosNN authors
+// SPDX-License-Identifier: Apache-2.0
+#ifndef KOKKOSNN_IMPL_CALL_RMS_NORM_ROPE_LAUNCH_HPP
+#define KOKKOSNN_IMPL_CALL_RMS_NORM_ROPE_LAUNCH_HPP
+
+#include <KokkosNN/concepts.hpp>
+#include <KokkosNN/impl/call/compiled_rope_calls.hpp>
+#include <KokkosNN/impl/call/cpu_levels.hpp>
+#include <KokkosNN/impl/call/launch.hpp>
+#include <KokkosNN/impl/call/rope_launch.hpp>
+#include <KokkosNN/impl/call/rope_plan.hpp>
+#include <KokkosNN/impl/call/verbose.hpp>
+#include <KokkosNN/impl/gpu/rms_norm_rope.hpp>
+#include <KokkosNN/impl/traits.hpp>
+#include <KokkosNN/impl/tuned_shapes.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+// The way of an RMSNorm with a rotary embedding from its layout to a launch.
+
+namespace KokkosNN::Impl {
+
+template <class ExecutionSpace, class X>
+struct Launcher<RmsNormRopeCall<ExecutionSpace, X>> {
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
+  static constexpr int V           = row_pack(backend, sizeof(X));
+  static constexpr int K           = backend == Backend::host ? rms_norm_rope_host_units : rms_norm_rope_units;
+  using A                          = accumulator_t<X>;
+
+  static void run(const ExecutionSpace& exec, const RmsNormRopeArguments& call) {
+    const RopeOptions& options = call.options.rope;
+    const RopeArguments rotation{call.function, call.tensors, call.layout, options, 1};
+    require_positions<X>(exec, rotation);
+    const bool has_tables      = call.tensors.cos.exists();
+    const RmsNormRopePlan plan = make_rms_norm_rope_plan({element_type<X>(), int(sizeof(X)), options.form, has_tables},
+                                                         call.layout, device_traits(exec));
+    if (is_verbose()) report_call(call.function, call.tensors.x, to_string(call.function, plan));
+    RopeRows<X> rows = rope_rows_of<X>(rotation);
+    rows.rest        = call.layout.dim - 2 * call.layout.pairs;  // normalised in place, too
+    if (has_tables) {
+      launch_kernel(exec, call, plan, rows, rope_tables_of<A>(call.tensors));
+    } else {
+      launch_kernel(exec, call, plan, rows,
+                    ComputedAngles<A>{rotary_frequencies(options.theta, options.position_scale, call.layout.pairs)});
+    }
+  }
+
+ private:
+  template <class Angles>
+  static void launch_kernel(const ExecutionSpace& exec, const RmsNormRopeArguments& call, const RmsNormRopePlan& plan,
+                            const RopeRows<X>& rows, const Angles& angles) {
+    RmsNormOptions constants;
+    constants.epsilon       = call.options.epsilon;
+    constants.weight_offset = call.options.weight_offset;
+    const RmsNormParams<A> norm(constants);
+    const Tensor& weight = call.weight;
+    const int columns    = weight.rank - 1;  // the axis of columns
+    const std::int64_t head_bytes =
+        weight.rank == 2 ? weight.stride[0] * std::int64_t(weight.element_bytes) : std::int64_t(0);
+    const ColumnOperand<X, A> operand{{weight.data, weight.type == ElementType::f32},
+                                      weight.exists() ? weight.stride[columns] : std::int64_t(1),
+                                      norm.missing(0)};
+    launch<Kokkos::LaunchBounds<rope_team_size, rope_teams_resident>>(
+        exec, to_string(call.function, plan), Teams{plan.league_size, plan.team_size, 0, 0},
+        RmsNormRope<X, V, K, Angles>{rows, angles, norm, operand, head_bytes, plan.form, plan.threads_per_row,
+                                     plan.groups_per_team, plan.heads_per_group, plan.head_parts});
+  }
+};
+
+template <class ExecutionSpace, class X>
+void RmsNormRopeCall<ExecutionSpace, X>::run(const ExecutionSpace& exec, const RmsNormRopeArguments& call) {
+  run_compiled<RmsNormRopeCall>(exec, call);
+}
+
+}  // namespace KokkosNN::Impl
+
+#endif  // KOKKOSNN_IMPL_CALL_RMS_NORM_ROPE_LAUNCH_HPP
