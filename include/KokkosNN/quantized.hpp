@@ -32,10 +32,11 @@
 // In place   nothing: any overlap of what is written is an error.
 // Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and allocates nothing.
 // Arithmetic in double for double, else in float; sums of many elements in double, those of double in two words.
-//            Results are within a few ulp of the accumulator's type before they are rounded: scale within 2^-20 of
-//            itself, y within 1/2 + 2^-12 of r_i / scale, of float8 within half a unit of its last bit and 2^-12 of a
-//            unit. The largest result of a row is q or -q. A row's bits depend on its elements, its length, the columns
-//            and the options alone, not on layout, alignment or the number of rows: with either Determinism.
+//            scale is within 2^-20 of itself, and y_i is what a number within 2^-20 of r_i / scale is rounded to; of
+//            layer_norm within 8 ulp, in the accumulator's type, of what norm.hpp measures its error against. The
+//            largest result of a row is q or -q where its scale is above 2^-126. A row's bits depend on its elements,
+//            its length, the columns' operands and the options alone, not on layout, alignment or the number of rows:
+//            with either Determinism.
 // Values     a scale is never below 2^-126, so smaller results may be 0. A row of zeros has the scale 1, by which may
 //            be divided. If a result is infinite or NaN, or the largest one beyond a float's range, the scale is NaN
 //            and the row 0 in int8, NaN in float8; softmax.hpp and norm.hpp say which rows have such results. Without

@@ -10,8 +10,8 @@
 
 #include <Kokkos_Core.hpp>
 
-// RMSNorm of each head's queries or keys and their rotary position embedding, in one pass. A row has `dim`
-// elements;
+// RMSNorm of each head's queries or keys and their rotary position embedding, in one pass. For a row x of `dim`
+// elements,
 //
 //     n_i = x_i rstd (weight_i + weight_offset)       rstd = 1 / sqrt(sum_j x_j^2 / dim + epsilon)
 //     y   = n with its first rotary_dims elements rotated in pairs, as rope.hpp has it
