@@ -26,7 +26,7 @@ constexpr std::int64_t most_teams = INT32_MAX;
 /// Gives a row as many threads as keep all of it, if there are so many: a power of two up to a warp, then warps.
 void share_on_gpu(const QuantizedProblem& problem, const DeviceTraits& traits, QuantizedPlan& plan) {
   const std::int64_t packs   = ceil_div(problem.cols, plan.pack);
-  const std::int64_t threads = ceil_div(packs, quantized_packs);
+  const std::int64_t threads = ceil_div(packs, quantized_packs(traits.backend));
   if (threads <= traits.warp_size) {
     plan.threads_per_row = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(threads)));
     plan.team_size       = std::min(threads_of_short_rows, traits.max_team_size);

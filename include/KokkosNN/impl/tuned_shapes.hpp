@@ -192,18 +192,23 @@ inline constexpr int rope_host_pairs     = 2048;
 inline constexpr int rope_host_positions = 32;
 
 /// Kernels of rows that serve all layouts and hosts, too: bytes that a GPU's thread loads at once, and elements that a
-/// host's loops take at once. Not measured.
+/// host's loops take at once. With 16 bytes on HIP kernels spilled, with 8 those of 16-bit elements left a SIMD two
+/// wavefronts. Not measured.
 inline constexpr int row_pack_bytes = 16;
+inline constexpr int row_hip_pack   = 2;  ///< elements; of 8 bytes one
 inline constexpr int row_host_pack  = 16;
 
 constexpr int row_pack(Backend backend, int element_bytes) {
-  return backend == Backend::host ? row_host_pack : row_pack_bytes / element_bytes;
+  if (backend == Backend::host) return row_host_pack;
+  if (backend == Backend::hip) return element_bytes == 8 ? 1 : row_hip_pack;
+  return row_pack_bytes / element_bytes;
 }
 
 /// Packs that a thread keeps of rows whose results are stored in 8 bits, and packs of pairs that it keeps of rows that
 /// are normalised and rotated. Not measured.
-inline constexpr int quantized_packs          = 4;
-inline constexpr int quantized_host_packs     = 8;
+constexpr int quantized_packs(Backend backend) {
+  return backend == Backend::host ? 8 : backend == Backend::hip ? 2 : 4;
+}
 inline constexpr int rms_norm_rope_units      = 1;
 inline constexpr int rms_norm_rope_host_units = 8;
 

@@ -38,8 +38,8 @@ struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
   static constexpr bool is_host    = backend == Backend::host;
   static constexpr int V           = row_pack(backend, sizeof(X));
-  static constexpr int K           = is_host ? quantized_host_packs : quantized_packs;
-  static constexpr int packs_later = is_host ? quantized_host_packs : 1;
+  static constexpr int K           = quantized_packs(backend);
+  static constexpr int packs_later = is_host ? K : 1;
   using Operator                   = typename QuantizedOperatorFor<op, accumulator_t<X>>::type;
   using Kernel                     = QuantizedRows<Operator, X, V, K, packs_later>;
   using Arguments                  = typename QuantizedCall<ExecutionSpace, op, X>::Arguments;
