@@ -25,7 +25,8 @@ TYPED_TEST_SUITE(CFusedForServing, ElementTypes, ElementNames);
 
 template <class T, class Q>
 void expect_same_codes() {
-  const auto x = filled<T>(1, 3, 5, 7), weight = filled<T>(2, 5);
+  const auto x             = filled<T>(1, 3, 5, 7);
+  const auto weight        = filled<T>(2, 5);
   const auto bias          = filled<KokkosNN::accumulator_t<T>>(3, 5);
   const auto y             = empty<Q>(3, 5, 7);
   const auto scales        = empty<float>(3, 7);
@@ -91,10 +92,12 @@ TEST(CQuantizedFunctions, RefuseOtherTypesAndMissingScales) {
 }
 
 TYPED_TEST(CFusedForServing, RmsNormRopeEqualsTheCppOne) {
-  using T      = TypeParam;
-  using A      = KokkosNN::accumulator_t<T>;
-  const auto x = filled<T>(1, 2, 3, 4, 8), weight = filled<T>(2, 4, 8);
-  const auto cos = filled<A>(3, 5, 2), sin = filled<A>(4, 5, 2);
+  using T                  = TypeParam;
+  using A                  = KokkosNN::accumulator_t<T>;
+  const auto x             = filled<T>(1, 2, 3, 4, 8);
+  const auto weight        = filled<T>(2, 4, 8);
+  const auto cos           = filled<A>(3, 5, 2);
+  const auto sin           = filled<A>(4, 5, 2);
   const auto y             = empty<T>(2, 3, 4, 8);
   const auto places        = listed<std::int32_t>({4, 0, 2});
   const kokkosnn_tensor cx = tensor(x), cweight = tensor(weight), ccos = tensor(cos), csin = tensor(sin),
