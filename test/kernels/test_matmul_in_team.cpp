@@ -258,7 +258,9 @@ using Units =
                    Impl::MmaUnitDouble<EmulatedInstructions>, Impl::MmaUnitTensorFloat<1, EmulatedInstructions>,
                    Impl::MmaUnitTensorFloat<3, EmulatedInstructions>, Impl::FmaUnit<float, 32, EmulatedInstructions>,
                    Impl::FmaUnit<float, 64, EmulatedInstructions>, Impl::FmaUnit<double, 64, EmulatedInstructions>,
-                   Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>>;
+                   Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>, Impl::MfmaUnit<bhalf_t, EmulatedAmdInstructions>,
+                   Impl::MfmaUnit<half_t, EmulatedAmdInstructions>, Impl::MfmaUnit<float, EmulatedAmdInstructions>,
+                   Impl::MfmaUnit<double, EmulatedAmdInstructions>>;
 TYPED_TEST_SUITE(MatmulInTeams, Units);
 
 TYPED_TEST(MatmulInTeams, AreExactInEveryFormWithAndWithoutAsynchronousCopies) {
@@ -277,7 +279,8 @@ class MatmulOfRowsAndParts : public testing::Test {};
 using SomeUnits =
     testing::Types<Impl::MmaUnit16<bhalf_t, EmulatedInstructions>, Impl::MmaUnitDouble<EmulatedInstructions>,
                    Impl::MmaUnitTensorFloat<3, EmulatedInstructions>, Impl::FmaUnit<float, 32, EmulatedInstructions>,
-                   Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>>;
+                   Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>, Impl::MfmaUnit<half_t, EmulatedAmdInstructions>,
+                   Impl::MfmaUnit<double, EmulatedAmdInstructions>>;
 TYPED_TEST_SUITE(MatmulOfRowsAndParts, SomeUnits);
 
 TYPED_TEST(MatmulOfRowsAndParts, AreExactForPartsOfTheInnerAxis) {

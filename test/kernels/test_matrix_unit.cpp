@@ -13,7 +13,7 @@
 #include <vector>
 
 // Every matrix unit multiplies tiles as a plain loop does: those of tensor cores in an emulated team, whose fragments
-// are the PTX ISA's.
+// are the PTX ISA's and CDNA's.
 
 namespace KokkosNNTest {
 namespace {
@@ -206,7 +206,9 @@ using Units =
                    Impl::MmaUnitTensorFloat<3, EmulatedInstructions>, Impl::FmaUnit<float, 32, EmulatedInstructions>,
                    Impl::FmaUnit<double, 64, EmulatedInstructions>, Impl::FmaUnit<bhalf_t, 64, EmulatedInstructions>,
                    Impl::FmaUnit<half_t, 32, EmulatedInstructions>, Impl::FmaUnit<float, 1>, Impl::FmaUnit<double, 1>,
-                   Impl::FmaUnit<bhalf_t, 1>>;
+                   Impl::FmaUnit<bhalf_t, 1>, Impl::MfmaUnit<bhalf_t, EmulatedAmdInstructions>,
+                   Impl::MfmaUnit<half_t, EmulatedAmdInstructions>, Impl::MfmaUnit<float, EmulatedAmdInstructions>,
+                   Impl::MfmaUnit<double, EmulatedAmdInstructions>>;
 TYPED_TEST_SUITE(MatrixUnits, Units);
 
 TYPED_TEST(MatrixUnits, MultiplyTilesOfEitherOrientationAsALoopDoes) {

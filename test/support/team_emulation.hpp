@@ -35,9 +35,9 @@
 #include <vector>
 
 // A GPU's team on a CPU, for kernels that take their matrix instructions as a template argument: threads are fibers,
-// warps run in random order, and the instructions of a warp follow the fragments of the PTX ISA. What an asynchronous
-// copy writes is NaN until the copying thread waits for it. Scratch begins as NaN. What a kernel must not do throws
-// from run().
+// warps run in random order, and the instructions of a warp follow the fragments of the PTX ISA, or of AMD's MFMA. What
+// an asynchronous copy writes is NaN until the copying thread waits for it. Scratch begins as NaN. What a kernel must
+// not do throws from run().
 
 namespace KokkosNNTest {
 
@@ -286,8 +286,8 @@ struct EmulatedMember {
   Scratch team_scratch(int) const { return {}; }
 };
 
-/// The instructions of NvidiaInstructions in a running EmulatedTeam.
-struct EmulatedInstructions {
+/// Accesses, copies and exchanges in a running EmulatedTeam.
+struct EmulatedMemory {
   using Address = std::uint32_t;
 
   static Address address(void* p) { return team().address_of(p); }
@@ -332,6 +332,12 @@ struct EmulatedInstructions {
     }) != 0;
   }
 
+ protected:
+  static EmulatedTeam& team() { return EmulatedTeam::running(); }
+};
+
+/// The instructions of NvidiaInstructions.
+struct EmulatedInstructions : EmulatedMemory {
   template <bool transposed>
   static void load_blocks(std::uint32_t (&to)[4], Address row) {
     struct Words {
@@ -410,8 +416,6 @@ struct EmulatedInstructions {
   }
 
  private:
-  static EmulatedTeam& team() { return EmulatedTeam::running(); }
-
   template <class Word>
   struct Operands {
     Word value[6];
@@ -438,6 +442,67 @@ struct EmulatedInstructions {
       }
     });
     for (int i = 0; i < 4; ++i) *d[i] = result.d[i];
+  }
+};
+
+/// The instructions of AmdInstructions: matrices' elements are in the registers of lanes where AMD's calculator of
+/// matrix instructions says.
+struct EmulatedAmdInstructions : EmulatedMemory {
+  template <class T>
+  static void product16(float (&d)[4], const T (&a)[4], const T (&b)[4]) {
+    Operands<T, 4, float> operands;
+    for (int i = 0; i < 4; ++i) {
+      operands.a[i] = a[i];
+      operands.b[i] = b[i];
+    }
+    const auto row_of_d = [](int row) { return Place{16 * (row / 4), row % 4}; };
+    product<16>(9, d, operands, [](int k) { return Place{16 * (k / 4), k % 4}; }, row_of_d);
+  }
+  static void product32(float (&d)[4], float a, float b) {
+    const auto row_of_d = [](int row) { return Place{16 * (row / 4), row % 4}; };
+    product<4>(10, d, Operands<float, 1, float>{{a}, {b}, {}}, [](int k) { return Place{16 * k, 0}; }, row_of_d);
+  }
+  static void product64(double (&d)[4], double a, double b) {
+    const auto row_of_d = [](int row) { return Place{16 * (row % 4), row / 4}; };
+    product<4>(11, d, Operands<double, 1, double>{{a}, {b}, {}}, [](int k) { return Place{16 * k, 0}; }, row_of_d);
+  }
+
+ private:
+  /// A register, and the lane of the other index 0.
+  struct Place {
+    int lane;
+    int number;
+  };
+  template <class T, int n, class R>
+  struct Operands {
+    T a[n];
+    T b[n];
+    R d[4];
+  };
+
+  /// D += A B. Row i of A and column i of B have element k at place_of_k(k), column j of D has row i at
+  /// place_of_row(i), each in lane i or j behind the place's.
+  template <int K, class T, int n, class R, class OfK, class OfRow>
+  static void product(int instruction, R (&d)[4], Operands<T, n, R> operands, const OfK& place_of_k,
+                      const OfRow& place_of_row) {
+    struct Result {
+      R d[4];
+    };
+    for (int i = 0; i < 4; ++i) operands.d[i] = d[i];
+    const Result result = team().template together<Result>(instruction, operands, [&](const auto& in, auto& out) {
+      for (int i = 0; i < 16; ++i) {
+        for (int j = 0; j < 16; ++j) {
+          const Place to = place_of_row(i);
+          R sum          = in[to.lane + j].d[to.number];
+          for (int k = 0; k < K; ++k) {
+            const Place at = place_of_k(k);
+            sum += static_cast<R>(in[at.lane + i].a[at.number]) * static_cast<R>(in[at.lane + j].b[at.number]);
+          }
+          out[to.lane + j].d[to.number] = sum;
+        }
+      }
+    });
+    for (int i = 0; i < 4; ++i) d[i] = result.d[i];
   }
 };
 

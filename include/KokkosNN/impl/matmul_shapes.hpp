@@ -43,11 +43,13 @@ struct MatmulTile {
   static constexpr int resident  = resident_;
 };
 
-/// Means of multiplication: tensor cores, or warps of 32 lanes (CUDA) or 64 (HIP).
-enum class MatmulUnit { tensor_cores, narrow_warps, wide_warps };
+/// Means of multiplication: tensor cores (CUDA), matrix cores (AMD), or warps of 32 lanes (CUDA) or 64 (HIP).
+enum class MatmulUnit { tensor_cores, matrix_cores, narrow_warps, wide_warps };
 
 /// Tiles by the size of elements, not compared with others; those of tensor cores are a prototype's. On HIP a SIMD has
-/// four wavefronts.
+/// four wavefronts, or two with matrix cores. These are not measured: 64 x 32 elements of c a wavefront load half as
+/// much of LDS as matrix cores multiply meanwhile, and two teams' two steps, of 12 KiB each, fit into 64 KiB, so that
+/// one team multiplies while the other one waits for memory.
 ///
 ///     TFLOP/s, 4096^3, one H200, 2026-11-27 | bf16 | f64 | f32 | f32 by TF32, by 3xTF32
 ///     these tiles                           | 263  | 43  | 35  | 72, 39
@@ -56,6 +58,9 @@ enum class MatmulUnit { tensor_cores, narrow_warps, wide_warps };
 template <int element_bytes, MatmulUnit unit>
 struct MatmulTileFor
     : MatmulTile<64, 64, element_bytes == 2 ? 32 : 16, 32, 32, 2, unit == MatmulUnit::wide_warps ? 4 : 2> {};
+template <int element_bytes>
+struct MatmulTileFor<element_bytes, MatmulUnit::matrix_cores> : MatmulTile<128, 64, 64 / element_bytes, 64, 32, 2, 2> {
+};
 template <>
 struct MatmulTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<128, 128, 32, 64, 64, 4, 2> {};
 template <>

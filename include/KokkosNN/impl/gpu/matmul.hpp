@@ -304,7 +304,7 @@ struct MatmulInTeam {
   // --- products ---
 
   KOKKOS_FORCEINLINE_FUNCTION static void multiply(Address stage, int rank, Sums& sums) {
-    if constexpr (Unit::lanes == 64) {
+    if constexpr (Unit::lanes == 64 && !Unit::uses_tensor_cores) {
       KOKKOSNN_IMPL_NO_UNROLL  // LLVM would load the fragments of all steps at once, and spill
       for (int k = 0; k < Tile::inner; k += Unit::K) multiply(stage, k, rank, sums);
     } else {

@@ -14,8 +14,8 @@
 #include <type_traits>
 
 // The instructions below a matrix unit (matrix_unit.hpp): accesses of team scratch, asynchronous copies, exchanges
-// within a warp, products of tensor cores. A unit takes them as a template argument, so that a test can run a kernel
-// on instructions that it emulates. An address is a place in team scratch.
+// within a warp, products of tensor cores and of AMD's matrix cores. A unit takes them as a template argument, so that
+// a test can run a kernel on instructions that it emulates. An address is a place in team scratch.
 
 namespace KokkosNN::Impl {
 
@@ -66,6 +66,9 @@ struct PlainInstructions {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define KOKKOSNN_IMPL_HAS_MMA
+#endif
+#if defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx942__) || defined(__gfx950__)
+#define KOKKOSNN_IMPL_HAS_MFMA
 #endif
 
 /// NVIDIA's instructions from sm_80 on; elsewhere nothing calls them. Fragments are as the PTX ISA has them.
@@ -253,8 +256,128 @@ struct NvidiaInstructions {
   }
 };
 
+/// AMD's instructions from CDNA2 on; elsewhere nothing calls them. A product is D += A B, by 64 lanes: lane l has row
+/// l % 16 of A and column l % 16 of B, at k from n (l / 16) on, as many as the product takes of a lane. Of D it has
+/// column l % 16: floats of rows 4 (l / 16) + i, doubles of rows l / 16 + 4 i, i from 0 to 3.
+///
+/// Addresses are those of LDS, and copies read global memory: through pointers of any space LLVM would access both by
+/// instructions that wait for both. Copies go through registers, so a thread has its own at once. Bits are cast by the
+/// compiler: HIP's memcpy, which Kokkos casts by, takes bytes one by one, and LLVM does not see through all of them.
+struct AmdInstructions {
+  using Address = std::uint32_t;
+
+  KOKKOS_FORCEINLINE_FUNCTION static Address address([[maybe_unused]] void* p) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    return static_cast<Address>(reinterpret_cast<std::uintptr_t>((__attribute__((address_space(3))) char*)p));
+#else
+    return 0;
+#endif
+  }
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T load([[maybe_unused]] Address from) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    return __builtin_bit_cast(T, *reinterpret_cast<__attribute__((address_space(3))) const Bits<T>*>(from));
+#else
+    return T{};
+#endif
+  }
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static void store([[maybe_unused]] Address to, [[maybe_unused]] const T& value) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    *reinterpret_cast<__attribute__((address_space(3))) Bits<T>*>(to) = __builtin_bit_cast(Bits<T>, value);
+#endif
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void copy_async([[maybe_unused]] Address to, [[maybe_unused]] const void* from,
+                                                     [[maybe_unused]] int bytes) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    if (bytes == 16) return store(to, load_global<MatrixChunk>(from));
+    std::uint64_t low = 0, high = 0;  // no array: its elements would be in memory
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int i = bytes / 2 - 1; i >= 0; --i) {  // elements have 2 bytes or more
+      high = high << 16 | low >> 48;
+      low  = low << 16 | load_global<std::uint16_t>(static_cast<const std::uint16_t*>(from) + i);
+    }
+    store(to, low);
+    store(to + 8, high);
+#endif
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void commit() {}
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION static void wait() {}
+
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T exchange(T value, int mask) {
+    return shuffle_xor(value, mask);
+  }
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T value_of(T value, int lane) {
+    return shuffle_from(value, lane);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static bool any(bool yes) { return lanes_that(yes) != 0; }
+
+  /// 16 x 16 by 16 x 16 elements of 16 bits.
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static void product16([[maybe_unused]] float (&d)[4], [[maybe_unused]] const T (&a)[4],
+                                                    [[maybe_unused]] const T (&b)[4]) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    if constexpr (std::is_same_v<T, bhalf_t>) {
+      put(d, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(vector_of<Shorts>(a), vector_of<Shorts>(b), vector_of<Floats>(d),
+                                                       0, 0, 0));
+    } else {
+      put(d, __builtin_amdgcn_mfma_f32_16x16x16f16(vector_of<Halves>(a), vector_of<Halves>(b), vector_of<Floats>(d), 0,
+                                                   0, 0));
+    }
+#endif
+  }
+  /// 16 x 4 by 4 x 16 floats.
+  KOKKOS_FORCEINLINE_FUNCTION static void product32([[maybe_unused]] float (&d)[4], [[maybe_unused]] float a,
+                                                    [[maybe_unused]] float b) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    put(d, __builtin_amdgcn_mfma_f32_16x16x4f32(a, b, vector_of<Floats>(d), 0, 0, 0));
+#endif
+  }
+  /// 16 x 4 by 4 x 16 doubles.
+  KOKKOS_FORCEINLINE_FUNCTION static void product64([[maybe_unused]] double (&d)[4], [[maybe_unused]] double a,
+                                                    [[maybe_unused]] double b) {
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+    put(d, __builtin_amdgcn_mfma_f64_16x16x4f64(a, b, vector_of<Doubles>(d), 0, 0, 0));
+#endif
+  }
+
+#if defined(KOKKOSNN_IMPL_HAS_MFMA)
+ private:
+  using Shorts  = __attribute__((ext_vector_type(4))) short;
+  using Halves  = __attribute__((ext_vector_type(4))) _Float16;
+  using Floats  = __attribute__((ext_vector_type(4))) float;
+  using Doubles = __attribute__((ext_vector_type(4))) double;
+  using Words2  = __attribute__((ext_vector_type(2))) std::uint32_t;
+  using Words4  = __attribute__((ext_vector_type(4))) std::uint32_t;
+  /// A type of built-in ones that is as large as T and can be in any memory.
+  template <class T>
+  using Bits = std::conditional_t<
+      sizeof(T) == 2, std::uint16_t,
+      std::conditional_t<sizeof(T) == 4, std::uint32_t, std::conditional_t<sizeof(T) == 8, Words2, Words4>>>;
+
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_global(const void* from) {
+    return __builtin_bit_cast(T, *(__attribute__((address_space(1))) const Bits<T>*)from);
+  }
+  template <class V, class T>
+  KOKKOS_FORCEINLINE_FUNCTION static V vector_of(const T (&values)[4]) {
+    using Number = std::remove_cvref_t<decltype(V{}[0])>;
+    return V{__builtin_bit_cast(Number, values[0]), __builtin_bit_cast(Number, values[1]),
+             __builtin_bit_cast(Number, values[2]), __builtin_bit_cast(Number, values[3])};
+  }
+  template <class T, class V>
+  KOKKOS_FORCEINLINE_FUNCTION static void put(T (&to)[4], const V& vector) {
+    for (int i = 0; i < 4; ++i) to[i] = vector[i];
+  }
+#endif
+};
+
 }  // namespace KokkosNN::Impl
 
 #undef KOKKOSNN_IMPL_HAS_MMA
+#undef KOKKOSNN_IMPL_HAS_MFMA
 
 #endif  // KOKKOSNN_IMPL_GPU_DEVICE_MATRIX_INSTRUCTIONS_HPP

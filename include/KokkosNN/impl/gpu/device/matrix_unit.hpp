@@ -16,7 +16,9 @@
 #include <cstdint>
 #include <type_traits>
 
-// Matrix units: `lanes` threads (a warp, or one thread) multiply tiles of 16 x 16 elements, C += A B. A unit has
+// Matrix units: `lanes` threads (a warp, or one thread) multiply tiles of 16 x 16 elements, C += A B. Tensor cores have
+// one on CUDA by mma.sync for 16-bit types, double, and TF32; matrix cores one on HIP by MFMA for all types; the others
+// multiply by plain instructions. A unit has
 //
 //   Element, Accumulated, Address   types; an Address is a place in team scratch
 //   lanes, K                        threads; columns of A and rows of B that one product takes, a divisor of 16
@@ -481,6 +483,155 @@ struct MmaUnitTensorFloat : Instructions_, MmaLayout<float, Instructions_> {
   }
 };
 
+/// Elements of any type on a wavefront of AMD's matrix cores, by MFMA of 16 rows and columns. The instruction computes
+/// the transposed product, B^T A^T: its result's columns, one a lane, are rows of C, and a lane has four columns of its
+/// row, as the next product wants them of A. So no lane needs another's elements between two products, and four lanes
+/// share a row.
+///
+///     lane l            | 16 bits, float           | double
+///     A (row, k), i < n | (l % 16, n (l / 16) + i), n = K / 4
+///     B (k, col)        | (n (l / 16) + i, l % 16)
+///     C (row, col)      | (l % 16, 4 (l / 16) + i) | (l % 16, l / 16 + 4 i), i < 4
+///
+/// A and B may have k in any order as long as it is one for both. Floats and doubles, of which an instruction takes one
+/// k a lane, are therefore loaded by 16 bytes along k, for four or two instructions; those behind an accumulator take
+/// its columns as k. Along k lanes read one chunk of 16 rows each, which 8 rows have at 8 different places; across k 16
+/// lanes read 16 neighbouring elements, and the next 16 lanes a row whose chunks are turned otherwise. Bank conflicts
+/// were not measured.
+template <class T, class Instructions_ = AmdInstructions>
+struct MfmaUnit : Instructions_ {
+  using Instructions                      = Instructions_;
+  using Element                           = T;
+  using Accumulated                       = accumulator_t<T>;
+  using Address                           = typename Instructions::Address;
+  static constexpr bool uses_tensor_cores = true;
+  static constexpr bool reads_both_ways   = true;
+  static constexpr int lanes              = 64;
+  static constexpr int K                  = sizeof(T) == 8 ? 8 : 16;
+  static constexpr int own                = K / 4;  ///< of K, a lane's
+  static constexpr int rows               = 1;
+  static constexpr int cols               = 4;
+  static constexpr unsigned per_chunk     = chunk_bytes / sizeof(T);
+  struct Fragment {
+    T value[own];
+  };
+  using A = Fragment;
+  using B = Fragment;
+  struct C {
+    Accumulated value[rows][cols];
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION static int row_of(int, int lane) { return lane & 15; }
+  KOKKOS_FORCEINLINE_FUNCTION static int col_of(int c, int lane) {
+    return sizeof(T) == 8 ? (lane >> 4) + 4 * c : 4 * (lane >> 4) + c;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void zero(C& c) {
+    for (Accumulated& value : c.value[0]) value = 0;
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
+    return place_for_8_rows<row_bytes>(row, chunk);
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
+    return place_for_8_rows<row_bytes>(row, chunk);
+  }
+
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static A load_a(Address tile, int row, int col, int lane) {
+    return load_along<row_bytes>(tile, row, col, lane);
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static A load_a_columns(Address tile, int row, int col, int lane) {
+    return load_across<row_bytes>(tile, row, col, lane);
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static B load_b(Address tile, int row, int col, int lane) {
+    return load_across<row_bytes>(tile, row, col, lane);
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static B load_b_columns(Address tile, int row, int col, int lane) {
+    return load_along<row_bytes>(tile, row, col, lane);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply_add(C& c, const A& a, const B& b) {
+    if constexpr (sizeof(T) == 2) {
+      Instructions::template product16<T>(c.value[0], b.value, a.value);
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < own; ++i) {
+        if constexpr (sizeof(T) == 4) {
+          Instructions::product32(c.value[0], b.value[i], a.value[i]);
+        } else {
+          Instructions::product64(c.value[0], b.value[i], a.value[i]);
+        }
+      }
+    }
+  }
+
+  /// Part p takes the columns that lanes have as value[0][p K / 4] and behind; rounds to the elements' type.
+  template <int part>
+  KOKKOS_FORCEINLINE_FUNCTION static A operand(const C& c, int) {
+    A a;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < own; ++i) a.value[i] = static_cast<T>(c.value[0][part * own + i]);
+    return a;
+  }
+  template <int row_bytes, int part>
+  KOKKOS_FORCEINLINE_FUNCTION static B load_b_for(Address tile, int row, int col, int lane) {
+    B b;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < own; ++i) b.value[i] = at<row_bytes>(tile, row, col_of(part * own + i, lane), col, lane);
+    return b;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static Accumulated row_max(Accumulated x) {
+    x = Kokkos::fmax(x, Instructions::exchange(x, 16));
+    return Kokkos::fmax(x, Instructions::exchange(x, 32));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static Accumulated row_sum(Accumulated x) {
+    x += Instructions::exchange(x, 16);
+    return x + Instructions::exchange(x, 32);
+  }
+
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static void store(Address tile, int row, int col, int lane, const C& c,
+                                                const Accumulated (&factor)[rows]) {
+    constexpr int width = sizeof(T) == 8 ? 1 : cols;  // neighbouring columns
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < cols; i += width) {
+      Pack<T, width> pack;
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < width; ++j) pack[j] = static_cast<T>(c.value[0][i + j] * factor[0]);
+      Instructions::store(tile + offset<row_bytes>(row, lane & 15, col + col_of(i, lane)), pack);
+    }
+  }
+
+ private:
+  /// Place of an element; `row` is a multiple of 8.
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static int offset(int row, int row_behind, int col) {
+    const auto column = static_cast<unsigned>(col);  // divisions are shifts
+    return row * row_bytes + place_for_8_rows<row_bytes>(row_behind, static_cast<int>(column / per_chunk)) +
+           static_cast<int>(column % per_chunk * sizeof(T));
+  }
+  /// Element of a lane's column.
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static T at(Address tile, int row, int row_behind, int col, int lane) {
+    return Instructions::template load<T>(tile + offset<row_bytes>(row, row_behind, col + (lane & 15)));
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static Fragment load_along(Address tile, int row, int col, int lane) {
+    return Instructions::template load<Fragment>(tile + offset<row_bytes>(row, lane & 15, col + own * (lane >> 4)));
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static Fragment load_across(Address tile, int row, int col, int lane) {
+    Fragment fragment;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < own; ++i) fragment.value[i] = at<row_bytes>(tile, row, own * (lane >> 4) + i, col, lane);
+    return fragment;
+  }
+};
+
 /// Any elements, by multiplications and additions of `threads` threads: 1, or 32 or 64, of which four share a row.
 template <class T, int threads, class Instructions_ = PlainInstructions>
 struct FmaUnit : Instructions_ {
@@ -646,9 +797,9 @@ struct FmaUnit : Instructions_ {
 
 /// Means of multiplication of a unit on warps, by which tiles are chosen.
 template <class Unit>
-inline constexpr MatmulUnit matrix_unit_kind = Unit::uses_tensor_cores ? MatmulUnit::tensor_cores
-                                               : Unit::lanes == 64     ? MatmulUnit::wide_warps
-                                                                       : MatmulUnit::narrow_warps;
+inline constexpr MatmulUnit matrix_unit_kind =
+    Unit::lanes == 64 ? (Unit::uses_tensor_cores ? MatmulUnit::matrix_cores : MatmulUnit::wide_warps)
+                      : (Unit::uses_tensor_cores ? MatmulUnit::tensor_cores : MatmulUnit::narrow_warps);
 
 /// True if the GPU has tensor cores with mma.sync; its products of doubles are no faster than its multiplications on
 /// consumers' cards.
@@ -662,6 +813,14 @@ inline constexpr bool has_tensor_cores = false;
 inline constexpr bool has_double_tensor_cores = true;
 #else
 inline constexpr bool has_double_tensor_cores = false;
+#endif
+
+/// True if the GPU has AMD's matrix cores with products of all types.
+#if defined(KOKKOS_ARCH_AMD_GFX90A) || defined(KOKKOS_ARCH_AMD_GFX940) || defined(KOKKOS_ARCH_AMD_GFX942) || \
+    defined(KOKKOS_ARCH_AMD_GFX942_APU) || defined(KOKKOS_ARCH_AMD_GFX950)
+inline constexpr bool has_matrix_cores = true;
+#else
+inline constexpr bool has_matrix_cores = false;
 #endif
 
 /// Lanes of a warp, by execution space: kernels' types depend on it, so host code knows it, too.

@@ -80,6 +80,29 @@ struct ViewFragments<MmaUnitDouble<Instructions>> {
   }
 };
 
+template <class T, class Instructions>
+struct ViewFragments<MfmaUnit<T, Instructions>> {
+  using Unit = MfmaUnit<T, Instructions>;
+
+  template <class Elements>
+  KOKKOS_FORCEINLINE_FUNCTION static typename Unit::A a_of(const Elements& a, int lane) {
+    return fragment_of([&](int k) { return a(lane & 15, k); }, lane);
+  }
+  template <class Elements>
+  KOKKOS_FORCEINLINE_FUNCTION static typename Unit::B b_of(const Elements& b, int lane) {
+    return fragment_of([&](int k) { return b(k, lane & 15); }, lane);
+  }
+
+ private:
+  template <class Elements>
+  KOKKOS_FORCEINLINE_FUNCTION static typename Unit::Fragment fragment_of(const Elements& of_k, int lane) {
+    typename Unit::Fragment fragment;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < Unit::own; ++i) fragment.value[i] = of_k(Unit::own * (lane >> 4) + i);
+    return fragment;
+  }
+};
+
 /// Shape of the part of c that a warp computes at a time, 16 x 32: fragments of a serve two products.
 inline constexpr int view_product_rows = 16;
 inline constexpr int view_product_cols = 32;
