@@ -57,6 +57,23 @@ TEST(MatmulPlans, SplitLongSumsOfFewTilesOnAGpuUnlessBitsMayNotDependOnExtents) 
   EXPECT_EQ(on_gpu(layout(64, 64, 262144), {.tuning = {.parts = 1}}).parts, 1);
 }
 
+TEST(MatmulPlans, OnHipHaveTilesOfMatrixCoresOfWhichTwoTeamsFitIntoLds) {
+  using Tile                    = Impl::MatmulTileFor<2, Impl::MatmulUnit::matrix_cores>;
+  constexpr std::size_t scratch = Tile::stages * (Tile::rows + Tile::cols) * Tile::inner * 2 + 128;
+  static_assert(Tile::resident * scratch <= std::size_t(64) << 10 && Tile::resident == 2);
+  static_assert(Impl::MatmulTileFor<8, Impl::MatmulUnit::matrix_cores>::inner == 8, "as many bytes a step");
+  const Impl::MatmulKernelShape shape{Tile::rows, Tile::cols, Tile::inner, Tile::resident, Tile::warps * 64, scratch};
+  const auto on_hip = [&](const MatmulLayout& l) {
+    return make_matmul_plan("matmul", ElementType::bf16, {}, l, shape, traits(Backend::hip, 304));
+  };
+  const MatmulPlan large = on_hip(layout(4096, 4096, 4096));
+  EXPECT_EQ(large.label, "KokkosNN::matmul[nn,bf16,128x64,c11,ts256]");
+  EXPECT_EQ(large.parts, 1);
+  const MatmulPlan long_sums = on_hip(layout(64, 64, 262144));
+  EXPECT_GT(long_sums.parts, 304);
+  EXPECT_EQ(long_sums.part_inner % Tile::inner, 0);
+}
+
 TEST(MatmulPlans, GroupRowsOfTilesAsThePolicyOrTheCallerSays) {
   EXPECT_GT(on_gpu(layout(4096, 4096, 64)).group, 1);
   EXPECT_EQ(on_gpu(layout(4096, 4096, 64), {.tuning = {.group = 1}}).group, 1);

@@ -834,7 +834,9 @@ constexpr int lanes_of_warp() {
 
 template <class Exec, class T, Precision precision>
 constexpr auto select_matrix_unit() {
-  if constexpr (backend_of<Exec>() != Backend::cuda || !has_tensor_cores) {
+  if constexpr (backend_of<Exec>() == Backend::hip && has_matrix_cores) {
+    return std::type_identity<MfmaUnit<T>>{};
+  } else if constexpr (backend_of<Exec>() != Backend::cuda || !has_tensor_cores) {
     return std::type_identity<FmaUnit<T, lanes_of_warp<Exec>()>>{};
   } else if constexpr (sizeof(T) == 2) {
     return std::type_identity<MmaUnit16<T>>{};
