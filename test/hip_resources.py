@@ -5,7 +5,8 @@
 
 The figures are those that -Rpass-analysis=kernel-resource-usage prints, from the kernels' own notes, so that objects of
 an earlier run count too. Fails if a kernel spills, leaves a SIMD fewer than 4 wavefronts, or moves aligned rows
-otherwise than by 16 bytes.
+otherwise than by 16 bytes. Kernels on matrix cores keep tiles in registers: as many wavefronts as they are compiled
+for, one or two, are enough.
 """
 import argparse
 import collections
@@ -55,8 +56,11 @@ def readable(symbol, enums):
     for name, values in enums.items():
         text = re.sub(r"\(" + name + r"\)(\d+)", lambda m: values[int(m.group(1))], text)
     text = text.replace("floating_point_wrapper<__half>", "half_t").replace(" const", "")
-    bounds = re.search(r"LaunchBounds<(\d+)u", symbol)
-    return text + (" <= " + bounds.group(1) if bounds else "")
+    bounds = re.search(r"LaunchBounds<(\d+)u(?:, (\d+)u)?", symbol)
+    if not bounds:
+        return text
+    on_matrix_cores = "MfmaUnit<" in text and bounds.group(2)
+    return text + " <= " + bounds.group(1) + (" x " + bounds.group(2) if on_matrix_cores else "")
 
 
 class Kernel:
@@ -70,12 +74,14 @@ class Kernel:
         self.stack = number("private_segment_fixed_size")
         self.lds = number("group_segment_fixed_size")
         self.loads = self.stores = self.flat = 0
+        bound = re.search(r" <= \d+ x (\d+)", name)
+        self.least_waves = min(LEAST_WAVES, int(bound.group(1))) if bound else LEAST_WAVES
         self.waves = min(MOST_WAVES, REGISTERS // max(8, -(-self.vgprs // 8) * 8))
 
     def complaints(self):
-        if self.spills:
+        if self.spills and self.stack:  # without a stack they are in accumulators' registers, beyond 256
             yield "%d registers are spilled" % self.spills
-        if self.waves < LEAST_WAVES:
+        if self.waves < self.least_waves:
             yield "%d wavefronts a SIMD with %d registers" % (self.waves, self.vgprs)
         # RowInTeam of rows that are aligned, with a value a column: packs of 16 bytes of the wider type, which beside
         # 16-bit elements is that of a mask's bias
@@ -141,7 +147,8 @@ def summary(by_arch, compiler, build):
              "top), the",
              "wavefronts that a SIMD takes by its registers (of at most 8), and the loads and stores of 16 bytes in "
              "the code.",
-             "A kernel's last number is the largest team that it is compiled for.", ""]
+             "A kernel's last number is the largest team that it is compiled for, and on matrix cores, behind x, the "
+             "wavefronts a SIMD.", ""]
     for arch, kernels in by_arch.items():
         lines += ["## " + arch, "",
                   "| file | kernels | most registers | spilled | wavefronts a SIMD: least, median | static LDS |",

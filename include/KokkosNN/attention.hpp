@@ -79,10 +79,10 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 /// Ordering   asynchronous on `exec`: one kernel, no fence, no allocation by the library; of few queries and many keys
 ///            two kernels, and parts are kept in memory that the library holds.
 /// Arithmetic in double for double, else in float; products of float as options.precision says. Results are rounded
-///            once; tensor cores (16-bit elements on CUDA from sm_80 on) also round the weights to 16 bits ahead of the
-///            product with v. The same call gives the same bits each time. A row's bits depend on its own query, keys
-///            and mask, on whether queries are few, and on strides and options as far as they choose the kernel, but
-///            neither on the batch nor on how many teams run at once.
+///            once; tensor cores (16-bit elements on CUDA from sm_80 on, on HIP on MI200 and MI300) also round the
+///            weights to 16 bits ahead of the product with v. The same call gives the same bits each time. A row's bits
+///            depend on its own query, keys and mask, on whether queries are few, and on strides and options as far as
+///            they choose the kernel, but neither on the batch nor on how many teams run at once.
 /// Accuracy   o is within (16 + dim + 4 |z|) 2^-52 of the largest |v| for double (else 2^-23, and half an ulp of 16
 ///            bits, on tensor cores another half an ulp of the largest |v|), |z| being the largest logit or sum of
 ///            |terms| of one. Precision tensor_float32x3: twice float's; tensor_float32: as bf16 with 11 bits.
@@ -98,14 +98,15 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 /// Cost       2 (dim + value dim) operations a query and key, in tiles of keys that the mask's numbers allow. No scores
 ///            are stored. A host's thread reads k and v once a block of 8 to 64 queries. On CUDA a team multiplies 64
 ///            to 128 queries by tiles of 16 to 64 keys on a matrix unit (`matmul.hpp` says which), dims padded to 64,
-///            128 or 256; q, k and v whose bases and strides are multiples of 16 bytes, dim contiguous, are copied
-///            asynchronously, others element by element. A team has up to 195 KiB of scratch. On Hopper 16-bit elements
-///            of up to 128 in a head, so aligned, run on warpgroups, 128 or 192 queries of a head by tiles of 128 keys,
-///            where 64 queries or more have a mask of numbers alone (causal, window, lengths) and a positive scale.
+///            128 or 256, and so on HIP on MI200 and MI300; q, k and v whose bases and strides are multiples of 16
+///            bytes, dim contiguous, are copied asynchronously, others element by element. A team has up to 195 KiB of
+///            scratch. On Hopper 16-bit elements of up to 128 in a head, so aligned, run on warpgroups, 128 or 192
+///            queries of a head by tiles of 128 keys, where 64 queries or more have a mask of numbers alone (causal,
+///            window, lengths) and a positive scale.
 ///            Doubles of more than 128
-///            elements, HIP, and devices with less scratch, take a row of scores a team, which reads k and v anew for
-///            each query. Decoding: up to 64 queries of all heads that share a head of k, and 512 keys or more, are
-///            computed by parts of 256 keys side by side, which `merge_attention`'s rule joins.
+///            elements, other GPUs of AMD, and devices with less scratch, take a row of scores a team, which reads k
+///            and v anew for each query. Decoding: up to 64 queries of all heads that share a head of k, and 512 keys
+///            or more, are computed by parts of 256 keys side by side, which `merge_attention`'s rule joins.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
@@ -152,8 +153,8 @@ void attention(const QView& q, const KView& k, const VView& v, const OView& o, c
 /// Errors     std::invalid_argument with the offending values, and nothing written: as `attention`, and extents of
 ///            gradients that are not those of their tensors.
 /// Cost       14 operations a query, key and element of the dims: both kernels compute the scores. Hosts multiply
-///            packed tiles by vectors. On CUDA teams multiply tiles on a matrix unit, as `attention` does; 16-bit
-///            probabilities and gradients of scores are rounded to 16 bits there. Calls that `attention` runs on
+///            packed tiles by vectors. On CUDA and HIP teams multiply tiles on a matrix unit, as `attention` does;
+///            16-bit probabilities and gradients of scores are rounded to 16 bits there. Calls that `attention` runs on
 ///            Hopper's warpgroups have their gradients there, too, if o and dout are as aligned and the value dim is a
 ///            multiple of 8: three kernels, the first of which writes 20 bytes a query. Dims beyond 128 (doubles: 64)
 ///            take three kernels. What has no tiles (see `attention`) runs simple loops: a row of scores reads k and v

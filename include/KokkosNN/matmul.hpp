@@ -53,9 +53,10 @@ namespace KokkosNN {
 ///            Rows that are summed are added in order, one after the other, in the type of alpha: a row's bits depend
 ///            on its products alone.
 /// Accuracy   |error| <= (k + 2) u sum_k |alpha a_ik b_kj| + u |result|, u half an ulp of the accumulator's 1, and half
-///            an ulp of c's type; tensor cores truncate sums of 16-bit elements, so u is twice that, and so it may be on
-///            AMD's matrix cores; those of MI200 take 16-bit subnormal numbers for 0. Precision tensor_float32x3: twice float's;
-///            tensor_float32: elements are rounded to 11 significant bits first; HIP has float itself for both.
+///            an ulp of c's type; tensor cores truncate sums of 16-bit elements, so u is twice that, and so it may be
+///            on AMD's matrix cores; those of MI200 take 16-bit subnormal numbers for 0. Precision tensor_float32x3:
+///            twice float's; tensor_float32: elements are rounded to 11 significant bits first; HIP has float itself
+///            for both.
 /// Provider   where the library was built with KokkosNN_ENABLE_BLAS, cuBLAS computes products without an epilogue, of
 ///            one type, by strides that BLAS expresses, on CUDA, unless they are batch_invariant, mapped, or of
 ///            tensor_float32x3; its errors and order of sums are its own, and an instance's first call makes a handle.
@@ -68,11 +69,12 @@ namespace KokkosNN {
 /// Cost       2 m n k operations a matrix; of a split k, its parts' m n sums are written and read, too. Batches that b
 ///            does not depend on are one tall matrix where strides allow. A
 ///            GPU's team multiplies a tile of c through 24 to 65 KiB of team scratch by tensor cores where there are
-///            some (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions;
-///            HIP on MI200 and MI300: the matrix cores, all types), else by multiplications; operands whose base, strides and batch strides are multiples of 16 bytes, with a
-///            contiguous axis, are copied asynchronously, others element by element. Hosts pack parts of a and b, as
-///            floats if they hold 16 bits, and multiply them by vectors. Gathered rows are read where they are, and
-///            sums are written once; one row of c is summed by one team, however many products it has.
+///            some (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions; HIP
+///            on MI200 and MI300: the matrix cores, all types), else by multiplications; operands whose base, strides
+///            and batch strides are multiples of 16 bytes, with a contiguous axis, are copied asynchronously, others
+///            element by element. Hosts pack parts of a and b, as floats if they hold 16 bits, and multiply them by
+///            vectors. Gathered rows are read where they are, and sums are written once; one row of c is summed by one
+///            team, however many products it has.
 /// Hopper     products of half_t and bhalf_t, c holding 16 bits or float, of operands that can be copied
 ///            asynchronously, without maps and with up to three axes of batches, have kernels for warpgroups, whose
 ///            tiles of 128 x 256 pass through 194 KiB of scratch, where these tiles fill the device. They sum k in

@@ -150,7 +150,7 @@ struct TeamProduct {
   }
 };
 
-/// The unit of tensor or matrix cores that multiplies elements of a and b for a member's execution space; void: none does.
+/// The unit of tensor or matrix cores for elements of a and b on a member's execution space; void: there is none.
 template <class Member, class A, class AMatrix, class BMatrix>
 constexpr auto select_team_unit() {
   using T = std::remove_const_t<typename AMatrix::value_type>;
@@ -211,8 +211,8 @@ using product_accumulator_t =
 /// Ordering   a team barrier ahead and one behind: what the team's threads wrote before is seen, and c may be read
 ///            afterwards.
 /// Arithmetic in double if one of the types is double, else in float; alpha and beta in that type, c rounded once.
-///            Terms are added in the order of k, but by tensor cores, whose sums of 16-bit elements truncate, and matrix
-///            cores. The same bits each time, whatever the size of the team; only that on a GPU a team of whole
+///            Terms are added in the order of k, but by tensor cores, whose sums of 16-bit elements truncate, and
+///            matrix cores. The same bits each time, whatever the size of the team; only that on a GPU a team of whole
 ///            warps has others.
 /// Values     NaN and infinities as products and sums have them, also with alpha = 0.
 /// Cost       2 m n k operations. A host sums 4 rows of two vectors of c at a time; b is loaded in vectors where its

@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
-// A GPU's kernels of attention's gradients on a matrix unit in an emulated team, by the units and the tiles of CUDA.
+// A GPU's kernels of attention's gradients on a matrix unit in an emulated team, by the units and the tiles of CUDA
+// and HIP.
 
 namespace KokkosNNTest {
 namespace {
@@ -55,7 +57,11 @@ using Configs = testing::Types<EmulatedConfig<EmulatedMma<bhalf_t>, 64>, Emulate
                                EmulatedConfig<EmulatedMma<bhalf_t>, 256>, EmulatedConfig<EmulatedMmaDouble, 64>,
                                EmulatedConfig<EmulatedMmaDouble, 128>, EmulatedConfig<EmulatedFma<float>, 64>,
                                EmulatedConfig<EmulatedFma<float>, 128>, EmulatedConfig<EmulatedFma<float>, 256>,
-                               EmulatedConfig<EmulatedFma<double>, 128>>;
+                               EmulatedConfig<EmulatedFma<double>, 128>, EmulatedConfig<EmulatedMfma<bhalf_t>, 64>,
+                               EmulatedConfig<EmulatedMfma<half_t>, 128>, EmulatedConfig<EmulatedMfma<bhalf_t>, 256>,
+                               EmulatedConfig<EmulatedMfma<float>, 64>, EmulatedConfig<EmulatedMfma<float>, 128>,
+                               EmulatedConfig<EmulatedMfma<float>, 256>, EmulatedConfig<EmulatedMfma<double>, 64>,
+                               EmulatedConfig<EmulatedMfma<double>, 128>>;
 TYPED_TEST_SUITE(AttentionGradientsInTeams, Configs);
 
 TYPED_TEST(AttentionGradientsInTeams, AreRightWithAndWithoutAsynchronousCopies) {
@@ -98,6 +104,19 @@ TYPED_TEST(AttentionGradientsInTeams, TakeBooleansBiasSlopesAndSoftcap) {
   elements.fill_others(trial.v, TypeParam::dims, typename TypeParam::X(NAN));
   trial.expect_right(TypeParam::tolerance);
 }
+
+/// Teams of one kernel fit into CDNA's LDS side by side, with a mask of elements, too.
+template <class T, int dims>
+constexpr bool fits_lds() {
+  using Of                    = Trial<EmulatedMfma<T>, dims, true>;
+  using Queries               = typename Of::Queries;
+  using Keys                  = typename Of::template Keys<true, true>;
+  constexpr std::size_t bytes = std::size_t(64) << 10;
+  return Queries::resident * Queries::scratch <= bytes && Keys::resident * Keys::scratch <= bytes;
+}
+static_assert(fits_lds<bhalf_t, 64>() && fits_lds<bhalf_t, 128>() && fits_lds<bhalf_t, 256>());
+static_assert(fits_lds<float, 64>() && fits_lds<float, 128>() && fits_lds<float, 256>());
+static_assert(fits_lds<double, 64>() && fits_lds<double, 128>());
 
 }  // namespace
 }  // namespace KokkosNNTest

@@ -7,10 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-// A GPU's kernel of attention on a matrix unit in an emulated team, by the units and the tiles of CUDA.
+// A GPU's kernel of attention on a matrix unit in an emulated team, by the units and the tiles of CUDA and HIP.
 
 namespace KokkosNNTest {
 namespace {
@@ -40,7 +41,10 @@ using Configs =
                    Config<EmulatedMma<bhalf_t>, 256>, Config<EmulatedMmaDouble, 64>, Config<EmulatedMmaDouble, 128>,
                    Config<EmulatedTensorFloat<3>, 64>, Config<EmulatedTensorFloat<1>, 128>,
                    Config<EmulatedFma<float>, 64>, Config<EmulatedFma<float>, 256>, Config<EmulatedFma<double>, 128>,
-                   Config<EmulatedFma<half_t>, 64>>;
+                   Config<EmulatedFma<half_t>, 64>, Config<EmulatedMfma<bhalf_t>, 64>,
+                   Config<EmulatedMfma<half_t>, 128>, Config<EmulatedMfma<bhalf_t>, 256>,
+                   Config<EmulatedMfma<float>, 64>, Config<EmulatedMfma<float>, 128>, Config<EmulatedMfma<float>, 256>,
+                   Config<EmulatedMfma<double>, 64>, Config<EmulatedMfma<double>, 128>>;
 TYPED_TEST_SUITE(AttentionInTeams, Configs);
 
 TYPED_TEST(AttentionInTeams, AreRightWithAndWithoutAsynchronousCopies) {
@@ -145,6 +149,16 @@ TYPED_TEST(AttentionInTeams, GiveARowTheSameBitsWhateverRowsAreBesideIt) {
         ASSERT_EQ(double(many.o.at(0, h, i, d)), double(few.o.at(0, h, i, d))) << h << ' ' << i << ' ' << d;
       }
 }
+
+/// Teams of one kernel fit into CDNA's LDS side by side, with a mask of elements, too.
+template <class T, int dims>
+constexpr bool fits_lds() {
+  using Kernel = typename Config<EmulatedMfma<T>, dims>::Elementwise;
+  return Kernel::resident * Kernel::scratch <= std::size_t(64) << 10;
+}
+static_assert(fits_lds<bhalf_t, 64>() && fits_lds<bhalf_t, 128>() && fits_lds<bhalf_t, 256>());
+static_assert(fits_lds<float, 64>() && fits_lds<float, 128>() && fits_lds<float, 256>());
+static_assert(fits_lds<double, 64>() && fits_lds<double, 128>());
 
 }  // namespace
 }  // namespace KokkosNNTest

@@ -69,6 +69,26 @@ TEST(AttentionPlans, TakeTilesWhereScratchCanBeHadAndRowsElsewhere) {
       make_attention_plan(ElementType::f64, Precision::exact, tensors(), layout(), {}, gpu(227 * 1024)).in_tiles);
 }
 
+TEST(AttentionPlans, OnHipTakeTilesOfMatrixCoresAndRowsWhereThereAreNone) {
+  using Tile = Impl::AttentionTileFor<2, Impl::MatmulUnit::matrix_cores, 128>;
+  const AttentionKernelShape shape{Tile::warps * Tile::row_tiles * 16, Tile::keys, Tile::warps * 64, 24 * 1024};
+  DeviceTraits traits;
+  traits.backend         = Backend::hip;
+  traits.warp_size       = 64;
+  traits.multiprocessors = 304;
+  traits.scratch[0]      = 64 * 1024;
+  const auto plan_by     = [&](const AttentionKernelShape& by) {
+    return make_attention_plan(ElementType::bf16, Precision::exact, tensors(), layout(), by, traits);
+  };
+  EXPECT_EQ(to_string("attention", plan_by(shape)), "KokkosNN::attention[bf16,k32,r128,c111,ts256]");
+  EXPECT_EQ(plan_by(shape).league_size, 16);
+  EXPECT_FALSE(plan_by({}).in_tiles);
+  const AttentionPlan gradients =
+      make_attention_gradient_plan(ElementType::bf16, {tensors(), tensor(128), {}, {}, {}},
+                                   {layout(), layout().q, layout().q, layout().k, layout().v}, true, shape, traits);
+  EXPECT_TRUE(gradients.in_tiles);
+}
+
 TEST(AttentionPlans, CoverPackedTokensAndABlockASequence) {
   AttentionLayout l         = layout();
   l.shape.is_packed         = true;

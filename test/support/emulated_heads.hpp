@@ -385,7 +385,9 @@ struct EmulatedConfig {
 template <class T>
 using EmulatedMma = KokkosNN::Impl::MmaUnit16<T, EmulatedInstructions>;
 template <class T>
-using EmulatedFma       = KokkosNN::Impl::FmaUnit<T, 32, EmulatedInstructions>;
+using EmulatedFma = KokkosNN::Impl::FmaUnit<T, 32, EmulatedInstructions>;
+template <class T>
+using EmulatedMfma      = KokkosNN::Impl::MfmaUnit<T, EmulatedAmdInstructions>;
 using EmulatedMmaDouble = KokkosNN::Impl::MmaUnitDouble<EmulatedInstructions>;
 template <int parts>
 using EmulatedTensorFloat = KokkosNN::Impl::MmaUnitTensorFloat<parts, EmulatedInstructions>;

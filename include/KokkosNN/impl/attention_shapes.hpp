@@ -31,10 +31,15 @@ struct AttentionTile {
   static constexpr int resident       = resident_;
 };
 
-/// Shapes on CUDA by an element's bytes, the means of multiplication and the elements that heads are padded to. Those
-/// of tensor cores are a prototype's that ran on an H200; the others were not compared with others. Two teams fit into
-/// 227 KiB of scratch. Doubles of more than 128 elements have no tile, nor has HIP: without products of matrices in
-/// instructions its kernels spilled at four wavefronts a SIMD.
+/// Shapes by an element's bytes, the means of multiplication and the elements that heads are padded to. Those of tensor
+/// cores are a prototype's that ran on an H200; the others were not compared with others. Two teams fit into 227 KiB of
+/// scratch on CUDA. Doubles of more than 128 elements have no tile, nor has HIP without matrix cores: its kernels
+/// spilled at four wavefronts a SIMD.
+///
+/// CDNA has 64 KiB of LDS, but 512 KiB of registers: queries stay in these, and there is one tile in LDS at a time. Its
+/// copies go through registers, so a second one would not come along meanwhile; two or three teams with 16 KiB a tile,
+/// two wavefronts a SIMD, wait in turn instead. Floats of 256 elements and doubles of 128 leave room for one team. Not
+/// measured.
 template <int element_bytes, MatmulUnit unit, int dims>
 struct AttentionTileFor;
 template <>
@@ -69,6 +74,23 @@ template <>
 struct AttentionTileFor<8, MatmulUnit::narrow_warps, 64> : AttentionTile<4, 1, 16, false, 1, 2> {};
 template <>
 struct AttentionTileFor<8, MatmulUnit::narrow_warps, 128> : AttentionTile<4, 1, 16, false, 1, 1> {};
+
+template <>
+struct AttentionTileFor<2, MatmulUnit::matrix_cores, 64> : AttentionTile<4, 2, 64, true, 1, 2> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::matrix_cores, 128> : AttentionTile<4, 2, 32, true, 1, 2> {};
+template <>
+struct AttentionTileFor<2, MatmulUnit::matrix_cores, 256> : AttentionTile<4, 1, 16, true, 1, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::matrix_cores, 64> : AttentionTile<4, 2, 32, true, 1, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::matrix_cores, 128> : AttentionTile<4, 1, 16, true, 1, 2> {};
+template <>
+struct AttentionTileFor<4, MatmulUnit::matrix_cores, 256> : AttentionTile<4, 1, 16, true, 1, 1> {};
+template <>
+struct AttentionTileFor<8, MatmulUnit::matrix_cores, 64> : AttentionTile<4, 1, 16, true, 1, 2> {};
+template <>
+struct AttentionTileFor<8, MatmulUnit::matrix_cores, 128> : AttentionTile<4, 1, 16, true, 1, 1> {};
 
 /// Shape of the kernel on Hopper's warpgroups by the elements that heads are padded to: warpgroups that multiply, each
 /// 64 rows of scores; keys of a tile; tiles of keys, and of values, in scratch at once; registers of a thread of the
@@ -107,14 +129,16 @@ template <>
 struct WarpgroupGradientTileFor<128> : WarpgroupGradientTile<64, 64, 3> {};
 
 /// Shape of a kernel of gradients: a team's warps, each with `row_tiles` x 16 rows, queries or keys; rows of the tiles,
-/// of keys or queries, that pass by; tiles in scratch at once; teams that a multiprocessor should have at once.
-template <int warps_, int row_tiles_, int tile_rows_, int stages_, int resident_>
+/// of keys or queries, that pass by; tiles in scratch at once; teams that a multiprocessor should have at once; true if
+/// the team's own rows stay in registers, else they do in scratch.
+template <int warps_, int row_tiles_, int tile_rows_, int stages_, int resident_, bool keeps_rows_ = false>
 struct AttentionGradientTile {
-  static constexpr int warps     = warps_;
-  static constexpr int row_tiles = row_tiles_;
-  static constexpr int tile_rows = tile_rows_;
-  static constexpr int stages    = stages_;
-  static constexpr int resident  = resident_;
+  static constexpr int warps       = warps_;
+  static constexpr int row_tiles   = row_tiles_;
+  static constexpr int tile_rows   = tile_rows_;
+  static constexpr int stages      = stages_;
+  static constexpr int resident    = resident_;
+  static constexpr bool keeps_rows = keeps_rows_;
 };
 
 /// Shapes on CUDA by an element's bytes and the elements that heads are padded to, such that registers and scratch
@@ -172,6 +196,60 @@ template <>
 struct AttentionGradientTilesFor<8, 128> {
   using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 1>;
   using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 1>;
+  static constexpr bool joins_keys_and_values = false;
+};
+
+/// Shapes on AMD's matrix cores, for the reasons of AttentionTileFor. Not measured.
+template <int warps, int row_tiles, int tile_rows, int resident>
+using MatrixCoreGradientTile = AttentionGradientTile<warps, row_tiles, tile_rows, 1, resident, true>;
+template <int element_bytes, int dims>
+struct MatrixCoreGradientTilesFor;
+template <>
+struct MatrixCoreGradientTilesFor<2, 64> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 2, 32, 2>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 2, 32, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct MatrixCoreGradientTilesFor<2, 128> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 2, 32, 2>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 32, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct MatrixCoreGradientTilesFor<2, 256> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 2>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 2>;
+  static constexpr bool joins_keys_and_values = false;
+};
+template <>
+struct MatrixCoreGradientTilesFor<4, 64> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 1, 32, 2>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 32, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct MatrixCoreGradientTilesFor<4, 128> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 2>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct MatrixCoreGradientTilesFor<4, 256> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 1>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 1>;
+  static constexpr bool joins_keys_and_values = false;
+};
+template <>
+struct MatrixCoreGradientTilesFor<8, 64> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 2>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 2>;
+  static constexpr bool joins_keys_and_values = true;
+};
+template <>
+struct MatrixCoreGradientTilesFor<8, 128> {
+  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 1>;
+  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 1>;
   static constexpr bool joins_keys_and_values = false;
 };
 

@@ -98,11 +98,17 @@ void launch_attention(const ExecutionSpace& exec, const char* function, const Te
       exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
 }
 
+/// True if there are tiles for heads of X on the execution space: on CUDA, and on AMD's matrix cores.
+template <class ExecutionSpace, class X>
+inline constexpr bool has_attention_tiles =
+    backend_of<ExecutionSpace>() == Backend::cuda ||
+    (backend_of<ExecutionSpace>() == Backend::hip && MatrixUnit<ExecutionSpace, X>::uses_tensor_cores);
+
 /// Calls f(std::integral_constant<int, elements that heads are padded to>) if there are tiles for heads of X on the
 /// execution space; tells if.
 template <class ExecutionSpace, class X, class F>
 bool with_padded_dims(const AttentionShape& shape, const F& f) {
-  if constexpr (backend_of<ExecutionSpace>() == Backend::cuda) {
+  if constexpr (has_attention_tiles<ExecutionSpace, X>) {
     const std::int64_t dims = std::max(shape.dim, shape.value_dim);
     if (dims <= 64) return f(std::integral_constant<int, 64>{}), true;
     if (dims <= 128) return f(std::integral_constant<int, 128>{}), true;

@@ -50,11 +50,17 @@ struct AttentionGradientTiles {
   static constexpr int own_bytes     = rows * row_bytes;
   static constexpr int tile_bytes    = tile_rows * row_bytes;
   static constexpr int stage_bytes   = 2 * tile_bytes;
-  static constexpr int stages_place  = 2 * own_bytes;  ///< behind the block's own rows of two tensors
+  static constexpr bool keeps_rows   = Shape::keeps_rows;
+  static constexpr int stages_place  = keeps_rows ? 0 : 2 * own_bytes;  ///< behind the block's own rows of two tensors
   static constexpr int tiles_bytes   = stages_place + Shape::stages * stage_bytes;
   static_assert(Unit::reads_both_ways);
   static_assert(attention_gradients_scratch(dims, dims, true) * int(sizeof(A)) <= tiles_bytes);
 
+  /// The block's own rows of two tensors, where they stay in registers.
+  using Kept = KeptRows<Unit, dims, Shape::row_tiles, Shape::warps, Shape::stages * 2 * tile_rows>;
+  struct OwnRows {
+    typename Unit::A tensor[2][keeps_rows ? Shape::row_tiles : 1][keeps_rows ? Products::steps : 1];
+  };
   using Own  = ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>;
   using Tile = ScratchRows<Unit, TileUse::along, tile_rows, row_bytes, team_size>;
 
@@ -74,6 +80,27 @@ struct AttentionGradientTiles {
   }
   KOKKOS_FORCEINLINE_FUNCTION RowElements dout_elements() const {
     return {data.shape.value_dim, data.dout_strides.dim, copies_dout};
+  }
+
+  /// Brings the block's own rows of a tensor, the first one or the second one: row(r) as of ScratchRows.
+  template <int tensor, class Member, class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void bring_own(const Member& team, Address memory, const Row& row,
+                                                    const RowElements& elements, const X* any_element, OwnRows& own) {
+    if constexpr (keeps_rows) {
+      Kept::load(team, memory, row, elements, any_element, own.tensor[tensor]);
+    } else {
+      Own::fetch(memory + tensor * own_bytes, row, elements, any_element, anew(static_cast<int>(team.team_rank())));
+    }
+  }
+  /// Scores of the block's own rows of a tensor with the rows of a tile.
+  template <int tensor>
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply_own(Scores& scores, const OwnRows& own, Address memory, int rank,
+                                                       Address tile) {
+    if constexpr (keeps_rows) {
+      Products::multiply(scores, [&](int t, int i) { return own.tensor[tensor][t][i]; }, tile, lane_of(rank));
+    } else {
+      Products::multiply(scores, memory + tensor * own_bytes, first_row_of(rank), tile, lane_of(rank));
+    }
   }
 
   /// Probability and gradient of a score, ahead of its factor.
@@ -102,8 +129,11 @@ struct AttentionGradientTiles {
   }
 };
 
+template <class Unit, int dims, bool on_matrix_cores = matrix_unit_kind<Unit> == MatmulUnit::matrix_cores>
+struct AttentionGradientTilesOf : AttentionGradientTilesFor<int(sizeof(typename Unit::Element)), dims> {};
 template <class Unit, int dims>
-using AttentionGradientTilesOf = AttentionGradientTilesFor<int(sizeof(typename Unit::Element)), dims>;
+struct AttentionGradientTilesOf<Unit, dims, true>
+    : MatrixCoreGradientTilesFor<int(sizeof(typename Unit::Element)), dims> {};
 
 /// dq and, for the other kernel, each row's sum of o do.
 template <class Unit_, int dims_, bool has_elements_>
@@ -133,7 +163,7 @@ struct AttentionQueryGradientsInTiles
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
 
   template <class Member>
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(const Member& team) const {
     constexpr int bytes = used_bytes;  // taken by reference
     char* const memory  = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
     for_team_blocks(
@@ -158,6 +188,15 @@ struct AttentionQueryGradientsInTiles
     team.team_barrier();
     typename Products::Sums dq;
     add_keys(team, block, memory, dq);
+    write(block, memory, anew(rank), dq);
+    team.team_barrier();
+    again_at(memory).for_each(team, [&](int r) {
+      AttentionQueryGradients<X>{{data}}.do_row(team, block.template row<rows>(r), reinterpret_cast<A*>(memory));
+    });
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void write(const RowBlock& block, char* memory, int rank,
+                                         const typename Products::Sums& dq) const {
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
       const bool again = Products::has_nan(dq, t, r);
@@ -168,10 +207,6 @@ struct AttentionQueryGradientsInTiles
                            data.shape.dim);
       }
       if (Unit::col_of(0, lane_of(rank)) == 0) again_at(memory).mark(number);
-    });
-    team.team_barrier();
-    again_at(memory).for_each(team, [&](int r) {
-      AttentionQueryGradients<X>{{data}}.do_row(team, block.template row<rows>(r), reinterpret_cast<A*>(memory));
     });
   }
 
@@ -204,15 +239,17 @@ struct AttentionQueryGradientsInTiles
     return sum;
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_rows(Address to, const RowBlock& block, int rank) const {
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void bring_rows(const Member& team, Address memory, const RowBlock& block,
+                                              typename Base::OwnRows& own) const {
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
       return [tensor, &strides, &block](int r) -> const X* {
         return r < block.left ? tensor + block.template row<rows>(r).in(strides) : nullptr;
       };
     };
-    Base::Own::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
-    Base::Own::fetch(to + Base::own_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
-                     rank);
+    Base::template bring_own<0>(team, memory, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, own);
+    Base::template bring_own<1>(team, memory, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
+                                own);
   }
   KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const ScoreRow& head, const SeenKeys& seen,
                                               std::int64_t first, int rank) const {
@@ -228,8 +265,8 @@ struct AttentionQueryGradientsInTiles
                                             typename Products::Sums& dq) const {
     constexpr int keys   = Base::tile_rows;
     const int rank       = static_cast<int>(team.team_rank());
-    const Address own    = Unit::address(memory);
-    const Address stages = own + Base::stages_place;
+    const Address base   = Unit::address(memory);
+    const Address stages = base + Base::stages_place;
     const Row* const all = rows_at(memory);
     const SeenKeys seen  = keys_of_rows<Unit>(all, 0, Kokkos::min<std::int64_t>(rows, block.left), lane_of(rank));
     const SeenKeys warp =
@@ -238,7 +275,8 @@ struct AttentionQueryGradientsInTiles
     const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
     const KeyTiles<keys> tiles{seen.begin / keys * keys, seen.end};
     Products::clear(dq);
-    fetch_rows(own, block, anew(rank));
+    typename Base::OwnRows own;
+    bring_rows(team, base, block, own);
     fetch_keys(stages, head, seen, tiles.first, anew(rank));
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
@@ -248,16 +286,17 @@ struct AttentionQueryGradientsInTiles
         },
         [&](const KeyTiles<keys>& tile, int stage) {
           if (!warp.meets(tile.first, keys)) return;
-          add_tile(own, stages + stage * Base::stage_bytes, all, warp, tile.first, anew(rank), dq);
+          add_tile(own, base, stages + stage * Base::stage_bytes, all, warp, tile.first, anew(rank), dq);
         });
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void add_tile(Address own, Address stage, const Row* all, const SeenKeys& warp,
-                                            std::int64_t first, int rank, typename Products::Sums& dq) const {
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const typename Base::OwnRows& own, Address base, Address stage,
+                                            const Row* all, const SeenKeys& warp, std::int64_t first, int rank,
+                                            typename Products::Sums& dq) const {
     const int lane = lane_of(rank), own_row = first_row_of(rank);
     Scores scores, gradients;
-    Products::multiply(scores, own, own_row, stage, lane);
-    Products::multiply(gradients, own + Base::own_bytes, own_row, stage + Base::tile_bytes, lane);
+    Base::template multiply_own<0>(scores, own, base, rank, stage);
+    Base::template multiply_own<1>(gradients, own, base, rank, stage + Base::tile_bytes);
     const bool sees_all = warp.has_all(first, Base::tile_rows);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
@@ -314,7 +353,7 @@ struct AttentionKeyGradientsInTiles
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
 
   template <class Member>
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(const Member& team) const {
     constexpr int bytes = used_bytes;  // taken by reference
     char* const memory  = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
     for_team_blocks(
@@ -344,7 +383,7 @@ struct AttentionKeyGradientsInTiles
     Products::clear(sums.dk);
     Products::clear(sums.dv);
     add_queries(team, keys, memory, sums);
-    write(keys, memory, rank, sums);
+    write(keys, memory, anew(rank), sums);
     team.team_barrier();
     again_at(memory).for_each(team, [&](int r) {
       AttentionKeyGradients<X>{{data}}.do_key(team, data.key_of_head(keys.sequence, keys.kv_head, keys.first + r),
@@ -398,14 +437,16 @@ struct AttentionKeyGradientsInTiles
     return {begin, range.end, keys.kv_head * group, keys.kv_head * group + group - 1, begin};
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_own(Address to, const Keys& keys, int rank) const {
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void bring_rows(const Member& team, Address memory, const Keys& keys,
+                                              typename Base::OwnRows& own) const {
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
       const X* const head = tensor + data.key_of_head(keys.sequence, keys.kv_head, 0).in(strides);
       return tile_rows_of<rows>(head, strides.sequence, keys.first, 0, keys.sequence.keys);
     };
-    Base::Own::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
+    Base::template bring_own<0>(team, memory, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, own);
     if constexpr (of_keys) {
-      Base::Own::fetch(to + Base::own_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
+      Base::template bring_own<1>(team, memory, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, own);
     }
   }
   KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const Keys& keys, const Tiles& tiles,
@@ -444,23 +485,24 @@ struct AttentionKeyGradientsInTiles
   KOKKOS_FORCEINLINE_FUNCTION void add_queries(const Member& team, const Keys& keys, char* memory, Sums& sums) const {
     const int rank    = static_cast<int>(team.team_rank());
     const Tiles tiles = tiles_of(keys);
-    fetch_own(Unit::address(memory), keys, anew(rank));
+    typename Base::OwnRows own;
+    bring_rows(team, Unit::address(memory), keys, own);
     if (tiles.exist()) fetch_tile(memory, 0, keys, tiles, anew(rank));
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
         team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(memory, stage, keys, tile, anew(rank)); },
-        [&](const Tiles&, int stage) { add_tile(memory, stage, keys.first, anew(rank), sums); });
+        [&](const Tiles&, int stage) { add_tile(own, memory, stage, keys.first, anew(rank), sums); });
     team.team_barrier();  // the words that `write` sets were cleared, though there was no tile
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void add_tile(char* memory, int stage, std::int64_t first_key, int rank,
-                                            Sums& sums) const {
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const typename Base::OwnRows& own, char* memory, int stage,
+                                            std::int64_t first_key, int rank, Sums& sums) const {
     const int lane = lane_of(rank), own_row = first_row_of(rank);
-    const Address own = Unit::address(memory), queries = own + Base::stages_place + stage * Base::stage_bytes;
+    const Address base = Unit::address(memory), queries = base + Base::stages_place + stage * Base::stage_bytes;
     const Address douts = queries + Base::tile_bytes;
     Scores probabilities, gradients;
-    Products::multiply(probabilities, own, own_row, queries, lane);
-    if constexpr (of_keys) Products::multiply(gradients, own + Base::own_bytes, own_row, douts, lane);
+    Base::template multiply_own<0>(probabilities, own, base, rank, queries);
+    if constexpr (of_keys) Base::template multiply_own<1>(gradients, own, base, rank, douts);
     const Query* const table = queries_at(memory, stage);
     KOKKOSNN_IMPL_UNROLL
     for (int j = 0; j < tile_rows / 16; ++j) {

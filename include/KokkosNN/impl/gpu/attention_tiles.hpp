@@ -50,12 +50,13 @@ struct AttentionInTiles {
   static constexpr int stages_bytes    = Tile::stages * stage_bytes;
   static constexpr int queries_bytes   = rows * row_bytes;
   static constexpr bool keeps_queries  = Tile::keeps_queries;
+  static constexpr bool in_pieces      = keeps_queries && Tile::stages == 1;          ///< queries ahead of all keys
   static constexpr int queries_place   = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
   static constexpr int tiles_bytes     = stages_bytes + (keeps_queries ? 0 : queries_bytes);
   static constexpr int table_bytes     = rows * int(sizeof(Row));
   static constexpr int used_bytes      = tiles_bytes + table_bytes + int(sizeof(RowBlock)) + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
-  static_assert(!keeps_queries || (Tile::stages == 2 && queries_bytes <= stage_bytes));
+  static_assert(!keeps_queries || Tile::stages == 1 || (Tile::stages == 2 && queries_bytes <= stage_bytes));
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
 
   AttentionData<X> data;
@@ -64,7 +65,7 @@ struct AttentionInTiles {
   bool copies_v;
 
   template <class Member>
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(const Member& team) const {
     constexpr int bytes = used_bytes;  // taken by reference
     char* const memory  = static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes, tile_alignment));
     for_team_blocks(
@@ -109,12 +110,14 @@ struct AttentionInTiles {
 
   // --- tiles ---
 
+  KOKKOS_FORCEINLINE_FUNCTION const X* query(const RowBlock& block, int r) const {
+    return r < block.left ? data.q + block.template row<rows>(r).in(data.q_strides) : nullptr;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
+
   KOKKOS_FORCEINLINE_FUNCTION void fetch_queries(Address to, const RowBlock& block, int rank) const {
-    const auto row = [&](int r) -> const X* {
-      return r < block.left ? data.q + block.template row<rows>(r).in(data.q_strides) : nullptr;
-    };
     ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>::fetch(
-        to, row, {data.shape.dim, data.q_strides.dim, copies_q}, data.q, rank);
+        to, [&](int r) { return query(block, r); }, q_elements(), data.q, rank);
   }
   /// Fetches keys and values from key `first` on; those that no row of the block sees are zeros.
   KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const X* k, const X* v, const SeenKeys& seen,
@@ -142,10 +145,15 @@ struct AttentionInTiles {
     const X* const v    = data.v + head.in(data.v_strides);
     const KeyTiles<keys> all_tiles{seen.begin / keys * keys, seen.end};
     start(state);
-    fetch_queries(tiles + queries_place, block, anew(rank));
+    if constexpr (in_pieces) {
+      using Queries = KeptRows<Unit, dims, row_tiles, Tile::warps, 2 * keys>;
+      Queries::load(team, tiles, [&](int r) { return query(block, r); }, q_elements(), data.q, state.query);
+    } else {
+      fetch_queries(tiles + queries_place, block, anew(rank));
+    }
     fetch_keys(tiles, k, v, seen, all_tiles.first, anew(rank));
     Unit::commit();
-    if constexpr (keeps_queries) {
+    if constexpr (keeps_queries && !in_pieces) {
       Unit::template wait<0>();
       team.team_barrier();
       keep_queries(tiles + queries_place, rank, state);

@@ -602,26 +602,31 @@ struct MfmaUnit : Instructions_ {
       Pack<T, width> pack;
       KOKKOSNN_IMPL_UNROLL
       for (int j = 0; j < width; ++j) pack[j] = static_cast<T>(c.value[0][i + j] * factor[0]);
-      Instructions::store(tile + offset<row_bytes>(row, lane & 15, col + col_of(i, lane)), pack);
+      Instructions::store(tile + offset<row_bytes>(row, lane & 15, col, col_of(i, lane)), pack);
     }
   }
 
  private:
-  /// Place of an element; `row` is a multiple of 8.
+  /// Place of element (row + row_behind, col + col_behind): `row` is a multiple of 8, and chunks up to `col`, which is
+  /// known to the compiler, have no bit in common with those behind. So few lane's parts of a place differ, and
+  /// registers hold few of them.
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int offset(int row, int row_behind, int col) {
-    const auto column = static_cast<unsigned>(col);  // divisions are shifts
-    return row * row_bytes + place_for_8_rows<row_bytes>(row_behind, static_cast<int>(column / per_chunk)) +
-           static_cast<int>(column % per_chunk * sizeof(T));
+  KOKKOS_FORCEINLINE_FUNCTION static int offset(int row, int row_behind, int col, int col_behind) {
+    constexpr unsigned turned = swapped_chunks(row_bytes) - 1;
+    const unsigned chunk = static_cast<unsigned>(col) / per_chunk, behind = static_cast<unsigned>(col_behind);
+    const int of_lane =
+        place_for_8_rows<row_bytes>(row_behind, static_cast<int>((chunk & turned) ^ behind / per_chunk));
+    return row * row_bytes + static_cast<int>((chunk & ~turned) * chunk_bytes) + of_lane +
+           static_cast<int>(behind % per_chunk * sizeof(T));
   }
   /// Element of a lane's column.
   template <int row_bytes>
   KOKKOS_FORCEINLINE_FUNCTION static T at(Address tile, int row, int row_behind, int col, int lane) {
-    return Instructions::template load<T>(tile + offset<row_bytes>(row, row_behind, col + (lane & 15)));
+    return Instructions::template load<T>(tile + offset<row_bytes>(row, row_behind, col, lane & 15));
   }
   template <int row_bytes>
   KOKKOS_FORCEINLINE_FUNCTION static Fragment load_along(Address tile, int row, int col, int lane) {
-    return Instructions::template load<Fragment>(tile + offset<row_bytes>(row, lane & 15, col + own * (lane >> 4)));
+    return Instructions::template load<Fragment>(tile + offset<row_bytes>(row, lane & 15, col, own * (lane >> 4)));
   }
   template <int row_bytes>
   KOKKOS_FORCEINLINE_FUNCTION static Fragment load_across(Address tile, int row, int col, int lane) {

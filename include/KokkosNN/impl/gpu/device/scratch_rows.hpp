@@ -61,6 +61,9 @@ struct ScratchRows {
   static constexpr int per_chunk     = chunk_bytes / element_bytes;
   static constexpr int chunks        = row_bytes / chunk_bytes;
   static constexpr int row_step      = team_size / chunks;  ///< distance of the rows whose chunks a thread copies
+  /// HIP's copies are loads and stores, of which those of whole chunks alone are unrolled: unrolled branches for the
+  /// others would make most of a kernel.
+  static constexpr bool unrolls_parts = Unit::lanes != 64;
   static_assert(team_size % chunks == 0 && rows % row_step == 0);
 
   /// Copies rows, zeros behind their elements, and zeros for rows that are not there: row(r) is a pointer to the first
@@ -93,12 +96,18 @@ struct ScratchRows {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static void copy(Address to, const Row& row, int first, int chunk, int bytes,
                                                const T* any_element) {
-    KOKKOSNN_IMPL_UNROLL
-    for (int r = 0; r < rows; r += row_step) {
+    const auto copy_row = [&](int r) {
       const T* const p    = row(first + r);
       const bool is_there = p != nullptr && bytes > 0;
       Unit::copy_async(to + place(first + r, chunk), is_there ? p + chunk * per_chunk : any_element,
                        is_there ? bytes : 0);
+    };
+    if constexpr (unrolls_parts) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int r = 0; r < rows; r += row_step) copy_row(r);
+    } else {
+      KOKKOSNN_IMPL_NO_UNROLL
+      for (int r = 0; r < rows; r += row_step) copy_row(r);
     }
   }
   KOKKOS_FORCEINLINE_FUNCTION static void copy(Address to, const TileRows<T>& row, int first, int chunk, int bytes,
@@ -106,10 +115,18 @@ struct ScratchRows {
     const T* p              = row.first + first * row.stride + chunk * per_chunk;
     const std::int64_t step = row_step * row.stride;
     if (bytes == 0) p = any_element;
-    if (row.begin == 0 && row.end == rows && bytes > 0) {
+    const bool are_whole = unrolls_parts ? bytes > 0 : bytes == chunk_bytes;
+    if (row.begin == 0 && row.end == rows && are_whole) {
       KOKKOSNN_IMPL_UNROLL
       for (int r = 0; r < rows; r += row_step) {
-        Unit::copy_async(to + place(first + r, chunk), p, bytes);
+        Unit::copy_async(to + place(first + r, chunk), p, unrolls_parts ? bytes : chunk_bytes);
+        p += step;
+      }
+    } else if constexpr (!unrolls_parts) {
+      KOKKOSNN_IMPL_NO_UNROLL
+      for (int r = 0; r < rows; r += row_step) {
+        const bool is_there = row.begin <= first + r && first + r < row.end && bytes > 0;
+        Unit::copy_async(to + place(first + r, chunk), is_there ? p : any_element, is_there ? bytes : 0);
         p += step;
       }
     } else {
@@ -140,8 +157,21 @@ struct ScratchRows {
       const T* const first = row(r);
       const int left       = first == nullptr ? 0 : count - chunk * per_chunk;
       Pack<T, per_chunk> pack;
-      KOKKOSNN_IMPL_UNROLL
-      for (int e = 0; e < per_chunk; ++e) pack[e] = e < left ? first[(chunk * per_chunk + e) * stride] : T(0.0f);
+      if constexpr (unrolls_parts) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int e = 0; e < per_chunk; ++e) pack[e] = e < left ? first[(chunk * per_chunk + e) * stride] : T(0.0f);
+      } else {
+        if (left <= 0) {
+          pack = Pack<T, per_chunk>{};
+        } else {
+          const T* const begin = first + chunk * per_chunk * stride;
+          KOKKOSNN_IMPL_UNROLL
+          for (int e = 0; e < per_chunk; ++e) {  // without a branch an element
+            const T element = begin[e < left ? e * stride : 0];
+            pack[e]         = e < left ? element : T(0.0f);
+          }
+        }
+      }
       Unit::Instructions::store(to + place(r, chunk), pack);
     }
   }

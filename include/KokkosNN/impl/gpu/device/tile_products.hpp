@@ -3,7 +3,9 @@
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_TILE_PRODUCTS_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_TILE_PRODUCTS_HPP
 
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -125,6 +127,45 @@ struct TileProducts {
       const auto other = Unit::template load_b_for<row_bytes, part>(tile, j * 16, d * 16, lane);
       KOKKOSNN_IMPL_UNROLL
       for (int t = 0; t < row_tiles; ++t) Unit::multiply_add(sums[t][d], weight[t], other);
+    }
+  }
+};
+
+/// A team's own rows as left operands that stay in registers, `row_tiles` x 16 a warp. They pass through scratch in
+/// pieces, which are no larger than the tiles that follow them there.
+template <class Unit, int dims, int row_tiles, int warps, int most_rows>
+struct KeptRows {
+  using T                        = typename Unit::Element;
+  using Address                  = typename Unit::Address;
+  using Fragments                = typename Unit::A[row_tiles][dims / Unit::K];
+  static constexpr int rows      = warps * row_tiles * 16;
+  static constexpr int piece     = rows < most_rows ? rows : most_rows;
+  static constexpr int row_bytes = dims * int(sizeof(T));
+  static constexpr int team_size = warps * Unit::lanes;
+  static_assert(rows % piece == 0 && piece % 16 == 0);
+
+  /// Loads rows, row(r) as of ScratchRows. Scratch is free ahead and behind.
+  template <class Member, class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void load(const Member& team, Address scratch, const Row& row,
+                                               const RowElements& elements, const T* any_element, Fragments& to) {
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int first = 0; first < rows; first += piece) {
+      const int rank = anew(static_cast<int>(team.team_rank()));
+      ScratchRows<Unit, TileUse::along, piece, row_bytes, team_size>::fetch(
+          scratch, [&](int r) -> const T* { return row(first + r); }, elements, any_element, rank);
+      Unit::commit();
+      Unit::template wait<0>();
+      team.team_barrier();
+      KOKKOSNN_IMPL_UNROLL
+      for (int t = 0; t < row_tiles; ++t) {
+        const int place = (rank / Unit::lanes * row_tiles + t) * 16 - first;
+        if (place < 0 || place >= piece) continue;
+        KOKKOSNN_IMPL_UNROLL
+        for (int i = 0; i < dims / Unit::K; ++i) {
+          to[t][i] = Unit::template load_a<row_bytes>(scratch, place, i * Unit::K, rank % Unit::lanes);
+        }
+      }
+      team.team_barrier();
     }
   }
 };
