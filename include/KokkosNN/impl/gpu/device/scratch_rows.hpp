@@ -115,8 +115,7 @@ struct ScratchRows {
     const T* p              = row.first + first * row.stride + chunk * per_chunk;
     const std::int64_t step = row_step * row.stride;
     if (bytes == 0) p = any_element;
-    const bool are_whole = unrolls_parts ? bytes > 0 : bytes == chunk_bytes;
-    if (row.begin == 0 && row.end == rows && are_whole) {
+    if (row.begin == 0 && row.end == rows && (unrolls_parts ? bytes > 0 : bytes == chunk_bytes)) {
       KOKKOSNN_IMPL_UNROLL
       for (int r = 0; r < rows; r += row_step) {
         Unit::copy_async(to + place(first + r, chunk), p, unrolls_parts ? bytes : chunk_bytes);
