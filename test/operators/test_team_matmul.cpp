@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-// Matrix products inside a kernel, against long double; those of tensor cores in an emulated team.
+// Matrix products inside a kernel, against long double; those of tensor and matrix cores in an emulated team.
 
 namespace KokkosNNTest {
 namespace {
@@ -212,6 +212,13 @@ void expect_exact_in_warps() {
         ASSERT_EQ(double(c(i, j)), expected) << m << " x " << n << " x " << k << ", row " << i << ", column " << j;
       }
   }
+}
+
+TEST(TeamMatmulInWarps, CollectsTheFragmentsOfMatrixCores) {
+  expect_exact_in_warps<Impl::MfmaUnit<KokkosNN::half_t, EmulatedAmdInstructions>>();
+  expect_exact_in_warps<Impl::MfmaUnit<KokkosNN::bhalf_t, EmulatedAmdInstructions>>();
+  expect_exact_in_warps<Impl::MfmaUnit<float, EmulatedAmdInstructions>>();
+  expect_exact_in_warps<Impl::MfmaUnit<double, EmulatedAmdInstructions>>();
 }
 
 TEST(TeamMatmulInWarps, CollectsTheFragmentsOfTensorCores) {
