@@ -33,7 +33,8 @@
 // Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and allocates nothing.
 // Arithmetic in double for double, else in float; sums of many elements in double, those of double in two words.
 //            scale is within 2^-20 of itself, and y_i is what a number within 2^-20 of r_i / scale is rounded to; of
-//            layer_norm within 8 ulp, in the accumulator's type, of what norm.hpp measures its error against. The
+//            softmax of 16-bit elements both within 2^-13, of layer_norm within 8 ulp, in the accumulator's type, of
+//            what norm.hpp measures its error against. The
 //            largest result of a row is q or -q where its scale is above 2^-126. A row's bits depend on its elements,
 //            its length, the columns' operands and the options alone, not on layout, alignment or the number of rows:
 //            with either Determinism.
@@ -43,7 +44,7 @@
 //            scales each NaN is NaN, and infinity is 448. Not for -ffast-math.
 // Empty      without rows or columns nothing is written, scales neither.
 // Cost       MN + N elements are read (with a bias MN + 2 N), MN bytes and M floats written. A GPU's team keeps a row
-//            of up to 32768 bytes (of floats 49152); what a longer one has beyond is read two times more (softmax:
+//            of up to 32768 bytes; what a longer one has beyond is read two times more (softmax:
 //            once more to write, twice in its first pass), from the cache where that holds it. On a host a row is one
 //            thread's. Strides other than 1 along the reduced axis are served, not tuned.
 // Errors     std::invalid_argument, with the function's name and the offending values and nothing written: extents

@@ -17,7 +17,7 @@ namespace KokkosNN::Impl {
 namespace {
 
 /// Threads of a GPU's team that has several rows, about.
-constexpr int threads_of_short_rows = 256;
+constexpr int threads_of_short_rows = 128;
 /// Elements of a host's team, about.
 constexpr std::int64_t host_elements = 16384;
 /// Teams that every backend can launch; a team takes further rows in turn.
@@ -33,7 +33,7 @@ void share_on_gpu(const QuantizedProblem& problem, const DeviceTraits& traits, Q
     plan.rows_per_team   = plan.team_size / plan.threads_per_row;
     return;
   }
-  const std::int64_t most = std::min(quantized_threads(problem.element_bytes), traits.max_team_size);
+  const std::int64_t most = std::min(quantized_threads, traits.max_team_size);
   plan.threads_per_row    = static_cast<int>(std::min(most, round_up(threads, traits.warp_size)));
   plan.team_size          = plan.threads_per_row;
 }
@@ -44,6 +44,9 @@ QuantizedPlan make_quantized_plan(const QuantizedProblem& problem, const DeviceT
   QuantizedPlan plan;
   plan.type = problem.type;
   plan.pack = row_pack(traits.backend, problem.element_bytes);
+  if (traits.backend == Backend::cuda && problem.is_aligned && problem.cols % plan.pack == 0) {
+    plan.form = RowForm::aligned;
+  }
   if (traits.backend == Backend::host) {
     const std::int64_t each = std::clamp<std::int64_t>(host_elements / problem.cols, 1, problem.rows);
     plan.rows_per_team      = static_cast<int>(each);
@@ -56,8 +59,9 @@ QuantizedPlan make_quantized_plan(const QuantizedProblem& problem, const DeviceT
 
 std::string to_string(const char* function, const QuantizedPlan& plan, bool is_float8) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << '>' << (is_float8 ? "float8" : "int8") << ",v"
-       << plan.pack << ",l" << plan.threads_per_row << ",ts" << plan.team_size << ']';
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << '>' << (is_float8 ? "float8" : "int8")
+       << (plan.form == RowForm::aligned ? ",aligned" : "") << ",v" << plan.pack << ",l" << plan.threads_per_row
+       << ",ts" << plan.team_size << ']';
   return text.str();
 }
 

@@ -99,14 +99,16 @@ void share_on_host(const RopeLayout& layout, RmsNormRopePlan& plan) {
 
 }  // namespace
 
-RmsNormRopePlan make_rms_norm_rope_plan(const RopeProblem& problem, const RopeLayout& layout,
+RmsNormRopePlan make_rms_norm_rope_plan(const RopeProblem& problem, const RopeLayout& layout, bool has_aligned_weights,
                                         const DeviceTraits& traits) {
   constexpr std::int64_t most_teams = INT32_MAX;  // a team takes further groups in turn
   RmsNormRopePlan plan;
-  plan.type       = problem.type;
-  plan.form       = problem.form;
-  plan.has_tables = problem.has_tables;
-  plan.pack       = row_pack(traits.backend, problem.element_bytes);
+  plan.type           = problem.type;
+  plan.form           = problem.form;
+  plan.has_tables     = problem.has_tables;
+  plan.pack           = row_pack(traits.backend, problem.element_bytes);
+  const bool is_whole = layout.has_packs && (layout.dim - 2 * layout.pairs) % (2 * plan.pack) == 0;
+  if (traits.backend == Backend::cuda && is_whole && has_aligned_weights) plan.rows = RowForm::aligned;
   traits.backend == Backend::host ? share_on_host(layout, plan) : share_on_gpu(layout, traits, plan);
   plan.head_parts  = ceil_div(layout.heads.extent, plan.heads_per_group);
   plan.league_size = std::min(most_teams, ceil_div(layout.positions() * plan.head_parts, plan.groups_per_team));
@@ -115,9 +117,9 @@ RmsNormRopePlan make_rms_norm_rope_plan(const RopeProblem& problem, const RopeLa
 
 std::string to_string(const char* function, const RmsNormRopePlan& plan) {
   std::ostringstream text;
-  text << "KokkosNN::" << function << '[' << to_string(plan.type) << ',' << name_of(plan.form) << ','
-       << (plan.has_tables ? "tables" : "angles") << ",v" << plan.pack << ",l" << plan.threads_per_row << ",h"
-       << plan.heads_per_group << ",ts" << plan.team_size << ']';
+  text << "KokkosNN::" << function << '[' << to_string(plan.type) << (plan.rows == RowForm::aligned ? ",aligned," : ",")
+       << name_of(plan.form) << ',' << (plan.has_tables ? "tables" : "angles") << ",v" << plan.pack << ",l"
+       << plan.threads_per_row << ",h" << plan.heads_per_group << ",ts" << plan.team_size << ']';
   return text.str();
 }
 

@@ -205,17 +205,36 @@ constexpr int row_pack(Backend backend, int element_bytes) {
 }
 
 /// Packs that a thread keeps of rows whose results are stored in 8 bits, and packs of pairs that it keeps of rows that
-/// are normalised and rotated. Not measured.
+/// are normalised and rotated. Of 16-bit rows of 1024 elements two packs instead of four took 1.2 to 1.5 times as long
+/// (norms, H200).
 constexpr int quantized_packs(Backend backend) {
   return backend == Backend::host ? 8 : backend == Backend::hip ? 2 : 4;
 }
 inline constexpr int rms_norm_rope_units      = 1;
 inline constexpr int rms_norm_rope_host_units = 8;
 
+/// Packs of a longer row that a thread reads again at a time. H200, 1024 rows of 65536, microseconds for 1; 2; 4:
+///   rms_norm | bf16 193; 185; 177    | f32 265; 257; 273
+///   softmax  | bf16 119; 118; 140, but shorter rows of bf16 86; 100; 184, as registers are spilled
+constexpr int quantized_packs_again(Backend backend, RowForm form, bool is_softmax, int element_bytes) {
+  if (backend == Backend::host) return quantized_packs(backend);
+  return form != RowForm::aligned || (is_softmax && element_bytes == 2) ? 1 : 2;
+}
+
 /// Threads that a team may have whose rows' results are stored in 8 bits: a thread's registers are enough then.
-///   layer_norm of bf16, sm_90 | 512: no spill | 768: 188 bytes spilled | 1024: 308
-constexpr int quantized_threads(int element_bytes) {
-  return element_bytes == 4 ? max_threads_when_looping : max_threads_when_wide;
+inline constexpr int quantized_threads = max_threads_when_wide;
+
+/// Teams of so many threads that a multiprocessor is to hold, 0 for any number. H200, microseconds for 0; 2:
+///   softmax bf16, 65536 x 1024 | 105; 86   | f32, 8192 x 8192 | 203; 127
+///   rms_norm bf16, 65536 x 1024 | 101; 141  | f32, 8192 x 8192 | 197; 122
+constexpr int quantized_teams(RowForm form, bool is_softmax, int element_bytes) {
+  return form == RowForm::aligned && (element_bytes == 4 || (is_softmax && element_bytes == 2)) ? 2 : 0;
+}
+
+/// Teams that a multiprocessor is to hold of rows that are normalised and rotated. H200, microseconds of
+/// 4 x 4096 x 32 x 128 for 2; 3; 4: bf16 144; 153; 186, f32 218; 180; 191.
+constexpr int rms_norm_rope_teams(RowForm form, int element_bytes) {
+  return form == RowForm::aligned && element_bytes == 4 ? 3 : rope_teams_resident;
 }
 
 }  // namespace KokkosNN::Impl

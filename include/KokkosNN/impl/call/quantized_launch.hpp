@@ -26,36 +26,61 @@
 namespace KokkosNN::Impl {
 
 /// The struct that computes an operator's results before they are quantised.
-template <RowOperator op, class A>
-struct QuantizedOperatorFor : OperatorFor<op, A> {};
-template <class A>
-struct QuantizedOperatorFor<RowOperator::softmax, A> {
-  using type = QuantizedSoftmax<A>;
+template <RowOperator op, class X>
+struct QuantizedOperatorFor : OperatorFor<op, accumulator_t<X>> {};
+template <class X>
+struct QuantizedOperatorFor<RowOperator::softmax, X> {
+  using type = QuantizedSoftmax<accumulator_t<X>, sizeof(X) == 2 ? ExpAccuracy::fast : ExpAccuracy::full>;
 };
 
 template <class ExecutionSpace, RowOperator op, class X>
 struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
   static constexpr Backend backend = backend_of<ExecutionSpace>();
-  static constexpr bool is_host    = backend == Backend::host;
+  static constexpr bool is_softmax = op == RowOperator::softmax;
   static constexpr int V           = row_pack(backend, sizeof(X));
   static constexpr int K           = quantized_packs(backend);
-  static constexpr int packs_later = is_host ? K : 1;
-  using Operator                   = typename QuantizedOperatorFor<op, accumulator_t<X>>::type;
-  using Kernel                     = QuantizedRows<Operator, X, V, K, packs_later>;
+  using Operator                   = typename QuantizedOperatorFor<op, X>::type;
   using Arguments                  = typename QuantizedCall<ExecutionSpace, op, X>::Arguments;
   using Is                         = QuantizedTensors;
 
   static void run(const ExecutionSpace& exec, const Arguments& call) {
     const QuantizedPlan plan = make_quantized_plan(
-        {element_type<X>(), int(sizeof(X)), call.layout.rows, call.layout.cols}, device_traits(exec));
+        {element_type<X>(), int(sizeof(X)), call.layout.rows, call.layout.cols, is_aligned(call)}, device_traits(exec));
     const std::string label = to_string(call.function, plan, call.is_float8);
     if (is_verbose()) report_call(call.function, call.tensors[Is::x], label);
-    launch<Kokkos::LaunchBounds<quantized_threads(sizeof(X))>>(
-        exec, label, Teams{plan.league_size, plan.team_size, 0, 0}, kernel_of(call, plan));
+    if constexpr (backend == Backend::cuda) {
+      if (plan.form == RowForm::aligned) return launch_kernel<RowForm::aligned>(exec, label, call, plan);
+    }
+    launch_kernel<RowForm::strided>(exec, label, call, plan);
   }
 
  private:
-  static Kernel kernel_of(const Arguments& call, const QuantizedPlan& plan) {
+  template <RowForm form>
+  using Kernel = QuantizedRows<Operator, X, V, K, quantized_packs_again(backend, form, is_softmax, sizeof(X)), form>;
+
+  /// True if packs of all rows and of the column operands begin at boundaries of 16 bytes.
+  static bool is_aligned(const Arguments& call) {
+    constexpr std::uintptr_t access = 16;
+    bool aligned                    = call.layout.form == RowForm::aligned;
+    for (int i = 0; i < Operator::column_inputs; ++i) {
+      const int number     = Is::columns + i;
+      const Tensor& tensor = call.tensors[number];
+      if (!tensor.exists()) continue;
+      const auto place = reinterpret_cast<std::uintptr_t>(tensor.data);
+      aligned          = aligned && call.layout.col_stride[number] == 1 && place % access == 0;
+    }
+    return aligned;
+  }
+
+  template <RowForm form>
+  static void launch_kernel(const ExecutionSpace& exec, const std::string& label, const Arguments& call,
+                            const QuantizedPlan& plan) {
+    launch<Kokkos::LaunchBounds<quantized_threads, quantized_teams(form, is_softmax, sizeof(X))>>(
+        exec, label, Teams{plan.league_size, plan.team_size, 0, 0}, kernel_of<form>(call, plan));
+  }
+
+  template <RowForm form>
+  static Kernel<form> kernel_of(const Arguments& call, const QuantizedPlan& plan) {
     const Tensor& scales = call.tensors[Is::scales];
     return {{static_cast<const X*>(call.tensors[Is::x].data), call.layout.col_stride[Is::x], call.layout.map(Is::x)},
             {static_cast<std::uint8_t*>(const_cast<void*>(call.tensors[Is::y].data)), call.layout.col_stride[Is::y],
@@ -63,14 +88,15 @@ struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
             {static_cast<float*>(const_cast<void*>(scales.data)), call.layout.map(Is::scales)},
             call.layout.rows,
             call.layout.cols,
-            params_of(call),
+            params_of<form>(call),
             {call.is_float8, scales.exists()},
             plan.threads_per_row,
             plan.rows_per_team};
   }
 
-  static typename Kernel::Params params_of(const Arguments& call) {
-    typename Kernel::Params params{typename Operator::Params(call.options), {}, call.layout.cols};
+  template <RowForm form>
+  static typename Kernel<form>::Params params_of(const Arguments& call) {
+    typename Kernel<form>::Params params{typename Operator::Params(call.options), {}, call.layout.cols};
     if constexpr (Operator::column_inputs > 0) {
       for (int i = 0; i < Operator::column_inputs; ++i) {
         const Tensor& tensor = call.tensors[Is::columns + i];

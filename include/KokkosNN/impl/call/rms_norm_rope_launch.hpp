@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 // The way of an RMSNorm with a rotary embedding from its layout to a launch.
 
@@ -34,9 +35,10 @@ struct Launcher<RmsNormRopeCall<ExecutionSpace, X>> {
     const RopeOptions& options = call.options.rope;
     const RopeArguments rotation{call.function, call.tensors, call.layout, options, 1};
     require_positions<X>(exec, rotation);
-    const bool has_tables      = call.tensors.cos.exists();
-    const RmsNormRopePlan plan = make_rms_norm_rope_plan({element_type<X>(), int(sizeof(X)), options.form, has_tables},
-                                                         call.layout, device_traits(exec));
+    const bool has_tables = call.tensors.cos.exists();
+    const RmsNormRopePlan plan =
+        make_rms_norm_rope_plan({element_type<X>(), int(sizeof(X)), options.form, has_tables}, call.layout,
+                                has_aligned_weights(call.weight), device_traits(exec));
     if (is_verbose()) report_call(call.function, call.tensors.x, to_string(call.function, plan));
     RopeRows<X> rows = rope_rows_of<X>(rotation);
     rows.rest        = call.layout.dim - 2 * call.layout.pairs;  // normalised in place, too
@@ -63,10 +65,26 @@ struct Launcher<RmsNormRopeCall<ExecutionSpace, X>> {
     const ColumnOperand<X, A> operand{{weight.data, weight.type == ElementType::f32},
                                       weight.exists() ? weight.stride[columns] : std::int64_t(1),
                                       norm.missing(0)};
-    launch<Kokkos::LaunchBounds<rope_team_size, rope_teams_resident>>(
-        exec, to_string(call.function, plan), Teams{plan.league_size, plan.team_size, 0, 0},
-        RmsNormRope<X, V, K, Angles>{rows, angles, norm, operand, head_bytes, plan.form, plan.threads_per_row,
-                                     plan.groups_per_team, plan.heads_per_group, plan.head_parts});
+    const auto launch_as = [&](auto row_form) {
+      constexpr RowForm form = decltype(row_form)::value;
+      launch<Kokkos::LaunchBounds<rope_team_size, rms_norm_rope_teams(form, sizeof(X))>>(
+          exec, to_string(call.function, plan), Teams{plan.league_size, plan.team_size, 0, 0},
+          RmsNormRope<X, V, K, Angles, form>{rows, angles, norm, operand, head_bytes, plan.form, plan.threads_per_row,
+                                             plan.groups_per_team, plan.heads_per_group, plan.head_parts});
+    };
+    if constexpr (backend == Backend::cuda) {
+      if (plan.rows == RowForm::aligned) return launch_as(std::integral_constant<RowForm, RowForm::aligned>{});
+    }
+    launch_as(std::integral_constant<RowForm, RowForm::strided>{});
+  }
+
+  /// True if there are no weights, or each head's are contiguous and begin at a boundary of 16 bytes.
+  static bool has_aligned_weights(const Tensor& weight) {
+    constexpr std::uintptr_t access = 16;
+    if (!weight.exists()) return true;
+    const std::int64_t between = weight.rank == 2 ? weight.stride[0] * std::int64_t(weight.element_bytes) : 0;
+    return weight.stride[weight.rank - 1] == 1 && between % std::int64_t(access) == 0 &&
+           reinterpret_cast<std::uintptr_t>(weight.data) % access == 0;
   }
 };
 

@@ -92,6 +92,7 @@ KOKKOSNN_EXPORT RopePlan make_rope_plan(const RopeProblem& problem, const RopeLa
 /// A row's bits depend on its length and type and on the form alone.
 struct RmsNormRopePlan {
   ElementType type         = ElementType::f32;
+  RowForm rows             = RowForm::strided;  ///< aligned: all packs are whole and moved by one access
   RopeForm form            = RopeForm::half_rotated;
   bool has_tables          = false;
   int pack                 = 1;  ///< elements that a thread loads at once
@@ -103,10 +104,11 @@ struct RmsNormRopePlan {
   std::int64_t league_size = 1;
 };
 
+/// `has_aligned_weights`: there are none, or each head's are contiguous and begin at a boundary of 16 bytes.
 KOKKOSNN_EXPORT RmsNormRopePlan make_rms_norm_rope_plan(const RopeProblem& problem, const RopeLayout& layout,
-                                                        const DeviceTraits& traits);
+                                                        bool has_aligned_weights, const DeviceTraits& traits);
 
-/// Label of the kernel: `KokkosNN::rms_norm_rope[bf16,half_rotated,tables,v8,l8,h4,ts256]`.
+/// Label of the kernel: `KokkosNN::rms_norm_rope[bf16,aligned,half_rotated,tables,v8,l8,h4,ts256]`.
 KOKKOSNN_EXPORT std::string to_string(const char* function, const RmsNormRopePlan& plan);
 
 /// Label of the kernel: `KokkosNN::rope[f32,half_rotated,tables,packs,v4,p4,h32,ts256]`.

@@ -46,9 +46,10 @@ KOKKOS_INLINE_FUNCTION LargestSize<A> merge_two(const Params&, const LargestSize
 
 /// K packs of a row, of which a thread has every `size`-th from `rank` on: the same for all layouts, so that a row's
 /// bits do not depend on where it lies.
-template <class X, int V, int K>
+template <class X, int V, int K, RowForm form>
 struct QuantizedTile {
-  static constexpr int packs = K;
+  static constexpr int packs     = K;
+  static constexpr bool is_whole = form == RowForm::aligned;  ///< no pack ends beyond the row
 
   Pack<X, V> pack[K];
   std::int64_t start;
@@ -62,7 +63,13 @@ struct QuantizedTile {
     window                  = {left < all ? static_cast<int>(left) : all};
     const auto columns      = row.template from<V>(first);
     KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < K; ++k) pack[k] = columns.template load_pack<V>(place(k, group), window, X(0));
+    for (int k = 0; k < K; ++k) {
+      if constexpr (is_whole) {
+        pack[k] = columns.template load_whole_pack<V>(place(k, group), window, X(0));
+      } else {
+        pack[k] = columns.template load_pack<V>(place(k, group), window, X(0));
+      }
+    }
   }
   KOKKOS_INLINE_FUNCTION static int place(int k, const RowGroup& group) { return (group.rank + k * group.size) * V; }
 
@@ -77,7 +84,7 @@ struct QuantizedTile {
     return all;
   }
 
-  /// f(packs of the row and of the column operands, elements in the row, offset in the tile) for each pack.
+  /// f(packs of the row and of the column operands, elements in the row, number) for each pack.
   template <class Params, class F>
   KOKKOS_INLINE_FUNCTION void for_packs(const Params& params, const RowGroup& group, const F& f) const {
     KOKKOSNN_IMPL_UNROLL
@@ -85,7 +92,7 @@ struct QuantizedTile {
       const int left = window.end - place(k, group);
       if (left >= V) {
         show(k, params, group, WholePack<V>{}, f);
-      } else if (left > 0) {
+      } else if (!is_whole && left > 0) {
         show(k, params, group, left, f);
       }
     }
@@ -100,26 +107,30 @@ struct QuantizedTile {
     ColumnPacks<Operator, V> columns;
     if constexpr (Operator::column_inputs > 0) {
       for (int j = 0; j < Operator::column_inputs; ++j) {
-        params.columns[j].load(columns.pack[j], start + place(k, group), valid);
+        if constexpr (is_whole) {
+          params.columns[j].load_aligned(columns.pack[j], start + place(k, group));
+        } else {
+          params.columns[j].load(columns.pack[j], start + place(k, group), valid);
+        }
       }
     }
-    f(x, columns, valid, place(k, group));
+    f(x, columns, valid, k);
   }
 };
 
 /// Quantises an operator's results. A group of threads has a row, of which each keeps K packs in registers; a longer
 /// row's others are read again, `again` at a time, from the cache if they are still there.
-template <class Operator, class X, int V, int K, int again>
+template <class Operator, class X, int V, int K, int again, RowForm form>
 struct QuantizedRows {
   using A      = typename Operator::accumulator;
   using Params = OperandParams<Operator, X>;
   using State  = typename Params::State;
-  using Input  = MemoryRows<const X, RowForm::strided>;
-  using Output = MemoryRows<std::uint8_t, RowForm::strided>;
+  using Input  = MemoryRows<const X, form>;
+  using Output = MemoryRows<std::uint8_t, form>;
 
   Input input;
   Output output;
-  RowValues<float, RowMap> scales;
+  RowValues<float, MapOf<form>> scales;
   std::int64_t rows;
   std::int64_t cols;
   Params params;
@@ -140,14 +151,25 @@ struct QuantizedRows {
   }
 
  private:
-  using Kept  = QuantizedTile<X, V, K>;
-  using Later = QuantizedTile<X, V, again>;
+  using Kept  = QuantizedTile<X, V, K, form>;
+  using Later = QuantizedTile<X, V, again, form>;
 
-  /// f(tile) for all of this thread's packs of a row of `count` columns.
+  /// Results of a tile's packs.
+  template <int packs>
+  struct Results {
+    Pack<A, V> pack[packs];
+
+    KOKKOS_INLINE_FUNCTION void add_sizes(Pack<BitsOf<A>, V>& sizes) const {
+      KOKKOSNN_IMPL_UNROLL
+      for (int k = 0; k < packs; ++k) {
+        for (int v = 0; v < V; ++v) sizes[v] = LargerBits{}(sizes[v], LargestSize<A>::of(pack[k][v]));
+      }
+    }
+  };
+
+  /// f(tile) for a thread's packs of a row of `count` columns that it does not keep.
   template <class Row, class F>
-  KOKKOS_INLINE_FUNCTION static void for_tiles(const Kept& kept, const Row& row, std::int64_t count,
-                                               const RowGroup& group, const F& f) {
-    f(kept);
+  KOKKOS_INLINE_FUNCTION static void for_later(const Row& row, std::int64_t count, const RowGroup& group, const F& f) {
     const std::int64_t step = std::int64_t(again) * V * group.size;
     KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t start = std::int64_t(K) * V * group.size; start < count; start += step) {
@@ -169,10 +191,12 @@ struct QuantizedRows {
     const State warp = merge_warp(params, mine, group.lanes());
     const State all  = exchange(params, team, group, static_cast<State*>(nullptr), round, warp);
     const typename Operator::Epilogue epilogue(params.own, all, ScalarsOf<Operator>{}, cols);
-    const QuantizedScale<A> scale = format.scale_of(largest(team, kept, row, count, group, round, epilogue));
+    Results<K> results;
+    compute(results, kept, group, epilogue);
+    const QuantizedScale<A> scale = format.scale_of(largest(team, results, row, count, group, round, epilogue));
     if (!is_row) return;
     if (group.rank == 0 && scales.data != nullptr) scales.data[scales.map(number)] = scale.scale;
-    write(kept, row, group, output.row(number), epilogue, scale);
+    write(results, kept, row, group, output.row(number), epilogue, scale);
   }
 
   template <class Row>
@@ -180,32 +204,46 @@ struct QuantizedRows {
                                        const RowGroup& group) const {
     State states[1];
     const ScalarsOf<Operator> scalars[1] = {};
-    for_tiles(kept, row, count, group, [&](const auto& tile) {
+    const auto add                       = [&](const auto& tile) {
       Operator::Reduction::template add<Operator, V>(
           states, params.own, scalars, tile.count(group), [&](const auto& f) {
             tile.for_packs(params, group,
                            [&](const auto& x, const auto& columns, auto valid, int) { f(x, columns, valid); });
           });
-    });
+    };
+    add(kept);
+    for_later(row, count, group, add);
     return states[0];
+  }
+
+  /// A tile's results, 0 outside of the row.
+  template <class Tile, class Epilogue>
+  KOKKOS_INLINE_FUNCTION void compute(Results<Tile::packs>& results, const Tile& tile, const RowGroup& group,
+                                      const Epilogue& epilogue) const {
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < Tile::packs; ++k) results.pack[k] = filled<A, V>(A(0));
+    tile.for_packs(params, group, [&](const auto& x, const auto& columns, auto valid, int k) {
+      for (int v = 0; v < V; ++v) {
+        const A result     = columns.apply(v, x, epilogue);
+        results.pack[k][v] = v < valid ? result : A(0);
+      }
+    });
   }
 
   /// Size of the row's largest result, if that is asked for.
   template <class Member, class Row, class Epilogue>
-  KOKKOS_INLINE_FUNCTION A largest(const Member& team, const Kept& kept, const Row& row, std::int64_t count,
+  KOKKOS_INLINE_FUNCTION A largest(const Member& team, const Results<K>& kept, const Row& row, std::int64_t count,
                                    const RowGroup& group, int round, const Epilogue& epilogue) const {
     if constexpr (requires { epilogue.largest(); }) {
       return epilogue.largest();
     } else {
       if (!format.has_scales) return A(0);
       Pack<BitsOf<A>, V> sizes = filled<BitsOf<A>, V>(BitsOf<A>(0));
-      for_tiles(kept, row, count, group, [&](const auto& tile) {
-        tile.for_packs(params, group, [&](const auto& x, const auto& columns, auto valid, int) {
-          for (int v = 0; v < V; ++v) {
-            const BitsOf<A> size = LargestSize<A>::of(columns.apply(v, x, epilogue));
-            sizes[v]             = LargerBits{}(sizes[v], v < valid ? size : BitsOf<A>(0));
-          }
-        });
+      kept.add_sizes(sizes);
+      for_later(row, count, group, [&](const Later& tile) {
+        Results<again> results;
+        compute(results, tile, group, epilogue);
+        results.add_sizes(sizes);
       });
       LargestSize<A> mine;
       for (int v = 0; v < V; ++v) mine.bits = LargerBits{}(mine.bits, sizes[v]);
@@ -215,16 +253,33 @@ struct QuantizedRows {
   }
 
   template <class Row, class OutputRow, class Epilogue>
-  KOKKOS_INLINE_FUNCTION void write(const Kept& kept, const Row& row, const RowGroup& group, const OutputRow& to,
-                                    const Epilogue& epilogue, const QuantizedScale<A>& scale) const {
-    for_tiles(kept, row, cols, group, [&](const auto& tile) {
-      const auto columns_to = to.template from<V>(tile.start);
-      tile.for_packs(params, group, [&](const auto& x, const auto& columns, auto, int place) {
-        Pack<A, V> results;
-        for (int v = 0; v < V; ++v) results[v] = columns.apply(v, x, epilogue);
-        columns_to.template store_pack<V>(format.codes(results, scale), place, tile.window);
-      });
+  KOKKOS_INLINE_FUNCTION void write(const Results<K>& results, const Kept& kept, const Row& row, const RowGroup& group,
+                                    const OutputRow& to, const Epilogue& epilogue,
+                                    const QuantizedScale<A>& scale) const {
+    store(results, kept, group, to, scale);
+    for_later(row, cols, group, [&](const Later& tile) {
+      Results<again> later;
+      compute(later, tile, group, epilogue);
+      store(later, tile, group, to, scale);
     });
+  }
+
+  template <class Tile, class OutputRow>
+  KOKKOS_INLINE_FUNCTION void store(const Results<Tile::packs>& results, const Tile& tile, const RowGroup& group,
+                                    const OutputRow& to, const QuantizedScale<A>& scale) const {
+    const auto columns = to.template from<V>(tile.start);
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < Tile::packs; ++k) {
+      const int place = Tile::place(k, group);
+      if (place < tile.window.end) {
+        const auto codes = format.codes(results.pack[k], scale);
+        if constexpr (Tile::is_whole) {
+          columns.template store_whole_pack<V>(codes, place);
+        } else {
+          columns.template store_pack<V>(codes, place, tile.window);
+        }
+      }
+    }
   }
 };
 

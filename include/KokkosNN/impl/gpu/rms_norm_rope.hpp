@@ -58,8 +58,9 @@ struct RopeUnits {
   }
 };
 
-/// Normalises rows and rotates them. A thread keeps K units of a row; a longer row's others are read again.
-template <class X, int V, int K, class Angles>
+/// Normalises rows and rotates them. A thread keeps K units of a row; a longer row's others are read again. Rows that
+/// are `aligned` consist of units of whole packs, and so do their weights.
+template <class X, int V, int K, class Angles, RowForm form_of_rows>
 struct RmsNormRope {
   using A     = accumulator_t<X>;
   using Norm  = RmsNorm<A>;
@@ -90,10 +91,14 @@ struct RmsNormRope {
   }
 
  private:
-  using P = Pack<X, V>;
+  using P                        = Pack<X, V>;
+  static constexpr bool is_whole = form_of_rows == RowForm::aligned;
 
   struct Pair {
     P pack[2];
+  };
+  struct Kept {
+    Pair pair[K];
   };
   struct Turn {
     A cos[V];
@@ -101,8 +106,8 @@ struct RmsNormRope {
   };
   /// A row of x and y, and its head's weights.
   struct At {
-    MemoryRow<const X, RowForm::strided> x;
-    MemoryRow<X, RowForm::strided> y;
+    MemoryRow<const X, form_of_rows> x;
+    MemoryRow<X, form_of_rows> y;
     ColumnOperand<X, A> weight;
   };
 
@@ -120,11 +125,19 @@ struct RmsNormRope {
     const RopePlace at       = rows.place(index);
     const RopeUnits<V> all   = units();
     Turn turns[K];
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) turns[k] = turn_of(at.position, group.rank + k * group.size, all);
+    // A head's units are asked for before the one in front of it is written.
+    const auto head_of = [&](int i) {
+      const std::int64_t head = part + i * head_parts;
+      return is_item && i < heads_per_group && head < rows.heads.extent ? head : -1;
+    };
+    Kept kept = loaded(group, at, head_of(0), all);
     KOKKOSNN_IMPL_NO_UNROLL
     for (int i = 0; i < heads_per_group; ++i) {
-      const std::int64_t head = part + i * head_parts;
-      do_row(team, group, at, is_item && head < rows.heads.extent ? head : -1, all, turns, round++);
+      const Kept next = loaded(group, at, head_of(i + 1), all);
+      do_row(team, group, at, head_of(i), all, turns, kept, round++);
+      kept = next;
     }
   }
 
@@ -132,14 +145,16 @@ struct RmsNormRope {
   KOKKOS_INLINE_FUNCTION Turn turn_of(std::int64_t position, int number, const RopeUnits<V>& all) const {
     Turn turn      = {};
     const int left = number < all.rotated() ? all.pairs - number * V : 0;
-    if (left >= V) {
+    if (is_whole ? left > 0 : left >= V) {
       angles.load(position, std::int64_t(number) * V, turn.cos, turn.sin);
       return turn;
     }
+    if constexpr (is_whole) return turn;
     KOKKOSNN_IMPL_NO_UNROLL
     for (int j = 0; j < left; ++j) {
       A cos[1], sin[1];
       angles.load(position, std::int64_t(number) * V + j, cos, sin);
+      KOKKOSNN_IMPL_UNROLL
       for (int v = 0; v < V; ++v) {
         if (v != j) continue;
         turn.cos[v] = cos[0];
@@ -159,18 +174,32 @@ struct RmsNormRope {
     return row;
   }
 
+  /// Units of a head's row that a thread keeps, or none for -1.
+  KOKKOS_INLINE_FUNCTION Kept loaded(const RowGroup& group, const RopePlace& at, std::int64_t head,
+                                     const RopeUnits<V>& all) const {
+    Kept kept;
+    if (head < 0) return kept;
+    const At row = row_at(at, head);
+    KOKKOSNN_IMPL_UNROLL
+    for (int k = 0; k < K; ++k) {
+      const int number = group.rank + k * group.size;
+      if (number < all.count()) kept.pair[k] = loaded(row, all.unit(number));
+    }
+    return kept;
+  }
+
   /// The row of a head, or none for -1.
   template <class Member>
   KOKKOS_INLINE_FUNCTION void do_row(const Member& team, const RowGroup& group, const RopePlace& at, std::int64_t head,
-                                     const RopeUnits<V>& all, const Turn (&turns)[K], int round) const {
+                                     const RopeUnits<V>& all, const Turn (&turns)[K], const Kept& kept,
+                                     int round) const {
     const bool has_row = head >= 0;
     const At row       = row_at(at, has_row ? head : 0);
     const int count    = has_row ? all.count() : 0;
-    Pair kept[K];
     State mine;
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
-      const int number = group.rank + k * group.size;
-      if (number < count) add_squares(mine, kept[k] = loaded(row, all.unit(number)));
+      if (group.rank + k * group.size < count) add_squares(mine, kept.pair[k]);
     }
     KOKKOSNN_IMPL_NO_UNROLL
     for (int number = group.rank + K * group.size; number < count; number += group.size) {
@@ -179,9 +208,10 @@ struct RmsNormRope {
     const State warp  = merge_warp(norm, mine, group.lanes());
     const State total = exchange(norm, team, group, static_cast<State*>(nullptr), round, warp);
     const typename Norm::Epilogue epilogue(norm, total, ScalarsOf<Norm>{}, rows.dim);
+    KOKKOSNN_IMPL_UNROLL
     for (int k = 0; k < K; ++k) {
       const int number = group.rank + k * group.size;
-      if (number < count) write(row, all.unit(number), kept[k], turns[k], epilogue);
+      if (number < count) write(row, all.unit(number), kept.pair[k], turns[k], epilogue);
     }
     KOKKOSNN_IMPL_NO_UNROLL
     for (int number = group.rank + K * group.size; number < count; number += group.size) {
@@ -192,9 +222,14 @@ struct RmsNormRope {
 
   KOKKOS_INLINE_FUNCTION Pair loaded(const At& row, const RopeUnit& unit) const {
     Pair pair;
+    KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < 2; ++i) {
       const auto columns = row.x.template from<V>(unit.from[i]);
-      pair.pack[i]       = columns.template load_pack<V>(unit.place[i], TileBounds{unit.end[i]}, X(0));
+      if constexpr (is_whole) {
+        pair.pack[i] = columns.template load_inner_pack<V>(unit.place[i]);
+      } else {
+        pair.pack[i] = columns.template load_pack<V>(unit.place[i], TileBounds{unit.end[i]}, X(0));
+      }
     }
     return pair;
   }
@@ -202,9 +237,11 @@ struct RmsNormRope {
   /// Adds the squares of a unit, whose elements outside of the row are 0.
   KOKKOS_INLINE_FUNCTION static void add_squares(State& state, const Pair& pair) {
     Pack<A, V> squares = filled<A, V>(A(0));
+    KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < 2; ++i) {
       Pack<A, V> x;
       widen(x, pair.pack[i]);
+      KOKKOSNN_IMPL_UNROLL
       for (int v = 0; v < V; ++v) squares[v] = multiply_add(x[v], x[v], squares[v]);
     }
     state.sum[0] = state.sum[0] + WideOf<A>{folded<1>(squares)[0]};
@@ -213,30 +250,42 @@ struct RmsNormRope {
   KOKKOS_INLINE_FUNCTION void write(const At& row, const RopeUnit& unit, const Pair& pair, const Turn& turn,
                                     const typename Norm::Epilogue& epilogue) const {
     Pack<A, V> normed[2];
+    KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < 2; ++i) {
       Pack<A, V> x, weights;
       widen(x, pair.pack[i]);
-      if (unit.count<V>(i) == V) {
+      if constexpr (is_whole) {
+        row.weight.load_aligned(weights, unit.column(i));
+      } else if (unit.count<V>(i) == V) {
         row.weight.load(weights, unit.column(i), WholePack<V>{});
       } else {
         row.weight.load(weights, unit.column(i), unit.count<V>(i));
       }
+      KOKKOSNN_IMPL_UNROLL
       for (int v = 0; v < V; ++v) normed[i][v] = epilogue(x[v], weights[v]);
     }
     if (unit.is_rotated) rotate(normed, turn);
+    KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < 2; ++i) {
       P result;
+      KOKKOSNN_IMPL_UNROLL
       for (int v = 0; v < V; ++v) result[v] = static_cast<X>(normed[i][v]);
       const auto columns = row.y.template from<V>(unit.from[i]);
-      columns.template store_pack<V>(result, unit.place[i], TileBounds{unit.end[i]});
+      if constexpr (is_whole) {
+        columns.template store_whole_pack<V>(result, unit.place[i]);
+      } else {
+        columns.template store_pack<V>(result, unit.place[i], TileBounds{unit.end[i]});
+      }
     }
   }
 
   KOKKOS_INLINE_FUNCTION void rotate(Pack<A, V> (&normed)[2], const Turn& turn) const {
     if (form == RopeForm::half_rotated || V == 1) {
+      KOKKOSNN_IMPL_UNROLL
       for (int v = 0; v < V; ++v) rotate_pair(normed[0][v], normed[1][v], turn.cos[v], turn.sin[v]);
       return;
     }
+    KOKKOSNN_IMPL_UNROLL
     for (int v = 0; v < V; ++v) {  // neighbours are a pair
       Pack<A, V>& pack = normed[2 * v / V];
       rotate_pair(pack[2 * v % V], pack[(2 * v + 1) % V], turn.cos[v], turn.sin[v]);

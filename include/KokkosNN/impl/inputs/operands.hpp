@@ -87,6 +87,18 @@ struct ColumnOperand {
       }
     });
   }
+  /// V elements of contiguous columns that begin at a boundary of 16 bytes; `column` is a multiple of V.
+  template <int V>
+  KOKKOS_INLINE_FUNCTION void load_aligned(Pack<A, V>& pack, std::int64_t column) const {
+    if (!data.exists()) {
+      for (int v = 0; v < V; ++v) pack[v] = missing;
+      return;
+    }
+    data.visit([&](const auto* elements) {
+      using Element = std::remove_cvref_t<decltype(*elements)>;
+      widen(pack, load_by_words(reinterpret_cast<const Pack<Element, V>*>(elements + column)));
+    });
+  }
   KOKKOS_INLINE_FUNCTION A load_one(std::int64_t column) const {
     return data.exists() ? data.template load<A>(column * stride) : missing;
   }

@@ -14,9 +14,9 @@
 namespace KokkosNN::Impl {
 
 /// The constants of a softmax whose results are quantised.
-template <class A>
+template <class A, ExpAccuracy accuracy>
 struct QuantizedSoftmaxParams {
-  ScaledExp<A, ExpAccuracy::full> exp;
+  ScaledExp<A, accuracy> exp;
   A sign;          ///< of the scale
   A masked_value;  ///< NaN or 0: the factor of a row without finite logits
 
@@ -27,7 +27,7 @@ struct QuantizedSoftmaxParams {
 };
 
 /// Softmax as one struct, relative to the row's largest element: the largest result is then 1 / sum.
-template <class A>
+template <class A, ExpAccuracy accuracy>
 struct QuantizedSoftmax {
   using accumulator                  = A;
   static constexpr int row_inputs    = 1;
@@ -36,11 +36,11 @@ struct QuantizedSoftmax {
   static constexpr int row_outputs   = 0;
   static constexpr bool sums_inputs  = false;
   static constexpr int late_inputs   = 0;
-  using Params                       = QuantizedSoftmaxParams<A>;
+  using Params                       = QuantizedSoftmaxParams<A, accuracy>;
   using Reduction                    = LargestAndSum<A>;
 
   struct Epilogue {
-    ScaledExp<A, ExpAccuracy::full> exp;
+    ScaledExp<A, accuracy> exp;
     A sign;
     A base;
     A factor;

@@ -109,6 +109,21 @@ struct LinePolicy {
 #define KOKKOSNN_IMPL_WITH_POLICY(operand) ";"
 #endif
 
+/// Loads a pack that other threads load, too, through all caches, on a GPU. By words: nvcc splits the load of a pack
+/// into those of its elements where another branch loads these one by one.
+template <class P>
+KOKKOS_INLINE_FUNCTION P load_by_words(const P* from) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(P) % 16 == 0) {
+    Kokkos::Array<uint4, sizeof(P) / 16> words;
+    for (int i = 0; i < int(sizeof(P) / 16); ++i) words[i] = reinterpret_cast<const uint4*>(from)[i];
+    return Kokkos::bit_cast<P>(words);
+  }
+  if constexpr (sizeof(P) == 8) return Kokkos::bit_cast<P>(*reinterpret_cast<const uint2*>(from));
+#endif
+  return *from;
+}
+
 /// Loads a whole pack by one access to global memory: nvcc does not know of all pointers that they are to global
 /// memory, and the generic instruction takes longer. With `fills_line` the last-level cache fetches the whole line:
 /// neighbouring teams load the rest of it at about that time.
