@@ -33,8 +33,8 @@
 // Ordering   asynchronous on `exec`: the call enqueues one kernel, fences nothing and allocates nothing.
 // Arithmetic in double for double, else in float; sums of many elements in double, those of double in two words.
 //            scale is within 2^-20 of itself, and y_i is what a number within 2^-20 of r_i / scale is rounded to; of
-//            softmax of 16-bit elements both within 2^-13, of layer_norm within 8 ulp, in the accumulator's type, of
-//            what norm.hpp measures its error against. The
+//            softmax in float both within 2^-13, of layer_norm within 8 ulp, in the accumulator's type, of what
+//            norm.hpp measures its error against. The
 //            largest result of a row is q or -q where its scale is above 2^-126. A row's bits depend on its elements,
 //            its length, the columns' operands and the options alone, not on layout, alignment or the number of rows:
 //            with either Determinism.

@@ -193,7 +193,8 @@ TEST(RmsNormRopeRows, EnqueueOneKernel) {
     EXPECT_TRUE(recorder.neither_fenced_nor_allocated());
     ASSERT_EQ(recorder.kernels.size(), 1U);
     const bool is_halved    = given.options.rope.form == RopeForm::half_rotated;
-    const std::string label = std::string("KokkosNN::rms_norm_rope[f32,") +
+    const bool is_aligned   = KokkosNN::Impl::backend_of<Exec>() == KokkosNN::Backend::cuda;
+    const std::string label = std::string("KokkosNN::rms_norm_rope[f32,") + (is_aligned ? "aligned," : "") +
                               (is_halved ? "half_rotated," : "interleaved,") +
                               (given.has_tables ? "tables," : "angles,");
     EXPECT_EQ(recorder.kernels[0].label.substr(0, label.size()), label);

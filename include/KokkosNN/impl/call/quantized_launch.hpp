@@ -30,7 +30,7 @@ template <RowOperator op, class X>
 struct QuantizedOperatorFor : OperatorFor<op, accumulator_t<X>> {};
 template <class X>
 struct QuantizedOperatorFor<RowOperator::softmax, X> {
-  using type = QuantizedSoftmax<accumulator_t<X>, sizeof(X) == 2 ? ExpAccuracy::fast : ExpAccuracy::full>;
+  using type = QuantizedSoftmax<accumulator_t<X>, sizeof(X) <= 4 ? ExpAccuracy::fast : ExpAccuracy::full>;
 };
 
 template <class ExecutionSpace, RowOperator op, class X>
