@@ -14,6 +14,8 @@
 #include "../support/masked.hpp"
 #include "../support/matmul.hpp"
 #include "../support/norm.hpp"
+#include "../support/quantized.hpp"
+#include "../support/rms_norm_rope.hpp"
 #include "../support/heads.hpp"
 #include "../support/rope.hpp"
 #include "../support/soft_cross_entropy.hpp"
@@ -34,6 +36,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -263,6 +266,49 @@ void rope(Draw& draw) {
   add_specials(draw, trial.x().host(), x, Rank - 1, 2);
   trial.x().upload();
   expect_right("rope" + text_of(x) + text_of(y), false, [&] { return trial.run_correct(); });
+}
+
+template <class T, class Q>
+void quantized(Draw& draw) {
+  auto extents   = draw.extents(3);
+  const int axis = static_cast<int>(draw.below(3));
+  if (extents[axis] == 0) extents[axis] = 1;  // without columns no scales are written
+  const Placement x = draw.placement(extents), y = draw.placement(extents);
+  QuantizedCase given;
+  given.op                = quantized_operators[draw.below(3)];
+  given.axis              = draw.yes() ? axis : axis - 3;
+  given.scale             = draw.of({1.0, 1.0, -0.5, 3.0});
+  given.masked_row        = draw.masked_row();
+  given.weight_offset     = draw.of({0.0, 1.0});
+  given.has_columns       = draw.yes();
+  given.has_float_columns = draw.yes();
+  given.has_scales        = std::is_same_v<Q, std::int8_t> || draw.yes();
+  given.misalignment      = draw.of({0, 0, 1, 4});
+  given.recipe            = draw.of({Recipe::uniform, Recipe::one_dominant, Recipe::all_equal});
+  QuantizedTrial<T, Q, 3> trial(x, y, given);
+  expect_right(
+      "quantized " + std::string(to_string(given.op)) + text_of(x) + text_of(y) + " axis " + std::to_string(axis),
+      false, [&] { return trial.run_correct(); });
+}
+
+template <class T>
+void normalised_rope(Draw& draw) {
+  auto extents      = draw.extents(4);
+  const Placement x = draw.placement(extents), y = draw.placement(extents);
+  const std::int64_t dim = extents[3];
+  RmsNormRopeCase given;
+  given.options.weight_offset        = draw.of({0.0, 1.0});
+  given.options.rope.form            = both_rope_forms[draw.below(2)];
+  given.options.rope.rotary_dims     = dim % 2 != 0 || draw.yes() ? 2 * draw.below(dim / 2 + 1) : 0;
+  given.options.rope.sequence_axis   = static_cast<int>(draw.below(3));
+  given.options.rope.position_offset = draw.of({0, 0, 1, 300});
+  given.has_tables                   = draw.yes();
+  given.weight       = draw.of({WeightOf::none, WeightOf::columns, WeightOf::heads, WeightOf::columns_in_float});
+  given.is_in_place  = draw.yes();
+  given.misalignment = draw.of({0, 0, 1, 4});
+  if (dim % 2 != 0 && given.options.rope.rotary_dims == 0) return;  // 0 is for all, which are odd
+  RmsNormRopeTrial<T> trial(x, y, given);
+  expect_right("rms_norm_rope" + text_of(x) + text_of(y), false, [&] { return trial.run_correct(); });
 }
 
 MatmulOptions matmul_options(Draw& draw) {
@@ -848,7 +894,10 @@ const std::array kinds_of{
     Kind{{}, product<T>},
     Kind{{}, product_of_rows<T>},
     Kind{{}, rope<T, 2>},
-    Kind{{}, rope<T, 4>}};
+    Kind{{}, rope<T, 4>},
+    Kind{{}, quantized<T, std::int8_t>},
+    Kind{{}, quantized<T, float8_e4m3>},
+    Kind{{}, normalised_rope<T>}};
 
 template <class T>
 void one_case(Draw& draw) {
