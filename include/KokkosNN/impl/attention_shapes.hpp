@@ -141,6 +141,14 @@ struct AttentionGradientTile {
   static constexpr bool keeps_rows = keeps_rows_;
 };
 
+/// Shapes of the kernel that adds up dq, and of that of dk and dv: one kernel adds up both of these, or two one each.
+template <class OfQueries_, class OfKeys_, bool joins>
+struct AttentionGradientShape {
+  using OfQueries                             = OfQueries_;
+  using OfKeys                                = OfKeys_;
+  static constexpr bool joins_keys_and_values = joins;
+};
+
 /// Shapes on CUDA by an element's bytes and the elements that heads are padded to, such that registers and scratch
 /// suffice: of the kernel that adds up dq, and of that of dk and dv. One kernel adds up both where it has the
 /// registers.
@@ -151,53 +159,29 @@ struct AttentionGradientTile {
 template <int element_bytes, int dims>
 struct AttentionGradientTilesFor;
 template <>
-struct AttentionGradientTilesFor<2, 64> {
-  using OfQueries                             = AttentionGradientTile<4, 2, 32, 2, 2>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 64, 2, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct AttentionGradientTilesFor<2, 64>
+    : AttentionGradientShape<AttentionGradientTile<4, 2, 32, 2, 2>, AttentionGradientTile<4, 1, 64, 2, 2>, true> {};
 template <>
-struct AttentionGradientTilesFor<2, 128> {
-  using OfQueries                             = AttentionGradientTile<4, 2, 32, 2, 2>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 32, 2, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct AttentionGradientTilesFor<2, 128>
+    : AttentionGradientShape<AttentionGradientTile<4, 2, 32, 2, 2>, AttentionGradientTile<4, 1, 32, 2, 2>, true> {};
 template <>
-struct AttentionGradientTilesFor<2, 256> {
-  using OfQueries                             = AttentionGradientTile<4, 1, 32, 1, 2>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 32, 1, 2>;
-  static constexpr bool joins_keys_and_values = false;
-};
+struct AttentionGradientTilesFor<2, 256>
+    : AttentionGradientShape<AttentionGradientTile<4, 1, 32, 1, 2>, AttentionGradientTile<4, 1, 32, 1, 2>, false> {};
 template <>
-struct AttentionGradientTilesFor<4, 64> {
-  using OfQueries                             = AttentionGradientTile<4, 2, 16, 2, 2>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 32, 2, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct AttentionGradientTilesFor<4, 64>
+    : AttentionGradientShape<AttentionGradientTile<4, 2, 16, 2, 2>, AttentionGradientTile<4, 1, 32, 2, 2>, true> {};
 template <>
-struct AttentionGradientTilesFor<4, 128> {
-  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 2>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct AttentionGradientTilesFor<4, 128>
+    : AttentionGradientShape<AttentionGradientTile<4, 1, 16, 2, 2>, AttentionGradientTile<4, 1, 16, 2, 2>, true> {};
 template <>
-struct AttentionGradientTilesFor<4, 256> {
-  using OfQueries                             = AttentionGradientTile<4, 1, 16, 1, 1>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 16, 1, 1>;
-  static constexpr bool joins_keys_and_values = false;
-};
+struct AttentionGradientTilesFor<4, 256>
+    : AttentionGradientShape<AttentionGradientTile<4, 1, 16, 1, 1>, AttentionGradientTile<4, 1, 16, 1, 1>, false> {};
 template <>
-struct AttentionGradientTilesFor<8, 64> {
-  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 2>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct AttentionGradientTilesFor<8, 64>
+    : AttentionGradientShape<AttentionGradientTile<4, 1, 16, 2, 2>, AttentionGradientTile<4, 1, 16, 2, 2>, true> {};
 template <>
-struct AttentionGradientTilesFor<8, 128> {
-  using OfQueries                             = AttentionGradientTile<4, 1, 16, 2, 1>;
-  using OfKeys                                = AttentionGradientTile<4, 1, 16, 2, 1>;
-  static constexpr bool joins_keys_and_values = false;
-};
+struct AttentionGradientTilesFor<8, 128>
+    : AttentionGradientShape<AttentionGradientTile<4, 1, 16, 2, 1>, AttentionGradientTile<4, 1, 16, 2, 1>, false> {};
 
 /// Shapes on AMD's matrix cores, for the reasons of AttentionTileFor. Not measured.
 template <int warps, int row_tiles, int tile_rows, int resident>
@@ -205,53 +189,29 @@ using MatrixCoreGradientTile = AttentionGradientTile<warps, row_tiles, tile_rows
 template <int element_bytes, int dims>
 struct MatrixCoreGradientTilesFor;
 template <>
-struct MatrixCoreGradientTilesFor<2, 64> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 2, 32, 2>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 2, 32, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct MatrixCoreGradientTilesFor<2, 64>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 2, 32, 2>, MatrixCoreGradientTile<4, 2, 32, 2>, true> {};
 template <>
-struct MatrixCoreGradientTilesFor<2, 128> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 2, 32, 2>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 32, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct MatrixCoreGradientTilesFor<2, 128>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 2, 32, 2>, MatrixCoreGradientTile<4, 1, 32, 2>, true> {};
 template <>
-struct MatrixCoreGradientTilesFor<2, 256> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 2>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 2>;
-  static constexpr bool joins_keys_and_values = false;
-};
+struct MatrixCoreGradientTilesFor<2, 256>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 16, 2>, MatrixCoreGradientTile<4, 1, 16, 2>, false> {};
 template <>
-struct MatrixCoreGradientTilesFor<4, 64> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 1, 32, 2>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 32, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct MatrixCoreGradientTilesFor<4, 64>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 32, 2>, MatrixCoreGradientTile<4, 1, 32, 2>, true> {};
 template <>
-struct MatrixCoreGradientTilesFor<4, 128> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 2>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct MatrixCoreGradientTilesFor<4, 128>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 16, 2>, MatrixCoreGradientTile<4, 1, 16, 2>, true> {};
 template <>
-struct MatrixCoreGradientTilesFor<4, 256> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 1>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 1>;
-  static constexpr bool joins_keys_and_values = false;
-};
+struct MatrixCoreGradientTilesFor<4, 256>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 16, 1>, MatrixCoreGradientTile<4, 1, 16, 1>, false> {};
 template <>
-struct MatrixCoreGradientTilesFor<8, 64> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 2>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 2>;
-  static constexpr bool joins_keys_and_values = true;
-};
+struct MatrixCoreGradientTilesFor<8, 64>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 16, 2>, MatrixCoreGradientTile<4, 1, 16, 2>, true> {};
 template <>
-struct MatrixCoreGradientTilesFor<8, 128> {
-  using OfQueries                             = MatrixCoreGradientTile<4, 1, 16, 1>;
-  using OfKeys                                = MatrixCoreGradientTile<4, 1, 16, 1>;
-  static constexpr bool joins_keys_and_values = false;
-};
+struct MatrixCoreGradientTilesFor<8, 128>
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 16, 1>, MatrixCoreGradientTile<4, 1, 16, 1>, false> {};
 
 /// A GPU's kernel on a matrix unit as the planner sees it; no rows: there is none.
 struct AttentionKernelShape {

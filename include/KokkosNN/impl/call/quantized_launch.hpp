@@ -40,18 +40,21 @@ struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
   static constexpr int V           = row_pack(backend, sizeof(X));
   static constexpr int K           = quantized_packs(backend);
   using Operator                   = typename QuantizedOperatorFor<op, X>::type;
+  using Params                     = OperandParams<Operator, X>;
   using Arguments                  = typename QuantizedCall<ExecutionSpace, op, X>::Arguments;
   using Is                         = QuantizedTensors;
 
   static void run(const ExecutionSpace& exec, const Arguments& call) {
+    const Params params      = params_of(call);
     const QuantizedPlan plan = make_quantized_plan(
-        {element_type<X>(), int(sizeof(X)), call.layout.rows, call.layout.cols, is_aligned(call)}, device_traits(exec));
+        {element_type<X>(), int(sizeof(X)), call.layout.rows, call.layout.cols, is_aligned(call, params)},
+        device_traits(exec));
     const std::string label = to_string(call.function, plan, call.is_float8);
     if (is_verbose()) report_call(call.function, call.tensors[Is::x], label);
     if constexpr (backend == Backend::cuda) {
-      if (plan.form == RowForm::aligned) return launch_kernel<RowForm::aligned>(exec, label, call, plan);
+      if (plan.form == RowForm::aligned) return launch_kernel<RowForm::aligned>(exec, label, call, plan, params);
     }
-    launch_kernel<RowForm::strided>(exec, label, call, plan);
+    launch_kernel<RowForm::strided>(exec, label, call, plan, params);
   }
 
  private:
@@ -59,28 +62,21 @@ struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
   using Kernel = QuantizedRows<Operator, X, V, K, quantized_packs_again(backend, form, is_softmax, sizeof(X)), form>;
 
   /// True if packs of all rows and of the column operands begin at boundaries of 16 bytes.
-  static bool is_aligned(const Arguments& call) {
-    constexpr std::uintptr_t access = 16;
-    bool aligned                    = call.layout.form == RowForm::aligned;
-    for (int i = 0; i < Operator::column_inputs; ++i) {
-      const int number     = Is::columns + i;
-      const Tensor& tensor = call.tensors[number];
-      if (!tensor.exists()) continue;
-      const auto place = reinterpret_cast<std::uintptr_t>(tensor.data);
-      aligned          = aligned && call.layout.col_stride[number] == 1 && place % access == 0;
-    }
+  static bool is_aligned(const Arguments& call, const Params& params) {
+    bool aligned = call.layout.form == RowForm::aligned;
+    for (int i = 0; i < Operator::column_inputs; ++i) aligned = aligned && params.columns[i].is_aligned();
     return aligned;
   }
 
   template <RowForm form>
   static void launch_kernel(const ExecutionSpace& exec, const std::string& label, const Arguments& call,
-                            const QuantizedPlan& plan) {
+                            const QuantizedPlan& plan, const Params& params) {
     launch<Kokkos::LaunchBounds<quantized_threads, quantized_teams(form, is_softmax, sizeof(X))>>(
-        exec, label, Teams{plan.league_size, plan.team_size, 0, 0}, kernel_of<form>(call, plan));
+        exec, label, Teams{plan.league_size, plan.team_size, 0, 0}, kernel_of<form>(call, plan, params));
   }
 
   template <RowForm form>
-  static Kernel<form> kernel_of(const Arguments& call, const QuantizedPlan& plan) {
+  static Kernel<form> kernel_of(const Arguments& call, const QuantizedPlan& plan, const Params& params) {
     const Tensor& scales = call.tensors[Is::scales];
     return {{static_cast<const X*>(call.tensors[Is::x].data), call.layout.col_stride[Is::x], call.layout.map(Is::x)},
             {static_cast<std::uint8_t*>(const_cast<void*>(call.tensors[Is::y].data)), call.layout.col_stride[Is::y],
@@ -88,15 +84,14 @@ struct Launcher<QuantizedCall<ExecutionSpace, op, X>> {
             {static_cast<float*>(const_cast<void*>(scales.data)), call.layout.map(Is::scales)},
             call.layout.rows,
             call.layout.cols,
-            params_of<form>(call),
+            params,
             {call.is_float8, scales.exists()},
             plan.threads_per_row,
             plan.rows_per_team};
   }
 
-  template <RowForm form>
-  static typename Kernel<form>::Params params_of(const Arguments& call) {
-    typename Kernel<form>::Params params{typename Operator::Params(call.options), {}, call.layout.cols};
+  static Params params_of(const Arguments& call) {
+    Params params{typename Operator::Params(call.options), {}, call.layout.cols};
     if constexpr (Operator::column_inputs > 0) {
       for (int i = 0; i < Operator::column_inputs; ++i) {
         const Tensor& tensor = call.tensors[Is::columns + i];

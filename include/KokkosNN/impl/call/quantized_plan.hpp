@@ -23,8 +23,8 @@ struct QuantizedProblem {
   bool is_aligned   = false;  ///< packs of rows and column operands begin at boundaries of 16 bytes
 };
 
-/// Plan of a call. It depends on a row's length and type alone but for the number of teams and the
-/// form, which decide on no sum's order: so do a row's bits.
+/// Plan of a call. It depends on a row's length and type alone but for the number of teams and the form, which decide
+/// on no sum's order: so do a row's bits.
 struct QuantizedPlan {
   ElementType type         = ElementType::f32;
   RowForm form             = RowForm::strided;  ///< aligned: all packs are whole and moved by one access

@@ -30,15 +30,15 @@ struct Launcher<RmsNormRopeCall<ExecutionSpace, X>> {
   static constexpr int V           = row_pack(backend, sizeof(X));
   static constexpr int K           = backend == Backend::host ? rms_norm_rope_host_units : rms_norm_rope_units;
   using A                          = accumulator_t<X>;
+  using Weight                     = ColumnOperand<X, A>;
 
   static void run(const ExecutionSpace& exec, const RmsNormRopeArguments& call) {
     const RopeOptions& options = call.options.rope;
     const RopeArguments rotation{call.function, call.tensors, call.layout, options, 1};
     require_positions<X>(exec, rotation);
-    const bool has_tables = call.tensors.cos.exists();
-    const RmsNormRopePlan plan =
-        make_rms_norm_rope_plan({element_type<X>(), int(sizeof(X)), options.form, has_tables}, call.layout,
-                                has_aligned_weights(call.weight), device_traits(exec));
+    const bool has_tables      = call.tensors.cos.exists();
+    const RmsNormRopePlan plan = make_rms_norm_rope_plan({element_type<X>(), int(sizeof(X)), options.form, has_tables},
+                                                         call.layout, has_aligned_weights(call), device_traits(exec));
     if (is_verbose()) report_call(call.function, call.tensors.x, to_string(call.function, plan));
     RopeRows<X> rows = rope_rows_of<X>(rotation);
     rows.rest        = call.layout.dim - 2 * call.layout.pairs;  // normalised in place, too
@@ -54,22 +54,12 @@ struct Launcher<RmsNormRopeCall<ExecutionSpace, X>> {
   template <class Angles>
   static void launch_kernel(const ExecutionSpace& exec, const RmsNormRopeArguments& call, const RmsNormRopePlan& plan,
                             const RopeRows<X>& rows, const Angles& angles) {
-    RmsNormOptions constants;
-    constants.epsilon       = call.options.epsilon;
-    constants.weight_offset = call.options.weight_offset;
-    const RmsNormParams<A> norm(constants);
-    const Tensor& weight = call.weight;
-    const int columns    = weight.rank - 1;  // the axis of columns
-    const std::int64_t head_bytes =
-        weight.rank == 2 ? weight.stride[0] * std::int64_t(weight.element_bytes) : std::int64_t(0);
-    const ColumnOperand<X, A> operand{{weight.data, weight.type == ElementType::f32},
-                                      weight.exists() ? weight.stride[columns] : std::int64_t(1),
-                                      norm.missing(0)};
     const auto launch_as = [&](auto row_form) {
       constexpr RowForm form = decltype(row_form)::value;
       launch<Kokkos::LaunchBounds<rope_team_size, rms_norm_rope_teams(form, sizeof(X))>>(
           exec, to_string(call.function, plan), Teams{plan.league_size, plan.team_size, 0, 0},
-          RmsNormRope<X, V, K, Angles, form>{rows, angles, norm, operand, head_bytes, plan.form, plan.threads_per_row,
+          RmsNormRope<X, V, K, Angles, form>{rows, angles, norm_of(call), weight_of(call),
+                                             weight_head_bytes(call.weight), plan.form, plan.threads_per_row,
                                              plan.groups_per_team, plan.heads_per_group, plan.head_parts});
     };
     if constexpr (backend == Backend::cuda) {
@@ -78,13 +68,25 @@ struct Launcher<RmsNormRopeCall<ExecutionSpace, X>> {
     launch_as(std::integral_constant<RowForm, RowForm::strided>{});
   }
 
+  static RmsNormParams<A> norm_of(const RmsNormRopeArguments& call) {
+    RmsNormOptions constants;
+    constants.epsilon       = call.options.epsilon;
+    constants.weight_offset = call.options.weight_offset;
+    return RmsNormParams<A>(constants);
+  }
+  static Weight weight_of(const RmsNormRopeArguments& call) {
+    const Tensor& weight = call.weight;
+    return {{weight.data, weight.type == ElementType::f32},
+            weight.exists() ? weight.stride[weight.rank - 1] : std::int64_t(1),
+            norm_of(call).missing(0)};
+  }
+  /// Bytes from a head's weights to the next one's.
+  static std::int64_t weight_head_bytes(const Tensor& weight) {
+    return weight.rank == 2 ? weight.stride[0] * std::int64_t(weight.element_bytes) : std::int64_t(0);
+  }
   /// True if there are no weights, or each head's are contiguous and begin at a boundary of 16 bytes.
-  static bool has_aligned_weights(const Tensor& weight) {
-    constexpr std::uintptr_t access = 16;
-    if (!weight.exists()) return true;
-    const std::int64_t between = weight.rank == 2 ? weight.stride[0] * std::int64_t(weight.element_bytes) : 0;
-    return weight.stride[weight.rank - 1] == 1 && between % std::int64_t(access) == 0 &&
-           reinterpret_cast<std::uintptr_t>(weight.data) % access == 0;
+  static bool has_aligned_weights(const RmsNormRopeArguments& call) {
+    return weight_of(call).is_aligned() && weight_head_bytes(call.weight) % Weight::access_bytes == 0;
   }
 };
 

@@ -87,7 +87,13 @@ struct ColumnOperand {
       }
     });
   }
-  /// V elements of contiguous columns that begin at a boundary of 16 bytes; `column` is a multiple of V.
+  static constexpr std::int64_t access_bytes = 16;  ///< from one boundary to the next, where load_aligned begins
+
+  /// True if load_aligned may be called: columns are contiguous and begin at a boundary, or there are none.
+  bool is_aligned() const {
+    return !data.exists() || (stride == 1 && reinterpret_cast<std::uintptr_t>(data.data) % access_bytes == 0);
+  }
+  /// V elements of aligned columns; `column` is a multiple of V.
   template <int V>
   KOKKOS_INLINE_FUNCTION void load_aligned(Pack<A, V>& pack, std::int64_t column) const {
     if (!data.exists()) {

@@ -24,8 +24,25 @@ struct alignas(16) MatrixChunk {
   std::uint32_t word[4];
 };
 
+/// Copies that are done when they return, and exchanges by shuffles: for machines without asynchronous copies.
+struct SynchronousInstructions {
+  KOKKOS_FORCEINLINE_FUNCTION static void commit() {}
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION static void wait() {}
+
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T exchange(T value, int mask) {
+    return shuffle_xor(value, mask);
+  }
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T value_of(T value, int lane) {
+    return shuffle_from(value, lane);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static bool any(bool yes) { return lanes_that(yes) != 0; }
+};
+
 /// Plain memory accesses: any machine.
-struct PlainInstructions {
+struct PlainInstructions : SynchronousInstructions {
   using Address = char*;
 
   KOKKOS_FORCEINLINE_FUNCTION static Address address(void* p) { return static_cast<char*>(p); }
@@ -49,19 +66,6 @@ struct PlainInstructions {
     }
     store(to, chunk);
   }
-  KOKKOS_FORCEINLINE_FUNCTION static void commit() {}
-  template <int n>
-  KOKKOS_FORCEINLINE_FUNCTION static void wait() {}
-
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T exchange(T value, int mask) {
-    return shuffle_xor(value, mask);
-  }
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T value_of(T value, int lane) {
-    return shuffle_from(value, lane);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static bool any(bool yes) { return lanes_that(yes) != 0; }
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -263,7 +267,7 @@ struct NvidiaInstructions {
 /// Addresses are those of LDS, and copies read global memory: through pointers of any space LLVM would access both by
 /// instructions that wait for both. Copies go through registers, so a thread has its own at once. Bits are cast by the
 /// compiler: HIP's memcpy, which Kokkos casts by, takes bytes one by one, and LLVM does not see through all of them.
-struct AmdInstructions {
+struct AmdInstructions : SynchronousInstructions {
   using Address = std::uint32_t;
 
   KOKKOS_FORCEINLINE_FUNCTION static Address address([[maybe_unused]] void* p) {
@@ -301,19 +305,6 @@ struct AmdInstructions {
     store(to + 8, high);
 #endif
   }
-  KOKKOS_FORCEINLINE_FUNCTION static void commit() {}
-  template <int n>
-  KOKKOS_FORCEINLINE_FUNCTION static void wait() {}
-
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T exchange(T value, int mask) {
-    return shuffle_xor(value, mask);
-  }
-  template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T value_of(T value, int lane) {
-    return shuffle_from(value, lane);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static bool any(bool yes) { return lanes_that(yes) != 0; }
 
   /// 16 x 16 by 16 x 16 elements of 16 bits.
   template <class T>

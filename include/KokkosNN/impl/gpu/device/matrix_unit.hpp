@@ -78,6 +78,18 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr int place_for_4_rows(int row, int chunk) {
   return row * row_bytes + (chunk ^ turn) * chunk_bytes;
 }
 
+/// Places of units that read a chunk in each of 8 rows, along k and across it.
+struct PlacesFor8Rows {
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
+    return place_for_8_rows<row_bytes>(row, chunk);
+  }
+  template <int row_bytes>
+  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
+    return place_for_8_rows<row_bytes>(row, chunk);
+  }
+};
+
 /// Members that all units on warps with an accumulator of mma.sync have: two rows of two pairs of columns.
 template <class A_, class Instructions>
 struct MmaLayout {
@@ -110,7 +122,7 @@ struct MmaLayout {
 
 /// Elements of 16 bits on a warp's tensor cores. Products are exact, sums are float's with truncation.
 template <class T, class Instructions_ = NvidiaInstructions>
-struct MmaUnit16 : Instructions_, MmaLayout<float, Instructions_> {
+struct MmaUnit16 : Instructions_, MmaLayout<float, Instructions_>, PlacesFor8Rows {
   using Instructions                    = Instructions_;
   using Layout                          = MmaLayout<float, Instructions>;
   using Element                         = T;
@@ -124,15 +136,6 @@ struct MmaUnit16 : Instructions_, MmaLayout<float, Instructions_> {
   struct B {
     std::uint32_t word[4];
   };
-
-  template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
-    return place_for_8_rows<row_bytes>(row, chunk);
-  }
-  template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
-    return place_for_8_rows<row_bytes>(row, chunk);
-  }
 
   template <int row_bytes>
   KOKKOS_FORCEINLINE_FUNCTION static A load_a(Address tile, int row, int col, int lane) {
@@ -499,7 +502,7 @@ struct MmaUnitTensorFloat : Instructions_, MmaLayout<float, Instructions_> {
 /// lanes read 16 neighbouring elements, and the next 16 lanes a row whose chunks are turned otherwise. Bank conflicts
 /// were not measured.
 template <class T, class Instructions_ = AmdInstructions>
-struct MfmaUnit : Instructions_ {
+struct MfmaUnit : Instructions_, PlacesFor8Rows {
   using Instructions                      = Instructions_;
   using Element                           = T;
   using Accumulated                       = accumulator_t<T>;
@@ -527,14 +530,6 @@ struct MfmaUnit : Instructions_ {
   }
   KOKKOS_FORCEINLINE_FUNCTION static void zero(C& c) {
     for (Accumulated& value : c.value[0]) value = 0;
-  }
-  template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
-    return place_for_8_rows<row_bytes>(row, chunk);
-  }
-  template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
-    return place_for_8_rows<row_bytes>(row, chunk);
   }
 
   template <int row_bytes>
@@ -639,7 +634,7 @@ struct MfmaUnit : Instructions_ {
 
 /// Any elements, by multiplications and additions of `threads` threads: 1, or 32 or 64, of which four share a row.
 template <class T, int threads, class Instructions_ = PlainInstructions>
-struct FmaUnit : Instructions_ {
+struct FmaUnit : Instructions_, PlacesFor8Rows {
   using Instructions                      = Instructions_;
   using Element                           = T;
   using Accumulated                       = accumulator_t<T>;
@@ -663,14 +658,6 @@ struct FmaUnit : Instructions_ {
     Accumulated value[rows][cols];
   };
 
-  template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
-    return place_for_8_rows<row_bytes>(row, chunk);
-  }
-  template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
-    return place_for_8_rows<row_bytes>(row, chunk);
-  }
   KOKKOS_FORCEINLINE_FUNCTION static int row_of(int r, int lane) { return lane / across + threads / across * r; }
   KOKKOS_FORCEINLINE_FUNCTION static int col_of(int c, int lane) { return lane % across * cols + c; }
   KOKKOS_FORCEINLINE_FUNCTION static void zero(C& c) {
