@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# KokkosNN_ENABLE_BLAS: the vendor's library that computes plain matrix products, cuBLAS on CUDA, else a BLAS. Who links
-# KokkosNN as an archive links its files, too.
+# KokkosNN_ENABLE_BLAS: the vendor's library that computes plain matrix products, cuBLAS on CUDA, rocBLAS on HIP, else a
+# BLAS. Who links KokkosNN as an archive links its files, too.
 set(KokkosNN_BLAS_LIBRARIES "")
 set(KokkosNN_BLAS_LIBRARIES_FLAGS "")
 if(NOT KokkosNN_ENABLE_BLAS)
@@ -16,7 +16,17 @@ if(Kokkos_ENABLE_CUDA OR "CUDA" IN_LIST Kokkos_DEVICES)
     set(KokkosNN_BLAS_LIBRARIES ${CUDA_cublas_LIBRARY})
     set_source_files_properties(src/vendor/cublas.cpp PROPERTIES INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
   endif()
-elseif(NOT Kokkos_ENABLE_HIP AND NOT "HIP" IN_LIST Kokkos_DEVICES)
+elseif(Kokkos_ENABLE_HIP OR "HIP" IN_LIST Kokkos_DEVICES)
+  set(rocm "$ENV{ROCM_PATH}" /opt/rocm)
+  find_library(KokkosNN_ROCBLAS_LIBRARY rocblas HINTS ${rocm} PATH_SUFFIXES lib)
+  find_path(KokkosNN_ROCBLAS_INCLUDE_DIR rocblas/rocblas.h HINTS ${rocm} PATH_SUFFIXES include)
+  mark_as_advanced(KokkosNN_ROCBLAS_LIBRARY KokkosNN_ROCBLAS_INCLUDE_DIR)
+  if(KokkosNN_ROCBLAS_LIBRARY AND KokkosNN_ROCBLAS_INCLUDE_DIR)
+    set(definition KOKKOSNN_HAS_ROCBLAS)
+    set(KokkosNN_BLAS_LIBRARIES ${KokkosNN_ROCBLAS_LIBRARY})
+    set_source_files_properties(src/vendor/rocblas.cpp PROPERTIES INCLUDE_DIRECTORIES "${KokkosNN_ROCBLAS_INCLUDE_DIR}")
+  endif()
+else()
   find_package(BLAS QUIET)
   if(BLAS_FOUND)
     include(CheckCXXSourceCompiles)
@@ -32,10 +42,11 @@ endif()
 
 if(definition)
   message(STATUS "KokkosNN: plain matrix products by ${KokkosNN_BLAS_LIBRARIES}")
-  set_property(SOURCE src/vendor/cublas.cpp src/vendor/host_blas.cpp APPEND PROPERTY COMPILE_DEFINITIONS ${definition})
+  set_property(SOURCE src/vendor/cublas.cpp src/vendor/rocblas.cpp src/vendor/host_blas.cpp
+               APPEND PROPERTY COMPILE_DEFINITIONS ${definition})
   target_link_libraries(KokkosNN PRIVATE ${KokkosNN_BLAS_LIBRARIES})
   list(JOIN KokkosNN_BLAS_LIBRARIES " " KokkosNN_BLAS_LIBRARIES_FLAGS)
 elseif("ON" STREQUAL KokkosNN_ENABLE_BLAS)
-  message(FATAL_ERROR "KokkosNN: KokkosNN_ENABLE_BLAS is ON, but no cuBLAS and no BLAS with sgemm_ was found; "
+  message(FATAL_ERROR "KokkosNN: KokkosNN_ENABLE_BLAS is ON, but no cuBLAS, rocBLAS or BLAS with sgemm_ was found; "
                       "BLAS_LIBRARIES names one, and Debian has libopenblas-dev.")
 endif()

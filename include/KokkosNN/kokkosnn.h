@@ -285,9 +285,9 @@ typedef struct kokkosnn_attention_options {
    KOKKOSNN_DIAGONAL_FIRST}
 
 typedef enum kokkosnn_matmul_provider {
-  KOKKOSNN_MATMUL_AUTOMATIC = 0, /* cuBLAS for what it has, where the library was built with it */
+  KOKKOSNN_MATMUL_AUTOMATIC = 0, /* cuBLAS or rocBLAS for what it has, where built with it */
   KOKKOSNN_MATMUL_OWN       = 1,
-  KOKKOSNN_MATMUL_VENDOR    = 2 /* cuBLAS, on hosts BLAS; an error where it has no such product */
+  KOKKOSNN_MATMUL_VENDOR    = 2 /* cuBLAS, rocBLAS, on hosts BLAS; an error where it has no such product */
 } kokkosnn_matmul_provider;
 
 typedef struct kokkosnn_matmul_options {

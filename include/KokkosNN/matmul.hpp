@@ -57,9 +57,10 @@ namespace KokkosNN {
 ///            on AMD's matrix cores; those of MI200 take 16-bit subnormal numbers for 0. Precision tensor_float32x3:
 ///            twice float's; tensor_float32: elements are rounded to 11 significant bits first; HIP has float itself
 ///            for both.
-/// Provider   where the library was built with KokkosNN_ENABLE_BLAS, cuBLAS computes products without an epilogue, of
-///            one type, by strides that BLAS expresses, on CUDA, unless they are batch_invariant, mapped, or of
-///            tensor_float32x3; its errors and order of sums are its own, and an instance's first call makes a handle.
+/// Provider   where the library was built with KokkosNN_ENABLE_BLAS, cuBLAS on CUDA and rocBLAS on HIP compute products
+///            without an epilogue, of one type, by strides that BLAS expresses, unless they are batch_invariant,
+///            mapped, or on CUDA of tensor_float32x3; errors and order of sums are its own (rocBLAS's without atomics),
+///            and an instance's first call makes a handle. rocBLAS computes float exactly, whatever the precision.
 ///            Hosts' own kernels are the faster ones; BLAS computes products of double and float where
 ///            options.provider asks for it, on as many threads as it takes. KOKKOSNN_VERBOSE says which one it was.
 /// Values     NaN and infinities follow IEEE 754 products and sums; an infinite element gives NaN by tensor_float32x3.

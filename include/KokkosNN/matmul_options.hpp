@@ -18,9 +18,9 @@ struct MatmulTuning {
 
 /// Who computes a matrix product.
 enum class MatmulProvider {
-  automatic,  ///< cuBLAS for what it has, where this library was built with it (KokkosNN_ENABLE_BLAS), else own
+  automatic,  ///< cuBLAS or rocBLAS for what it has, where built with it (KokkosNN_ENABLE_BLAS), else own
   own,        ///< this library's kernels
-  vendor      ///< cuBLAS, on hosts BLAS; an error where it has no such product, or this library was built without
+  vendor  ///< cuBLAS, rocBLAS, on hosts BLAS; an error where it has no such product, or this library was built without
 };
 
 /// Options of a matrix product; an aggregate for designated initialisers: `{.alpha = 0.5, .beta = 1}`.

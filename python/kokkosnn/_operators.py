@@ -1287,7 +1287,7 @@ def matmul(
     whose errors are about twice float32's, or "tensor_float32", which rounds elements to 11 bits.
 
     batch_invariant: on a GPU, too, an element's bits depend on its terms alone; long sums of few elements take longer.
-    provider: "own" kernels, "vendor", BLAS or cuBLAS where the library was built with them, or "automatic".
+    provider: "own" kernels, "vendor", BLAS, cuBLAS or rocBLAS where the library was built with them, or "automatic".
     rows: integers; the product is torch.matmul(a[rows], b), whose rows are read where they are, NaN where an integer is
     no row of a. row_offsets: the result's row r is the sum of the product's rows row_offsets[r] to
     row_offsets[r + 1] - 1. Both of matrices of two axes: together, the messages of a graph's edges, summed by target,

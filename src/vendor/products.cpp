@@ -42,7 +42,7 @@ const char* reason_against(Backend backend, ElementType type, const MatmulOption
   if (options.determinism == Determinism::batch_invariant) return "none promises bits that are batch invariant";
   if (backend == Backend::host && bytes_of(type) == 2) return "BLAS has no 16-bit types";
   const bool is_exact = type != ElementType::f32 || options.precision != Precision::tensor_float32x3;
-  if (backend != Backend::host && !is_exact) return "none has the precision tensor_float32x3";
+  if (backend == Backend::cuda && !is_exact) return "none has the precision tensor_float32x3";
   if (!blas_product(layout)) return "BLAS does not express these strides or extents";
   return nullptr;
 }
@@ -68,7 +68,15 @@ std::optional<BlasProduct> blas_product(const MatmulLayout& layout) {
 }
 
 bool has_vendor(Backend backend) {
-  return backend == Backend::host ? has_host_blas() : backend == Backend::cuda && has_cublas();
+  switch (backend) {
+    case Backend::cuda:
+      return has_cublas();
+    case Backend::hip:
+      return has_rocblas();
+    case Backend::host:
+      break;
+  }
+  return has_host_blas();
 }
 
 bool is_vendors(const char* function, Backend backend, ElementType type, const MatmulOptions& options,
@@ -93,15 +101,16 @@ void require_own(const char* function, const MatmulOptions& options) {
 }
 
 std::string vendor_label(const char* function, Backend backend, ElementType type, Precision precision) {
-  return std::string("KokkosNN::") + function + (backend == Backend::host ? "[blas," : "[cublas,") +
-         KokkosNN::to_string(type) +
-         (type == ElementType::f32 && backend != Backend::host ? suffix_of(precision) : "") + ']';
+  const char* const library = backend == Backend::cuda ? "[cublas," : backend == Backend::hip ? "[rocblas," : "[blas,";
+  return std::string("KokkosNN::") + function + library + KokkosNN::to_string(type) +
+         (type == ElementType::f32 && backend == Backend::cuda ? suffix_of(precision) : "") + ']';
 }
 
 void run_vendors(const std::string& label, const VendorQueue& queue, ElementType type, const MatmulOptions& options,
                  const MatmulLayout& layout) {
   const BlasProduct product = *blas_product(layout);
   if (queue.backend == Backend::host) return run_host_blas(product, type, options, layout);
+  if (queue.backend == Backend::hip) return run_rocblas(label, queue, product, type, options, layout);
   run_cublas(label, queue, product, type, options, layout);
 }
 

@@ -35,10 +35,13 @@ bool has_host_blas();
 void run_host_blas(const BlasProduct& product, ElementType type, const MatmulOptions& options,
                    const MatmulLayout& layout);
 
-/// Products of batches by cuBLAS.
+/// Products of batches by cuBLAS, and by rocBLAS, which has no TF32: products of float are exact.
 bool has_cublas();
+bool has_rocblas();
 void run_cublas(const std::string& label, const VendorQueue& queue, const BlasProduct& product, ElementType type,
                 const MatmulOptions& options, const MatmulLayout& layout);
+void run_rocblas(const std::string& label, const VendorQueue& queue, const BlasProduct& product, ElementType type,
+                 const MatmulOptions& options, const MatmulLayout& layout);
 
 }  // namespace KokkosNN::Impl
 

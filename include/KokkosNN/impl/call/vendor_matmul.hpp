@@ -13,7 +13,8 @@
 
 #include <string>
 
-// Matrix products by a vendor's library, where this one was built with it: BLAS on hosts, cuBLAS on CUDA.
+// Matrix products by a vendor's library, where this one was built with it: BLAS on hosts, cuBLAS on CUDA,
+// rocBLAS on HIP.
 
 namespace KokkosNN::Impl {
 
@@ -28,6 +29,8 @@ template <class Exec>
 VendorQueue vendor_queue([[maybe_unused]] const Exec& exec) {
   if constexpr (backend_of<Exec>() == Backend::cuda) {
     return {Backend::cuda, exec.cuda_device(), exec.cuda_stream()};
+  } else if constexpr (backend_of<Exec>() == Backend::hip) {
+    return {Backend::hip, exec.hip_device(), exec.hip_stream()};
   } else {
     return {backend_of<Exec>(), 0, nullptr};
   }
