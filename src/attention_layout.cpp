@@ -4,6 +4,7 @@
 #include <KokkosNN/impl/call/attention_plan.hpp>
 
 #include "argument_error.hpp"
+#include "broadcast.hpp"
 #include "masks.hpp"
 
 #include <cmath>
@@ -294,6 +295,22 @@ AttentionLayout normalise_attention(const char* function, AttentionTensors tenso
     validate_overlap(function, {{"q", &t.q}, {"k", &t.k}, {"v", &t.v}}, {{"lse", &t.lse}, {"o", &t.o}}, options);
   }
   return layout;
+}
+
+AttentionInputStrides normalise_attention_inputs(const char* function, const Tensor& o, const Tensor& lse,
+                                                 const AttentionCallOptions& options, const AttentionInputs& inputs) {
+  AttentionInputStrides strides;
+  for (int i = 0; i < inputs.count; ++i) {
+    const Tensor& given    = inputs.tensor[i];
+    const char* const name = inputs.name[i];
+    Tensor input           = broadcast(function, name, given, "o", o);
+    Tensor none;
+    order_axes(options, {&input}, none);
+    strides.input[i] = strides_of_axes(input);
+    require_apart(function, name, given, "o", o, true);
+    if (lse.exists()) require_apart(function, name, given, "lse", lse, false);
+  }
+  return strides;
 }
 
 AttentionGradientLayout normalise_attention_gradient(const char* function, AttentionGradientTensors tensors,

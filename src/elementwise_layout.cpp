@@ -4,6 +4,7 @@
 
 #include "argument_error.hpp"
 #include "axes.hpp"
+#include "broadcast.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,27 +15,6 @@ namespace KokkosNN::Impl {
 namespace {
 
 using ElementAxis = Axis<max_elementwise_tensors>;
-
-/// t with the extents of `want`: its axes line up with the last ones, extent 1 and axes that it lacks get stride 0.
-Tensor broadcast(const ElementwiseOperands& operands, int number, const Tensor& want) {
-  const Tensor& t   = operands.tensor[number];
-  Tensor result     = t;
-  result.rank       = want.rank;
-  const int missing = want.rank - t.rank;
-  bool fits         = missing >= 0;
-  for (int k = 0; fits && k < want.rank; ++k) {
-    const std::int64_t extent = k < missing ? 1 : t.extent[k - missing];
-    fits                      = extent == want.extent[k] || extent == 1;
-    result.extent[k]          = want.extent[k];
-    result.stride[k]          = extent == want.extent[k] && k >= missing ? t.stride[k - missing] : 0;
-  }
-  if (!fits) {
-    (ArgumentError(operands.function) << operands.name[number] << " of extents " << shape_of(t)
-                                      << " does not broadcast to " << operands.name[0] << ", " << shape_of(want))
-        .raise();
-  }
-  return result;
-}
 
 void require_one_shape(const ElementwiseOperands& operands) {
   const Tensor& first = operands.tensor[0];
@@ -73,7 +53,8 @@ std::vector<ElementAxis> axes_of(const ElementwiseOperands& operands) {
     if (want.extent[k] != 1) axes.push_back({want.extent[k], {}, k});
   }
   for (int number = 0; number < operands.count; ++number) {
-    const Tensor t = broadcast(operands, number, want);
+    const Tensor t =
+        broadcast(operands.function, operands.name[number], operands.tensor[number], operands.name[0], want);
     for (ElementAxis& axis : axes) axis.stride[number] = t.stride[axis.number];
   }
   std::ranges::stable_sort(axes, [](const ElementAxis& a, const ElementAxis& b) {

@@ -12,6 +12,7 @@
 #include <KokkosNN/elementwise.hpp>
 #include <KokkosNN/float8.hpp>
 #include <KokkosNN/fused.hpp>
+#include <KokkosNN/fused_attention.hpp>
 #include <KokkosNN/gradients.hpp>
 #include <KokkosNN/graph_attention.hpp>
 #include <KokkosNN/half.hpp>

@@ -16,9 +16,7 @@ namespace KokkosNN::Impl {
 
 template <class Exec, class X>
 AttentionKernelShape AttentionOnWarpgroups<Exec, X>::shape(std::int64_t dims) {
-  if (!is_compiled_for_warpgroups || dims > 128) return {};
-  return dims <= 64 ? kernel_shape_of<AttentionInWarpgroups<X, 64>>()
-                    : kernel_shape_of<AttentionInWarpgroups<X, 128>>();
+  return is_compiled_for_warpgroups ? warpgroup_attention_shape<X, AttentionData<X>>(dims) : AttentionKernelShape{};
 }
 
 template <class Exec, class X>
@@ -26,10 +24,8 @@ void AttentionOnWarpgroups<Exec, X>::run(const Exec& exec, const std::string& la
                                          const AttentionData<X>& data) {
   if constexpr (!is_compiled_for_warpgroups) {
     throw std::logic_error(label + ": not compiled");
-  } else if (data.shape.dim <= 64 && data.shape.value_dim <= 64) {
-    launch_attention_on_warpgroups<64>(exec, label, plan, data);
   } else {
-    launch_attention_on_warpgroups<128>(exec, label, plan, data);
+    launch_attention_on_warpgroups<X>(exec, label, plan, data);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -33,20 +34,36 @@ struct Config {
   using Kernel              = Impl::AttentionInWarpgroups<X, dims, EmulatedHopper>;
 };
 
+/// Counts the results that pass through it.
+struct Counting {
+  std::atomic<std::int64_t>* results;
+
+  float operator()(float result) const {
+    ++*results;
+    return result;
+  }
+};
+template <class X>
+using CountingData = Impl::AttentionDataWith<X, Impl::AttentionEpilogue<Counting, float, X, Impl::ElementTypes<>>>;
+
 /// Runs a league of two teams, which take blocks in turn.
-template <class C>
-void run(EmulatedTrial<typename C::X>& trial, bool writes_units = false) {
-  using Kernel = typename C::Kernel;
+template <class Kernel, class Data>
+void run_on(const Data& data, bool writes_units) {
   Impl::AttentionPlan plan;
   plan.bundle       = 2;
   plan.writes_units = writes_units;
   const Kernel kernel =
-      Impl::warpgroup_attention<Kernel>(trial.prepared(), plan, [](const auto& boxed) { return EmulatedMap{boxed}; });
+      Impl::warpgroup_attention<Kernel>(data, plan, [](const auto& boxed) { return EmulatedMap{boxed}; });
   for (int league = 0; league < 2; ++league) {
     EmulatedTeam team(Kernel::team_size, 32, Kernel::scratch, static_cast<std::uint32_t>(league));
     const EmulatedWarpgroups warpgroups;
     team.run([&](int rank) { kernel(EmulatedMember{league, 2, rank}); });
   }
+}
+
+template <class C>
+void run(EmulatedTrial<typename C::X>& trial, bool writes_units = false) {
+  run_on<typename C::Kernel>(trial.prepared(), writes_units);
 }
 
 template <class C>
@@ -90,6 +107,19 @@ TYPED_TEST(AttentionInWarpgroups, TakeSinks) {
   trial.sink              = 0.5;
   run<TypeParam>(trial);
   trial.expect_right(tolerance);
+}
+
+TYPED_TEST(AttentionInWarpgroups, PassEachResultThroughAnEpilogueOnce) {
+  using X      = typename TypeParam::X;
+  using Data   = CountingData<X>;
+  using Kernel = Impl::AttentionInWarpgroups<X, TypeParam::dims, EmulatedHopper, Data>;
+  EmulatedTrial<X> trial({1, 2, 1, 150, 130, TypeParam::dims, TypeParam::dims - 13}, true);
+  for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, 129, d) = X(INFINITY);  // rows that are computed again
+  std::atomic<std::int64_t> results = 0;
+  const auto data                   = trial.prepared();
+  run_on<Kernel>(Data{data, {{&results}, data.o, data.o_strides, {}, {}}}, false);
+  trial.expect_right(tolerance);
+  EXPECT_EQ(results, 2 * 150 * (TypeParam::dims - 13));
 }
 
 TYPED_TEST(AttentionInWarpgroups, KeepToTheKeysOfAPackedSequence) {

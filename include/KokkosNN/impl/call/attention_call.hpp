@@ -43,12 +43,11 @@ constexpr void check_ranks() {
                 "KokkosNN::packed_attention: all Views but lse must have rank 3: token, head, dim");
 }
 
+/// Checks of attention with and without an epilogue: all but the types of k, v and o.
 template <int rank, class Exec, class QView, class KView, class VView, class OView, class M, class LseView>
-constexpr void check_attention() {
+constexpr void check_attention_to_any() {
   check_ranks<rank, QView, KView, VView, OView>();
   static_assert(hold_elements<QView>, "KokkosNN::attention: q must hold double, float, half_t or bhalf_t");
-  static_assert(hold_one_type<QView, KView, VView, OView>,
-                "KokkosNN::attention: q, k, v and o must hold the same type");
   static_assert(is_writable<OView>, "KokkosNN::attention: o must not be const");
   static_assert(can_access<Exec, QView, KView, VView, OView>,
                 "KokkosNN::attention: the execution space must be able to access the memory of q, k, v and o");
@@ -59,15 +58,29 @@ constexpr void check_attention() {
   MaskChecks<Exec, QView>::check(static_cast<const M*>(nullptr));
 }
 
+template <int rank, class Exec, class QView, class KView, class VView, class OView, class M, class LseView>
+constexpr void check_attention() {
+  static_assert(hold_one_type<QView, KView, VView, OView>,
+                "KokkosNN::attention: q, k, v and o must hold the same type");
+  check_attention_to_any<rank, Exec, QView, KView, VView, OView, M, LseView>();
+}
+
+/// Checks a call and enqueues it: run(arguments).
+template <class Run>
+void checked_attention_call(const char* function, const AttentionTensors& tensors, const AttentionCallOptions& options,
+                            const Run& run) {
+  const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + function);
+  const AttentionLayout layout = normalise_attention(function, tensors, options);
+  if (layout.writes()) run(AttentionArguments{function, tensors, layout, options});
+}
+
 /// Calls attention on elements of X.
 template <class X, class Exec>
 void attention_call(const Exec& exec, const char* function, const AttentionTensors& tensors,
                     const AttentionCallOptions& options) {
   using Call = AttentionCall<Exec, X>;
   require_kernels<Call>();
-  const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + function);
-  const AttentionLayout layout = normalise_attention(function, tensors, options);
-  if (layout.writes()) Call::run(exec, {function, tensors, layout, options});
+  checked_attention_call(function, tensors, options, [&](const AttentionArguments& call) { Call::run(exec, call); });
 }
 
 template <int rank, class Exec, class QView, class KView, class VView, class OView, class DoutView, class LseView,

@@ -129,14 +129,13 @@ void launch_attention_tiles(const ExecutionSpace& exec, const char* function, co
   launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
 }
 
-/// Launches the kernel that joins parts.
-template <class X, class P, class ExecutionSpace>
-void launch_attention_merge(const ExecutionSpace& exec, const char* function, const Tensor& parts,
-                            const AttentionMergeData<P, X>& data) {
+/// Launches the kernel that joins parts of P to results of X.
+template <class X, class P, class ExecutionSpace, class Data>
+void launch_attention_merge(const ExecutionSpace& exec, const char* function, const Tensor& parts, const Data& data) {
   constexpr int width =
       backend_of<ExecutionSpace>() == Backend::host ? host_attention_merge_width : attention_merge_width;
   const AttentionPlan plan = make_attention_merge_plan(element_type<X>(), data.shape, device_traits(exec));
-  launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width>{data});
+  launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width, Data>{data});
 }
 
 template <class ExecutionSpace, class P, class X>
@@ -148,25 +147,46 @@ struct Launcher<AttentionMergeCall<ExecutionSpace, P, X>> {
     const bool gives_nan                 = call.options.masked_row == MaskedRowPolicy::nan;
     launch_attention_merge<X, P>(
         exec, call.function, tensors.o_parts,
-        {layout.shape, static_cast<const P*>(tensors.o_parts.data), static_cast<const A*>(tensors.lse_parts.data),
-         static_cast<X*>(const_cast<void*>(tensors.o.data)), static_cast<A*>(const_cast<void*>(tensors.lse.data)),
-         layout.o_parts, layout.lse_parts, layout.o, layout.lse, layout.o_part_stride, layout.lse_part_stride,
-         gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0), pointer_to<X>(call.options.mask.sinks),
-         layout.sink_stride});
+        AttentionMergeData<P, X>{
+            layout.shape, static_cast<const P*>(tensors.o_parts.data), static_cast<const A*>(tensors.lse_parts.data),
+            static_cast<X*>(const_cast<void*>(tensors.o.data)), static_cast<A*>(const_cast<void*>(tensors.lse.data)),
+            layout.o_parts, layout.lse_parts, layout.o, layout.lse, layout.o_part_stride, layout.lse_part_stride,
+            gives_nan ? Kokkos::Experimental::quiet_NaN_v<A> : A(0), pointer_to<X>(call.options.mask.sinks),
+            layout.sink_stride});
   }
 };
 
+/// Results as they are, rounded to o. Another such struct has an epilogue: fused_attention_launch.hpp.
 template <class ExecutionSpace, class X>
-struct Launcher<AttentionCall<ExecutionSpace, X>> {
-  static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
-    const AttentionData<X> data = AttentionDataOf<X>::data_of(call);
-    if (data.shape.parts == 1) return run(exec, call, data);
+struct AttentionResults {
+  using Data  = AttentionData<X>;
+  using Merge = AttentionMergeData<accumulator_t<X>, X>;
+
+  static Merge merge_of(const Data&, const Merge& merge) { return merge; }
+
+  /// Shape of the kernel on Hopper's warpgroups, and its launch.
+  static AttentionKernelShape warpgroup_shape(std::int64_t dims) {
+    return AttentionOnWarpgroups<ExecutionSpace, X>::shape(dims);
+  }
+  static void run_on_warpgroups(const ExecutionSpace& exec, const std::string& label, const AttentionPlan& plan,
+                                const Data& data) {
+    AttentionOnWarpgroups<ExecutionSpace, X>::run(exec, label, plan, data);
+  }
+};
+
+/// A call whose results are written as Results say.
+template <class ExecutionSpace, class X, class Results = AttentionResults<ExecutionSpace, X>>
+struct AttentionLaunch {
+  using Data = typename Results::Data;
+
+  static void run(const ExecutionSpace& exec, const AttentionArguments& call, const Data& data) {
+    if (data.shape.parts == 1) return run_whole(exec, call, data);
     run_parts(exec, call, data);
   }
 
  private:
   /// Computes parts of the keys side by side, and joins them. A sink joins the sum once.
-  static void run_parts(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& whole) {
+  static void run_parts(const ExecutionSpace& exec, const AttentionArguments& call, const Data& whole) {
     using A                     = accumulator_t<X>;
     const AttentionShape& shape = whole.shape;
     const std::int64_t rows = shape.all_rows(), dim = shape.value_dim;
@@ -174,34 +194,34 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
     const AttentionStrides of_o{of_lse.batch * dim, of_lse.head * dim, dim, 1};
     const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
         exec, static_cast<std::size_t>(shape.parts * rows * (dim + 1)) * sizeof(A));
-    AttentionData<X> parts = whole;
-    parts.part_results     = reinterpret_cast<A*>(workspace.data());
-    parts.part_rows        = rows;
-    parts.lse              = parts.part_results + shape.parts * rows * dim;
-    parts.lse_strides      = of_lse;
-    parts.sinks            = {};
-    run(exec, call, parts);
+    Data parts         = whole;
+    parts.part_results = reinterpret_cast<A*>(workspace.data());
+    parts.part_rows    = rows;
+    parts.lse          = parts.part_results + shape.parts * rows * dim;
+    parts.lse_strides  = of_lse;
+    parts.sinks        = {};
+    run_whole(exec, call, parts);
     launch_attention_merge<X, A>(exec, call.function, call.tensors.q,
-                                 {{shape.parts, shape.batch, shape.heads, shape.queries, dim},
-                                  parts.part_results,
-                                  parts.lse,
-                                  whole.o,
-                                  whole.lse,
-                                  of_o,
-                                  of_lse,
-                                  whole.o_strides,
-                                  whole.lse_strides,
-                                  rows * dim,
-                                  rows,
-                                  whole.of_masked_rows,
-                                  whole.sinks,
-                                  whole.sink_strides.head});
+                                 Results::merge_of(whole, {{shape.parts, shape.batch, shape.heads, shape.queries, dim},
+                                                           parts.part_results,
+                                                           parts.lse,
+                                                           whole.o,
+                                                           whole.lse,
+                                                           of_o,
+                                                           of_lse,
+                                                           whole.o_strides,
+                                                           whole.lse_strides,
+                                                           rows * dim,
+                                                           rows,
+                                                           whole.of_masked_rows,
+                                                           whole.sinks,
+                                                           whole.sink_strides.head}));
   }
 
-  static void run(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
+  static void run_whole(const ExecutionSpace& exec, const AttentionArguments& call, const Data& data) {
     if (run_on_warpgroups(exec, call, data)) return;
     if constexpr (backend_of<ExecutionSpace>() == Backend::host) {
-      using Kernel             = HostAttention<X>;
+      using Kernel             = HostAttention<X, Data>;
       const AttentionPlan plan = plan_of(exec, call, {});
       launch_attention(exec, call.function, call.tensors.q, plan, "",
                        Kernel{{}, data, plan.rows_per_team, typename Kernel::Exp(1.0)});
@@ -213,19 +233,17 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
 
   /// Launches the kernel on Hopper's warpgroups where that serves; tells if.
   static bool run_on_warpgroups([[maybe_unused]] const ExecutionSpace& exec,
-                                [[maybe_unused]] const AttentionArguments& call,
-                                [[maybe_unused]] const AttentionData<X>& data) {
+                                [[maybe_unused]] const AttentionArguments& call, [[maybe_unused]] const Data& data) {
     if constexpr (backend_of<ExecutionSpace>() == Backend::cuda && sizeof(X) == 2) {
-      using Warpgroups            = AttentionOnWarpgroups<ExecutionSpace, X>;
       const AttentionShape& shape = data.shape;
       if (!has_warpgroups(exec)) return false;
-      const AttentionPlan plan =
-          make_warpgroup_attention_plan(element_type<X>(), call.tensors, call.layout, call.options,
-                                        Warpgroups::shape(std::max(shape.dim, shape.value_dim)), device_traits(exec));
+      const AttentionPlan plan = make_warpgroup_attention_plan(
+          element_type<X>(), call.tensors, call.layout, call.options,
+          Results::warpgroup_shape(std::max(shape.dim, shape.value_dim)), device_traits(exec));
       if (!plan.is_on_warpgroups) return false;
       const std::string label = to_string(call.function, plan);
       if (is_verbose()) report_call(call.function, call.tensors.q, label);
-      Warpgroups::run(exec, label, plan, data);
+      Results::run_on_warpgroups(exec, label, plan, data);
       return true;
     }
     return false;
@@ -238,26 +256,33 @@ struct Launcher<AttentionCall<ExecutionSpace, X>> {
   }
 
   static void run_rows(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionPlan& plan,
-                       const AttentionData<X>& data) {
-    launch_attention(exec, call.function, call.tensors.q, plan, "", AttentionInTeam<X>{data});
+                       const Data& data) {
+    launch_attention(exec, call.function, call.tensors.q, plan, "", AttentionInTeam<X, Data>{data});
   }
 
   template <int dims>
-  static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
+  static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call, const Data& data) {
     with_matrix_unit<ExecutionSpace, X>(call.options.precision, [&]<class Unit>(std::type_identity<Unit>) {
       if (data.elements.exist()) {
-        run_kernel<AttentionInTiles<Unit, dims, true>>(exec, call, data);
+        run_kernel<AttentionInTiles<Unit, dims, true, Data>>(exec, call, data);
       } else {
-        run_kernel<AttentionInTiles<Unit, dims, false>>(exec, call, data);
+        run_kernel<AttentionInTiles<Unit, dims, false, Data>>(exec, call, data);
       }
     });
   }
 
   template <class Kernel>
-  static void run_kernel(const ExecutionSpace& exec, const AttentionArguments& call, const AttentionData<X>& data) {
+  static void run_kernel(const ExecutionSpace& exec, const AttentionArguments& call, const Data& data) {
     const AttentionPlan plan = plan_of(exec, call, {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch});
     if (!plan.in_tiles) return run_rows(exec, call, plan, data);
     launch_attention_tiles(exec, call.function, call.tensors.q, plan, "", Kernel{data, false, false, false});
+  }
+};
+
+template <class ExecutionSpace, class X>
+struct Launcher<AttentionCall<ExecutionSpace, X>> {
+  static void run(const ExecutionSpace& exec, const AttentionArguments& call) {
+    AttentionLaunch<ExecutionSpace, X>::run(exec, call, AttentionDataOf<X>::data_of(call));
   }
 };
 

@@ -66,6 +66,22 @@ struct AttentionLayout {
 KOKKOSNN_EXPORT AttentionLayout normalise_attention(const char* function, AttentionTensors tensors,
                                                     const AttentionCallOptions& options);
 
+/// Inputs of an epilogue, which broadcast to o.
+inline constexpr int max_attention_inputs = 5;
+struct AttentionInputs {
+  int count = 0;
+  Tensor tensor[max_attention_inputs];
+  const char* name[max_attention_inputs];
+};
+struct AttentionInputStrides {
+  AttentionStrides input[max_attention_inputs];
+};
+
+/// Checks the inputs of an epilogue: they broadcast to o, are o itself or apart from it, and apart from lse.
+KOKKOSNN_EXPORT AttentionInputStrides normalise_attention_inputs(const char* function, const Tensor& o,
+                                                                 const Tensor& lse, const AttentionCallOptions& options,
+                                                                 const AttentionInputs& inputs);
+
 /// Views of a call of the gradients; o and lse of `forward` are inputs.
 struct AttentionGradientTensors {
   AttentionTensors forward;

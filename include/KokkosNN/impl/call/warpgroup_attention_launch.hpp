@@ -54,9 +54,8 @@ Heads heads_of(const X* data, const AttentionShape& shape, const AttentionStride
   return {map_of(boxed), boxed.extent[3] > 1, boxed.extent[2] > 1, shape.is_packed};
 }
 
-template <class Kernel, class MapOf>
-Kernel warpgroup_attention(const AttentionData<typename Kernel::X>& data, const AttentionPlan& plan,
-                           const MapOf& map_of) {
+template <class Kernel, class Data, class MapOf>
+Kernel warpgroup_attention(const Data& data, const AttentionPlan& plan, const MapOf& map_of) {
   using Heads                 = typename Kernel::Heads;
   const AttentionShape& shape = data.shape;
   return {data,
@@ -67,13 +66,33 @@ Kernel warpgroup_attention(const AttentionData<typename Kernel::X>& data, const 
           plan.writes_units};
 }
 
-template <int dims, class X, class Exec>
-void launch_attention_on_warpgroups(const Exec& exec, const std::string& label, const AttentionPlan& plan,
-                                    const AttentionData<X>& data) {
-  using Kernel = AttentionInWarpgroups<X, dims>;
+template <class Kernel>
+constexpr AttentionKernelShape kernel_shape_of() {
+  return {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch};
+}
+template <class Kernel, class Exec, class Data>
+void launch_attention_in_warpgroups(const Exec& exec, const std::string& label, const AttentionPlan& plan,
+                                    const Data& data) {
   launch_tiles(
       exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch},
       warpgroup_attention<Kernel>(data, plan, [&](const BoxedTensor& tensor) { return tensor_map(label, tensor); }));
+}
+
+template <class X, class Data>
+AttentionKernelShape warpgroup_attention_shape(std::int64_t dims) {
+  if (dims > 128) return {};
+  return dims <= 64 ? kernel_shape_of<AttentionInWarpgroups<X, 64, HopperInstructions, Data>>()
+                    : kernel_shape_of<AttentionInWarpgroups<X, 128, HopperInstructions, Data>>();
+}
+
+template <class X, class Exec, class Data>
+void launch_attention_on_warpgroups(const Exec& exec, const std::string& label, const AttentionPlan& plan,
+                                    const Data& data) {
+  if (std::max(data.shape.dim, data.shape.value_dim) <= 64) {
+    launch_attention_in_warpgroups<AttentionInWarpgroups<X, 64, HopperInstructions, Data>>(exec, label, plan, data);
+  } else {
+    launch_attention_in_warpgroups<AttentionInWarpgroups<X, 128, HopperInstructions, Data>>(exec, label, plan, data);
+  }
 }
 
 /// A kernel of the gradients, whose tiles have rows of `of_tiles` and blocks those of the other two tensors.
@@ -127,10 +146,6 @@ void launch_gradients_on_warpgroups(const Exec& exec, const char* function, cons
       exec, to_string(function, of_keys) + "[keys]", of_keys, true, data, table);
 }
 
-template <class Kernel>
-constexpr AttentionKernelShape kernel_shape_of() {
-  return {Kernel::rows, Kernel::keys, Kernel::team_size, Kernel::scratch};
-}
 template <class Kernel>
 constexpr AttentionKernelShape gradient_shape_of() {
   return {Kernel::rows, Kernel::tile_rows, Kernel::team_size, Kernel::scratch};

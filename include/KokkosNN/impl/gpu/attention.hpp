@@ -17,11 +17,11 @@
 
 namespace KokkosNN::Impl {
 
-template <class X>
+template <class X, class Data = AttentionData<X>>
 struct AttentionInTeam {
   using A = accumulator_t<X>;
 
-  AttentionData<X> data;
+  Data data;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {

@@ -37,14 +37,28 @@ struct AttentionMergeData {
   A of_masked_rows;
   TypedPointer<X> sinks;
   std::int64_t sink_stride;
+
+  KOKKOS_FORCEINLINE_FUNCTION void store(const ScoreRow& row, std::int64_t d, A result) const {
+    o[row.in(o_strides) + d * o_strides.dim] = static_cast<X>(result);
+  }
+};
+
+/// Tensors of a merge whose results pass through an epilogue.
+template <class P, class X, class Epilogue>
+struct AttentionMergeDataWith : AttentionMergeData<P, X> {
+  Epilogue epilogue;
+
+  KOKKOS_FORCEINLINE_FUNCTION void store(const ScoreRow& row, std::int64_t d, accumulator_t<X> result) const {
+    epilogue.store(row, d, result);
+  }
 };
 
 /// `width` is the number of elements that a thread takes.
-template <class P, class X, int width>
+template <class P, class X, int width, class Data = AttentionMergeData<P, X>>
 struct AttentionMerge {
   using A = accumulator_t<X>;
 
-  AttentionMergeData<P, X> data;
+  Data data;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -73,11 +87,10 @@ struct AttentionMerge {
       const A weight = Kokkos::exp(lse[p * data.lse_part_stride] - finite_reference(state.max));
       if (weight != A(0)) add(weight, row, p, first, count, sum);  // a part without a weight is not looked at
     }
-    X* const o           = data.o + row.in(data.o_strides) + first * data.o_strides.dim;
     const bool is_masked = state.sum == A(0);
     KOKKOSNN_IMPL_UNROLL
     for (int d = 0; d < width; ++d) {
-      if (d < count) o[d * data.o_strides.dim] = static_cast<X>(is_masked ? data.of_masked_rows : sum[d] / state.sum);
+      if (d < count) data.store(row, first + d, is_masked ? data.of_masked_rows : sum[d] / state.sum);
     }
   }
 

@@ -29,7 +29,7 @@
 
 namespace KokkosNN::Impl {
 
-template <class Unit_, int dims_, bool has_elements_>
+template <class Unit_, int dims_, bool has_elements_, class Data = AttentionData<typename Unit_::Element>>
 struct AttentionInTiles {
   using Unit                           = Unit_;
   using X                              = typename Unit::Element;
@@ -59,7 +59,7 @@ struct AttentionInTiles {
   static_assert(!keeps_queries || Tile::stages == 1 || (Tile::stages == 2 && queries_bytes <= stage_bytes));
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
 
-  AttentionData<X> data;
+  Data data;
   bool copies_q;  ///< asynchronously, by 16 bytes
   bool copies_k;
   bool copies_v;
@@ -316,7 +316,7 @@ struct AttentionInTiles {
     A* const query   = reinterpret_cast<A*>(memory);
     A* const results = query + data.shape.dim;
     A* const tile    = results + data.shape.value_dim;
-    AttentionInTeam<X>{data}.do_row(team, row, part, query, results, tile);
+    AttentionInTeam<X, Data>{data}.do_row(team, row, part, query, results, tile);
   }
 };
 

@@ -31,7 +31,7 @@
 
 namespace KokkosNN::Impl {
 
-template <class T_, int dims_, class Instructions = HopperInstructions>
+template <class T_, int dims_, class Instructions = HopperInstructions, class Data = AttentionData<T_>>
 struct AttentionInWarpgroups {
   using X                            = T_;
   using A                            = float;
@@ -77,7 +77,7 @@ struct AttentionInWarpgroups {
   static constexpr std::size_t scratch = used_bytes + warpgroup_alignment;
   static_assert(again_place % 8 == 0 && barriers_place % 8 == 0);
 
-  AttentionData<X> data;
+  Data data;
   Heads q;
   Heads k;
   Heads v;
@@ -439,17 +439,32 @@ struct AttentionInWarpgroups {
       const bool is_masked  = total.sum == A(0);
       again[r]              = has_nan_in_row<I>(state.result, r, total.factor) && is_row;
       const bool is_written = is_row && !again[r];
-      write_row_of_sums<I, X>(state.result, r, lane % 4,
-                              {is_written ? data.o + row.in(data.o_strides) : nullptr, data.o_strides.dim,
-                               static_cast<int>(data.shape.value_dim), writes_units},
-                              [&](A result) { return is_masked ? data.of_masked_rows : result * total.factor; });
+      const auto result_of  = [&](A sum_of_values) {
+        return is_masked ? data.of_masked_rows : sum_of_values * total.factor;
+      };
+      if constexpr (Data::has_epilogue) {
+        if (is_written) write_by_epilogue(row, r, lane % 4, state, result_of);
+      } else {
+        write_row_of_sums<I, X>(state.result, r, lane % 4,
+                                {is_written ? data.o + row.in(data.o_strides) : nullptr, data.o_strides.dim,
+                                 static_cast<int>(data.shape.value_dim), writes_units},
+                                result_of);
+      }
       if (is_written && lane % 4 == 0) data.store_lse(row, 0, total.lse());
     }
     A* const query = at.again(warp);
     for_marked_rows<I>(again, [&](int r) {
       A* const results = query + data.shape.dim;
-      AttentionInTeam<X>{data}.do_row(WarpTeam<I>{lane}, work.block.template row<rows>(warp * 16 + r), 0, query,
-                                      results, results + data.shape.value_dim);
+      AttentionInTeam<X, Data>{data}.do_row(WarpTeam<I>{lane}, work.block.template row<rows>(warp * 16 + r), 0, query,
+                                            results, results + data.shape.value_dim);
+    });
+  }
+  template <class ResultOf>
+  KOKKOS_FORCEINLINE_FUNCTION void write_by_epilogue(const ScoreRow& row, int r, int place, const State& state,
+                                                     const ResultOf& result_of) const {
+    for_sums_of_row(state.result, r, [&](const float& sum, int col) {
+      const int d = col + 2 * place;
+      if (d < data.shape.value_dim) data.store(row, 0, d, result_of(sum));
     });
   }
 };

@@ -21,7 +21,7 @@
 
 namespace KokkosNN::Impl {
 
-template <class X>
+template <class X, class Data = AttentionData<X>>
 struct HostAttention : AttentionTiles<X> {
   using Tiles                    = AttentionTiles<X>;
   using A                        = typename Tiles::A;
@@ -32,7 +32,7 @@ struct HostAttention : AttentionTiles<X> {
   using Tiles::tile;
   using Tiles::width;
 
-  AttentionData<X> data;
+  Data data;
   int block_rows;  ///< rows that a team takes at a time
   Exp exp;
 
@@ -220,7 +220,7 @@ struct HostAttention : AttentionTiles<X> {
     for (std::int64_t d = 0; d < data.shape.value_dim; ++d) {
       results[d] = is_masked ? data.of_masked_rows : results[d] / block.sum[r];
     }
-    if (data.part_results != nullptr) {
+    if (Data::has_epilogue || data.part_results != nullptr) {
       for (std::int64_t d = 0; d < data.shape.value_dim; ++d) data.store(row, block.part, d, results[d]);
     } else {
       Tiles::store_row(results, data.o_strides.dim, data.shape.value_dim, data.o + row.in(data.o_strides));

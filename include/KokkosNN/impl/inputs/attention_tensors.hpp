@@ -4,11 +4,14 @@
 #define KOKKOSNN_IMPL_INPUTS_ATTENTION_TENSORS_HPP
 
 #include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/inputs/elementwise.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 // The tensors of an attention call, and a mask on its scores, as kernels see them. A row of scores is a query of a
 // head. Neighbouring heads share a head of k and v where q has more of them.
@@ -153,7 +156,8 @@ struct ScoreElements {
 /// All that an attention kernel reads and writes.
 template <class X>
 struct AttentionData {
-  using A = accumulator_t<X>;
+  using A                            = accumulator_t<X>;
+  static constexpr bool has_epilogue = false;
 
   AttentionShape shape;
   const X* q;
@@ -256,6 +260,53 @@ struct AttentionData {
   /// A sink, which all rows of a head have.
   KOKKOS_INLINE_FUNCTION A sink(const ScoreRow& row) const {
     return sinks.exists() ? sinks.template load<A>(row.head * sink_strides.head) : -Kokkos::Experimental::infinity_v<A>;
+  }
+};
+
+/// Results through a functor: o = f(result, inputs...), numbers of N. Inputs may repeat their elements along any axis.
+template <class F, class N, class O, class Inputs>
+struct AttentionEpilogue {
+  static constexpr int count = Inputs::count;
+
+  F f;
+  O* o;
+  AttentionStrides o_strides;
+  const void* inputs[count + 1];  ///< one more, so that none is an array, too
+  AttentionStrides input_strides[count + 1];
+
+  template <class A>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const ScoreRow& row, std::int64_t d, A result) const {
+    store(row, d, result, std::make_index_sequence<count>{});
+  }
+
+ private:
+  template <class A, std::size_t... i>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const ScoreRow& row, std::int64_t d, A result,
+                                         std::index_sequence<i...>) const {
+    o[row.in(o_strides) + d * o_strides.dim] =
+        static_cast<O>(f(static_cast<N>(result), static_cast<N>(input<i>()[place<i>(row, d)])...));
+  }
+  template <std::size_t i>
+  KOKKOS_FORCEINLINE_FUNCTION const auto* input() const {
+    return static_cast<const typename ElementTypeAt<i, Inputs>::type*>(inputs[i]);
+  }
+  template <std::size_t i>
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t place(const ScoreRow& row, std::int64_t d) const {
+    return row.in(input_strides[i]) + d * input_strides[i].dim;
+  }
+};
+
+/// Data of a call with an epilogue, which finds o, of any type, by itself.
+template <class X, class Epilogue>
+struct AttentionDataWith : AttentionData<X> {
+  using A                            = accumulator_t<X>;
+  static constexpr bool has_epilogue = true;
+
+  Epilogue epilogue;
+
+  KOKKOS_INLINE_FUNCTION void store(const ScoreRow& row, std::int64_t part, std::int64_t d, A result) const {
+    if (this->part_results != nullptr) return AttentionData<X>::store(row, part, d, result);
+    epilogue.store(row, d, result);
   }
 };
 

@@ -41,8 +41,8 @@ KOKKOS_FORCEINLINE_FUNCTION A sum_of_four(A x) {
 }
 
 /// Calls f(sum, column ahead of 2 place) for a thread's sums of a row.
-template <int count, class F>
-KOKKOS_FORCEINLINE_FUNCTION void for_sums_of_row(float (&sums)[count], int r, const F& f) {
+template <class A, int count, class F>
+KOKKOS_FORCEINLINE_FUNCTION void for_sums_of_row(A (&sums)[count], int r, const F& f) {
   KOKKOSNN_IMPL_UNROLL
   for (int j = 0; j < count / 4; ++j) {
     KOKKOSNN_IMPL_UNROLL
