@@ -165,12 +165,20 @@ ScoreMaskLayout layout_of(const char* function, const MaskTensors& mask, const T
           strides_of_axes(views.offsets)};
 }
 
+void validate_dropout(const char* function, const AttentionDropout& dropout) {
+  if (dropout.probability >= 0 && dropout.probability < 1) return;
+  (ArgumentError(function) << "the dropout's probability must be at least 0 and below 1, but is "
+                           << dropout.probability)
+      .raise();
+}
+
 /// Layout of tensors whose axes are (batch, head, sequence, dim), but for overlap.
 AttentionLayout checked_layout(const char* function, const AttentionTensors& tensors,
                                const AttentionCallOptions& options) {
   validate_extents(function, tensors);
   validate_numbers(function, options.mask);
   refuse_scales(function, options.mask);
+  validate_dropout(function, options.dropout);
   AttentionLayout layout;
   layout.scale = scale_of(function, options.scale, tensors.q.extent[dim]);
   layout.shape = {tensors.q.extent[batch],    tensors.q.extent[head],     tensors.k.extent[head],
@@ -213,6 +221,13 @@ std::pair<std::int64_t, std::int64_t> drop_parts(Tensor& t) {
 }
 
 }  // namespace
+
+void refuse_dropout(const char* function, const AttentionDropout& dropout) {
+  if (dropout.probability == 0) return;
+  (ArgumentError(function) << "there is no dropout here, but options.dropout has the probability "
+                           << dropout.probability)
+      .raise();
+}
 
 AttentionMaskGradientLayout normalise_attention_mask_gradient(const char* function, bool of_sinks,
                                                               AttentionGradientTensors tensors, const Tensor& result,
@@ -257,6 +272,7 @@ AttentionMergeLayout normalise_attention_merge(const char* function, AttentionMe
                                                const AttentionCallOptions& options) {
   const AttentionMergeTensors given = tensors;
   AttentionMergeLayout layout;
+  refuse_dropout(function, options.dropout);
   const auto of_o   = drop_parts(tensors.o_parts);
   const auto of_lse = drop_parts(tensors.lse_parts);
   order_axes(options, {&tensors.o_parts, &tensors.o}, tensors.lse_parts);

@@ -112,6 +112,7 @@ GraphAttentionLayout normalise_graph_attention(const char* function, bool is_gra
   set_sinks(function, options.mask.sinks, l);
   validate_numbers(function, options.mask);
   refuse_scales(function, options.mask);
+  refuse_dropout(function, options.dropout);
   if (options.scale != 0) validate_scale(function, options.scale);
   l.scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(l.dim));
   if (!is_gradient) {

@@ -9,6 +9,7 @@
 #include <KokkosNN/column_sums.hpp>
 #include <KokkosNN/concepts.hpp>
 #include <KokkosNN/cross_entropy.hpp>
+#include <KokkosNN/dropout.hpp>
 #include <KokkosNN/elementwise.hpp>
 #include <KokkosNN/float8.hpp>
 #include <KokkosNN/fused.hpp>

@@ -4,6 +4,7 @@
 #define KOKKOSNN_ATTENTION_HPP
 
 #include <KokkosNN/concepts.hpp>
+#include <KokkosNN/dropout.hpp>
 #include <KokkosNN/impl/call/attention_call.hpp>
 #include <KokkosNN/impl/call/optional_view.hpp>
 #include <KokkosNN/mask.hpp>
@@ -33,6 +34,7 @@ struct AttentionOptions {
   Precision precision        = Precision::exact;  ///< of products of float; attention_backward and hosts are exact
   AttentionDiagonal diagonal = AttentionDiagonal::first;  ///< of CausalMask, SlidingWindow and Alibi
   MatmulTier tier            = MatmulTier::automatic;     ///< kernels on a GPU, for experiments
+  AttentionDropout dropout   = {};                        ///< of the weights; those of attention and its gradients
 };
 
 namespace Impl {
@@ -53,6 +55,7 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
   erased.precision    = options.precision;
   erased.tier         = options.tier;
   erased.ends_align   = options.diagonal == AttentionDiagonal::last;
+  erased.dropout      = options.dropout;
   return erased;
 }
 

@@ -98,6 +98,7 @@ void place_keys(const char* function, const AttentionShape& shape, std::int64_t 
                              << all)
         .raise();
   }
+  refuse_dropout(function, options.dropout);
   options.first_key = first;
   // Diagonals that end at the last key of all: this rank's last query is so many keys ahead of the rank's last key.
   options.diagonal_shift = options.ends_align ? all - first - shape.keys : -first;

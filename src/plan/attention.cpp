@@ -87,9 +87,11 @@ bool have_boxes(const AttentionTensors& tensors, const AttentionLayout& layout, 
          has_boxes(tensors.v, layout.v, shape.value_dim, type);
 }
 
-/// True if a mask does more to scores than to rule out keys by their numbers.
-bool changes_scores(const MaskTensors& mask) {
-  return mask.softcap != 0 || mask.bias.exists() || mask.keep.exists() || mask.slopes.exists();
+/// True if options do more to scores and weights than to rule out keys by their numbers.
+bool changes_scores(const AttentionCallOptions& options) {
+  const MaskTensors& mask = options.mask;
+  return mask.softcap != 0 || mask.bias.exists() || mask.keep.exists() || mask.slopes.exists() ||
+         options.dropout.probability != 0;
 }
 
 /// Heads that come side by side, `blocks` blocks of each: as many as read what fits in the policy's share of a cache,
@@ -112,7 +114,7 @@ bool has_units(const Tensor& t, const AttentionStrides& strides, std::int64_t di
 bool suits_warpgroups(ElementType type, const AttentionTensors& tensors, const AttentionLayout& layout,
                       const AttentionCallOptions& options) {
   const AttentionShape& shape = layout.shape;
-  if (options.tier == MatmulTier::portable || !(layout.scale > 0) || shape.parts > 1 || changes_scores(options.mask) ||
+  if (options.tier == MatmulTier::portable || !(layout.scale > 0) || shape.parts > 1 || changes_scores(options) ||
       !have_boxes(tensors, layout, type)) {
     return false;
   }

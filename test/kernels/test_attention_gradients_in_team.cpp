@@ -105,6 +105,12 @@ TYPED_TEST(AttentionGradientsInTeams, TakeBooleansBiasSlopesAndSoftcap) {
   trial.expect_right(TypeParam::tolerance);
 }
 
+TYPED_TEST(AttentionGradientsInTeams, DropWeights) {
+  Trial<typename TypeParam::Unit, TypeParam::dims, true> trial({2, 4, 2, 43, 70, 40, TypeParam::dims}, true);
+  drop_weights(trial.data, 4);
+  trial.expect_right(2 * TypeParam::tolerance);  // as the weights are larger
+}
+
 /// Teams of one kernel fit into CDNA's LDS side by side, with a mask of elements, too.
 template <class T, int dims>
 constexpr bool fits_lds() {

@@ -88,6 +88,13 @@ TYPED_TEST(AttentionInTeams, TakeBooleansBiasSlopesSoftcapAndSinks) {
   trial.expect_right(TypeParam::tolerance);
 }
 
+TYPED_TEST(AttentionInTeams, DropWeights) {
+  Trial<typename TypeParam::Elementwise> trial({2, 4, 2, 43, 70, 40, TypeParam::dims}, true);
+  drop_weights(trial.data, 4);
+  trial.run();
+  trial.expect_right(2 * TypeParam::tolerance);  // as the weights are larger
+}
+
 TYPED_TEST(AttentionInTeams, KeepToTheKeysOfAPackedSequence) {
   Trial<typename TypeParam::Kernel> trial({1, 4, 2, 150, 160, TypeParam::dims - 3, 24}, false);
   const EmulatedSequences sequences(150, 160);

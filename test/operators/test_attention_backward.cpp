@@ -164,6 +164,7 @@ TEST(AttentionGradients, AreDerivativesUnderEveryMask) {
   expect_derivatives(masks(KokkosNN::RowLengths{views.lengths}, KokkosNN::BooleanMask{views.keep}), zero);
   expect_derivatives(masks(KokkosNN::AdditiveBias{views.bias}, KokkosNN::Alibi{views.slopes, 1}),
                      {.softcap = 1.5, .sinks = views.sinks});
+  expect_derivatives(KokkosNN::CausalMask{2}, {.dropout = {.probability = 0.4, .seed = 3}});
 }
 
 template <class T>

@@ -29,6 +29,9 @@ using Tensor4 = Kokkos::View<T****, Kokkos::LayoutStride, Memory>;
 using Logit                 = std::function<long double(int, int, int, int, long double)>;
 inline const Logit unmasked = [](int, int, int, int, long double s) { return s; };
 
+/// Factor of the weight of (batch, head, query, key), behind the sum of weights.
+using WeightFactor = std::function<long double(int, int, int, int)>;
+
 inline constexpr long double infinite_logit = std::numeric_limits<long double>::infinity();
 
 /// Extents of a call.
@@ -101,6 +104,7 @@ struct AttentionTrial {
   HeadExtents n;
   HeadsOperand<T> q, k, v, o;
   Kokkos::View<A***, Memory> lse;
+  WeightFactor factor_of = [](int, int, int, int) { return 1; };
 
   explicit AttentionTrial(const HeadExtents& extents, bool sequence_second = false, bool spaced = false)
       : n(extents),
@@ -138,8 +142,9 @@ struct AttentionTrial {
   double row_error(int b, int h, int i, const Logit& logit, double scale, long double sink, long double if_masked,
                    A lse_value) const {
     const int kv_head = h / (n.heads / n.kv_heads);
-    std::vector<long double> z(static_cast<std::size_t>(n.keys));
+    std::vector<long double> z(static_cast<std::size_t>(n.keys)), factor(z.size());
     long double max = sink, terms = 1;
+    for (int j = 0; j < n.keys; ++j) factor[j] = factor_of(b, h, i, j);
     for (int j = 0; j < n.keys; ++j) {
       if (logit(b, h, i, j, 0) == -infinite_logit) {
         z[j] = -infinite_logit;
@@ -157,6 +162,8 @@ struct AttentionTrial {
     }
     long double sum = max == -infinite_logit ? 0 : std::exp(sink - max);
     for (const long double each : z) sum += max == -infinite_logit ? 0 : std::exp(each - max);
+    std::vector<long double> weight(z.size());
+    for (int j = 0; j < n.keys; ++j) weight[j] = std::exp(z[j] - max) / sum * factor[j];
     const long double unit  = std::is_same_v<A, double> ? 0x1p-52L : 0x1p-23L;
     const long double bound = (16 + n.dim + 4 * terms) * unit;
     const long double want  = sum == 0 ? -infinite_logit : max + std::log(sum);
@@ -166,8 +173,8 @@ struct AttentionTrial {
       long double result = 0, size = 0;
       for (int j = 0; j < n.keys; ++j) {
         if (z[j] == -infinite_logit) continue;
-        result += std::exp(z[j] - max) / sum * v.exact(b, kv_head, j, d);
-        size = std::max(size, std::abs(v.exact(b, kv_head, j, d)));
+        result += weight[j] * v.exact(b, kv_head, j, d);
+        size = std::max(size, std::max(factor[j], 1.0L) * std::abs(v.exact(b, kv_head, j, d)));
       }
       if (sum == 0) result = if_masked;
       const long double got = o.exact(b, h, i, d);
@@ -270,13 +277,14 @@ struct AttentionGradientTrial {
       // Weights below the normal range may be 0.
       const long double of_p = relative * p + std::numeric_limits<A>::min();
       const long double t    = softcap == 0 ? 0 : std::tanh(score[j] / softcap);
+      const long double f    = call.factor_of(b, h, i, j);
       long double dp = 0, dp_size = delta_size;
       const std::int64_t of_key = (std::int64_t(b) * n.kv_heads + g) * n.keys + j;
       for (int d = 0; d < n.value_dim; ++d) {
         const long double gradient = dout.exact(b, h, i, d), term = gradient * call.v.exact(b, g, j, d);
-        dp += term;
-        dp_size += std::abs(term);
-        v.add(of_key * n.value_dim + d, p * gradient, of_p * std::abs(gradient));
+        dp += f * term;
+        dp_size += f * std::abs(term);
+        v.add(of_key * n.value_dim + d, f * p * gradient, f * of_p * std::abs(gradient));
       }
       const long double by_score = scale * p * (dp - delta) * (1 - t * t);
       const long double bound    = of_p * std::abs(scale) * dp_size;

@@ -108,6 +108,20 @@ struct EmulatedRanges {
   }
 };
 
+/// Factor that dropout gives the weight of (batch, head, query, key); 1 without.
+template <class Data>
+double dropout_factor(const Data& data, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  const auto& dropout = data.elements.dropout;
+  return double(dropout.factor(dropout.row(b, h, i), j));
+}
+
+/// Gives a call of so many heads dropout.
+template <class Data>
+void drop_weights(Data& data, std::int64_t heads) {
+  using A               = typename Data::A;
+  data.elements.dropout = KokkosNN::Impl::AttentionWeightDropout<A>::of(0.4, 0xfedcba9876543210, 3, heads);
+}
+
 /// Three packed sequences, the second one without keys, in tensors of a batch of one; `logit` is that of all their
 /// queries and keys: causal within a sequence.
 struct EmulatedSequences {
@@ -214,7 +228,8 @@ struct EmulatedTrial {
     for (std::int64_t d = 0; d < n.value_dim; ++d) {
       double result = 0;
       for (std::int64_t j = 0; j < n.keys; ++j) {
-        const double weight = is_masked ? 0 : std::exp(z[std::size_t(j)] - max) / sum;
+        const double weight =
+            is_masked ? 0 : std::exp(z[std::size_t(j)] - max) / sum * dropout_factor(data, b, h, i, j);
         if (weight != 0) result += weight * double(v.at(b, kv_head, j, d));
       }
       if (is_masked) result = 7;
@@ -303,7 +318,8 @@ struct EmulatedGradientTrial {
     for (std::int64_t d = 0; d < n.value_dim; ++d) {
       double result = 0;
       for (std::int64_t j = 0; j < n.keys; ++j) {
-        if (p[std::size_t(j)] != 0) result += p[std::size_t(j)] * double(v.at(b, kv, j, d));
+        const double weight = p[std::size_t(j)] * dropout_factor(data, b, h, i, j);
+        if (weight != 0) result += weight * double(v.at(b, kv, j, d));
       }
       o.at(b, h, i, d) = X(result);
       d_sum += double(o.at(b, h, i, d)) * double(dout.at(b, h, i, d));
@@ -311,10 +327,11 @@ struct EmulatedGradientTrial {
     for (std::int64_t j = 0; j < n.keys; ++j) {
       const double probability = p[std::size_t(j)];
       if (probability == 0) continue;
-      double dp = 0;
+      const double factor = dropout_factor(data, b, h, i, j);
+      double dp           = 0;
       for (std::int64_t d = 0; d < n.value_dim; ++d) {
-        dp += double(dout.at(b, h, i, d)) * double(v.at(b, kv, j, d));
-        wanted_v[place(dv, b, kv, j, d)] += probability * double(dout.at(b, h, i, d));
+        dp += factor * double(dout.at(b, h, i, d)) * double(v.at(b, kv, j, d));
+        wanted_v[place(dv, b, kv, j, d)] += factor * probability * double(dout.at(b, h, i, d));
       }
       const double g = probability * (dp - d_sum) * slope(scaled[std::size_t(j)]) * double(data.scale);
       for (std::int64_t d = 0; d < n.dim; ++d) {

@@ -51,6 +51,9 @@ struct AttentionDataOf {
     elements.slopes          = pointer_to<X>(mask.slopes);
     elements.slope_strides   = layout.slopes;
     elements.alibi_offset    = mask.alibi_offset;
+    const auto& dropout      = call.options.dropout;
+    elements.dropout =
+        AttentionWeightDropout<A>::of(dropout.probability, dropout.seed, dropout.offset, call.layout.shape.heads);
     return elements;
   }
 

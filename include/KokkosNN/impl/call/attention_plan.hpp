@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_CALL_ATTENTION_PLAN_HPP
 #define KOKKOSNN_IMPL_CALL_ATTENTION_PLAN_HPP
 
+#include <KokkosNN/dropout.hpp>
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
@@ -43,6 +44,7 @@ struct AttentionCallOptions {
   std::int64_t diagonal_shift = 0;  ///< is added to the offset of every diagonal
   Tensor query_offsets;             ///< of packed sequences
   Tensor key_offsets;
+  AttentionDropout dropout;
 };
 
 /// A checked call.
@@ -60,6 +62,9 @@ struct AttentionLayout {
 
   bool writes() const { return shape.batch * shape.heads * shape.queries > 0; }
 };
+
+/// Throws std::invalid_argument for a dropout, where there is none.
+KOKKOSNN_EXPORT void refuse_dropout(const char* function, const AttentionDropout& dropout);
 
 /// Checks a call and describes it. Throws std::invalid_argument for extents that do not fit, for heads that are no
 /// multiple of k's, for a head dim beyond 256, for bad numbers of the options and for overlap.

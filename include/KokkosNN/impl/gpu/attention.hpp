@@ -67,6 +67,7 @@ struct AttentionInTeam {
       team.team_barrier();
       state.sum *= factor;
       for (int j = 0; j < count; ++j) state.sum += tile[j];
+      if (data.elements.dropout.exists()) drop(team, mask, first, count, tile);
       add_values(team, v + first * data.v_strides.sequence, count, factor, tile, results);
       team.team_barrier();  // before the next tile's logits
     }
@@ -102,6 +103,16 @@ struct AttentionInTeam {
       }
       tile[j] = data.elements.logit(score * data.scale, mask, first + j);
     }
+  }
+
+  /// Applies dropout to a tile's weights, which all have added up by then.
+  template <class Member, class Mask>
+  KOKKOS_FUNCTION void drop(const Member& team, const Mask& mask, std::int64_t first, int count, A* tile) const {
+    team.team_barrier();
+    for (int j = team.team_rank(); j < count; j += team.team_size()) {
+      tile[j] *= data.elements.weight_factor(mask, first + j);
+    }
+    team.team_barrier();
   }
 
   KOKKOS_FUNCTION static A largest(const A* tile, int count) {

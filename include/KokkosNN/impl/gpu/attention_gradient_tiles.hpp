@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/gpu/attention_block.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
+#include <KokkosNN/impl/gpu/attention_kept.hpp>
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
@@ -297,6 +298,9 @@ struct AttentionQueryGradientsInTiles
     Scores scores, gradients;
     Base::template multiply_own<0>(scores, own, base, rank, stage);
     Base::template multiply_own<1>(gradients, own, base, rank, stage + Base::tile_bytes);
+    if constexpr (has_elements) {
+      if (data.elements.dropout.exists()) drop(all, first, rank, gradients);
+    }
     const bool sees_all = warp.has_all(first, Base::tile_rows);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
@@ -315,6 +319,15 @@ struct AttentionQueryGradientsInTiles
       }
     });
     Products::add(dq, gradients, stage, lane);
+  }
+
+  /// Applies dropout's factors to products of dout and values, which are gradients by weights behind it.
+  KOKKOS_FORCEINLINE_FUNCTION void drop(const Row* all, std::int64_t first, int rank, Scores& gradients) const {
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    KeptScores<Unit, Shape::row_tiles, Base::tile_rows> kept;
+    kept.find_in_rows(data.elements.dropout, first, lane,
+                      [&](int t, int r) { return all[own_row + t * 16 + Unit::row_of(r, lane)].elements.dropout; });
+    kept.apply(data.elements.dropout.scale, gradients);
   }
 };
 
@@ -504,6 +517,14 @@ struct AttentionKeyGradientsInTiles
     Base::template multiply_own<0>(probabilities, own, base, rank, queries);
     if constexpr (of_keys) Base::template multiply_own<1>(gradients, own, base, rank, douts);
     const Query* const table = queries_at(memory, stage);
+    [[maybe_unused]] KeptScores<Unit, Shape::row_tiles, tile_rows> kept;
+    if constexpr (has_elements) {
+      if (data.elements.dropout.exists()) {
+        kept.find_in_columns(data.elements.dropout, first_key + own_row, lane,
+                             [&](int j, int c) { return table[j * 16 + Unit::col_of(c, lane)].elements.dropout; });
+        if constexpr (of_keys) kept.apply(data.elements.dropout.scale, gradients);
+      }
+    }
     KOKKOSNN_IMPL_UNROLL
     for (int j = 0; j < tile_rows / 16; ++j) {
       KOKKOSNN_IMPL_UNROLL
@@ -520,6 +541,9 @@ struct AttentionKeyGradientsInTiles
           if constexpr (of_keys) gradients[t][j].value[r][c] = term.gradient;
         });
       }
+    }
+    if constexpr (has_elements && of_values) {
+      if (data.elements.dropout.exists()) kept.apply(data.elements.dropout.scale, probabilities);
     }
     if constexpr (of_values) Products::add(sums.dv, probabilities, douts, lane);
     if constexpr (of_keys) Products::add(sums.dk, gradients, queries, lane);

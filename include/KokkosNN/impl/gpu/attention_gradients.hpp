@@ -54,7 +54,9 @@ struct AttentionGradientTerms {
     const A scaled      = score() * data.scale;
     const A probability = Kokkos::exp(data.elements.logit(scaled, mask, key) - lse);
     if (probability == A(0)) return {};
-    return {probability, probability * (dprobability() - delta) * data.elements.slope_of_softcap(scaled)};
+    const A factor   = data.elements.weight_factor(mask, key);
+    const A gradient = factor == A(0) ? A(0) : factor * dprobability();
+    return {probability * factor, probability * (gradient - delta) * data.elements.slope_of_softcap(scaled)};
   }
 
   /// Bytes of scratch of a team.

@@ -145,9 +145,12 @@ struct AttentionBiasSums {
                                        data.k + k.in(data.k_strides), data.k_strides.dim, data.shape.dim);
     const A p     = Kokkos::exp(data.elements.logit(score * data.scale, mask, key) - lse);
     if (p == A(0)) return A(0);  // nothing else is looked at
+    const A factor = data.elements.weight_factor(mask, key);
+    const A delta  = data.delta[row.in(data.delta_strides)];
+    if (factor == A(0)) return -p * delta;
     const A dp = strided_product<A>(data.dout + row.in(data.dout_strides), data.dout_strides.dim,
                                     data.v + k.in(data.v_strides), data.v_strides.dim, data.shape.value_dim);
-    return p * (dp - data.delta[row.in(data.delta_strides)]);
+    return p * (factor * dp - delta);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/attention_kept.hpp>
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
@@ -201,7 +202,11 @@ struct AttentionInTiles {
       if (!warp.has_all(first, keys)) mask_ranges(all, first, rank, scores);
     }
     follow_maxima(scores, state);
-    add_values(stage + keys_bytes, lane_of(rank), scores, state);
+    weigh(lane_of(rank), scores, state);
+    if constexpr (has_elements) {
+      if (data.elements.dropout.exists()) drop(all, first, rank, scores);
+    }
+    Products::add(state.result, scores, stage + keys_bytes, lane_of(rank));
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static void multiply_queries(Address queries, Address key_tile, int rank, Scores& scores,
@@ -269,8 +274,8 @@ struct AttentionInTiles {
     });
   }
 
-  /// Turns scores into weights and adds the values.
-  KOKKOS_FORCEINLINE_FUNCTION void add_values(Address value_tile, int lane, Scores& scores, State& state) const {
+  /// Turns scores into weights.
+  KOKKOS_FORCEINLINE_FUNCTION void weigh(int lane, Scores& scores, State& state) const {
     const A scale = factor();
     Products::for_rows([&](int t, int r) {
       const A shift = -finite_reference(state.reference[t][r]) * scale;
@@ -279,7 +284,15 @@ struct AttentionInTiles {
         state.sum[t][r] += score;
       });
     });
-    Products::add(state.result, scores, value_tile, lane);
+  }
+
+  /// Makes weights 0 that dropout does not keep. The others' factor is that of the results.
+  KOKKOS_FORCEINLINE_FUNCTION void drop(const Row* all, std::int64_t first, int rank, Scores& scores) const {
+    const int lane = lane_of(rank), own = first_row_of(rank);
+    KeptScores<Unit, row_tiles, keys> kept;
+    kept.find_in_rows(data.elements.dropout, first, lane,
+                      [&](int t, int r) { return all[own + t * 16 + Unit::row_of(r, lane)].elements.dropout; });
+    kept.apply(A(1), scores);
   }
 
   // --- results ---
@@ -303,8 +316,9 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
                                              int t, int r, const Total& total) const {
     const bool is_masked = total.sum == A(0);
+    const A factor       = has_elements ? total.factor * data.elements.dropout.scale : total.factor;
     Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
-      if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * total.factor);
+      if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * factor);
     });
     if (Unit::col_of(0, lane) == 0) {
       data.store_lse(row, part, total.lse());

@@ -180,6 +180,13 @@ struct HostAttention : AttentionTiles<X> {
       sum = sum + weights;
     }
     block.sum[r] += fold_lanes(sum, JoinSums{});
+    if (data.elements.dropout.exists()) drop(block, r, keys.first, from, to, row);
+  }
+
+  /// Applies dropout to a row's weights, which have been added up.
+  KOKKOS_FUNCTION void drop(const Block& block, int r, std::int64_t first, int from, int to, A* weights) const {
+    const auto mask = data.mask_of(block.row[r], block.sequence);
+    for (int j = from; j < to; ++j) weights[j] *= data.elements.weight_factor(mask, first + j);
   }
 
   KOKKOS_FUNCTION void compute_logits(const Block& block, int r, std::int64_t first, int from, int to,

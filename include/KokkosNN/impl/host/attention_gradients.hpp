@@ -192,6 +192,13 @@ struct HostAttentionGradients : AttentionTiles<X> {
     A* const gradients = s.gradients + r * tile;
     A slopes[tile];
     compute_logits(head, rows, first, r, part, weights, slopes);
+    A factors[tile];
+    const bool drops = data.elements.dropout.exists();
+    if (drops) find_factors(head, rows, first, r, part, factors);
+    const auto apply = [&](A* values) {
+      for (int j = 0; drops && j < tile; ++j) values[j] *= factors[j];
+    };
+    apply(gradients);
     const auto reference = splat_reference<V>(exp.at(A(0)));
     const V zero         = splat<V>(A(0));
     // Rows of scores are the tile's, or the block's row is one.
@@ -201,6 +208,18 @@ struct HostAttentionGradients : AttentionTiles<X> {
       const V gradient = probability * (load_vector(gradients + j) - of_row(rows.delta, j)) * load_vector(slopes + j);
       store_vector(weights + j, probability);
       store_vector(gradients + j, V(probability == zero ? zero : gradient));
+    }
+    apply(weights);
+  }
+
+  /// Dropout's factors of a row's weights.
+  KOKKOS_FUNCTION void find_factors(const Head& head, const Rows& rows, std::int64_t first, int r, const Part& part,
+                                    A* factors) const {
+    for (int j = 0; j < tile; ++j) {
+      const int q            = of_keys ? j : r;
+      const std::int64_t key = of_keys ? first + r : part.first + j;
+      const bool is_seen     = key >= rows.allowed[q].begin && key < rows.allowed[q].end;
+      factors[j] = is_seen ? data.elements.weight_factor(data.mask_of(rows.row[q], head.sequence), key) : A(1);
     }
   }
 

@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_INPUTS_ATTENTION_TENSORS_HPP
 
 #include <KokkosNN/impl/attention_shapes.hpp>
+#include <KokkosNN/impl/inputs/attention_dropout.hpp>
 #include <KokkosNN/impl/inputs/elementwise.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
 
@@ -102,7 +103,7 @@ struct ScoreRanges : ColumnLimits {
   }
 };
 
-/// Half of a mask that changes single scores. The logit is softcap(scale x) + bias - slope |distance|.
+/// Half of a mask that changes single scores, and dropout. The logit is softcap(scale x) + bias - slope |distance|.
 template <class X, class A>
 struct ScoreElements {
   A softcap         = 0;  ///< 0: none
@@ -114,9 +115,10 @@ struct ScoreElements {
   TypedPointer<X> slopes;
   AttentionStrides slope_strides;
   std::int64_t alibi_offset = 0;
+  AttentionWeightDropout<A> dropout;
 
   KOKKOS_INLINE_FUNCTION bool exist() const {
-    return softcap != A(0) || bias.exists() || keep != nullptr || slopes.exists();
+    return softcap != A(0) || bias.exists() || keep != nullptr || slopes.exists() || dropout.exists();
   }
 
   /// A row's part of the mask.
@@ -125,15 +127,22 @@ struct ScoreElements {
     std::int64_t keep;
     std::int64_t diagonal;
     A slope;
+    DropoutRow dropout;
   };
   KOKKOS_INLINE_FUNCTION Row row(const ScoreRow& r, const Sequence& sequence, const ScoreRanges& ranges) const {
     return {r.in_mask(bias_strides), r.in_mask(keep_strides), ranges.diagonal(r, sequence) + alibi_offset,
-            slopes.exists() ? slopes.template load<A>(r.in_mask(slope_strides)) : A(0)};
+            slopes.exists() ? slopes.template load<A>(r.in_mask(slope_strides)) : A(0),
+            dropout.row(r.batch, r.head, r.query)};
   }
 
   /// True if the boolean mask keeps a key.
   KOKKOS_INLINE_FUNCTION bool keeps(const Row& row, std::int64_t key) const {
     return keep == nullptr || keep[row.keep + key * keep_strides.dim] != 0;
+  }
+
+  /// Factor of a key's weight in the sum of values.
+  KOKKOS_INLINE_FUNCTION A weight_factor(const Row& row, std::int64_t key) const {
+    return dropout.factor(row.dropout, key);
   }
 
   /// Derivative of the softcap by the scaled score.

@@ -26,6 +26,7 @@
 //   rows, cols                      of a 16 x 16 accumulator, a thread has `C::value[rows][cols]`:
 //   row_of(r, lane)                 the row of value[r][..], from 0 to 15
 //   col_of(c, lane)                 the column of value[..][c]
+//   has_pairs_8_apart               true if row_of(1) is row_of(0) + 8, and col_of(c + 2) is col_of(c) + 8
 //   load_a, load_b_columns          from tiles along k: B's tile has its columns as rows
 //   load_b, load_a_columns          from tiles across k: A's tile has its columns as rows
 //   multiply_add(c, a, b)           C += A B
@@ -99,6 +100,7 @@ struct MmaLayout {
   static constexpr int lanes              = 32;
   static constexpr int rows               = 2;
   static constexpr int cols               = 4;
+  static constexpr bool has_pairs_8_apart = true;
   struct C {
     Accumulated value[rows][cols];
   };
@@ -514,6 +516,7 @@ struct MfmaUnit : Instructions_, PlacesFor8Rows {
   static constexpr int own                = K / 4;  ///< of K, a lane's
   static constexpr int rows               = 1;
   static constexpr int cols               = 4;
+  static constexpr bool has_pairs_8_apart = false;
   static constexpr unsigned per_chunk     = chunk_bytes / sizeof(T);
   struct Fragment {
     T value[own];
@@ -647,6 +650,7 @@ struct FmaUnit : Instructions_, PlacesFor8Rows {
   static constexpr int K                  = chunk_bytes / int(sizeof(Accumulated));
   static constexpr int rows               = 16 * across / threads;
   static constexpr int cols               = 16 / across;
+  static constexpr bool has_pairs_8_apart = false;
   static_assert(threads == 1 || threads == 32 || threads == 64);
   struct A {
     Accumulated value[rows][K];
