@@ -5,6 +5,7 @@
 
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/attention_elements.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
 #include <KokkosNN/impl/gpu/attention_kept.hpp>
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
@@ -40,6 +41,7 @@ struct AttentionGradientTiles {
   using Shape                        = Shape_;
   using Products                     = TileProducts<Unit, dims_, Shape::row_tiles, Shape::tile_rows>;
   using Scores                       = typename Products::Scores;
+  using Undropped                    = KeptScores<Unit, Shape::row_tiles, Shape::tile_rows>;  ///< by dropout
   static constexpr int dims          = dims_;
   static constexpr bool has_elements = has_elements_;
   static constexpr int tile_rows     = Shape::tile_rows;
@@ -109,17 +111,14 @@ struct AttentionGradientTiles {
     A probability;
     A gradient;
   };
-  /// Term of a key that the row may see; lse is in units of log 2.
+  /// Term of a key that the row may see; lse is in units of log 2. Under a mask that looks at single scores these are
+  /// logits, and gradients those by the scores ahead of the probability.
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION Term term(const Row& row, std::int64_t key, A score, A dprobability) const {
-    A logit = score * (data.scale * log2_of_e<A>), slope = 1;
-    if constexpr (has_elements) {
-      if (!data.elements.keeps(row.elements, key)) return {A(0), A(0)};
-      logit = data.elements.logit(score * data.scale, row.elements, key) * log2_of_e<A>;
-      slope = data.elements.slope_of_softcap(score * data.scale);
-    }
+  KOKKOS_FORCEINLINE_FUNCTION Term term(const Row& row, A score, A gradient) const {
+    const A logit       = has_elements ? score : score * (data.scale * log2_of_e<A>);
+    const A by_weight   = has_elements ? gradient : gradient - row.delta;
     const A probability = power_of_two(logit - row.lse);
-    return {probability, probability == A(0) ? A(0) : probability * (dprobability - row.delta) * slope};
+    return {probability, probability == A(0) ? A(0) : probability * by_weight};
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static void store(const typename Products::Sums& sums, int t, int r, int lane, A factor,
@@ -152,6 +151,7 @@ struct AttentionQueryGradientsInTiles
   using typename Base::Products;
   using typename Base::Scores;
   using typename Base::Shape;
+  using typename Base::Undropped;
   using typename Base::Unit;
   using typename Base::X;
 
@@ -295,12 +295,12 @@ struct AttentionQueryGradientsInTiles
                                             const Row* all, const SeenKeys& warp, std::int64_t first, int rank,
                                             typename Products::Sums& dq) const {
     const int lane = lane_of(rank), own_row = first_row_of(rank);
+    Undropped kept;
+    if constexpr (has_elements) find_kept(all, first, rank, kept);
     Scores scores, gradients;
     Base::template multiply_own<0>(scores, own, base, rank, stage);
     Base::template multiply_own<1>(gradients, own, base, rank, stage + Base::tile_bytes);
-    if constexpr (has_elements) {
-      if (data.elements.dropout.exists()) drop(all, first, rank, gradients);
-    }
+    if constexpr (has_elements) mask_elements(all, first, warp.end, rank, kept, scores, gradients);
     const bool sees_all = warp.has_all(first, Base::tile_rows);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
@@ -312,22 +312,37 @@ struct AttentionQueryGradientsInTiles
         for (int c = 0; c < Unit::cols; ++c) {
           const int col = j * 16 + Unit::col_of(c, lane);
           A& gradient   = gradients[t][j].value[r][c];
-          gradient      = begin <= col && col < end
-                              ? Base::term(row, first + col, scores[t][j].value[r][c], gradient).gradient
-                              : A(0);
+          gradient = begin <= col && col < end ? Base::term(row, scores[t][j].value[r][c], gradient).gradient : A(0);
         }
       }
     });
     Products::add(dq, gradients, stage, lane);
   }
 
-  /// Applies dropout's factors to products of dout and values, which are gradients by weights behind it.
-  KOKKOS_FORCEINLINE_FUNCTION void drop(const Row* all, std::int64_t first, int rank, Scores& gradients) const {
+  /// Turns scores into logits, and products of dout and values into what a probability's factor is of the gradient.
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Row* all, std::int64_t first, std::int64_t end, int rank,
+                                                 const Undropped& kept, Scores& scores, Scores& gradients) const {
     const int lane = lane_of(rank), own_row = first_row_of(rank);
-    KeptScores<Unit, Shape::row_tiles, Base::tile_rows> kept;
+    if (data.elements.dropout.exists()) kept.apply(data.elements.dropout.scale, gradients);
+    const auto for_lines = [&](Scores& of, const auto& f) {
+      Products::for_rows([&](int t, int r) {
+        f(all[own_row + t * 16 + Unit::row_of(r, lane)],
+          [&](const auto& g) { Products::for_columns(of, t, r, lane, g); });
+      });
+    };
+    for_lines(gradients,
+              [&](const Row& row, const auto& each) { each([&](A& gradient, int) { gradient -= row.delta; }); });
+    TileElements<X, A>{data.elements, first, end}.to_logits(
+        data.scale, [&](const auto& f) { Products::for_both(scores, gradients, f); },
+        [&](const auto& f) { for_lines(scores, f); }, [](A t, A& gradient) { gradient *= (A(1) - t) * (A(1) + t); });
+  }
+
+  /// Finds the weights that dropout keeps, ahead of the scores: the generator would spill these.
+  KOKKOS_FORCEINLINE_FUNCTION void find_kept(const Row* all, std::int64_t first, int rank, Undropped& kept) const {
+    if (!data.elements.dropout.exists()) return;
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
     kept.find_in_rows(data.elements.dropout, first, lane,
                       [&](int t, int r) { return all[own_row + t * 16 + Unit::row_of(r, lane)].elements.dropout; });
-    kept.apply(data.elements.dropout.scale, gradients);
   }
 };
 
@@ -348,6 +363,7 @@ struct AttentionKeyGradientsInTiles
   using typename Base::Products;
   using typename Base::Scores;
   using typename Base::Shape;
+  using typename Base::Undropped;
   using typename Base::Unit;
   using typename Base::X;
 
@@ -504,26 +520,28 @@ struct AttentionKeyGradientsInTiles
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
         team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(memory, stage, keys, tile, anew(rank)); },
-        [&](const Tiles&, int stage) { add_tile(own, memory, stage, keys.first, anew(rank), sums); });
+        [&](const Tiles&, int stage) {
+          add_tile(own, memory, stage, keys.first, keys.sequence.keys, anew(rank), sums);
+        });
     team.team_barrier();  // the words that `write` sets were cleared, though there was no tile
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void add_tile(const typename Base::OwnRows& own, char* memory, int stage,
-                                            std::int64_t first_key, int rank, Sums& sums) const {
+                                            std::int64_t first_key, std::int64_t last_key, int rank, Sums& sums) const {
     const int lane = lane_of(rank), own_row = first_row_of(rank);
     const Address base = Unit::address(memory), queries = base + Base::stages_place + stage * Base::stage_bytes;
-    const Address douts = queries + Base::tile_bytes;
+    const Address douts      = queries + Base::tile_bytes;
+    const Query* const table = queries_at(memory, stage);
+    Undropped kept;
+    if constexpr (has_elements) find_kept(table, first_key + own_row, lane, kept);
     Scores probabilities, gradients;
     Base::template multiply_own<0>(probabilities, own, base, rank, queries);
     if constexpr (of_keys) Base::template multiply_own<1>(gradients, own, base, rank, douts);
-    const Query* const table = queries_at(memory, stage);
-    [[maybe_unused]] KeptScores<Unit, Shape::row_tiles, tile_rows> kept;
     if constexpr (has_elements) {
-      if (data.elements.dropout.exists()) {
-        kept.find_in_columns(data.elements.dropout, first_key + own_row, lane,
-                             [&](int j, int c) { return table[j * 16 + Unit::col_of(c, lane)].elements.dropout; });
-        if constexpr (of_keys) kept.apply(data.elements.dropout.scale, gradients);
+      if constexpr (of_keys) {
+        if (data.elements.dropout.exists()) kept.apply(data.elements.dropout.scale, gradients);
       }
+      mask_elements(table, first_key, last_key, rank, probabilities, gradients);
     }
     KOKKOSNN_IMPL_UNROLL
     for (int j = 0; j < tile_rows / 16; ++j) {
@@ -535,7 +553,7 @@ struct AttentionKeyGradientsInTiles
           A& probability = probabilities[t][j].value[r][c];
           typename Base::Term term{A(0), A(0)};
           if (query.begin <= key && key < query.end) {
-            term = Base::term(query, first_key + key, probability, of_keys ? gradients[t][j].value[r][c] : A(0));
+            term = Base::term(query, probability, of_keys ? gradients[t][j].value[r][c] : A(0));
           }
           probability = term.probability;
           if constexpr (of_keys) gradients[t][j].value[r][c] = term.gradient;
@@ -547,6 +565,40 @@ struct AttentionKeyGradientsInTiles
     }
     if constexpr (of_values) Products::add(sums.dv, probabilities, douts, lane);
     if constexpr (of_keys) Products::add(sums.dk, gradients, queries, lane);
+  }
+
+  /// As of the queries' kernel, of a tile whose columns are queries.
+  KOKKOS_FORCEINLINE_FUNCTION void find_kept(const Query* table, std::int64_t first, int lane, Undropped& kept) const {
+    if (!data.elements.dropout.exists()) return;
+    kept.find_in_columns(data.elements.dropout, first, lane,
+                         [&](int j, int c) { return table[j * 16 + Unit::col_of(c, lane)].elements.dropout; });
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Query* table, std::int64_t first_key, std::int64_t last_key,
+                                                 int rank, Scores& scores, [[maybe_unused]] Scores& gradients) const {
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    const auto for_lines = [&](Scores& of, const auto& f) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < tile_rows / 16; ++j) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int c = 0; c < Unit::cols; ++c) {
+          f(table[j * 16 + Unit::col_of(c, lane)], [&](const auto& g) {
+            Products::for_rows(
+                [&](int t, int r) { g(of[t][j].value[r][c], own_row + t * 16 + Unit::row_of(r, lane)); });
+          });
+        }
+      }
+    };
+    if constexpr (of_keys) {
+      for_lines(gradients, [&](const Query& query, const auto& each) {
+        each([&](A& gradient, int) { gradient -= query.delta; });
+      });
+    }
+    TileElements<X, A>{data.elements, first_key, last_key}.to_logits(
+        data.scale, [&](const auto& f) { Products::for_both(scores, gradients, f); },
+        [&](const auto& f) { for_lines(scores, f); },
+        [](A t, [[maybe_unused]] A& gradient) {
+          if constexpr (of_keys) gradient *= (A(1) - t) * (A(1) + t);
+        });
   }
 };
 

@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/attention_elements.hpp>
 #include <KokkosNN/impl/gpu/attention_kept.hpp>
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
@@ -79,8 +80,9 @@ struct AttentionInTiles {
   static constexpr int row_tiles = Tile::row_tiles;
   static constexpr A threshold   = 8;
 
-  using Products = TileProducts<Unit, dims, row_tiles, keys>;
-  using Scores   = typename Products::Scores;
+  using Products  = TileProducts<Unit, dims, row_tiles, keys>;
+  using Scores    = typename Products::Scores;
+  using Undropped = KeptScores<Unit, row_tiles, keys>;
   struct State {
     typename Unit::A query[keeps_queries ? row_tiles : 1][keeps_queries ? Products::steps : 1];
     typename Products::Sums result;
@@ -193,18 +195,20 @@ struct AttentionInTiles {
 
   KOKKOS_FORCEINLINE_FUNCTION void add_tile(Address tiles, Address stage, const Row* all, const SeenKeys& warp,
                                             std::int64_t first, int rank, State& state) const {
+    Undropped kept;
+    if constexpr (has_elements) find_kept(all, first, rank, kept);
     Scores scores;
     multiply_queries(tiles + queries_place, stage, rank, scores, state);
     if constexpr (has_elements) {
-      mask_elements(all, first, rank, scores);
+      mask_elements(all, first, warp.end, rank, scores);
     } else {
       if (data.scale < A(0)) negate(scores);
-      if (!warp.has_all(first, keys)) mask_ranges(all, first, rank, scores);
     }
+    if (!warp.has_all(first, keys)) mask_ranges(all, first, rank, scores);
     follow_maxima(scores, state);
     weigh(lane_of(rank), scores, state);
     if constexpr (has_elements) {
-      if (data.elements.dropout.exists()) drop(all, first, rank, scores);
+      if (data.elements.dropout.exists()) kept.apply(A(1), scores);  // the others' factor is that of the results
     }
     Products::add(state.result, scores, stage + keys_bytes, lane_of(rank));
   }
@@ -235,18 +239,22 @@ struct AttentionInTiles {
   }
 
   /// Turns scores into logits times log2(e).
-  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Row* all, std::int64_t first, int rank, Scores& scores) const {
-    const int lane = lane_of(rank);
-    Products::for_rows([&](int t, int r) {
-      const Row& row  = all[first_row_of(rank) + t * 16 + Unit::row_of(r, lane)];
-      const int begin = in_tile<keys>(row.begin - first), end = in_tile<keys>(row.end - first);
-      Products::for_columns(scores, t, r, lane, [&](A& score, int col) {
-        const std::int64_t key = first + col;
-        const bool is_kept     = begin <= col && col < end && data.elements.keeps(row.elements, key);
-        score                  = is_kept ? log2_of_e<A> * data.elements.logit(score * data.scale, row.elements, key)
-                                         : -Kokkos::Experimental::infinity_v<A>;
-      });
-    });
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Row* all, std::int64_t first, std::int64_t end, int rank,
+                                                 Scores& scores) const {
+    const int lane = lane_of(rank), own = first_row_of(rank);
+    TileElements<X, A>{data.elements, first, end}.to_logits(
+        data.scale,
+        [&](const auto& f) {
+          Products::for_rows(
+              [&](int t, int r) { Products::for_columns(scores, t, r, 0, [&](A& score, int) { f(score); }); });
+        },
+        [&](const auto& f) {
+          Products::for_rows([&](int t, int r) {
+            f(all[own + t * 16 + Unit::row_of(r, lane)],
+              [&](const auto& g) { Products::for_columns(scores, t, r, lane, g); });
+          });
+        },
+        [](A) {});
   }
 
   /// Factor that turns scores, as they are behind the mask, into powers of two.
@@ -286,13 +294,12 @@ struct AttentionInTiles {
     });
   }
 
-  /// Makes weights 0 that dropout does not keep. The others' factor is that of the results.
-  KOKKOS_FORCEINLINE_FUNCTION void drop(const Row* all, std::int64_t first, int rank, Scores& scores) const {
+  /// Finds the weights that dropout keeps, ahead of the scores: the generator would spill these.
+  KOKKOS_FORCEINLINE_FUNCTION void find_kept(const Row* all, std::int64_t first, int rank, Undropped& kept) const {
+    if (!data.elements.dropout.exists()) return;
     const int lane = lane_of(rank), own = first_row_of(rank);
-    KeptScores<Unit, row_tiles, keys> kept;
     kept.find_in_rows(data.elements.dropout, first, lane,
                       [&](int t, int r) { return all[own + t * 16 + Unit::row_of(r, lane)].elements.dropout; });
-    kept.apply(A(1), scores);
   }
 
   // --- results ---

@@ -46,6 +46,17 @@ struct TileProducts {
       for (int c = 0; c < Unit::cols; ++c) f(scores[t][j].value[r][c], j * 16 + Unit::col_of(c, lane));
     }
   }
+  /// f(score, other score) for this thread's scores of two tiles.
+  template <class F>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_both(Scores& scores, Scores& others, const F& f) {
+    for_rows([&](int t, int r) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < cols / 16; ++j) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int c = 0; c < Unit::cols; ++c) f(scores[t][j].value[r][c], others[t][j].value[r][c]);
+      }
+    });
+  }
   /// f(sum, element of the head) for this thread's sums of a row.
   template <class S, class F>
   KOKKOS_FORCEINLINE_FUNCTION static void for_sums(S& sums, int t, int r, int lane, const F& f) {
