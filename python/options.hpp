@@ -63,7 +63,8 @@ inline kokkosnn_attention_options defaults(const kokkosnn_attention_options*) {
 template <class Members>
 void list(kokkosnn_attention_options& o, Members& members) {
   members("scale", o.scale)("softcap", o.softcap)("sinks", o.sinks)("masked_row", o.masked_row)("axes", o.axes);
-  members("precision", o.precision)("diagonal", o.diagonal);
+  members("precision", o.precision)("diagonal", o.diagonal)("dropout_probability", o.dropout_probability);
+  members("dropout_seed", o.dropout_seed)("dropout_offset", o.dropout_offset);
 }
 
 inline kokkosnn_matmul_options defaults(const kokkosnn_matmul_options*) { return KOKKOSNN_MATMUL_OPTIONS_INIT; }

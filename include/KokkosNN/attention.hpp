@@ -74,7 +74,7 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 /// \param o        output (batch, head, query, value dim)
 /// \param mask     CausalMask, SlidingWindow, RowLengths, BooleanMask, AdditiveBias, Alibi, or several: masks(...); x
 ///                 of mask.hpp is the scores (batch, head, query, key). `masks()` masks nothing
-/// \param options  scale, softcap, sinks, masked rows, order of the axes, precision; see AttentionOptions
+/// \param options  scale, softcap, sinks, dropout, masked rows, order of the axes, precision; see AttentionOptions
 /// \param lse      output (batch, head, query) in any order of q's axes, of double if q is, else float; or no_view
 ///
 /// Views      of one type, in any layout, strides (0 in inputs) and alignment, so subviews of packed q, k and v serve.
@@ -105,11 +105,11 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 ///            bytes, dim contiguous, are copied asynchronously, others element by element. A team has up to 195 KiB of
 ///            scratch. On Hopper 16-bit elements of up to 128 in a head, so aligned, run on warpgroups, 128 or 192
 ///            queries of a head by tiles of 128 keys, where 64 queries or more have a mask of numbers alone (causal,
-///            window, lengths) and a positive scale.
-///            Doubles of more than 128
-///            elements, other GPUs of AMD, and devices with less scratch, take a row of scores a team, which reads k
-///            and v anew for each query. Decoding: up to 64 queries of all heads that share a head of k, and 512 keys
-///            or more, are computed by parts of 256 keys side by side, which `merge_attention`'s rule joins.
+///            window, lengths), a positive scale and no dropout, whose generator is called once
+///            for four weights. Doubles of more than 128 elements, other GPUs of AMD, and devices with less scratch,
+///            take a row of scores a team, which reads k and v anew for each query. Decoding: up to 64 queries of all
+///            heads that share a head of k, and 512 keys or more, are computed by parts of 256 keys side by side, which
+///            `merge_attention`'s rule joins.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,

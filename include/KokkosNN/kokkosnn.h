@@ -273,6 +273,10 @@ typedef struct kokkosnn_attention_options {
   int32_t axes;                 /* kokkosnn_attention_axes: the order of all tensors' axes but lse's */
   int32_t precision;            /* kokkosnn_precision, of F32 on GPUs that have TF32; the gradients are exact */
   int32_t diagonal;             /* kokkosnn_attention_diagonal, of causal masks, windows and ALiBi */
+  double dropout_probability;   /* dropout.hpp: that a weight becomes 0, below 1; 0: no dropout */
+  uint64_t dropout_seed;
+  uint32_t dropout_offset;
+  int32_t reserved; /* 0 */
 } kokkosnn_attention_options;
 #define KOKKOSNN_ATTENTION_OPTIONS_INIT \
   {sizeof(kokkosnn_attention_options),  \
@@ -282,7 +286,11 @@ typedef struct kokkosnn_attention_options {
    KOKKOSNN_MASKED_ROW_NAN,             \
    KOKKOSNN_BATCH_HEAD_SEQUENCE_DIM,    \
    KOKKOSNN_PRECISION_EXACT,            \
-   KOKKOSNN_DIAGONAL_FIRST}
+   KOKKOSNN_DIAGONAL_FIRST,             \
+   0.0,                                 \
+   0,                                   \
+   0,                                   \
+   0}
 
 typedef enum kokkosnn_matmul_provider {
   KOKKOSNN_MATMUL_AUTOMATIC = 0, /* cuBLAS or rocBLAS for what it has, where built with it */

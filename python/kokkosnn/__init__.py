@@ -11,6 +11,7 @@ import json as _json
 
 from . import _core
 from ._operators import (
+    Dropout,
     Mask,
     add,
     add_layer_norm,
@@ -86,6 +87,7 @@ def configuration() -> dict[str, str]:
 
 
 __all__ = [
+    "Dropout",
     "Mask",
     "add",
     "add_layer_norm",

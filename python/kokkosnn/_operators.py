@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _core
 from ._arrays import HOST, accumulator_name, are_numpy, as_kind, empty, is_result, place_of, plain, require_writable
@@ -1011,14 +1011,35 @@ def segmented_logsumexp_backward(
 # --- attention.hpp ---
 
 
+class Dropout(NamedTuple):
+    """Dropout of attention's weights, in attention and, by the same values, in its gradients
+
+    Each weight becomes 0 with this probability, the others are multiplied by 1 / (1 - probability). Weights that stay
+    are a function of seed, offset, batch, head, query and key (Philox), so nothing is stored: give each call under a
+    seed another offset.
+    """
+
+    probability: float
+    seed: int = 0
+    offset: int = 0
+
+
 def _attention_options(
-    scale: float | None, softcap: float, sinks: Array | None, diagonal: str, axes: str, masked_row: str = "nan"
+    scale: float | None,
+    softcap: float,
+    sinks: Array | None,
+    diagonal: str,
+    axes: str,
+    masked_row: str = "nan",
+    dropout: Dropout | None = None,
 ) -> dict[str, Any]:
+    dropped = {} if dropout is None else {"dropout_" + name: value for name, value in dropout._asdict().items()}
     return {
         "diagonal": _named("diagonal", _DIAGONALS, diagonal),
         **_masked_options(0.0 if scale is None else scale, softcap, sinks),
         "axes": _named("axes", _ATTENTION_AXES, axes),
         "masked_row": _named("masked_row", _MASKED_ROWS, masked_row),
+        **dropped,
     }
 
 
@@ -1036,6 +1057,7 @@ def attention(
     axes: str = "batch_head_sequence_dim",
     precision: str = "exact",
     diagonal: str = "first",
+    dropout: Dropout | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(o, lse): torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
@@ -1044,9 +1066,9 @@ def attention(
     k's heads. scale: 1 / sqrt(dim) if None. mask: a Mask, or an array of bool, of the scores (batch, head, query, key).
     lse: (batch, head, query), the log-sum-exps of the scores, of float64 if q is, else float32. softcap, sinks and
     masked_row are masked_softmax's, precision is matmul's. diagonal: place of causal masks, windows and ALiBi: "first",
-    query i at key i, or "last", the last query at the last key.
+    query i at key i, or "last", the last query at the last key. dropout: a Dropout of the weights.
     """
-    options = _attention_options(scale, softcap, sinks, diagonal, axes, masked_row)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes, masked_row, dropout=dropout)
     options["precision"] = _named("precision", _PRECISIONS, precision)
     o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
     rows = tuple(q.shape)[:-1]
@@ -1069,11 +1091,12 @@ def attention_backward(
     sinks: Array | None = None,
     axes: str = "batch_head_sequence_dim",
     diagonal: str = "first",
+    dropout: Dropout | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array, Array]:
     """(dq, dk, dv): torch.autograd.grad(o, (q, k, v), dout) of attention, from its o and lse"""
     dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
-    options = _attention_options(scale, softcap, sinks, diagonal, axes)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes, dropout=dropout)
     _run(_core.attention_backward, stream, q, k, v, o, dout, lse, _members(mask), dq, dk, dv, options)
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)
 
@@ -1095,11 +1118,12 @@ def attention_bias_backward(
     sinks: Array | None = None,
     axes: str = "batch_head_sequence_dim",
     diagonal: str = "first",
+    dropout: Dropout | None = None,
     stream: Any = None,
 ) -> Array:
     """torch.autograd.grad(o, mask.bias, dout)[0] of attention, from its o and lse"""
     dbias = empty(mask.bias, tuple(mask.bias.shape))
-    options = _attention_options(scale, softcap, sinks, diagonal, axes)
+    options = _attention_options(scale, softcap, sinks, diagonal, axes, dropout=dropout)
     _run(_core.attention_bias_backward, stream, q, k, v, o, dout, lse, _members(mask), dbias, options)
     return as_kind(mask.bias, dbias)
 
@@ -1216,6 +1240,7 @@ def packed_attention(
     masked_row: str = "nan",
     precision: str = "exact",
     diagonal: str = "first",
+    dropout: Dropout | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array]:
     """(o, lse) of attention within each of a batch of packed sequences
@@ -1224,7 +1249,8 @@ def packed_attention(
     key_offsets[s]:key_offsets[s + 1], and a mask numbers both within it. Offsets are int32 or int64.
     lse: (token, head). Tokens of no sequence are not written. The rest is attention's.
     """
-    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim", masked_row)
+    axes = "batch_head_sequence_dim"
+    options = _attention_options(scale, softcap, sinks, diagonal, axes, masked_row, dropout=dropout)
     options["precision"] = _named("precision", _PRECISIONS, precision)
     o = _output(out, q, (*tuple(q.shape)[:-1], *tuple(v.shape)[-1:]))
     lse = empty(q, tuple(q.shape)[:-1], accumulator_name(q))
@@ -1247,11 +1273,12 @@ def packed_attention_backward(
     softcap: float = 0.0,
     sinks: Array | None = None,
     diagonal: str = "first",
+    dropout: Dropout | None = None,
     stream: Any = None,
 ) -> tuple[Array, Array, Array]:
     """(dq, dk, dv): gradients of packed_attention, from its o and lse"""
     dq, dk, dv = (empty(x, tuple(x.shape)) for x in (q, k, v))
-    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim")
+    options = _attention_options(scale, softcap, sinks, diagonal, "batch_head_sequence_dim", dropout=dropout)
     offsets = (query_offsets, key_offsets)
     _run(_core.packed_attention_backward, stream, q, k, v, *offsets, o, dout, lse, _members(mask), dq, dk, dv, options)
     return as_kind(q, dq), as_kind(k, dk), as_kind(v, dv)

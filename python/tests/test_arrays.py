@@ -347,6 +347,25 @@ def test_merge_attention(dtype):
 
 
 @each_type
+def test_attention_dropout(dtype):
+    q, k = numbers(2, 4, 50, 6, dtype=dtype), numbers(2, 4, 40, 6, dtype=dtype, seed=1)
+    v, dout = np.broadcast_to(np.eye(40, dtype=dtype), (2, 4, 40, 40)), numbers(2, 4, 50, 40, dtype=dtype, seed=3)
+    dropout = kokkosnn.Dropout(0.25, seed=2**63 + 5, offset=3)
+    weights, _ = kokkosnn.attention(q, k, v)
+    dropped, lse = kokkosnn.attention(q, k, v, dropout=dropout)  # as v is the identity
+    is_kept = wide(dropped) != 0
+    assert abs(1 - is_kept.mean() - 0.25) < 0.02
+    close(dropped, np.where(is_kept, wide(weights) / 0.75, 0), dtype)
+    assert np.array_equal(kokkosnn.attention(q, k, v, dropout=dropout)[0], dropped)
+    other, _ = kokkosnn.attention(q, k, v, dropout=dropout._replace(offset=4))
+    assert not np.array_equal(wide(other) != 0, is_kept)
+    _, _, dv = kokkosnn.attention_backward(q, k, v, dropped, lse, dout, dropout=dropout)
+    assert np.allclose(wide(dv), np.swapaxes(wide(dropped), -1, -2) @ wide(dout), atol=50 * TYPES[dtype])
+    with pytest.raises(ValueError, match="probability"):
+        kokkosnn.attention(q, k, v, dropout=kokkosnn.Dropout(1.0))
+
+
+@each_type
 def test_packed_attention(dtype):
     offsets, starts = np.array([0, 4, 4, 9]), np.array([0, 4, 6, 11], dtype=np.int32)
     q, dout = numbers(9, 4, 6, dtype=dtype), numbers(9, 4, 3, dtype=dtype, seed=3)

@@ -112,6 +112,7 @@ AttentionCallOptions options_of(const Given& call, const kokkosnn_mask* mask, co
   result.mask.sinks         = sinks_of(function, given.sinks, q);
   result.ends_align =
       enumerator(function, "diagonal", given.diagonal, AttentionDiagonal::last) == AttentionDiagonal::last;
+  result.dropout   = {given.dropout_probability, given.dropout_seed, given.dropout_offset};
   result.is_packed = call.is_packed;
   if (call.is_packed) {
     result.query_offsets = offsets_of(function, "query_offsets", call.query_offsets);

@@ -46,8 +46,11 @@ TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
   Kokkos::deep_copy(kept, true);
   Kokkos::deep_copy(Kokkos::subview(kept, 2, 1), false);
   const auto masks = all_masks(kept, bias, length, slopes);
-  const KokkosNN::AttentionOptions options{
-      .scale = 0.5, .softcap = 30, .sinks = sinks, .precision = KokkosNN::Precision::tensor_float32};
+  const KokkosNN::AttentionOptions options{.scale     = 0.5,
+                                           .softcap   = 30,
+                                           .sinks     = sinks,
+                                           .precision = KokkosNN::Precision::tensor_float32,
+                                           .dropout   = {.probability = 0.25, .seed = 5, .offset = 2}};
   const kokkosnn_tensor cq = tensor(q), ck = tensor(k), cv = tensor(v), co = tensor(o), cdout = tensor(dout),
                         clse = tensor(lse), cdq = tensor(dq), cdk = tensor(dk), cdv = tensor(dv), cbias = tensor(bias),
                         ckept = tensor(kept), clengths = tensor(length), cslopes = tensor(slopes),
@@ -58,6 +61,9 @@ TYPED_TEST(CFunctionsOfTransformers, OfAttentionEqualTheCppOnes) {
   given.softcap                    = 30;
   given.sinks                      = &csinks;
   given.precision                  = KOKKOSNN_PRECISION_TENSOR_FLOAT32;
+  given.dropout_probability        = 0.25;
+  given.dropout_seed               = 5;
+  given.dropout_offset             = 2;
   Exec exec;
 
   expect_same(
