@@ -577,6 +577,10 @@ void attention(Draw& draw) {
     return is_plain ? s : mask(b, h, i, j, s);
   };
   AttentionTrial<T> trial(n, draw.yes(), draw.yes());
+  if (draw.below(3) == 0) {
+    options.dropout = {0.3, static_cast<std::uint64_t>(draw.below(1000)), static_cast<std::uint32_t>(draw.below(3))};
+    trial.factor_of = dropout_factors(options.dropout, n.heads);
+  }
   AttentionGradientTrial<T> gradients(trial, draw.yes(), draw.yes());
   const auto call = [&](const auto& all) {
     trial.run(all, options);

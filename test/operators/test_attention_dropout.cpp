@@ -36,22 +36,10 @@ using KokkosNN::masks;
 constexpr AttentionDropout dropout{.probability = 0.3, .seed = 0x1234567890abcdef, .offset = 7};
 constexpr long double infinity = std::numeric_limits<long double>::infinity();
 
-/// The rule of dropout.hpp, for calls with so many heads.
-WeightFactor factor_with(const AttentionDropout& of, int heads) {
-  return [=](int b, int h, int i, int j) -> long double {
-    const KokkosNN::Impl::Philox random{
-        {static_cast<std::uint32_t>(of.seed), static_cast<std::uint32_t>(of.seed >> 32)}};
-    const auto words   = random({{static_cast<std::uint32_t>(j / 32 * 8 + j % 8), static_cast<std::uint32_t>(i),
-                                  static_cast<std::uint32_t>(b * heads + h), of.offset}});
-    const double bound = std::ceil((1 - of.probability) * 4294967296.0);
-    return words.word[j % 32 / 8] < bound ? 1 / (1 - static_cast<long double>(of.probability)) : 0;
-  };
-}
-
 template <class T>
 AttentionTrial<T> trial_of(const HeadExtents& n, const AttentionDropout& of = dropout) {
   AttentionTrial<T> trial(n);
-  trial.factor_of = factor_with(of, n.heads);
+  trial.factor_of = dropout_factors(of, n.heads);
   return trial;
 }
 
@@ -136,8 +124,8 @@ TEST(AttentionDropoutCalls, DropAboutTheProbabilityAndOthersOfAnotherSeedOffsetA
     for (int i = 0; i < 100; ++i)
       for (int j = 0; j < 100; ++j)
         for (int n = 0; n < 3; ++n) {
-          dropped[n] += factor_with(of[n], 4)(0, h, i, j) == 0;
-          differ[n] += factor_with(of[n], 4)(0, h, i, j) != factor_with(of[0], 4)(0, (h + n) % 4, i, j);
+          dropped[n] += dropout_factors(of[n], 4)(0, h, i, j) == 0;
+          differ[n] += dropout_factors(of[n], 4)(0, h, i, j) != dropout_factors(of[0], 4)(0, (h + n) % 4, i, j);
         }
   for (int n = 0; n < 3; ++n) {
     EXPECT_NEAR(dropped[n], 10000, 500);  // six standard deviations

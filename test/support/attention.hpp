@@ -6,6 +6,7 @@
 #include "types.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/impl/math/philox.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -31,6 +32,18 @@ inline const Logit unmasked = [](int, int, int, int, long double s) { return s; 
 
 /// Factor of the weight of (batch, head, query, key), behind the sum of weights.
 using WeightFactor = std::function<long double(int, int, int, int)>;
+
+/// Factors of dropout by the rule of dropout.hpp, for calls with so many heads.
+inline WeightFactor dropout_factors(const KokkosNN::AttentionDropout& of, int heads) {
+  return [=](int b, int h, int i, int j) -> long double {
+    const KokkosNN::Impl::Philox random{
+        {static_cast<std::uint32_t>(of.seed), static_cast<std::uint32_t>(of.seed >> 32)}};
+    const auto words   = random({{static_cast<std::uint32_t>(j / 32 * 8 + j % 8), static_cast<std::uint32_t>(i),
+                                  static_cast<std::uint32_t>(b * heads + h), of.offset}});
+    const double bound = std::ceil((1 - of.probability) * 4294967296.0);
+    return words.word[j % 32 / 8] < bound ? 1 / (1 - static_cast<long double>(of.probability)) : 0;
+  };
+}
 
 inline constexpr long double infinite_logit = std::numeric_limits<long double>::infinity();
 
