@@ -47,6 +47,9 @@
 //   placement.facts_of(row, columns, params) -> `Facts`, from before the columns are loaded
 //   placement.epilogue_of(params, own, total, facts) -> `RowEpilogue`
 //   placement.store_values(output, params, total, facts, row) stores the row's values
+//
+// A masked row (`gives_packs`, see masked.hpp) is loaded from the columns that its mask allows, and the others are
+// filled. A row that changes what is loaded (`makes_logits`) has `with_logits(params, begin, f)`.
 
 namespace KokkosNN::Impl {
 
@@ -100,9 +103,42 @@ concept VectorsOf = simd_width<A> > 1 && requires(const Row& row) {
 template <class Row, class A>
 concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typename Row::value_type>, A>;
 
+/// Row whose logits are not the elements in memory: with_logits(params, begin, f) calls f(logit), and logit(x, i, n)
+/// makes logits of the n elements at column begin + i, with -inf in the other lanes.
+template <class Row>
+concept MakesLogits = requires { requires Row::makes_logits; };
+
+/// Source of rows as a host's loops read it, made of any source.
+template <class Source>
+struct HostSource {
+  using type = Source;
+};
+
 /// True if elements lie in memory in the type of accumulators.
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
+
+/// Writes value(i, n), with n valid lanes, for i = 0, lanes, 2 lanes, ...
+template <int V, class A, class OutputRow, class Writer, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void write_vectors(const OutputRow& output, const Piece& piece, Writer& writer,
+                                               const Value& value) {
+  if constexpr (VectorsOf<OutputRow, A>) {
+    if (output.stride == 1) return writer.write(output.base + piece.begin, piece.count, value);
+  }
+  using Y                 = typename OutputRow::value_type;
+  constexpr int lanes     = simd_width<A>;
+  const auto columns_from = output.template from<V>(piece.begin);
+  for (int c = 0; c < piece.count; c += V) {
+    const int count = piece.count - c < V ? piece.count - c : V;
+    A values[V + lanes];
+    for (int v = 0; v < count; v += lanes) {
+      store_vector(values + v, value(c + v, count - v < lanes ? count - v : lanes));
+    }
+    Pack<Y, V> result{};
+    for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
+    columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
+  }
+}
 
 /// Placement of softmax, log_softmax and logsumexp. `keeps`: logits or exponentials stay until they are written;
 /// otherwise they are loaded and computed again.
@@ -122,14 +158,27 @@ struct HostLogits : HostPlacementDefaults {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Params& params) const {
     if constexpr (VectorsOf<Row, A>) {
-      if (row.stride == 1) {
-        return fold_lanes(load_from(row.base + piece.begin, piece.count, held, params), JoinMaxima{});
-      }
+      if (row.stride == 1) return fold_lanes(load_neighbours(row, piece, held, params), JoinMaxima{});
     }
     return load_packs(row, piece, held, params);
   }
 
-  /// Loads a piece from memory, and returns the largest logit of each lane.
+  /// Loads a piece of neighbours in memory, and returns the largest logit of each lane.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_neighbours(const Row& row, const Piece& piece, A* held,
+                                                       const Params& params) {
+    const auto* const from = row.base + piece.begin;
+    if constexpr (MakesLogits<Row>) {
+      T max;
+      row.with_logits(params, piece.begin,
+                      [&](const auto& logit) { max = load_vectors<true>(from, piece.count, held, A(0), logit); });
+      return max;
+    } else {
+      return load_from(from, piece.count, held, params);
+    }
+  }
+
+  /// Loads elements from memory as they are, or as the parameters change them.
   template <class X>
   KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Params& params) {
     constexpr A infinity  = Kokkos::Experimental::infinity_v<A>;
@@ -223,31 +272,16 @@ struct HostLogits : HostPlacementDefaults {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
                                                      const Params& params) {
-    if constexpr (MemoryOf<Row, A>) {
+    if constexpr (MemoryOf<Row, A> && !MakesLogits<Row>) {
       if (row.stride == 1 && stays<A>(params)) return row.base + piece.begin;
     }
     return held;
   }
 
-  /// Writes value(i, n), with n valid lanes, for i = 0, lanes, 2 lanes, ...
   template <class OutputRow, class Writer, class Value>
   KOKKOS_FORCEINLINE_FUNCTION static void write_values(const OutputRow& output, const Piece& piece, Writer& writer,
                                                        const Value& value) {
-    if constexpr (VectorsOf<OutputRow, A>) {
-      if (output.stride == 1) return writer.write(output.base + piece.begin, piece.count, value);
-    }
-    using Y                 = typename OutputRow::value_type;
-    const auto columns_from = output.template from<V>(piece.begin);
-    for (int c = 0; c < piece.count; c += V) {
-      const int count = piece.count - c < V ? piece.count - c : V;
-      A values[V + lanes];
-      for (int v = 0; v < count; v += lanes) {
-        store_vector(values + v, value(c + v, count - v < lanes ? count - v : lanes));
-      }
-      Pack<Y, V> result{};
-      for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
-      columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
-    }
+    write_vectors<V, A>(output, piece, writer, value);
   }
 
  private:
@@ -293,13 +327,14 @@ struct HostLogits : HostPlacementDefaults {
     return sums;
   }
 
-  /// Makes logits of what is loaded, logit(x), and finds the largest ones; it `copies` them or not. logit(pad) is -inf.
+  /// Makes logits of what is loaded, logit(x) or logit(x, i, n), and finds the largest ones; it `copies` them or not.
+  /// logit(pad) is -inf.
   template <bool copies, class X, class Logit>
   KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const X* from, int count, A* held, A pad, const Logit& logit) {
     T max[4];
     for (T& m : max) m = splat<T>(-Kokkos::Experimental::infinity_v<A>);
     const auto take = [&](int i, int k, const T& loaded, int n) KOKKOSNN_IMPL_INLINED {
-      const T x = logit(loaded);
+      const T x = made_by(logit, loaded, i, n);
       if constexpr (copies) store_up_to(held + i, x, n);
       max[k] = max_ignoring_nan(max[k], x);
     };
@@ -313,6 +348,16 @@ struct HostLogits : HostPlacementDefaults {
     for (; i + lanes <= count; i += lanes) take(i, 0, load_vector(from + i), lanes);
     if (i < count) take(i, 1, load_lanes(from + i, count - i, pad), count - i);
     return max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
+  }
+
+  template <class Logit>
+  KOKKOS_FORCEINLINE_FUNCTION static T made_by(const Logit& logit, const T& x, [[maybe_unused]] int i,
+                                               [[maybe_unused]] int n) {
+    if constexpr (std::is_invocable_v<const Logit&, const T&>) {
+      return logit(x);
+    } else {
+      return logit(x, i, n);
+    }
   }
 
   /// Loads any row, by packs as all kernels do.
@@ -509,6 +554,8 @@ struct HostRows {
 
  private:
   struct Nothing {};
+  using Row                         = std::decay_t<decltype(std::declval<const Source&>().row(0))>;
+  static constexpr bool is_masked   = Row::gives_packs;
   static constexpr bool has_label   = Placement::has_label;
   static constexpr bool writes_rows = Placement::writes_rows && !OpEpilogue::one_value_a_row;
 
@@ -534,11 +581,20 @@ struct HostRows {
   void do_rows(const Member& team) const {
     alignas(vector_bytes) A held[Placement::holds_pieces ? length + V : 1];
     auto writer = make_writer();
-    for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
+    for (std::int64_t block = std::int64_t(number_of(team)) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
       const std::int64_t end = std::min(rows, block + rows_per_team);
       cols <= length ? do_short_rows(team, block, end, held, writer) : do_long_rows(team, block, end, held, writer);
     }
+  }
+
+  /// Number of a team among those that share the rows. A thread runs neighbouring teams: under a mask they have rows
+  /// from both ends in turn, since those of later queries are longer.
+  template <class Member>
+  static int number_of(const Member& team) {
+    const int rank = team.league_rank();
+    if constexpr (!is_masked) return rank;
+    return rank % 2 == 0 ? rank / 2 : team.league_size() - 1 - rank / 2;
   }
 
   bool results_adjoin() const {
@@ -573,10 +629,13 @@ struct HostRows {
   }
 
   /// Columns of a row that is loaded later, if they lie in memory.
-  Ahead ahead_of(std::int64_t row, std::int64_t begin, const void* otherwise) const {
-    if constexpr (requires { source.row(row).base; }) {
-      const auto* const base = source.row(std::min(row, rows - 1)).base;
-      return {base + begin, int(sizeof(*base))};
+  Ahead ahead_of(std::int64_t number, const void* otherwise) const {
+    const auto row = source.row(std::min(number, rows - 1));
+    return ahead_in(row, RowPart::whole<V>(row, cols, 0).packs.begin, otherwise);
+  }
+  static Ahead ahead_in(const Row& row, std::int64_t begin, const void* otherwise) {
+    if constexpr (requires { row.base; }) {
+      return {row.base + begin, int(sizeof(*row.base))};
     } else {
       return {otherwise, int(sizeof(A))};
     }
@@ -585,8 +644,7 @@ struct HostRows {
   /// Logits of a row that are used as they lie in memory, all of them; nullptr otherwise.
   const A* logits_of([[maybe_unused]] std::int64_t number) const {
     if constexpr (Placement::uses_memory) {
-      using Row = decltype(source.row(0));
-      if constexpr (MemoryOf<Row, A> && !Row::gives_packs) {
+      if constexpr (MemoryOf<Row, A> && !MakesLogits<Row>) {
         const Row row = source.row(number);
         if (row.stride == 1 && Placement::template stays<A>(params)) return row.base;
       }
@@ -597,9 +655,8 @@ struct HostRows {
   /// Address of a row's result, if the row is kept there until it is written: caches then hold it once, and memory is
   /// waited for while exponentials are computed. It serves rows in memory only: another source might still read that
   /// place.
-  template <class Row>
   A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
-    if constexpr (writes_rows && Placement::keeps_rows && !Row::gives_packs && MemoryOf<Row, A>) {
+    if constexpr (writes_rows && Placement::keeps_rows && MemoryOf<Row, A>) {
       const auto out = output.row(number);
       if constexpr (MemoryOf<std::decay_t<decltype(out)>, A>) {
         if (!nontemporal_stores && row.stride == 1 && out.stride == 1) return out.base;
@@ -609,9 +666,9 @@ struct HostRows {
   }
 
   /// True if rows of few columns are transposed: their vectors must lie in memory.
-  template <class Row, class OutputRow>
+  template <class OutputRow>
   static constexpr bool has_narrow_rows =
-      Placement::keeps_rows && !has_label && writes_rows && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
+      Placement::keeps_rows && !has_label && !is_masked && writes_rows && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
 
   /// Most columns of rows that are processed by lanes.
   static constexpr int most_by_lanes = length / simd_width<A>;
@@ -620,9 +677,7 @@ struct HostRows {
   template <class Member, class Writer>
   void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     if constexpr (writes_rows) {
-      using Row       = decltype(source.row(0));
-      using OutputRow = decltype(output.row(0));
-      if constexpr (has_narrow_rows<Row, OutputRow>) {
+      if constexpr (has_narrow_rows<decltype(output.row(0))>) {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
         if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
       }
@@ -686,48 +741,76 @@ struct HostRows {
     const Placement placement;
     NextPiece<A> next{};
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * at_once; first < end; first += step) {
-      const int n         = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
-      const auto piece    = [&](const auto& row) { return piece_of(RowPart::whole<V>(row, cols, 0).packs, length, 0); };
+      const int n = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
+      RawArray<Row, most> row;
+      Piece piece[most];
+      for (int i = 0; i < n; ++i) {
+        new (row.at(i)) Row(source.row(first + i));
+        piece[i] = only_piece(row[i]);
+      }
       const auto held_row = [&](int i) {
-        A* const result = padded == cols ? memory_of_result(source.row(first + i), first + i) : nullptr;
-        if (result != nullptr) return result;
+        A* const result = padded == cols ? memory_of_result(row[i], first + i) : nullptr;
+        if (result != nullptr) return result + piece[i].begin;
         return Placement::holds_pieces ? held + i * padded : held;
       };
       A loaded[most];
       RawArray<State, most> state;
       RawArray<Facts, most> facts;
       RowEpilogue epilogue[most];
-      for (int i = 0; i < n; ++i) facts[i] = facts_of(source.row(first + i), {0, cols});
+      for (int i = 0; i < n; ++i) facts[i] = facts_of(row[i], {0, cols});
       if (logits_of(first) == nullptr) {
-        for (int i = 0; i < n; ++i) {
-          const auto row = source.row(first + i);
-          loaded[i]      = placement.load(row, piece(row), held_row(i), params);
-        }
+        for (int i = 0; i < n; ++i) loaded[i] = placement.load(row[i], piece[i], held_row(i), params);
       }
       for (int i = 0; i < n; ++i) {
-        const auto row            = source.row(first + i);
         const std::int64_t behind = i + 1 < n ? first + i + 1 : first + step;
         if (logits_of(first) != nullptr) {
-          const auto load = [&](int) { return placement.load(row, piece(row), held_row(i), params); };
-          next.count      = static_cast<int>(cols);
-          loaded[i]       = next.known_or(next.count, load);
-          next.logits     = behind < end ? logits_of(behind) : nullptr;
+          loaded[i]   = next.known_or(piece[i].count, [&](int done) {
+            return placement.load(row[i], behind_some(piece[i], done), held_row(i) + done, params);
+          });
+          next.logits = behind < end ? logits_of(behind) : nullptr;
+          next.count  = piece[i].count;
+          if constexpr (is_masked) {
+            if (next.logits != nullptr) {
+              const Piece after = i + 1 < n ? piece[i + 1] : only_piece(source.row(behind));
+              next.logits += after.begin;
+              next.count = std::min(next.count, after.count);
+            }
+          }
         }
-        next.ahead = ahead_of(first + i + n, 0, held);
-        state[i]   = placement.reduce(row, piece(row), held_row(i), params, loaded[i], next);
+        next.ahead = ahead_of(first + i + n, held);
+        state[i]   = placement.reduce(row[i], piece[i], held_row(i), params, loaded[i], next);
       }
       for (int i = 0; i < n; ++i) {
-        const State total = completed(params, source.row(first + i), state[i]);
+        const State total = completed(params, row[i], state[i]);
         conclude(total, state[i], facts[i], epilogue[i]);
         store_values(total, facts[i], first + i);
       }
       if constexpr (writes_rows) {
         for (int i = 0; i < n; ++i) {
-          const auto row = source.row(first + i);
-          const auto out = output.row(first + i);
-          placement.write(row, out, piece(row), held_row(i), params, epilogue[i], writer);
-          write_others<V>(row, out, cols, 0, 1, params, epilogue[i]);
+          const auto out         = output.row(first + i);
+          const ColumnRange span = {piece[i].begin, piece[i].begin + piece[i].count};
+          fill_masked(out, {0, span.begin}, epilogue[i], writer);
+          placement.write(row[i], out, piece[i], held_row(i), params, epilogue[i], writer);
+          fill_masked(out, {span.end, cols}, epilogue[i], writer);
         }
+      }
+    }
+  }
+
+  /// All columns of a short row that are loaded.
+  Piece only_piece(const Row& row) const { return piece_of(RowPart::whole<V>(row, cols, 0).packs, length, 0); }
+  static Piece behind_some(const Piece& piece, int done) { return {piece.begin + done, piece.count - done}; }
+
+  /// Writes columns that a mask rules out.
+  template <class OutputRow, class Writer>
+  void fill_masked([[maybe_unused]] const OutputRow& out, [[maybe_unused]] const ColumnRange& columns,
+                   [[maybe_unused]] const RowEpilogue& epilogue, [[maybe_unused]] Writer& writer) const {
+    if constexpr (is_masked) {
+      constexpr std::int64_t most = std::int64_t(1) << 30;
+      const auto value            = splat<Vector<A>>(epilogue.of_masked(params));
+      for (std::int64_t begin = columns.begin; begin < columns.end; begin += most) {
+        const Piece piece{begin, static_cast<int>(std::min(most, columns.end - begin))};
+        write_vectors<V, A>(out, piece, writer, [&](int, int) KOKKOSNN_IMPL_INLINED { return value; });
       }
     }
   }
@@ -802,21 +885,20 @@ struct HostRows {
                                  last == all ? span.end : span.begin + last * each * size};
     const Facts facts         = facts_of(row, columns);
     const auto held           = [&](std::int64_t p) {
-      if (result != nullptr) return result + p * size;
+      if (result != nullptr) return result + span.begin + p * size;
       return kept != nullptr ? kept + p * size : own;
     };
     const A* const logits = logits_of(number);
     const auto reduced    = [&](std::int64_t p) {
       const Piece piece = piece_of(span, size, p);
-      const A loaded    = next.known_or(piece.count, [&](int done) {
-        return placement.load(row, {piece.begin + done, piece.count - done}, held(p) + done, params);
-      });
+      const A loaded    = next.known_or(
+          piece.count, [&](int done) { return placement.load(row, behind_some(piece, done), held(p) + done, params); });
       const bool behind = p + 1 < std::min(pieces, last * each);
-      const Piece after = piece_of(span, size, behind ? p + 1 : 0);
       const A* const of = behind ? logits : has_next ? logits_of(number + 1) : nullptr;
+      const Piece after = behind ? piece_of(span, size, p + 1) : first_piece(has_next ? number + 1 : number);
       next.logits       = of != nullptr ? of + after.begin : nullptr;
       next.count        = std::min(piece.count, after.count);
-      next.ahead        = ahead_of(number, piece.begin + size, own);
+      next.ahead        = ahead_in(row, piece.begin + size, own);
       return placement.reduce(row, piece, held(p), params, loaded, next);
     };
     for (std::int64_t s = first; s < last; ++s) {
@@ -835,17 +917,36 @@ struct HostRows {
       store_values(total, facts, number);
     }
     if constexpr (writes_rows) {
-      const auto out = output.row(number);
+      const auto out      = output.row(number);
+      const auto fill_own = [&](const ColumnRange& masked) {
+        if constexpr (is_masked) {
+          RowEpilogue epilogue;
+          conclude(total, total, facts, epilogue);
+          fill_masked(out, share_of(masked, team.team_rank(), team.team_size()), epilogue, writer);
+        }
+      };
+      fill_own({0, span.begin});
       RowEpilogue epilogue;
       for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
         conclude(total, states[p / each], facts, epilogue);
         placement.write(row, out, piece_of(span, size, p), held(p), params, epilogue, writer);
       }
-      if constexpr (decltype(source.row(0))::gives_packs) {
-        conclude(total, total, facts, epilogue);
-        write_others<V>(row, out, cols, team.team_rank(), team.team_size(), params, epilogue);
-      }
+      fill_own({span.end, cols});
     }
+  }
+
+  /// First piece of a row that has several.
+  Piece first_piece(std::int64_t number) const {
+    const ColumnRange span = RowPart::whole<V>(source.row(number), cols, 0).packs;
+    return piece_of(span, piece_length(span), 0);
+  }
+
+  /// Part of the columns that a thread fills: whole cache lines, but at the ends.
+  static ColumnRange share_of(const ColumnRange& columns, int rank, int threads) {
+    constexpr std::int64_t line = host_line;
+    const std::int64_t count    = columns.end - columns.begin;
+    const std::int64_t each     = ((count + threads - 1) / threads + line - 1) / line * line;
+    return {columns.begin + std::min(count, rank * each), columns.begin + std::min(count, (rank + 1) * each)};
   }
 
   /// Joins the states in the order of the columns.

@@ -283,6 +283,31 @@ KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v
   }
 }
 
+/// Loads as many bytes as a vector of A has lanes, each into its lane's bits.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<A>> load_bytes(const std::uint8_t* from) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  typedef std::uint8_t Bytes __attribute__((vector_size(simd_width<A>)));
+  Bytes bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+#if defined(__AVX512F__)
+  __m128i low = _mm_setzero_si128();
+  std::memcpy(&low, &bytes, sizeof bytes);
+  if constexpr (sizeof(A) == 4) return BitsOf<Vector<A>>(_mm512_maskz_cvtepu8_epi32(all_16_lanes, low));
+  if constexpr (sizeof(A) == 8) return BitsOf<Vector<A>>(_mm512_maskz_cvtepu8_epi64(all_8_lanes, low));
+#elif defined(__AVX2__)
+  __m128i low = _mm_setzero_si128();
+  std::memcpy(&low, &bytes, sizeof bytes);
+  if constexpr (sizeof(A) == 4) return BitsOf<Vector<A>>(_mm256_cvtepu8_epi32(low));
+  if constexpr (sizeof(A) == 8) return BitsOf<Vector<A>>(_mm256_cvtepu8_epi64(low));
+#else
+  return __builtin_convertvector(bytes, BitsOf<Vector<A>>);
+#endif
+#else
+  return *from;
+#endif
+}
+
 /// Prefetches the cache line at an address. Forced inline: g++ takes a function of nothing else for one without
 /// effects, and drops its calls.
 KOKKOS_FORCEINLINE_FUNCTION void prefetch_line([[maybe_unused]] const void* address) {
