@@ -4,6 +4,7 @@
 #define KOKKOSNN_IMPL_HOST_MASKED_HPP
 
 #include <KokkosNN/impl/gpu/device/row_part.hpp>
+#include <KokkosNN/impl/host/masked_vectors.hpp>
 #include <KokkosNN/impl/host/rows.hpp>
 #include <KokkosNN/impl/host/vector_memory.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
@@ -51,36 +52,6 @@ struct HostTanh {
     return x < T{} ? -result : result;
   }
 };
-
-/// n elements at one distance, in the first lanes of a vector; the others are 0.
-template <class A, class T>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> load_strided(const T* from, std::int64_t stride, int n) {
-  if constexpr (std::is_same_v<accumulator_t<T>, A>) {
-    if (stride == 1) return load_up_to(from, n);
-  } else if constexpr (has_host_vectors && std::is_same_v<A, double> && std::is_same_v<T, float>) {
-    if (stride == 1 && n == simd_width<A>) return load_in_double(from);
-  }
-  A each[simd_width<A>] = {};
-  for (int l = 0; l < n; ++l) each[l] = static_cast<A>(from[l * stride]);
-  return load_vector(each);
-}
-
-/// n bytes at one distance, each in its lane's bits; the others are 0.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<A>> load_bytes_up_to(const std::uint8_t* from, std::int64_t stride, int n) {
-  if (stride == 1 && n == simd_width<A>) return load_bytes<A>(from);
-  std::uint8_t each[simd_width<A>] = {};
-  for (int l = 0; l < n; ++l) each[l] = from[l * stride];
-  return load_bytes<A>(each);
-}
-
-/// Numbers 0, 1, 2, ... of a vector's lanes.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> lane_numbers() {
-  A each[simd_width<A>];
-  for (int l = 0; l < simd_width<A>; ++l) each[l] = static_cast<A>(l);
-  return load_vector(each);
-}
 
 /// Parts of a mask that loops are compiled for: a bias alone or a boolean mask alone, of neighbours in memory, or any.
 enum class MaskParts { bias, keep, any };

@@ -681,7 +681,7 @@ struct HostRows {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
         if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
       }
-      if constexpr (Placement::has_row_loops) {
+      if constexpr (Placement::has_row_loops && !is_masked) {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
