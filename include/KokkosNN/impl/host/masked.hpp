@@ -164,6 +164,7 @@ struct HostMaskedRows {
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t r) const {
     return HostMaskedRow<decltype(source.row(r))>(source.row(r));
   }
+  bool has_sinks() const { return source.sinks.logits.exists(); }
 };
 
 template <class T, RowForm form, class A, class Elements>

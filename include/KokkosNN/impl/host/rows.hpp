@@ -447,14 +447,15 @@ struct LaneRows {
   using Narrow               = typename Epilogue<op>::template Row<Params, A>;
   static constexpr int lanes = simd_width<A>;
 
-  /// Largest logit of each row and lane, if known yet.
+  /// Largest logit of each row and lane among the first `count` columns, if known yet.
   struct Maxima {
     T of_row[lanes];
+    int count[lanes];
     bool are_known = false;
   };
 
   /// Processes the rows. `held` has room for them, each up to a whole vector. It finds the `maxima` of the next rows,
-  /// next(l), if there are as many.
+  /// `next`, if there are as many. Rows in(l) begin with the first column that is loaded, rows out(l) with column 0.
   template <class In, class Out, class Writer>
   KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, Writer& writer, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
@@ -462,20 +463,22 @@ struct LaneRows {
     using X              = std::remove_cvref_t<decltype(*in(0))>;
     using Y              = std::remove_cvref_t<decltype(*out(0))>;
     const int padded     = (cols + lanes - 1) / lanes * lanes;
-    const bool stays     = Placement::template stays<X>(params);
+    const bool stays     = !In::makes_logits && Placement::template stays<X>(params);
     // In place of their results, as `memory_of_result`; rows of 64 columns would take 3 % longer.
     const bool in_place = is_accumulator<Y> && !writer.nontemporal_stores() && cols == padded && cols >= 8 * lanes;
     const auto held_row = [&](int l) {
       if constexpr (is_accumulator<Y>) {
-        if (in_place) return out(l);
+        if (in_place) return out(l) + in.columns(l).begin;
       }
       return held + l * padded;
     };
     T high[lanes], low[lanes];
     for (int l = 0; l < lanes; ++l) {
-      high[l] = maxima.are_known ? maxima.of_row[l]
-                : l < rows       ? Placement::load_from(in(l), cols, held_row(l), params)
-                                 : splat<T>(-infinity);
+      const int known = maxima.are_known ? maxima.count[l] : 0;
+      high[l]         = maxima.are_known ? maxima.of_row[l] : splat<T>(-infinity);
+      if (l < rows && (!maxima.are_known || (In::is_masked && known < in.count(l)))) {
+        high[l] = max_ignoring_nan(high[l], in.load(l, known, held_row(l) + known, params));
+      }
     }
     transpose<A>(high);
     for (int l = 1; l < lanes; ++l) high[0] = max_ignoring_nan(high[0], high[l]);
@@ -488,13 +491,15 @@ struct LaneRows {
       HostSums<Params> sums;
       if (l < rows) {
         const A* const from = logits_of<X>(stays, in, held_row, l);
+        const int count     = in.count(l);
         const Ahead ahead{has_next ? static_cast<const void*>(next(l)) : from, int(sizeof(X))};
-        if constexpr (is_accumulator<X>) {
-          sums = maxima.are_known
-                     ? Placement::sums_of(from, held_row(l), cols, params, at[l], next(l), cols, maxima.of_row[l])
-                     : Placement::sums_of(from, held_row(l), cols, params, at[l], ahead);
+        if constexpr (is_accumulator<X> && !In::makes_logits) {
+          maxima.count[l] = std::min(count, next.count(l));
+          sums            = maxima.are_known ? Placement::sums_of(from, held_row(l), count, params, at[l], next(l),
+                                                                  maxima.count[l], maxima.of_row[l])
+                                             : Placement::sums_of(from, held_row(l), count, params, at[l], ahead);
         } else {
-          sums = Placement::sums_of(from, held_row(l), cols, params, at[l], ahead);
+          sums = Placement::sums_of(from, held_row(l), count, params, at[l], ahead);
         }
       }
       const DoubleDouble<T> words = sums.words();
@@ -509,13 +514,28 @@ struct LaneRows {
     RawArray<Narrow, lanes> epilogue;
     take_apart<A>(own_lanes_epilogue<Epilogue<op>>(params, state), epilogue);
     for (int l = 0; l < rows; ++l) {
-      const A* const kept = logits_of<X>(stays && !Placement::keeps_exponentials, in, held_row, l);
-      writer.write(out(l), cols,
+      const A* const kept       = logits_of<X>(stays && !Placement::keeps_exponentials, in, held_row, l);
+      const ColumnRange columns = in.columns(l);
+      fill_masked<In>(out(l), 0, columns.begin, params, epilogue[l], writer);
+      writer.write(out(l) + columns.begin, in.count(l),
                    [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue[l](params, load_up_to(kept + i, n)); });
+      fill_masked<In>(out(l), columns.end, cols, params, epilogue[l], writer);
     }
   }
 
  private:
+  template <class In, class Y, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION static void fill_masked([[maybe_unused]] Y* out, [[maybe_unused]] std::int64_t begin,
+                                                      [[maybe_unused]] std::int64_t end,
+                                                      [[maybe_unused]] const Params& params,
+                                                      [[maybe_unused]] const Narrow& epilogue,
+                                                      [[maybe_unused]] Writer& writer) {
+    if constexpr (In::is_masked) {
+      const T value = splat<T>(epilogue.of_masked(params));
+      writer.write(out + begin, static_cast<int>(end - begin), [&](int, int) KOKKOSNN_IMPL_INLINED { return value; });
+    }
+  }
+
   /// Logits of a row, in its place or where it is held.
   template <class X, class In, class Held>
   KOKKOS_FORCEINLINE_FUNCTION static const A* logits_of([[maybe_unused]] bool stays, [[maybe_unused]] const In& in,
@@ -668,7 +688,13 @@ struct HostRows {
   /// True if rows of few columns are transposed: their vectors must lie in memory.
   template <class OutputRow>
   static constexpr bool has_narrow_rows =
-      Placement::keeps_rows && !has_label && !is_masked && writes_rows && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
+      Placement::keeps_rows && !has_label && writes_rows && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
+
+  /// True if rows have a term beside their columns, which is added row by row.
+  bool completes_rows() const {
+    if constexpr (requires { source.has_sinks(); }) return source.has_sinks();
+    return false;
+  }
 
   /// Most columns of rows that are processed by lanes.
   static constexpr int most_by_lanes = length / simd_width<A>;
@@ -679,7 +705,8 @@ struct HostRows {
     if constexpr (writes_rows) {
       if constexpr (has_narrow_rows<decltype(output.row(0))>) {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
-        if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
+        if (cols <= most_by_lanes && are_neighbours && !completes_rows())
+          return do_rows_by_lanes(team, begin, end, held, writer);
       }
       if constexpr (Placement::has_row_loops && !is_masked) {
         const std::int64_t size = team.team_size(), count = end - begin;
@@ -709,26 +736,73 @@ struct HostRows {
     }
   };
 
+  /// Rows side by side that are loaded: all of their columns.
+  struct WholeRows : RowBases<Source> {
+    static constexpr bool is_masked    = false;
+    static constexpr bool makes_logits = false;
+
+    int cols;
+
+    WholeRows(const HostRows& all, std::int64_t first, int)
+        : RowBases<Source>(all.source, first), cols(static_cast<int>(all.cols)) {}
+    KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int) const { return {0, cols}; }
+    KOKKOS_FORCEINLINE_FUNCTION int count(int) const { return cols; }
+    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int, A* held, const Params& params) const {
+      return Placement::load_from((*this)(l), cols, held, params);
+    }
+  };
+
+  /// Rows side by side that are loaded under a mask.
+  struct MaskedRowsInLanes {
+    static constexpr bool is_masked    = true;
+    static constexpr bool makes_logits = MakesLogits<Row>;
+
+    RawArray<Row, simd_width<A>> row;
+
+    MaskedRowsInLanes(const HostRows& all, std::int64_t first, int n) {
+      for (int l = 0; l < simd_width<A>; ++l) new (row.at(l)) Row(all.source.row(first + std::min(l, n - 1)));
+    }
+    KOKKOS_FORCEINLINE_FUNCTION auto operator()(int l) const { return row[l].base + row[l].allowed.begin; }
+    KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int l) const { return row[l].allowed; }
+    KOKKOS_FORCEINLINE_FUNCTION int count(int l) const {
+      return static_cast<int>(row[l].allowed.end - row[l].allowed.begin);
+    }
+    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int from, A* held, const Params& params) const {
+      return Placement::load_neighbours(row[l], {row[l].allowed.begin + from, count(l) - from}, held, params);
+    }
+  };
+  template <class Mine>
+  static auto rows_in_lanes() {
+    if constexpr (Mine::is_masked) {
+      return std::type_identity<MaskedRowsInLanes>{};
+    } else {
+      return std::type_identity<WholeRows>{};
+    }
+  }
+
   template <class Member, class Writer>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
+    using RowsInLanes   = typename decltype(rows_in_lanes<HostRows>())::type;
     constexpr int lanes = simd_width<A>;
     // Narrow rows are summed column by column; rows that do not lie side by side in memory cannot be, so
     // batch-invariant rows are not narrow.
-    const bool is_narrow    = cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
+    const bool is_narrow    = !is_masked && cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
     const std::int64_t step = std::int64_t(team.team_size()) * lanes;
     typename LaneRows<op, Placement, Params>::Maxima maxima;
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end; first += step) {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - first));
-      const RowBases<Source> in(source, first);
+      const RowsInLanes in(*this, first, n);
       const RowBases<Output> out(output, first);
-      if (is_narrow) {
-        NarrowRows<op, Params>::softmax(params, n, static_cast<int>(cols), nontemporal_stores, in, out);
-      } else {
-        const bool has_next = first + step + lanes <= end;
-        const RowBases<Source> next(source, has_next ? first + step : first);
-        LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
-                                                 has_next);
+      if constexpr (!is_masked) {
+        if (is_narrow) {
+          NarrowRows<op, Params>::softmax(params, n, static_cast<int>(cols), nontemporal_stores, in, out);
+          continue;
+        }
       }
+      const bool has_next = first + step + lanes <= end;
+      const RowsInLanes next(*this, has_next ? first + step : first, has_next ? lanes : n);
+      LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
+                                               has_next);
     }
   }
 
