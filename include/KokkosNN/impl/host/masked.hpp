@@ -164,6 +164,8 @@ struct HostMaskedRows {
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t r) const {
     return HostMaskedRow<decltype(source.row(r))>(source.row(r));
   }
+  /// Row of x without its mask.
+  KOKKOS_FORCEINLINE_FUNCTION auto memory_row(std::int64_t r) const { return source.x.row(r); }
   bool has_sinks() const { return source.sinks.logits.exists(); }
 };
 

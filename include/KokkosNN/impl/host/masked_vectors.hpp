@@ -37,14 +37,6 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<A>> load_bytes_up_to(const std::uint8_
   return load_bytes<A>(each);
 }
 
-/// Numbers 0, 1, 2, ... of a vector's lanes.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> lane_numbers() {
-  A each[simd_width<A>];
-  for (int l = 0; l < simd_width<A>; ++l) each[l] = static_cast<A>(l);
-  return load_vector(each);
-}
-
 }  // namespace KokkosNN::Impl
 
 #endif  // KOKKOSNN_IMPL_HOST_MASKED_VECTORS_HPP

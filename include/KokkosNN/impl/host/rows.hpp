@@ -454,8 +454,9 @@ struct LaneRows {
     bool are_known = false;
   };
 
-  /// Processes the rows. `held` has room for them, each up to a whole vector. It finds the `maxima` of the next rows,
-  /// `next`, if there are as many. Rows in(l) begin with the first column that is loaded, rows out(l) with column 0.
+  /// Processes the rows. `held` has room for them, each up to a whole vector, and for a vector ahead and behind. It
+  /// finds the `maxima` of the next rows, `next`, if there are as many. Rows in(l) begin with the first column that is
+  /// loaded, rows out(l) with column 0.
   template <class In, class Out, class Writer>
   KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, Writer& writer, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
@@ -470,7 +471,7 @@ struct LaneRows {
       if constexpr (is_accumulator<Y>) {
         if (in_place) return out(l) + in.columns(l).begin;
       }
-      return held + l * padded;
+      return held + lanes + l * padded;
     };
     T high[lanes], low[lanes];
     for (int l = 0; l < lanes; ++l) {
@@ -514,26 +515,31 @@ struct LaneRows {
     RawArray<Narrow, lanes> epilogue;
     take_apart<A>(own_lanes_epilogue<Epilogue<op>>(params, state), epilogue);
     for (int l = 0; l < rows; ++l) {
-      const A* const kept       = logits_of<X>(stays && !Placement::keeps_exponentials, in, held_row, l);
-      const ColumnRange columns = in.columns(l);
-      fill_masked<In>(out(l), 0, columns.begin, params, epilogue[l], writer);
-      writer.write(out(l) + columns.begin, in.count(l),
-                   [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue[l](params, load_up_to(kept + i, n)); });
-      fill_masked<In>(out(l), columns.end, cols, params, epilogue[l], writer);
+      const A* const kept = logits_of<X>(stays && !Placement::keeps_exponentials, in, held_row, l);
+      if constexpr (In::is_masked) {
+        write_masked(out(l), cols, in.columns(l), kept, params, epilogue[l], writer);
+      } else {
+        writer.write(out(l), cols,
+                     [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue[l](params, load_up_to(kept + i, n)); });
+      }
     }
   }
 
  private:
-  template <class In, class Y, class Writer>
-  KOKKOS_FORCEINLINE_FUNCTION static void fill_masked([[maybe_unused]] Y* out, [[maybe_unused]] std::int64_t begin,
-                                                      [[maybe_unused]] std::int64_t end,
-                                                      [[maybe_unused]] const Params& params,
-                                                      [[maybe_unused]] const Narrow& epilogue,
-                                                      [[maybe_unused]] Writer& writer) {
-    if constexpr (In::is_masked) {
-      const T value = splat<T>(epilogue.of_masked(params));
-      writer.write(out + begin, static_cast<int>(end - begin), [&](int, int) KOKKOSNN_IMPL_INLINED { return value; });
-    }
+  /// Writes a whole row, of which the allowed columns are at `kept`, before and behind which a vector may be read.
+  template <class Y, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_masked(Y* out, int cols, const ColumnRange& columns, const A* kept,
+                                                       const Params& params, const Narrow& epilogue, Writer& writer) {
+    const int begin = static_cast<int>(columns.begin), end = static_cast<int>(columns.end);
+    const T masked      = splat<T>(epilogue.of_masked(params));
+    const A* const from = kept - begin;
+    writer.write(out, cols, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
+      if (i >= end || i + n <= begin) return masked;
+      const T value = epilogue(params, load_up_to(from + i, n));
+      if (i >= begin && i + n <= end) return value;
+      const T column = lane_numbers<A>() + splat<T>(A(i));
+      return column >= splat<T>(A(begin)) ? column < splat<T>(A(end)) ? value : masked : masked;
+    });
   }
 
   /// Logits of a row, in its place or where it is held.
@@ -648,12 +654,17 @@ struct HostRows {
     return {begin, static_cast<int>(std::min<std::int64_t>(each, span.end - begin))};
   }
 
-  /// Columns of a row that is loaded later, if they lie in memory.
-  Ahead ahead_of(std::int64_t number, const void* otherwise) const {
-    const auto row = source.row(std::min(number, rows - 1));
-    return ahead_in(row, RowPart::whole<V>(row, cols, 0).packs.begin, otherwise);
+  /// Columns of a row that is loaded later, if they lie in memory. Those that its mask allows are not looked for.
+  Ahead ahead_of(std::int64_t number, std::int64_t begin, const void* otherwise) const {
+    number = std::min(number, rows - 1);
+    if constexpr (requires { source.memory_row(number); }) {
+      return ahead_in(source.memory_row(number), begin, otherwise);
+    } else {
+      return ahead_in(source.row(number), begin, otherwise);
+    }
   }
-  static Ahead ahead_in(const Row& row, std::int64_t begin, const void* otherwise) {
+  template <class AnyRow>
+  static Ahead ahead_in(const AnyRow& row, std::int64_t begin, const void* otherwise) {
     if constexpr (requires { row.base; }) {
       return {row.base + begin, int(sizeof(*row.base))};
     } else {
@@ -789,9 +800,14 @@ struct HostRows {
     const bool is_narrow    = !is_masked && cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
     const std::int64_t step = std::int64_t(team.team_size()) * lanes;
     typename LaneRows<op, Placement, Params>::Maxima maxima;
-    for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end; first += step) {
+    RawArray<RowsInLanes, 2> known;  // these rows, and the next ones
+    bool has_next = false;
+    int mine      = 0;
+    for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end;
+         first += step, mine = 1 - mine) {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - first));
-      const RowsInLanes in(*this, first, n);
+      if (!has_next) new (known.at(mine)) RowsInLanes(*this, first, n);
+      const RowsInLanes& in = known[mine];
       const RowBases<Output> out(output, first);
       if constexpr (!is_masked) {
         if (is_narrow) {
@@ -799,10 +815,10 @@ struct HostRows {
           continue;
         }
       }
-      const bool has_next = first + step + lanes <= end;
-      const RowsInLanes next(*this, has_next ? first + step : first, has_next ? lanes : n);
-      LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
-                                               has_next);
+      has_next = first + step + lanes <= end;
+      if (has_next) new (known.at(1 - mine)) RowsInLanes(*this, first + step, lanes);
+      LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima,
+                                               has_next ? known[1 - mine] : in, has_next);
     }
   }
 
@@ -851,7 +867,7 @@ struct HostRows {
             }
           }
         }
-        next.ahead = ahead_of(first + i + n, held);
+        next.ahead = ahead_of(first + i + n, piece[i].begin, held);
         state[i]   = placement.reduce(row[i], piece[i], held_row(i), params, loaded[i], next);
       }
       for (int i = 0; i < n; ++i) {

@@ -319,6 +319,14 @@ KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v
   }
 }
 
+/// Numbers 0, 1, 2, ... of a vector's lanes.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION Vector<A> lane_numbers() {
+  A each[simd_width<A>];
+  for (int l = 0; l < simd_width<A>; ++l) each[l] = static_cast<A>(l);
+  return load_vector(each);
+}
+
 /// Loads as many bytes as a vector of A has lanes, each into its lane's bits.
 template <class A>
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<A>> load_bytes(const std::uint8_t* from) {
