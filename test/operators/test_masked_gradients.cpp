@@ -276,24 +276,27 @@ TYPED_TEST(MaskedGradients, OfWindowsMatchOverDyWhereverTheyBegin) {
 TYPED_TEST(MaskedGradients, UnderASoftcapAreZeroWhereABooleanMaskRulesOutANaN) {
   if (on_gpu) GTEST_SKIP() << "a GPU's kernels look at x there";
   for (const std::int64_t cols : {9, 100, 1000}) {
-    GradientTrial<TypeParam> trial(right({2, 3, 7, cols}));
-    const Masks mask(cols);
-    const MaskedSoftmaxOptions capped{.scale = 2, .softcap = 3};
-    trial.set_y(mask.of_joined(), capped);
-    const auto set_masked = [&](double value) {
-      trial.forward.for_rows([&](const Index& row, std::int64_t place, std::int64_t) {
-        for (std::int64_t k = 0; k < cols; ++k) {
-          if (!mask.of_joined().allows(At::of(row, k))) trial.forward.x().host()[place + k] = TypeParam(value);
-        }
-      });
-    };
-    set_masked(not_a_number);
-    trial.forward.x().upload();
+    for (const Placement& place : {right({2, 3, 7, cols}), left({2, 3, 7, cols})}) {
+      GradientTrial<TypeParam> trial(place);
+      const Masks mask(cols);
+      const MaskedSoftmaxOptions capped{.scale = 2, .softcap = 3};
+      trial.set_y(mask.of_joined(), capped);
+      const auto set_masked = [&](double value) {
+        trial.forward.for_rows([&](const Index& row, std::int64_t offset, std::int64_t) {
+          for (std::int64_t k = 0; k < cols; ++k) {
+            if (mask.of_joined().allows(At::of(row, k))) continue;
+            trial.forward.x().host()[offset + k * place.strides[3]] = TypeParam(value);
+          }
+        });
+      };
+      set_masked(not_a_number);
+      trial.forward.x().upload();
 
-    trial.run(mask.joined(), capped);
+      trial.run(mask.joined(), capped);
 
-    set_masked(0);  // the reference looks at all of x
-    EXPECT_TRUE(trial.correct(mask.of_joined(), capped)) << cols << " columns";
+      set_masked(0);  // the reference looks at all of x
+      EXPECT_TRUE(trial.correct(mask.of_joined(), capped)) << cols << " columns";
+    }
   }
 }
 

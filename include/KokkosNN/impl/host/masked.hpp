@@ -60,9 +60,8 @@ enum class MaskParts { bias, keep, any };
 /// would read it again after every store.
 template <class A, MaskParts parts, class B>
 struct MaskedVectors {
-  using T                      = Vector<A>;
-  static constexpr int lanes   = simd_width<A>;
-  static constexpr bool is_any = parts == MaskParts::any;
+  using T                    = Vector<A>;
+  static constexpr int lanes = simd_width<A>;
 
   A factor;
   const B* bias;

@@ -28,7 +28,7 @@
 // AVX-512), 2^t takes a table and a short series, and the last bit of an exponential is not a single number's.
 // The loop of the exponentials, which waits for arithmetic, also finds the maximum of the next piece or row
 // (`NextPiece`), and leaves its results where the row's results go, so that memory is waited for there and nowhere
-// else. Rows in memory are kept where their result goes. Rows that are not in memory (masks, functors, strides) are
+// else. Rows in memory are kept where their result goes. Rows that are not vectors in memory (functors, strides) are
 // loaded by packs and computed by the same loops. 16-bit rows are converted while their maximum is found, and held as
 // floats; a gradient converts them twice instead, bfloat16 by two vectors at a time (`TwoVectors`).
 // Each piece has its own state, joined in the order of the columns: a row's bits do not depend on how many threads
@@ -605,7 +605,7 @@ struct HostRows {
 
   template <class Member>
   void do_rows(const Member& team) const {
-    alignas(vector_bytes) A held[Placement::holds_pieces ? length + V : 1];
+    alignas(vector_bytes) A held[Placement::holds_pieces ? length + std::max(V, 2 * simd_width<A>) : 1];
     auto writer = make_writer();
     for (std::int64_t block = std::int64_t(number_of(team)) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
@@ -659,8 +659,10 @@ struct HostRows {
     number = std::min(number, rows - 1);
     if constexpr (requires { source.memory_row(number); }) {
       return ahead_in(source.memory_row(number), begin, otherwise);
-    } else {
+    } else if constexpr (requires(const Row& row) { row.base; }) {
       return ahead_in(source.row(number), begin, otherwise);
+    } else {
+      return {otherwise, int(sizeof(A))};
     }
   }
   template <class AnyRow>
@@ -752,14 +754,14 @@ struct HostRows {
     static constexpr bool is_masked    = false;
     static constexpr bool makes_logits = false;
 
-    int cols;
+    int of_each;
 
-    WholeRows(const HostRows& all, std::int64_t first, int)
-        : RowBases<Source>(all.source, first), cols(static_cast<int>(all.cols)) {}
-    KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int) const { return {0, cols}; }
-    KOKKOS_FORCEINLINE_FUNCTION int count(int) const { return cols; }
-    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int, A* held, const Params& params) const {
-      return Placement::load_from((*this)(l), cols, held, params);
+    WholeRows(const HostRows& all, std::int64_t number, int)
+        : RowBases<Source>(all.source, number), of_each(static_cast<int>(all.cols)) {}
+    KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int) const { return {0, of_each}; }
+    KOKKOS_FORCEINLINE_FUNCTION int count(int) const { return of_each; }
+    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int, A* held, const Params& of_call) const {
+      return Placement::load_from((*this)(l), of_each, held, of_call);
     }
   };
 
@@ -770,30 +772,22 @@ struct HostRows {
 
     RawArray<Row, simd_width<A>> row;
 
-    MaskedRowsInLanes(const HostRows& all, std::int64_t first, int n) {
-      for (int l = 0; l < simd_width<A>; ++l) new (row.at(l)) Row(all.source.row(first + std::min(l, n - 1)));
+    MaskedRowsInLanes(const HostRows& all, std::int64_t number, int n) {
+      for (int l = 0; l < simd_width<A>; ++l) new (row.at(l)) Row(all.source.row(number + std::min(l, n - 1)));
     }
     KOKKOS_FORCEINLINE_FUNCTION auto operator()(int l) const { return row[l].base + row[l].allowed.begin; }
     KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int l) const { return row[l].allowed; }
     KOKKOS_FORCEINLINE_FUNCTION int count(int l) const {
       return static_cast<int>(row[l].allowed.end - row[l].allowed.begin);
     }
-    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int from, A* held, const Params& params) const {
-      return Placement::load_neighbours(row[l], {row[l].allowed.begin + from, count(l) - from}, held, params);
+    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int from, A* held, const Params& of_call) const {
+      return Placement::load_neighbours(row[l], {row[l].allowed.begin + from, count(l) - from}, held, of_call);
     }
   };
-  template <class Mine>
-  static auto rows_in_lanes() {
-    if constexpr (Mine::is_masked) {
-      return std::type_identity<MaskedRowsInLanes>{};
-    } else {
-      return std::type_identity<WholeRows>{};
-    }
-  }
+  using RowsInLanes = std::conditional_t<is_masked, MaskedRowsInLanes, WholeRows>;
 
   template <class Member, class Writer>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
-    using RowsInLanes   = typename decltype(rows_in_lanes<HostRows>())::type;
     constexpr int lanes = simd_width<A>;
     // Narrow rows are summed column by column; rows that do not lie side by side in memory cannot be, so
     // batch-invariant rows are not narrow.
