@@ -239,6 +239,83 @@ TYPED_TEST(MaskedGradients, AreZeroWhereMaskedWhateverStandsThere) {
   expect_zeros_where_masked<TypeParam, RowOperator::masked_log_softmax_backward>();
 }
 
+/// Windows that begin and end anywhere in a vector, in place of dy; what they rule out is NaN.
+template <class T, RowOperator op>
+void expect_right_in_windows() {
+  for (const std::int64_t cols : {1, 3, 7, 8, 9, 15, 17, 31, 40, 100, 257, 4099}) {
+    GradientTrial<T, op> trial(right({2, 3, 7, cols}));
+    const std::int64_t offset = cols / 3;
+    const Meaning meaning{
+        [=](const At& at) { return at.key >= at.query + offset - 5 && at.key <= at.query + offset + cols / 4; }};
+    const MaskedSoftmaxOptions options{.scale = 0.5, .masked_row = MaskedRowPolicy::zero};
+    trial.set_y(meaning, options);
+    trial.forward.for_rows([&](const Index& row, std::int64_t place, std::int64_t) {
+      for (std::int64_t k = 0; k < cols; ++k) {
+        if (meaning.allows(At::of(row, k))) continue;
+        trial.dy.host()[place + k] = trial.forward.y().host()[place + k] = T(not_a_number);
+      }
+    });
+    trial.forward.y().upload();
+    std::copy_n(trial.dy.host(), trial.dy.count(), trial.dx.host());
+    trial.dx.upload();
+
+    trial.apply(trial.forward.x_view(), trial.forward.y_view(), trial.view(trial.dx),
+                KokkosNN::SlidingWindow{.left = 5, .right = cols / 4, .offset = offset}, trial.view(trial.dx), options);
+
+    Exec().fence();
+    trial.dx.download();
+    EXPECT_TRUE(trial.correct(meaning, options)) << cols << " columns";
+  }
+}
+
+TYPED_TEST(MaskedGradients, OfWindowsMatchOverDyWhereverTheyBegin) {
+  expect_right_in_windows<TypeParam, RowOperator::masked_softmax_backward>();
+  expect_right_in_windows<TypeParam, RowOperator::masked_log_softmax_backward>();
+}
+
+TYPED_TEST(MaskedGradients, UnderASoftcapAreZeroWhereABooleanMaskRulesOutANaN) {
+  if (on_gpu) GTEST_SKIP() << "a GPU's kernels look at x there";
+  for (const std::int64_t cols : {9, 100, 1000}) {
+    for (const Placement& place : {right({2, 3, 7, cols}), left({2, 3, 7, cols})}) {
+      GradientTrial<TypeParam> trial(place);
+      const Masks mask(cols);
+      const MaskedSoftmaxOptions capped{.scale = 2, .softcap = 3};
+      trial.set_y(mask.of_joined(), capped);
+      const auto set_masked = [&](double value) {
+        trial.forward.for_rows([&](const Index& row, std::int64_t offset, std::int64_t) {
+          for (std::int64_t k = 0; k < cols; ++k) {
+            if (mask.of_joined().allows(At::of(row, k))) continue;
+            trial.forward.x().host()[offset + k * place.strides[3]] = TypeParam(value);
+          }
+        });
+      };
+      set_masked(not_a_number);
+      trial.forward.x().upload();
+
+      trial.run(mask.joined(), capped);
+
+      set_masked(0);  // the reference looks at all of x
+      EXPECT_TRUE(trial.correct(mask.of_joined(), capped)) << cols << " columns";
+    }
+  }
+}
+
+TYPED_TEST(MaskedGradients, OfABooleanMaskAtAnyDistanceMatch) {
+  const std::int64_t cols = 100;
+  for (const Placement& place : {right({7, cols}, 3), left({7, cols}), right({7, 1}), right({1, cols})}) {
+    GradientTrial<TypeParam> trial(right({2, 3, 7, cols}));
+    const MaskData<bool, 2> kept(place, keeps);
+    const Meaning meaning{
+        [&](const At& at) { return kept({place.extents[0] == 1 ? 0 : at.query, place.extents[1] == 1 ? 0 : at.key}); }};
+    const MaskedSoftmaxOptions options{.masked_row = MaskedRowPolicy::zero};
+    trial.set_y(meaning, options);
+
+    trial.run(BooleanMask{kept.view()}, options);
+
+    EXPECT_TRUE(trial.correct(meaning, options));
+  }
+}
+
 TYPED_TEST(MaskedGradients, OfLogSoftmaxAreZeroInRowsWithoutAnAllowedColumn) {
   GradientTrial<TypeParam, RowOperator::masked_log_softmax_backward> trial(right({2, 3, 7, 40}));
   const Meaning meaning{[](const At& at) { return at.key <= at.query - 3; }};

@@ -10,6 +10,7 @@
 #include <KokkosNN/impl/call/masked_launch.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/mask_sums.hpp>
+#include <KokkosNN/impl/host/masked_pairs.hpp>
 #include <KokkosNN/impl/inputs/masked_pairs.hpp>
 #include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/options.hpp>

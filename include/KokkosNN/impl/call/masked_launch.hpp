@@ -10,6 +10,7 @@
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/mask_layout.hpp>
 #include <KokkosNN/impl/call/rows_call.hpp>
+#include <KokkosNN/impl/host/masked.hpp>
 #include <KokkosNN/impl/inputs/masked.hpp>
 #include <KokkosNN/impl/traits.hpp>
 #include <KokkosNN/options.hpp>

@@ -162,10 +162,12 @@ struct RowsCall {
   template <bool keeps>
   void run_in_pieces_that() const {
     using Placement = typename Kept::template OnHost<Params, keeps>;
-    launch<max_threads_per_team>(exec, plan,
-                                 HostRows<op, V, Placement, Params, Source, Output>{
-                                     source, output, params, rows, cols, plan.rows_per_team, plan.nontemporal_stores,
-                                     plan.batch_invariant, plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    using Rows      = typename HostSource<Source>::type;
+    launch<max_threads_per_team>(
+        exec, plan,
+        HostRows<op, V, Placement, Params, Rows, Output>{Rows{source}, output, params, rows, cols, plan.rows_per_team,
+                                                         plan.nontemporal_stores, plan.batch_invariant,
+                                                         plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
   }
 
   /// vector_lanes and team_registers only.

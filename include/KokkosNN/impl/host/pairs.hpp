@@ -30,6 +30,16 @@ struct HostRereading : HostPlacementDefaults {
   }
 };
 
+/// Change of no pairs.
+struct AllPairs {
+  static constexpr bool changes = false;
+};
+
+/// Row whose pairs are changed: with_pairs(params, begin, f) calls f(change) for the elements from a column on, and
+/// change.apply(y, dy, i, n) changes vectors of y and dy, change.chained(dx, i, n) one of results.
+template <class Row>
+concept ChangesPairs = requires { requires Row::changes_pairs; };
+
 /// Both loops over a row of y and dy, or over a piece of one.
 template <class Params>
 struct PairLoops : HostPairShapes {
@@ -39,12 +49,12 @@ struct PairLoops : HostPairShapes {
   static constexpr bool has_products  = HostTerms<Params>::in_double && Params::sums_products;
   static constexpr int least_to_align = 8 * lanes;
 
-  template <bool asks_ahead = false, class Y, class D>
-  KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count) {
+  template <bool asks_ahead = false, class Y, class D, class Change = AllPairs>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum(const Y* y, const D* dy, int count, const Change& change = {}) {
     if constexpr (has_products) {
-      if (count >= least_by_products) return sum_by<HostProducts<Params>, asks_ahead>(y, dy, count);
+      if (count >= least_by_products) return sum_by<HostProducts<Params>, asks_ahead>(y, dy, count, change);
     }
-    return sum_by<HostTerms<Params>, asks_ahead>(y, dy, count);
+    return sum_by<HostTerms<Params>, asks_ahead>(y, dy, count, change);
   }
 
   /// Writes a row and sums the next one, not by products.
@@ -55,22 +65,27 @@ struct PairLoops : HostPairShapes {
     static_assert(!has_products);
     using Sums = HostTerms<Params>;
     return total_of<Sums>(count, [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
-      add_to(sums, next_y + i, next_dy + i, n);
+      add_to(sums, next_y, next_dy, i, n, AllPairs{});
       store_up_to(to + i, epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n)), n);
     });
   }
 
   /// Writes a row. Its parameters are copied: compilers would read them again after every store.
-  template <class Y, class D, class O, class RowEpilogue>
+  template <class Y, class D, class O, class RowEpilogue, class Change = AllPairs>
   KOKKOS_FORCEINLINE_FUNCTION static void write(const Y* y, const D* dy, O* to, int count, RowWriter<O>& writer,
-                                                const Params params, const RowEpilogue epilogue) {
+                                                const Params params, const RowEpilogue epilogue,
+                                                const Change& change = {}) {
     const auto value = [&](int i, int n) KOKKOSNN_IMPL_INLINED {
-      return epilogue(params, load_up_to(y + i, n), load_up_to(dy + i, n));
+      Vector<A> a = load_up_to(y + i, n), b = load_up_to(dy + i, n);
+      if constexpr (Change::changes) change.apply(a, b, i, n);
+      const Vector<A> dx = epilogue(params, a, b);
+      if constexpr (Change::changes) return change.chained(dx, i, n);
+      return dx;
     };
     // y, dy and dx mostly have equal alignment: then whole cache lines are loaded as well.
     //   softmax_backward f32, 4 MiB a tensor, two cores, GB/s: x 781 | 111 | without 106; x 500 | 112 | 105
     const bool aligns = count >= least_to_align;
-    if constexpr (moves_two_vectors<Y, D, O>) {
+    if constexpr (moves_two_vectors<Y, D, O> && !Change::changes) {
       const auto values = [&](int i) KOKKOSNN_IMPL_INLINED {
         const TwoVectors<Y> a = load_two_vectors(y + i);
         const TwoVectors<D> b = load_two_vectors(dy + i);
@@ -83,8 +98,8 @@ struct PairLoops : HostPairShapes {
   }
 
  private:
-  template <class Sums, bool asks_ahead, class Y, class D>
-  KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const Y* y, const D* dy, int count) {
+  template <class Sums, bool asks_ahead, class Y, class D, class Change>
+  KOKKOS_FORCEINLINE_FUNCTION static auto sum_by(const Y* y, const D* dy, int count, const Change& change) {
     const auto ask = [&](int i) KOKKOSNN_IMPL_INLINED {
       if constexpr (asks_ahead && Params::sums_products) {
         prefetch_line(reinterpret_cast<const char*>(y + i) + ahead_bytes);
@@ -95,9 +110,9 @@ struct PairLoops : HostPairShapes {
     };
     const auto add = [&](Sums& sums, int i, int n) KOKKOSNN_IMPL_INLINED {
       ask(i);
-      add_to(sums, y + i, dy + i, n);
+      add_to(sums, y, dy, i, n, change);
     };
-    if constexpr (moves_two_vectors<Y, D>) {
+    if constexpr (moves_two_vectors<Y, D> && !Change::changes) {
       return total_of<Sums>(count, add, [&](Sums& first, Sums& second, int i) KOKKOSNN_IMPL_INLINED {
         ask(i);
         const TwoVectors<Y> a = load_two_vectors(y + i);
@@ -110,9 +125,18 @@ struct PairLoops : HostPairShapes {
     }
   }
 
-  template <class Sums, class Y, class D>
-  KOKKOS_FORCEINLINE_FUNCTION static void add_to(Sums& sums, const Y* y, const D* dy, int n) {
-    n == lanes ? sums.add_from(y, dy) : sums.add(load_lanes(y, n, A(0)), load_lanes(dy, n, A(0)));
+  template <class Sums, class Y, class D, class Change>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_to(Sums& sums, const Y* y, const D* dy, int i, int n,
+                                                 [[maybe_unused]] const Change& change) {
+    if constexpr (Change::changes) {
+      Vector<A> a = load_up_to(y + i, n), b = load_up_to(dy + i, n);
+      change.apply(a, b, i, n);
+      sums.add(a, b);
+    } else if (n == lanes) {
+      sums.add_from(y + i, dy + i);
+    } else {
+      sums.add(load_lanes(y + i, n, A(0)), load_lanes(dy + i, n, A(0)));
+    }
   }
 
   /// Sums add(sums, i, n) for i = 0, lanes, 2 lanes, ..., with n valid lanes, in two chains of additions.
@@ -260,8 +284,7 @@ struct HostPairs : HostRereading<Params> {
 
   static constexpr bool has_row_loops = true;
   template <class Row>
-  static constexpr bool is_plain =
-      !Row::gives_packs && VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
+  static constexpr bool is_plain = VectorsOf<decltype(Row::y), A> && VectorsOf<decltype(Row::dy), A>;
 
   /// Writes rows `first` to `last`, of one piece each, by ShortPairs if their vectors lie in memory. Returns true if
   /// so.
@@ -290,7 +313,11 @@ struct HostPairs : HostRereading<Params> {
                                                             const Params& params, A, NextPiece<A>&) const {
     if constexpr (is_plain<Row>) {
       if (row.y.stride == 1 && row.dy.stride == 1) {
-        return {Loops::sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count)};
+        typename Params::State state;
+        with_change(row, params, piece, [&](const auto& change) {
+          state = {Loops::sum(row.y.base + piece.begin, row.dy.base + piece.begin, piece.count, change)};
+        });
+        return state;
       }
     }
     return AnyRow(nullptr, RowGroup::alone()).reduce(row, piece.part(), params, 1);
@@ -301,11 +328,24 @@ struct HostPairs : HostRereading<Params> {
                                          const Params& params, const RowEpilogue& epilogue, Writer& writer) const {
     if constexpr (is_plain<Row> && VectorsOf<OutputRow, A>) {
       if (row.y.stride == 1 && row.dy.stride == 1 && output.stride == 1) {
-        return Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, output.base + piece.begin, piece.count,
-                            writer, params, epilogue);
+        return with_change(row, params, piece, [&](const auto& change) {
+          Loops::write(row.y.base + piece.begin, row.dy.base + piece.begin, output.base + piece.begin, piece.count,
+                       writer, params, epilogue, change);
+        });
       }
     }
     AnyRow(nullptr, RowGroup::alone()).write(row, output, piece.part(), params, epilogue);
+  }
+
+ private:
+  template <class Row, class F>
+  KOKKOS_FORCEINLINE_FUNCTION static void with_change(const Row& row, const Params& params, const Piece& piece,
+                                                      const F& f) {
+    if constexpr (ChangesPairs<Row>) {
+      row.with_pairs(params, piece.begin, f);
+    } else {
+      f(AllPairs{});
+    }
   }
 };
 

@@ -133,7 +133,7 @@ KOKKOS_FORCEINLINE_FUNCTION auto states_epilogue(const Params& params, const typ
 template <class OpEpilogue, class Params, class A = typename Params::accumulator>
 KOKKOS_FORCEINLINE_FUNCTION auto own_lanes_epilogue(const Params& params, const LaneState<Params>& state) {
   using T = Vector<A>;
-  if constexpr (std::is_same_v<OpEpilogue, Epilogue<RowOperator::softmax>>) {
+  if constexpr (std::is_base_of_v<Epilogue<RowOperator::softmax>, OpEpilogue>) {
     return typename OpEpilogue::template Row<Params, T>(params, state.at, split_sum<T>(state.sum));
   } else {
     typename Params::State states[simd_width<A>];

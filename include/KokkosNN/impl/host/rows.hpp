@@ -28,7 +28,7 @@
 // AVX-512), 2^t takes a table and a short series, and the last bit of an exponential is not a single number's.
 // The loop of the exponentials, which waits for arithmetic, also finds the maximum of the next piece or row
 // (`NextPiece`), and leaves its results where the row's results go, so that memory is waited for there and nowhere
-// else. Rows in memory are kept where their result goes. Rows that are not in memory (masks, functors, strides) are
+// else. Rows in memory are kept where their result goes. Rows that are not vectors in memory (functors, strides) are
 // loaded by packs and computed by the same loops. 16-bit rows are converted while their maximum is found, and held as
 // floats; a gradient converts them twice instead, bfloat16 by two vectors at a time (`TwoVectors`).
 // Each piece has its own state, joined in the order of the columns: a row's bits do not depend on how many threads
@@ -47,6 +47,9 @@
 //   placement.facts_of(row, columns, params) -> `Facts`, from before the columns are loaded
 //   placement.epilogue_of(params, own, total, facts) -> `RowEpilogue`
 //   placement.store_values(output, params, total, facts, row) stores the row's values
+//
+// A masked row (`gives_packs`, see masked.hpp) is loaded from the columns that its mask allows, and the others are
+// filled. A row that changes what is loaded (`makes_logits`) has `with_logits(params, begin, f)`.
 
 namespace KokkosNN::Impl {
 
@@ -100,9 +103,42 @@ concept VectorsOf = simd_width<A> > 1 && requires(const Row& row) {
 template <class Row, class A>
 concept MemoryOf = VectorsOf<Row, A> && std::is_same_v<std::remove_const_t<typename Row::value_type>, A>;
 
+/// Row whose logits are not the elements in memory: with_logits(params, begin, f) calls f(logit), and logit(x, i, n)
+/// makes logits of the n elements at column begin + i, with -inf in the other lanes.
+template <class Row>
+concept MakesLogits = requires { requires Row::makes_logits; };
+
+/// Source of rows as a host's loops read it, made of any source.
+template <class Source>
+struct HostSource {
+  using type = Source;
+};
+
 /// True if elements lie in memory in the type of accumulators.
 template <class X>
 inline constexpr bool is_accumulator = std::is_same_v<accumulator_t<X>, std::remove_const_t<X>>;
+
+/// Writes value(i, n), with n valid lanes, for i = 0, lanes, 2 lanes, ...
+template <int V, class A, class OutputRow, class Writer, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void write_vectors(const OutputRow& output, const Piece& piece, Writer& writer,
+                                               const Value& value) {
+  if constexpr (VectorsOf<OutputRow, A>) {
+    if (output.stride == 1) return writer.write(output.base + piece.begin, piece.count, value);
+  }
+  using Y                 = typename OutputRow::value_type;
+  constexpr int lanes     = simd_width<A>;
+  const auto columns_from = output.template from<V>(piece.begin);
+  for (int c = 0; c < piece.count; c += V) {
+    const int count = piece.count - c < V ? piece.count - c : V;
+    A values[V + lanes];
+    for (int v = 0; v < count; v += lanes) {
+      store_vector(values + v, value(c + v, count - v < lanes ? count - v : lanes));
+    }
+    Pack<Y, V> result{};
+    for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
+    columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
+  }
+}
 
 /// Placement of softmax, log_softmax and logsumexp. `keeps`: logits or exponentials stay until they are written;
 /// otherwise they are loaded and computed again.
@@ -122,14 +158,27 @@ struct HostLogits : HostPlacementDefaults {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION A load(const Row& row, const Piece& piece, A* held, const Params& params) const {
     if constexpr (VectorsOf<Row, A>) {
-      if (row.stride == 1) {
-        return fold_lanes(load_from(row.base + piece.begin, piece.count, held, params), JoinMaxima{});
-      }
+      if (row.stride == 1) return fold_lanes(load_neighbours(row, piece, held, params), JoinMaxima{});
     }
     return load_packs(row, piece, held, params);
   }
 
-  /// Loads a piece from memory, and returns the largest logit of each lane.
+  /// Loads a piece of neighbours in memory, and returns the largest logit of each lane.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static T load_neighbours(const Row& row, const Piece& piece, A* held,
+                                                       const Params& params) {
+    const auto* const from = row.base + piece.begin;
+    if constexpr (MakesLogits<Row>) {
+      T max;
+      row.with_logits(params, piece.begin,
+                      [&](const auto& logit) { max = load_vectors<true>(from, piece.count, held, A(0), logit); });
+      return max;
+    } else {
+      return load_from(from, piece.count, held, params);
+    }
+  }
+
+  /// Loads elements from memory as they are, or as the parameters change them.
   template <class X>
   KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Params& params) {
     constexpr A infinity  = Kokkos::Experimental::infinity_v<A>;
@@ -223,31 +272,16 @@ struct HostLogits : HostPlacementDefaults {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static const A* loaded(const Row& row, const Piece& piece, const A* held,
                                                      const Params& params) {
-    if constexpr (MemoryOf<Row, A>) {
+    if constexpr (MemoryOf<Row, A> && !MakesLogits<Row>) {
       if (row.stride == 1 && stays<A>(params)) return row.base + piece.begin;
     }
     return held;
   }
 
-  /// Writes value(i, n), with n valid lanes, for i = 0, lanes, 2 lanes, ...
   template <class OutputRow, class Writer, class Value>
   KOKKOS_FORCEINLINE_FUNCTION static void write_values(const OutputRow& output, const Piece& piece, Writer& writer,
                                                        const Value& value) {
-    if constexpr (VectorsOf<OutputRow, A>) {
-      if (output.stride == 1) return writer.write(output.base + piece.begin, piece.count, value);
-    }
-    using Y                 = typename OutputRow::value_type;
-    const auto columns_from = output.template from<V>(piece.begin);
-    for (int c = 0; c < piece.count; c += V) {
-      const int count = piece.count - c < V ? piece.count - c : V;
-      A values[V + lanes];
-      for (int v = 0; v < count; v += lanes) {
-        store_vector(values + v, value(c + v, count - v < lanes ? count - v : lanes));
-      }
-      Pack<Y, V> result{};
-      for (int v = 0; v < count; ++v) result[v] = static_cast<Y>(values[v]);
-      columns_from.template store_pack<V>(result, c, TileBounds{piece.count});
-    }
+    write_vectors<V, A>(output, piece, writer, value);
   }
 
  private:
@@ -293,13 +327,14 @@ struct HostLogits : HostPlacementDefaults {
     return sums;
   }
 
-  /// Makes logits of what is loaded, logit(x), and finds the largest ones; it `copies` them or not. logit(pad) is -inf.
+  /// Makes logits of what is loaded, logit(x) or logit(x, i, n), and finds the largest ones; it `copies` them or not.
+  /// logit(pad) is -inf.
   template <bool copies, class X, class Logit>
   KOKKOS_FORCEINLINE_FUNCTION static T load_vectors(const X* from, int count, A* held, A pad, const Logit& logit) {
     T max[4];
     for (T& m : max) m = splat<T>(-Kokkos::Experimental::infinity_v<A>);
     const auto take = [&](int i, int k, const T& loaded, int n) KOKKOSNN_IMPL_INLINED {
-      const T x = logit(loaded);
+      const T x = made_by(logit, loaded, i, n);
       if constexpr (copies) store_up_to(held + i, x, n);
       max[k] = max_ignoring_nan(max[k], x);
     };
@@ -313,6 +348,16 @@ struct HostLogits : HostPlacementDefaults {
     for (; i + lanes <= count; i += lanes) take(i, 0, load_vector(from + i), lanes);
     if (i < count) take(i, 1, load_lanes(from + i, count - i, pad), count - i);
     return max_ignoring_nan(max_ignoring_nan(max[0], max[1]), max_ignoring_nan(max[2], max[3]));
+  }
+
+  template <class Logit>
+  KOKKOS_FORCEINLINE_FUNCTION static T made_by(const Logit& logit, const T& x, [[maybe_unused]] int i,
+                                               [[maybe_unused]] int n) {
+    if constexpr (std::is_invocable_v<const Logit&, const T&>) {
+      return logit(x);
+    } else {
+      return logit(x, i, n);
+    }
   }
 
   /// Loads any row, by packs as all kernels do.
@@ -402,14 +447,16 @@ struct LaneRows {
   using Narrow               = typename Epilogue<op>::template Row<Params, A>;
   static constexpr int lanes = simd_width<A>;
 
-  /// Largest logit of each row and lane, if known yet.
+  /// Largest logit of each row and lane among the first `count` columns, if known yet.
   struct Maxima {
     T of_row[lanes];
+    int count[lanes];
     bool are_known = false;
   };
 
-  /// Processes the rows. `held` has room for them, each up to a whole vector. It finds the `maxima` of the next rows,
-  /// next(l), if there are as many.
+  /// Processes the rows. `held` has room for them, each up to a whole vector, and for a vector ahead and behind. It
+  /// finds the `maxima` of the next rows, `next`, if there are as many. Rows in(l) begin with the first column that is
+  /// loaded, rows out(l) with column 0.
   template <class In, class Out, class Writer>
   KOKKOS_INLINE_FUNCTION static void softmax(const Params& params, int rows, int cols, Writer& writer, const In& in,
                                              const Out& out, A* held, Maxima& maxima, const In& next, bool has_next) {
@@ -417,20 +464,22 @@ struct LaneRows {
     using X              = std::remove_cvref_t<decltype(*in(0))>;
     using Y              = std::remove_cvref_t<decltype(*out(0))>;
     const int padded     = (cols + lanes - 1) / lanes * lanes;
-    const bool stays     = Placement::template stays<X>(params);
+    const bool stays     = !In::makes_logits && Placement::template stays<X>(params);
     // In place of their results, as `memory_of_result`; rows of 64 columns would take 3 % longer.
     const bool in_place = is_accumulator<Y> && !writer.nontemporal_stores() && cols == padded && cols >= 8 * lanes;
     const auto held_row = [&](int l) {
       if constexpr (is_accumulator<Y>) {
-        if (in_place) return out(l);
+        if (in_place) return out(l) + in.columns(l).begin;
       }
-      return held + l * padded;
+      return held + lanes + l * padded;
     };
     T high[lanes], low[lanes];
     for (int l = 0; l < lanes; ++l) {
-      high[l] = maxima.are_known ? maxima.of_row[l]
-                : l < rows       ? Placement::load_from(in(l), cols, held_row(l), params)
-                                 : splat<T>(-infinity);
+      const int known = maxima.are_known ? maxima.count[l] : 0;
+      high[l]         = maxima.are_known ? maxima.of_row[l] : splat<T>(-infinity);
+      if (l < rows && (!maxima.are_known || (In::is_masked && known < in.count(l)))) {
+        high[l] = max_ignoring_nan(high[l], in.load(l, known, held_row(l) + known, params));
+      }
     }
     transpose<A>(high);
     for (int l = 1; l < lanes; ++l) high[0] = max_ignoring_nan(high[0], high[l]);
@@ -443,13 +492,15 @@ struct LaneRows {
       HostSums<Params> sums;
       if (l < rows) {
         const A* const from = logits_of<X>(stays, in, held_row, l);
+        const int count     = in.count(l);
         const Ahead ahead{has_next ? static_cast<const void*>(next(l)) : from, int(sizeof(X))};
-        if constexpr (is_accumulator<X>) {
-          sums = maxima.are_known
-                     ? Placement::sums_of(from, held_row(l), cols, params, at[l], next(l), cols, maxima.of_row[l])
-                     : Placement::sums_of(from, held_row(l), cols, params, at[l], ahead);
+        if constexpr (is_accumulator<X> && !In::makes_logits) {
+          maxima.count[l] = std::min(count, next.count(l));
+          sums            = maxima.are_known ? Placement::sums_of(from, held_row(l), count, params, at[l], next(l),
+                                                                  maxima.count[l], maxima.of_row[l])
+                                             : Placement::sums_of(from, held_row(l), count, params, at[l], ahead);
         } else {
-          sums = Placement::sums_of(from, held_row(l), cols, params, at[l], ahead);
+          sums = Placement::sums_of(from, held_row(l), count, params, at[l], ahead);
         }
       }
       const DoubleDouble<T> words = sums.words();
@@ -465,12 +516,32 @@ struct LaneRows {
     take_apart<A>(own_lanes_epilogue<Epilogue<op>>(params, state), epilogue);
     for (int l = 0; l < rows; ++l) {
       const A* const kept = logits_of<X>(stays && !Placement::keeps_exponentials, in, held_row, l);
-      writer.write(out(l), cols,
-                   [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue[l](params, load_up_to(kept + i, n)); });
+      if constexpr (In::is_masked) {
+        write_masked(out(l), cols, in.columns(l), kept, params, epilogue[l], writer);
+      } else {
+        writer.write(out(l), cols,
+                     [&](int i, int n) KOKKOSNN_IMPL_INLINED { return epilogue[l](params, load_up_to(kept + i, n)); });
+      }
     }
   }
 
  private:
+  /// Writes a whole row, of which the allowed columns are at `kept`, before and behind which a vector may be read.
+  template <class Y, class Writer>
+  KOKKOS_FORCEINLINE_FUNCTION static void write_masked(Y* out, int cols, const ColumnRange& columns, const A* kept,
+                                                       const Params& params, const Narrow& epilogue, Writer& writer) {
+    const int begin = static_cast<int>(columns.begin), end = static_cast<int>(columns.end);
+    const T masked      = splat<T>(epilogue.of_masked(params));
+    const A* const from = kept - begin;
+    writer.write(out, cols, [&](int i, int n) KOKKOSNN_IMPL_INLINED {
+      if (i >= end || i + n <= begin) return masked;
+      const T value = epilogue(params, load_up_to(from + i, n));
+      if (i >= begin && i + n <= end) return value;
+      const T column = lane_numbers<A>() + splat<T>(A(i));
+      return column >= splat<T>(A(begin)) ? column < splat<T>(A(end)) ? value : masked : masked;
+    });
+  }
+
   /// Logits of a row, in its place or where it is held.
   template <class X, class In, class Held>
   KOKKOS_FORCEINLINE_FUNCTION static const A* logits_of([[maybe_unused]] bool stays, [[maybe_unused]] const In& in,
@@ -509,6 +580,8 @@ struct HostRows {
 
  private:
   struct Nothing {};
+  using Row                         = std::decay_t<decltype(std::declval<const Source&>().row(0))>;
+  static constexpr bool is_masked   = Row::gives_packs;
   static constexpr bool has_label   = Placement::has_label;
   static constexpr bool writes_rows = Placement::writes_rows && !OpEpilogue::one_value_a_row;
 
@@ -532,13 +605,22 @@ struct HostRows {
 
   template <class Member>
   void do_rows(const Member& team) const {
-    alignas(vector_bytes) A held[Placement::holds_pieces ? length + V : 1];
+    alignas(vector_bytes) A held[Placement::holds_pieces ? length + std::max(V, 2 * simd_width<A>) : 1];
     auto writer = make_writer();
-    for (std::int64_t block = std::int64_t(team.league_rank()) * rows_per_team; block < rows;
+    for (std::int64_t block = std::int64_t(number_of(team)) * rows_per_team; block < rows;
          block += std::int64_t(team.league_size()) * rows_per_team) {
       const std::int64_t end = std::min(rows, block + rows_per_team);
       cols <= length ? do_short_rows(team, block, end, held, writer) : do_long_rows(team, block, end, held, writer);
     }
+  }
+
+  /// Number of a team among those that share the rows. A thread runs neighbouring teams: under a mask they have rows
+  /// from both ends in turn, since those of later queries are longer.
+  template <class Member>
+  static int number_of(const Member& team) {
+    const int rank = team.league_rank();
+    if constexpr (!is_masked) return rank;
+    return rank % 2 == 0 ? rank / 2 : team.league_size() - 1 - rank / 2;
   }
 
   bool results_adjoin() const {
@@ -572,11 +654,21 @@ struct HostRows {
     return {begin, static_cast<int>(std::min<std::int64_t>(each, span.end - begin))};
   }
 
-  /// Columns of a row that is loaded later, if they lie in memory.
-  Ahead ahead_of(std::int64_t row, std::int64_t begin, const void* otherwise) const {
-    if constexpr (requires { source.row(row).base; }) {
-      const auto* const base = source.row(std::min(row, rows - 1)).base;
-      return {base + begin, int(sizeof(*base))};
+  /// Columns of a row that is loaded later, if they lie in memory. Those that its mask allows are not looked for.
+  Ahead ahead_of(std::int64_t number, std::int64_t begin, const void* otherwise) const {
+    number = std::min(number, rows - 1);
+    if constexpr (requires { source.memory_row(number); }) {
+      return ahead_in(source.memory_row(number), begin, otherwise);
+    } else if constexpr (requires(const Row& row) { row.base; }) {
+      return ahead_in(source.row(number), begin, otherwise);
+    } else {
+      return {otherwise, int(sizeof(A))};
+    }
+  }
+  template <class AnyRow>
+  static Ahead ahead_in(const AnyRow& row, std::int64_t begin, const void* otherwise) {
+    if constexpr (requires { row.base; }) {
+      return {row.base + begin, int(sizeof(*row.base))};
     } else {
       return {otherwise, int(sizeof(A))};
     }
@@ -585,8 +677,7 @@ struct HostRows {
   /// Logits of a row that are used as they lie in memory, all of them; nullptr otherwise.
   const A* logits_of([[maybe_unused]] std::int64_t number) const {
     if constexpr (Placement::uses_memory) {
-      using Row = decltype(source.row(0));
-      if constexpr (MemoryOf<Row, A> && !Row::gives_packs) {
+      if constexpr (MemoryOf<Row, A> && !MakesLogits<Row>) {
         const Row row = source.row(number);
         if (row.stride == 1 && Placement::template stays<A>(params)) return row.base;
       }
@@ -597,9 +688,8 @@ struct HostRows {
   /// Address of a row's result, if the row is kept there until it is written: caches then hold it once, and memory is
   /// waited for while exponentials are computed. It serves rows in memory only: another source might still read that
   /// place.
-  template <class Row>
   A* memory_of_result([[maybe_unused]] const Row& row, [[maybe_unused]] std::int64_t number) const {
-    if constexpr (writes_rows && Placement::keeps_rows && !Row::gives_packs && MemoryOf<Row, A>) {
+    if constexpr (writes_rows && Placement::keeps_rows && MemoryOf<Row, A>) {
       const auto out = output.row(number);
       if constexpr (MemoryOf<std::decay_t<decltype(out)>, A>) {
         if (!nontemporal_stores && row.stride == 1 && out.stride == 1) return out.base;
@@ -609,9 +699,15 @@ struct HostRows {
   }
 
   /// True if rows of few columns are transposed: their vectors must lie in memory.
-  template <class Row, class OutputRow>
+  template <class OutputRow>
   static constexpr bool has_narrow_rows =
       Placement::keeps_rows && !has_label && writes_rows && VectorsOf<Row, A> && VectorsOf<OutputRow, A>;
+
+  /// True if rows have a term beside their columns, which is added row by row.
+  bool completes_rows() const {
+    if constexpr (requires { source.has_sinks(); }) return source.has_sinks();
+    return false;
+  }
 
   /// Most columns of rows that are processed by lanes.
   static constexpr int most_by_lanes = length / simd_width<A>;
@@ -620,13 +716,12 @@ struct HostRows {
   template <class Member, class Writer>
   void do_short_rows(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     if constexpr (writes_rows) {
-      using Row       = decltype(source.row(0));
-      using OutputRow = decltype(output.row(0));
-      if constexpr (has_narrow_rows<Row, OutputRow>) {
+      if constexpr (has_narrow_rows<decltype(output.row(0))>) {
         const bool are_neighbours = source.row(begin).stride == 1 && output.row(begin).stride == 1;
-        if (cols <= most_by_lanes && are_neighbours) return do_rows_by_lanes(team, begin, end, held, writer);
+        if (cols <= most_by_lanes && are_neighbours && !completes_rows())
+          return do_rows_by_lanes(team, begin, end, held, writer);
       }
-      if constexpr (Placement::has_row_loops) {
+      if constexpr (Placement::has_row_loops && !is_masked) {
         const std::int64_t size = team.team_size(), count = end - begin;
         const std::int64_t first = begin + count * team.team_rank() / size;
         const std::int64_t last  = begin + count * (team.team_rank() + 1) / size;
@@ -654,26 +749,70 @@ struct HostRows {
     }
   };
 
+  /// Rows side by side that are loaded: all of their columns.
+  struct WholeRows : RowBases<Source> {
+    static constexpr bool is_masked    = false;
+    static constexpr bool makes_logits = false;
+
+    int of_each;
+
+    WholeRows(const HostRows& all, std::int64_t number, int)
+        : RowBases<Source>(all.source, number), of_each(static_cast<int>(all.cols)) {}
+    KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int) const { return {0, of_each}; }
+    KOKKOS_FORCEINLINE_FUNCTION int count(int) const { return of_each; }
+    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int, A* held, const Params& of_call) const {
+      return Placement::load_from((*this)(l), of_each, held, of_call);
+    }
+  };
+
+  /// Rows side by side that are loaded under a mask.
+  struct MaskedRowsInLanes {
+    static constexpr bool is_masked    = true;
+    static constexpr bool makes_logits = MakesLogits<Row>;
+
+    RawArray<Row, simd_width<A>> row;
+
+    MaskedRowsInLanes(const HostRows& all, std::int64_t number, int n) {
+      for (int l = 0; l < simd_width<A>; ++l) new (row.at(l)) Row(all.source.row(number + std::min(l, n - 1)));
+    }
+    KOKKOS_FORCEINLINE_FUNCTION auto operator()(int l) const { return row[l].base + row[l].allowed.begin; }
+    KOKKOS_FORCEINLINE_FUNCTION ColumnRange columns(int l) const { return row[l].allowed; }
+    KOKKOS_FORCEINLINE_FUNCTION int count(int l) const {
+      return static_cast<int>(row[l].allowed.end - row[l].allowed.begin);
+    }
+    KOKKOS_FORCEINLINE_FUNCTION Vector<A> load(int l, int from, A* held, const Params& of_call) const {
+      return Placement::load_neighbours(row[l], {row[l].allowed.begin + from, count(l) - from}, held, of_call);
+    }
+  };
+  using RowsInLanes = std::conditional_t<is_masked, MaskedRowsInLanes, WholeRows>;
+
   template <class Member, class Writer>
   void do_rows_by_lanes(const Member& team, std::int64_t begin, std::int64_t end, A* held, Writer& writer) const {
     constexpr int lanes = simd_width<A>;
     // Narrow rows are summed column by column; rows that do not lie side by side in memory cannot be, so
     // batch-invariant rows are not narrow.
-    const bool is_narrow    = cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
+    const bool is_narrow    = !is_masked && cols <= NarrowRows<op, Params>::most_cols && !batch_invariant;
     const std::int64_t step = std::int64_t(team.team_size()) * lanes;
     typename LaneRows<op, Placement, Params>::Maxima maxima;
-    for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end; first += step) {
+    RawArray<RowsInLanes, 2> known;  // these rows, and the next ones
+    bool has_next = false;
+    int mine      = 0;
+    for (std::int64_t first = begin + std::int64_t(team.team_rank()) * lanes; first < end;
+         first += step, mine = 1 - mine) {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - first));
-      const RowBases<Source> in(source, first);
+      if (!has_next) new (known.at(mine)) RowsInLanes(*this, first, n);
+      const RowsInLanes& in = known[mine];
       const RowBases<Output> out(output, first);
-      if (is_narrow) {
-        NarrowRows<op, Params>::softmax(params, n, static_cast<int>(cols), nontemporal_stores, in, out);
-      } else {
-        const bool has_next = first + step + lanes <= end;
-        const RowBases<Source> next(source, has_next ? first + step : first);
-        LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima, next,
-                                                 has_next);
+      if constexpr (!is_masked) {
+        if (is_narrow) {
+          NarrowRows<op, Params>::softmax(params, n, static_cast<int>(cols), nontemporal_stores, in, out);
+          continue;
+        }
       }
+      has_next = first + step + lanes <= end;
+      if (has_next) new (known.at(1 - mine)) RowsInLanes(*this, first + step, lanes);
+      LaneRows<op, Placement, Params>::softmax(params, n, static_cast<int>(cols), writer, in, out, held, maxima,
+                                               has_next ? known[1 - mine] : in, has_next);
     }
   }
 
@@ -686,48 +825,76 @@ struct HostRows {
     const Placement placement;
     NextPiece<A> next{};
     for (std::int64_t first = begin + std::int64_t(team.team_rank()) * at_once; first < end; first += step) {
-      const int n         = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
-      const auto piece    = [&](const auto& row) { return piece_of(RowPart::whole<V>(row, cols, 0).packs, length, 0); };
+      const int n = static_cast<int>(std::min<std::int64_t>(at_once, end - first));
+      RawArray<Row, most> row;
+      Piece piece[most];
+      for (int i = 0; i < n; ++i) {
+        new (row.at(i)) Row(source.row(first + i));
+        piece[i] = only_piece(row[i]);
+      }
       const auto held_row = [&](int i) {
-        A* const result = padded == cols ? memory_of_result(source.row(first + i), first + i) : nullptr;
-        if (result != nullptr) return result;
+        A* const result = padded == cols ? memory_of_result(row[i], first + i) : nullptr;
+        if (result != nullptr) return result + piece[i].begin;
         return Placement::holds_pieces ? held + i * padded : held;
       };
       A loaded[most];
       RawArray<State, most> state;
       RawArray<Facts, most> facts;
       RowEpilogue epilogue[most];
-      for (int i = 0; i < n; ++i) facts[i] = facts_of(source.row(first + i), {0, cols});
+      for (int i = 0; i < n; ++i) facts[i] = facts_of(row[i], {0, cols});
       if (logits_of(first) == nullptr) {
-        for (int i = 0; i < n; ++i) {
-          const auto row = source.row(first + i);
-          loaded[i]      = placement.load(row, piece(row), held_row(i), params);
-        }
+        for (int i = 0; i < n; ++i) loaded[i] = placement.load(row[i], piece[i], held_row(i), params);
       }
       for (int i = 0; i < n; ++i) {
-        const auto row            = source.row(first + i);
         const std::int64_t behind = i + 1 < n ? first + i + 1 : first + step;
         if (logits_of(first) != nullptr) {
-          const auto load = [&](int) { return placement.load(row, piece(row), held_row(i), params); };
-          next.count      = static_cast<int>(cols);
-          loaded[i]       = next.known_or(next.count, load);
-          next.logits     = behind < end ? logits_of(behind) : nullptr;
+          loaded[i]   = next.known_or(piece[i].count, [&](int done) {
+            return placement.load(row[i], behind_some(piece[i], done), held_row(i) + done, params);
+          });
+          next.logits = behind < end ? logits_of(behind) : nullptr;
+          next.count  = piece[i].count;
+          if constexpr (is_masked) {
+            if (next.logits != nullptr) {
+              const Piece after = i + 1 < n ? piece[i + 1] : only_piece(source.row(behind));
+              next.logits += after.begin;
+              next.count = std::min(next.count, after.count);
+            }
+          }
         }
-        next.ahead = ahead_of(first + i + n, 0, held);
-        state[i]   = placement.reduce(row, piece(row), held_row(i), params, loaded[i], next);
+        next.ahead = ahead_of(first + i + n, piece[i].begin, held);
+        state[i]   = placement.reduce(row[i], piece[i], held_row(i), params, loaded[i], next);
       }
       for (int i = 0; i < n; ++i) {
-        const State total = completed(params, source.row(first + i), state[i]);
+        const State total = completed(params, row[i], state[i]);
         conclude(total, state[i], facts[i], epilogue[i]);
         store_values(total, facts[i], first + i);
       }
       if constexpr (writes_rows) {
         for (int i = 0; i < n; ++i) {
-          const auto row = source.row(first + i);
-          const auto out = output.row(first + i);
-          placement.write(row, out, piece(row), held_row(i), params, epilogue[i], writer);
-          write_others<V>(row, out, cols, 0, 1, params, epilogue[i]);
+          const auto out         = output.row(first + i);
+          const ColumnRange span = {piece[i].begin, piece[i].begin + piece[i].count};
+          fill_masked(out, {0, span.begin}, epilogue[i], writer);
+          placement.write(row[i], out, piece[i], held_row(i), params, epilogue[i], writer);
+          fill_masked(out, {span.end, cols}, epilogue[i], writer);
         }
+      }
+    }
+  }
+
+  /// All columns of a short row that are loaded.
+  Piece only_piece(const Row& row) const { return piece_of(RowPart::whole<V>(row, cols, 0).packs, length, 0); }
+  static Piece behind_some(const Piece& piece, int done) { return {piece.begin + done, piece.count - done}; }
+
+  /// Writes columns that a mask rules out.
+  template <class OutputRow, class Writer>
+  void fill_masked([[maybe_unused]] const OutputRow& out, [[maybe_unused]] const ColumnRange& columns,
+                   [[maybe_unused]] const RowEpilogue& epilogue, [[maybe_unused]] Writer& writer) const {
+    if constexpr (is_masked) {
+      constexpr std::int64_t most = std::int64_t(1) << 30;
+      const auto value            = splat<Vector<A>>(epilogue.of_masked(params));
+      for (std::int64_t begin = columns.begin; begin < columns.end; begin += most) {
+        const Piece piece{begin, static_cast<int>(std::min(most, columns.end - begin))};
+        write_vectors<V, A>(out, piece, writer, [&](int, int) KOKKOSNN_IMPL_INLINED { return value; });
       }
     }
   }
@@ -802,21 +969,20 @@ struct HostRows {
                                  last == all ? span.end : span.begin + last * each * size};
     const Facts facts         = facts_of(row, columns);
     const auto held           = [&](std::int64_t p) {
-      if (result != nullptr) return result + p * size;
+      if (result != nullptr) return result + span.begin + p * size;
       return kept != nullptr ? kept + p * size : own;
     };
     const A* const logits = logits_of(number);
     const auto reduced    = [&](std::int64_t p) {
       const Piece piece = piece_of(span, size, p);
-      const A loaded    = next.known_or(piece.count, [&](int done) {
-        return placement.load(row, {piece.begin + done, piece.count - done}, held(p) + done, params);
-      });
+      const A loaded    = next.known_or(
+          piece.count, [&](int done) { return placement.load(row, behind_some(piece, done), held(p) + done, params); });
       const bool behind = p + 1 < std::min(pieces, last * each);
-      const Piece after = piece_of(span, size, behind ? p + 1 : 0);
       const A* const of = behind ? logits : has_next ? logits_of(number + 1) : nullptr;
+      const Piece after = behind ? piece_of(span, size, p + 1) : first_piece(has_next ? number + 1 : number);
       next.logits       = of != nullptr ? of + after.begin : nullptr;
       next.count        = std::min(piece.count, after.count);
-      next.ahead        = ahead_of(number, piece.begin + size, own);
+      next.ahead        = ahead_in(row, piece.begin + size, own);
       return placement.reduce(row, piece, held(p), params, loaded, next);
     };
     for (std::int64_t s = first; s < last; ++s) {
@@ -835,17 +1001,36 @@ struct HostRows {
       store_values(total, facts, number);
     }
     if constexpr (writes_rows) {
-      const auto out = output.row(number);
+      const auto out      = output.row(number);
+      const auto fill_own = [&](const ColumnRange& masked) {
+        if constexpr (is_masked) {
+          RowEpilogue epilogue;
+          conclude(total, total, facts, epilogue);
+          fill_masked(out, share_of(masked, team.team_rank(), team.team_size()), epilogue, writer);
+        }
+      };
+      fill_own({0, span.begin});
       RowEpilogue epilogue;
       for (std::int64_t p = first * each; p < std::min(pieces, last * each); ++p) {
         conclude(total, states[p / each], facts, epilogue);
         placement.write(row, out, piece_of(span, size, p), held(p), params, epilogue, writer);
       }
-      if constexpr (decltype(source.row(0))::gives_packs) {
-        conclude(total, total, facts, epilogue);
-        write_others<V>(row, out, cols, team.team_rank(), team.team_size(), params, epilogue);
-      }
+      fill_own({span.end, cols});
     }
+  }
+
+  /// First piece of a row that has several.
+  Piece first_piece(std::int64_t number) const {
+    const ColumnRange span = RowPart::whole<V>(source.row(number), cols, 0).packs;
+    return piece_of(span, piece_length(span), 0);
+  }
+
+  /// Part of the columns that a thread fills: whole cache lines, but at the ends.
+  static ColumnRange share_of(const ColumnRange& columns, int rank, int threads) {
+    constexpr std::int64_t line = host_line;
+    const std::int64_t count    = columns.end - columns.begin;
+    const std::int64_t each     = ((count + threads - 1) / threads + line - 1) / line * line;
+    return {columns.begin + std::min(count, rank * each), columns.begin + std::min(count, (rank + 1) * each)};
   }
 
   /// Joins the states in the order of the columns.

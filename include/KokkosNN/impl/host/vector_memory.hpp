@@ -143,7 +143,30 @@ KOKKOS_FORCEINLINE_FUNCTION void store_vector(T* to, const Loaded<T>& v) {
 KOKKOS_FORCEINLINE_FUNCTION std::uint16_t lane_mask(int n) { return static_cast<std::uint16_t>((1u << n) - 1); }
 #endif
 
-/// Stores the first n lanes, by a mask if the machine has masks: compilers turn the loop into a call of memcpy.
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__) && !defined(__AVX512F__)
+/// Mask of the first n lanes of a vector of A.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION __m256i first_lanes(int n) {
+  if constexpr (sizeof(A) == 4) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  } else {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+  }
+}
+#endif
+
+/// Copies up to `most` elements, a power of two, by halves: compilers turn a loop into a call of memcpy.
+template <int most, class T>
+KOKKOS_FORCEINLINE_FUNCTION void copy_few(T* to, const T* from, int n) {
+  if ((n & most) != 0) {
+    std::memcpy(static_cast<void*>(to), from, most * sizeof(T));
+    to += most;
+    from += most;
+  }
+  if constexpr (most > 1) copy_few<most / 2>(to, from, n);
+}
+
+/// Stores the first n lanes, by a mask if the machine has masks.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_lanes(T* to, const Loaded<T>& v, int n) {
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX512F__)
@@ -153,10 +176,13 @@ KOKKOS_FORCEINLINE_FUNCTION void store_lanes(T* to, const Loaded<T>& v, int n) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
   if constexpr (has_half_vectors<T>) return _mm256_mask_storeu_epi16(to, lane_mask(n), __m256i(rounded<T>(v)));
 #endif
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
+  if constexpr (std::is_same_v<T, float>) return _mm256_maskstore_ps(to, first_lanes<T>(n), __m256(v));
+  if constexpr (std::is_same_v<T, double>) return _mm256_maskstore_pd(to, first_lanes<T>(n), __m256d(v));
 #endif
   T each[lanes_loaded<T>];
   store_vector(each, v);
-  for (int l = 0; l < n; ++l) to[l] = each[l];
+  copy_few<lanes_loaded<T>>(to, each, n);
 }
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_lanes(const T* from, int n, accumulator_t<T> pad) {
@@ -172,10 +198,20 @@ KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_lanes(const T* from, int n, accumulat
     return Loaded<T>(_mm512_mask_mov_ps(__m512(pads), lane_mask(n), __m512(values)));
   }
 #endif
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
+  if constexpr (!is_half<T>) {
+    const __m256i lanes = first_lanes<T>(n);
+    const auto pads     = splat<Loaded<T>>(pad);
+    if constexpr (sizeof(T) == 4) {
+      return Loaded<T>(_mm256_blendv_ps(__m256(pads), _mm256_maskload_ps(from, lanes), _mm256_castsi256_ps(lanes)));
+    } else {
+      return Loaded<T>(_mm256_blendv_pd(__m256d(pads), _mm256_maskload_pd(from, lanes), _mm256_castsi256_pd(lanes)));
+    }
+  }
 #endif
-  accumulator_t<T> each[lanes_loaded<T>];
+  std::remove_const_t<T> each[lanes_loaded<T>];
   store_vector(each, splat<Loaded<T>>(pad));
-  for (int l = 0; l < n; ++l) each[l] = static_cast<accumulator_t<T>>(from[l]);
+  copy_few<lanes_loaded<T>>(each, from, n);
   return load_vector(each);
 }
 
@@ -281,6 +317,39 @@ KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v
   } else {
     std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
   }
+}
+
+/// Numbers 0, 1, 2, ... of a vector's lanes.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION Vector<A> lane_numbers() {
+  A each[simd_width<A>];
+  for (int l = 0; l < simd_width<A>; ++l) each[l] = static_cast<A>(l);
+  return load_vector(each);
+}
+
+/// Loads as many bytes as a vector of A has lanes, each into its lane's bits.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<A>> load_bytes(const std::uint8_t* from) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  typedef std::uint8_t Bytes __attribute__((vector_size(simd_width<A>)));
+  Bytes bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+#if defined(__AVX512F__)
+  __m128i low = _mm_setzero_si128();
+  std::memcpy(&low, &bytes, sizeof bytes);
+  if constexpr (sizeof(A) == 4) return BitsOf<Vector<A>>(_mm512_maskz_cvtepu8_epi32(all_16_lanes, low));
+  if constexpr (sizeof(A) == 8) return BitsOf<Vector<A>>(_mm512_maskz_cvtepu8_epi64(all_8_lanes, low));
+#elif defined(__AVX2__)
+  __m128i low = _mm_setzero_si128();
+  std::memcpy(&low, &bytes, sizeof bytes);
+  if constexpr (sizeof(A) == 4) return BitsOf<Vector<A>>(_mm256_cvtepu8_epi32(low));
+  if constexpr (sizeof(A) == 8) return BitsOf<Vector<A>>(_mm256_cvtepu8_epi64(low));
+#else
+  return __builtin_convertvector(bytes, BitsOf<Vector<A>>);
+#endif
+#else
+  return *from;
+#endif
 }
 
 /// Prefetches the cache line at an address. Forced inline: g++ takes a function of nothing else for one without
