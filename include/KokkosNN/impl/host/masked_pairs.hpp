@@ -87,18 +87,6 @@ struct HostMaskedPairRow : Masked {
     return this->allowed;
   }
 
-  /// Gradient by x of any row: as of rows on a GPU, but x is not looked at where a boolean mask rules it out.
-  template <class A, int V>
-  KOKKOS_INLINE_FUNCTION void chain(Pack<A, V>& gradient, std::int64_t start, int place) const {
-    const auto& row = this->elements;
-    if (!row.bends()) return;
-    for (int v = 0; v < V; ++v) {
-      const std::int64_t column = start + place + v;
-      if (!this->allowed.has(column) || (row.looks() && !row.keeps(column))) continue;
-      gradient[v] *= static_cast<A>(row.slope(column));
-    }
-  }
-
   /// Calls f(change), see ChangesPairs.
   template <class Params, class F>
   KOKKOS_FORCEINLINE_FUNCTION void with_pairs(const Params&, std::int64_t begin, const F& f) const

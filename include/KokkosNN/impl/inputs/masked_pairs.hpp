@@ -105,29 +105,28 @@ struct MaskedPairRow {
     if_masked<V>(start, place, [&](const bool (&allows)[V]) { of_dy.template keep_where<false>(allows); });
   }
 
-  /// Turns a gradient with respect to logits, capped or of a scale of their row, into one with respect to x.
+  /// Turns a gradient with respect to logits, capped or of a scale of their row, into one with respect to x. What the
+  /// mask rules out is not looked at: 0 times the slope of a NaN is no 0.
   template <class A, int V>
   KOKKOS_INLINE_FUNCTION void chain(Pack<A, V>& gradient, std::int64_t start, int place) const {
     if (!elements.bends()) return;
     const std::int64_t column = start + place;
     for (int v = 0; v < V; ++v) {
-      if (column + v >= allowed.begin && column + v < allowed.end)
-        gradient[v] *= static_cast<A>(elements.slope(column + v));
+      if (is_allowed(column + v)) gradient[v] *= static_cast<A>(elements.slope(column + v));
     }
   }
 
  private:
+  KOKKOS_INLINE_FUNCTION bool is_allowed(std::int64_t column) const {
+    return column >= allowed.begin && column < allowed.end && (!elements.looks() || elements.keeps(column));
+  }
   /// Calls f(which elements of a pack are allowed) unless all are.
   template <int V, class F>
   KOKKOS_INLINE_FUNCTION void if_masked(std::int64_t start, int place, const F& f) const {
     const std::int64_t column = start + opaque(place);
     if (column >= allowed.begin && column + V <= allowed.end && !elements.looks()) return;
-    const auto is_allowed = [&](int v) {
-      return column + v >= allowed.begin && column + v < allowed.end &&
-             (!elements.looks() || elements.keeps(column + v));
-    };
     bool allows[V];
-    for (int v = 0; v < V; ++v) allows[v] = is_allowed(v);
+    for (int v = 0; v < V; ++v) allows[v] = is_allowed(column + v);
     f(allows);
   }
 };
