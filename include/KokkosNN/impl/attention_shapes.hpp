@@ -193,7 +193,7 @@ struct MatrixCoreGradientTilesFor<2, 64>
     : AttentionGradientShape<MatrixCoreGradientTile<4, 2, 32, 2>, MatrixCoreGradientTile<4, 2, 32, 2>, true> {};
 template <>
 struct MatrixCoreGradientTilesFor<2, 128>
-    : AttentionGradientShape<MatrixCoreGradientTile<4, 2, 32, 2>, MatrixCoreGradientTile<4, 1, 32, 2>, true> {};
+    : AttentionGradientShape<MatrixCoreGradientTile<4, 2, 16, 2>, MatrixCoreGradientTile<4, 1, 32, 2>, true> {};
 template <>
 struct MatrixCoreGradientTilesFor<2, 256>
     : AttentionGradientShape<MatrixCoreGradientTile<4, 1, 16, 2>, MatrixCoreGradientTile<4, 1, 16, 2>, false> {};

@@ -9,6 +9,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 // Weights of a tile of scores that dropout keeps. Random bits come by calls of a generator that give four keys' words;
 // where a thread's rows or columns are 8 apart, as an accumulator of mma.sync has them, no word is thrown away.
@@ -85,7 +86,9 @@ class KeptScores {
   }
 
  private:
-  static_assert(row_tiles * (cols / 16) * Unit::rows * Unit::cols <= 64);
+  static constexpr int count = row_tiles * (cols / 16) * Unit::rows * Unit::cols;
+  static_assert(count <= 64);
+  using Bits = std::conditional_t<count <= 32, std::uint32_t, std::uint64_t>;
 
   KOKKOS_FORCEINLINE_FUNCTION static constexpr int number(int t, int j, int r, int c) {
     return ((t * (cols / 16) + j) * Unit::rows + r) * Unit::cols + c;
@@ -93,12 +96,12 @@ class KeptScores {
   template <class F>
   KOKKOS_FORCEINLINE_FUNCTION static void for_all(const F& f) {
     KOKKOSNN_IMPL_NO_UNROLL
-    for (int i = 0; i < row_tiles * (cols / 16) * Unit::rows * Unit::cols; ++i) {
+    for (int i = 0; i < count; ++i) {
       const int tile = i / (Unit::rows * Unit::cols), part = i % (Unit::rows * Unit::cols);
       f(tile / (cols / 16), tile % (cols / 16), part / Unit::cols, part % Unit::cols);
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION void set(int bit, bool is_kept) { m_bits |= std::uint64_t(is_kept ? 1 : 0) << bit; }
+  KOKKOS_FORCEINLINE_FUNCTION void set(int bit, bool is_kept) { m_bits |= Bits(is_kept ? 1 : 0) << bit; }
 
   KOKKOS_FORCEINLINE_FUNCTION void find_one(const AttentionWeightDropout<A>& dropout, const DropoutRow& row,
                                             std::int64_t key, int bit) {
@@ -120,7 +123,7 @@ class KeptScores {
     }
   }
 
-  std::uint64_t m_bits = 0;
+  Bits m_bits = 0;
 };
 
 }  // namespace KokkosNN::Impl
