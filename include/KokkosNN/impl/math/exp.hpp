@@ -365,6 +365,11 @@ struct ScaledExp {
     return {R, at(finite_reference(R))};
   }
 
+  /// Reference that is lower by so many powers of two: exponentials are larger by them.
+  KOKKOS_INLINE_FUNCTION Reference lowered(const Reference& r, A powers) const {
+    return reference(r.base, r.exponent - powers);
+  }
+
   /// True if a reference near x is a power of two.
   KOKKOS_INLINE_FUNCTION bool has_power(A x) const { return is_power(x * scale2); }
 
