@@ -680,6 +680,12 @@ TYPED_TEST(Segmented, RunsOfRowsThatAreEmptyShortOrLongMatch) {
   expect_gradients_match<TypeParam>(lengths, "rows of one length after rows of another");
 }
 
+TYPED_TEST(Segmented, ARowOfOneElementIsExactly1) {
+  SegmentedTrial<RowOperator::softmax, TypeParam> trial(equal_lengths(600, 1), Recipe::wide);
+  ASSERT_TRUE(trial.run_correct());
+  for (std::int64_t i = 0; i < 600; ++i) EXPECT_EQ(exact(trial.y().host()[i]), 1) << i;
+}
+
 /// Rows of every length, each third of which has `value` somewhere.
 template <class T>
 void expect_match_beside(float value, const char* what) {

@@ -142,9 +142,9 @@ KOKKOS_FORCEINLINE_FUNCTION void write_run(const Values<T>& values, std::int64_t
 }
 
 /// Vectors of each row that are processed at a time: a loop over few of them is mispredicted once a row.
-template <int vectors_at_a_time, bool has_loop, bool has_long_rows = false>
+template <int vectors_of_turn, bool has_loop, bool has_long_rows = false>
 struct RunShape {
-  static constexpr int vectors    = vectors_at_a_time;
+  static constexpr int vectors    = vectors_of_turn;
   static constexpr bool loops     = has_loop;       ///< some rows have more vectors
   static constexpr bool long_rows = has_long_rows;  ///< most rows have many vectors
 };
@@ -160,8 +160,12 @@ KOKKOS_FORCEINLINE_FUNCTION void with_shape(int lanes, const RowRun& run, const 
   f(RunShape<4, true, true>{});
 }
 
-/// Most vectors that a row's loops go beyond its end.
-inline constexpr int most_vectors_beyond = 4;
+/// Most vectors that are processed at a time; a loop may go beyond the end by as many.
+inline constexpr int vectors_at_a_time = 4;
+
+/// Number of vectors of A whose elements of X share a cache line.
+template <class X, class A>
+inline constexpr int vectors_of_line = std::max(1, int(host_line / (simd_width<A> * sizeof(X))));
 
 /// Memory for a run: sums of rows, and the words of their epilogues.
 template <class Params>
@@ -170,7 +174,7 @@ struct RunMemory {
   using W                       = typename Params::wide_sum;
   static constexpr int elements = host_run_bytes / int(sizeof(A));
   static constexpr int lanes    = simd_width<A>;
-  static constexpr int padded   = elements + most_vectors_beyond * lanes;
+  static constexpr int padded   = elements + vectors_at_a_time * lanes;
   static constexpr int rows     = RowRun::most_rows + lanes;
 
   alignas(vector_bytes) W sums[rows];
@@ -184,7 +188,8 @@ struct RunMemory {
   }
 };
 
-/// Calls f(i, n) for each vector of a row, at i, with n lanes of it: all, or an int, 0 or less if there are none.
+/// Calls f(i, n, v) for each vector of a row: at i, the v-th one of a turn. The row has n lanes of it, all or an int,
+/// which is 0 or less if there are none.
 template <class Shape, int lanes, class F>
 KOKKOS_FORCEINLINE_FUNCTION void for_vectors(int begin, int end, const F& f) {
   constexpr int last = Shape::long_rows ? 2 : Shape::vectors;
@@ -192,17 +197,17 @@ KOKKOS_FORCEINLINE_FUNCTION void for_vectors(int begin, int end, const F& f) {
   if constexpr (Shape::long_rows) {
     for (; i + Shape::vectors * lanes <= end; i += Shape::vectors * lanes) {
       KOKKOSNN_IMPL_UNROLL
-      for (int v = 0; v < Shape::vectors; ++v) f(i + v * lanes, std::integral_constant<int, lanes>{});
+      for (int v = 0; v < Shape::vectors; ++v) f(i + v * lanes, std::integral_constant<int, lanes>{}, v);
     }
   }
   do {
     KOKKOSNN_IMPL_UNROLL
-    for (int v = 0; v < last; ++v) f(i + v * lanes, end - i - v * lanes);
+    for (int v = 0; v < last; ++v) f(i + v * lanes, end - i - v * lanes, v);
     i += last * lanes;
   } while (Shape::loops && i < end);
 }
 
-/// Sums a run's rows: add(terms, i, n) adds n lanes, as for_vectors says it. The order of a row's additions does not
+/// Sums a run's rows: add(terms, i, n, v) adds n lanes, as for_vectors says it. The order of a row's additions does not
 /// depend on the shape.
 template <class Shape, class Params, class Terms, class Add>
 KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const RowRun& run, const Add& add, typename Params::wide_sum* sums) {
@@ -214,7 +219,7 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const RowRun& run, const Add& add, typ
     for (int l = 0; l < at_once; ++l) {
       Terms terms;
       for_vectors<Shape, lanes>(run.at[first + l], run.at[first + l + 1],
-                                [&](int i, auto n) KOKKOSNN_IMPL_INLINED { add(terms, i, n); });
+                                [&](int i, auto n, int v) KOKKOSNN_IMPL_INLINED { add(terms, i, n, v); });
       joined.set(l, terms);
     }
     joined.join(sums + first);
@@ -227,8 +232,8 @@ template <class Shape, class A, class RowOf>
 KOKKOS_FORCEINLINE_FUNCTION void compute_rows(const RowRun& run, A* results, const RowOf& row) {
   for (int r = 0; r < run.rows; ++r) {
     const auto value = row(r);
-    for_vectors<Shape, simd_width<A>>(run.at[r], run.at[r + 1],
-                                      [&](int i, auto) KOKKOSNN_IMPL_INLINED { store_vector(results + i, value(i)); });
+    for_vectors<Shape, simd_width<A>>(
+        run.at[r], run.at[r + 1], [&](int i, auto, int) KOKKOSNN_IMPL_INLINED { store_vector(results + i, value(i)); });
   }
 }
 
@@ -445,23 +450,26 @@ struct HostSegmentedForward : LongRowsOnHost<HostSegmentedForward<operation, Par
                                                     Memory& memory) const {
     constexpr bool is_at_once = Shape::long_rows;
     const auto exp            = params.exp;  // a copy: reads through a reference are repeated after every store
-    const auto exponential    = [&](int i) KOKKOSNN_IMPL_INLINED {
+    const auto exponential    = [&](int i, int v) KOKKOSNN_IMPL_INLINED {
       const T e = exp.template term_of_difference<sum_for<operation>>(load_vector(memory.logits + i), at);
       if constexpr (keeps || !is_at_once) store_vector(memory.others + i, e);
-      prefetch_line(next + i);
+      if (v % vectors_of_line<From, A> == 0) prefetch_line(next + i);
       return e;
     };
     if constexpr (!is_at_once) {
-      for (int i = 0; i < run.elements(); i += lanes) exponential(i);
+      for (int i = 0; i < run.elements(); i += vectors_at_a_time * lanes) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int v = 0; v < vectors_at_a_time; ++v) exponential(i + v * lanes, v);
+      }
     }
-    const auto add = [&](auto& terms, int i, auto n) KOKKOSNN_IMPL_INLINED {
-      const T e = is_at_once ? exponential(i) : load_vector(memory.others + i);
+    const auto add = [&](auto& terms, int i, auto n, [[maybe_unused]] int v) KOKKOSNN_IMPL_INLINED {
+      const T e = is_at_once ? exponential(i, v) : load_vector(memory.others + i);
       terms.add(first_lanes(e, n));
     };
     sum_rows<Shape, ExponentialTerms<Params>, RowExponentials<Params>>(run, add, memory.sums);
   }
 
-  /// Makes of rows' sums what results need. Quotients are finished side by side.
+  /// Makes of rows' sums what results need, side by side.
   KOKKOS_FORCEINLINE_FUNCTION void conclude_rows(const RowRun& run, const ExpReference<A>& reference,
                                                  Memory& memory) const {
     int far = 0;
@@ -470,19 +478,30 @@ struct HostSegmentedForward : LongRowsOnHost<HostSegmentedForward<operation, Par
       far |= int(!(memory.high[r] >= A(1))) & int(run.at[r + 1] > run.at[r]);
     }
     memory.has_far = far != 0;
-    if constexpr (keeps) {
-      const auto at = splat_reference<T>(reference);
-      for (int r = 0; r < run.rows; r += lanes) {
-        const DoubleDouble<T> sum{load_vector(memory.high + r), load_vector(memory.low + r)};
-        const auto words = Wide(params, at, sum).words();
-        store_vector(memory.high + r, words.high);
-        store_vector(memory.low + r, words.low);
-      }
-    } else {
-      const A R = reference.exponent * params.exp.inverse;
+    const auto at  = splat_reference<T>(reference);
+    for (int r = 0; r < run.rows; r += lanes) {
+      const DoubleDouble<T> sum{load_vector(memory.high + r), load_vector(memory.low + r)};
+      const auto words = words_of_sums(sum, at);
+      store_vector(memory.high + r, words.high);
+      store_vector(memory.low + r, words.low);
+    }
+    if constexpr (one_value_a_row) {
       for (int r = 0; r < run.rows; ++r) {
-        if (is_far(run, r, memory)) continue;
-        if (run.length(r) > 0) take_state(run, r, params.exp.at_its_sum(R, memory.sums[r]), memory);
+        if (run.length(r) > 0) y[run.row + r] = static_cast<Y>(memory.high[r]);
+      }
+    }
+  }
+
+  /// Words of rows side by side; of a log-sum-exp the value.
+  KOKKOS_FORCEINLINE_FUNCTION DoubleDouble<T> words_of_sums(const DoubleDouble<T>& sum,
+                                                            const ExpReference<T>& at) const {
+    if constexpr (keeps) {
+      return Wide(params, at, sum).words();
+    } else {
+      const auto of_sum = params.exp.logarithm(sum.high, at.exponent);
+      if constexpr (!one_value_a_row) return Wide(of_sum).words();
+      if constexpr (one_value_a_row) {
+        return {fused_multiply_add(splat<T>(params.exp.scale()), of_sum.R, of_sum.rest), T{}};
       }
     }
   }
@@ -602,7 +621,7 @@ struct HostSegmentedBackward : LongRowsOnHost<HostSegmentedBackward<operation, P
 
   template <class Shape>
   KOKKOS_FORCEINLINE_FUNCTION void sum_terms(const RowRun& run, Memory& memory) const {
-    const auto add = [&](auto& terms, int i, auto n) KOKKOSNN_IMPL_INLINED {
+    const auto add = [&](auto& terms, int i, auto n, int) KOKKOSNN_IMPL_INLINED {
       const T y = Params::sums_products ? first_lanes(load_vector(memory.y + i), n) : T{};
       terms.add(y, first_lanes(load_vector(memory.dy + i), n));
     };
