@@ -79,13 +79,6 @@ struct BFloat16 {
   KOKKOS_INLINE_FUNCTION static float value_of(std::uint16_t bits) {
     return Kokkos::bit_cast<float>(std::uint32_t(bits) << 16);
   }
-
-  /// Rounds a float's bits, or a vector of them, to the upper half.
-  template <class Bits>
-  KOKKOS_FORCEINLINE_FUNCTION static Bits rounded(const Bits& bits) {
-    const Bits upper = bits >> 16;
-    return (bits & 0x7fffffffu) > 0x7f800000u ? upper | 0x40u : (bits + 0x7fffu + (upper & 1u)) >> 16;
-  }
 };
 
 /// A number as a float, rounded to odd: rounding that again, to a format that is two bits shorter or more, rounds once.

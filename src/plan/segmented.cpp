@@ -63,6 +63,13 @@ Eviction eviction_of_results(const SegmentedProblem& problem, const DeviceTraits
   return bytes > static_cast<double>(traits.cache) ? Eviction::first : Eviction::normal;
 }
 
+/// True if a host's results go past the caches, as these do not hold what the call reads and writes. Neighbouring rows
+/// are written in one piece, so that it does not matter how long they are.
+bool stores_past_caches(const SegmentedProblem& problem, const DeviceTraits& traits) {
+  const double bytes = static_cast<double>(problem.elements * problem.heads) * problem.element_bytes;
+  return traits.cache > 0 && (problem.tensors + 1) * bytes >= static_cast<double>(traits.cache);
+}
+
 void require_extents(const char* function, const char* name, const Tensor& tensor, const char* of, std::int64_t extent,
                      std::int64_t heads) {
   if (tensor.extent[0] != extent) {
@@ -181,10 +188,11 @@ SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceT
   };
   if (traits.backend == Backend::host) {
     cut(host_chunk_size_of(problem.heads, policy));
-    chunks.overhang    = policy.host_chunk;
-    plan.scratch_bytes = std::size_t(2 * policy.host_chunk * problem.accumulator_bytes);
-    plan.scratch_level = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
-    plan.has_long_rows = problem.elements > chunks.size() + chunks.overhang;
+    chunks.overhang         = policy.host_chunk;
+    plan.scratch_bytes      = std::size_t(2 * policy.host_chunk * problem.accumulator_bytes);
+    plan.scratch_level      = plan.scratch_bytes <= traits.scratch[0] / 2 ? 0 : 1;
+    plan.has_long_rows      = problem.elements > chunks.size() + chunks.overhang;
+    plan.nontemporal_stores = stores_past_caches(problem, traits);
     return plan;
   }
   const int thread_elements = 4 * segment_packs(problem.tensors, problem.accumulator_bytes);

@@ -657,4 +657,147 @@ TEST(SegmentedGradients, OnTheDefaultInstanceMatch) {
   EXPECT_TRUE(std::equal(log_softmax.host(), log_softmax.host() + 605, log_trial.dx().host(), same_bits<float>));
 }
 
+// --- runs of rows that share a host's vectors ---
+
+TYPED_TEST(Segmented, RowsOfEveryLengthUpTo70MatchBesideRowsOfOthers) {
+  for (const std::int64_t other : {1, 9, 31, 300, 1500, 5000}) {
+    Lengths lengths;
+    for (std::int64_t length = 0; length <= 70; ++length) {
+      lengths.push_back(length);
+      if (length % 3 == 0) lengths.push_back(other);
+    }
+    expect_all_match<TypeParam>(lengths, std::to_string(other).c_str(), Recipe::uniform, static_cast<int>(other % 4));
+    expect_gradients_match<TypeParam>(lengths, std::to_string(other).c_str(), 1, static_cast<int>(other % 4));
+  }
+}
+
+TYPED_TEST(Segmented, RunsOfRowsThatAreEmptyShortOrLongMatch) {
+  Lengths lengths;
+  for (const std::int64_t length : {0, 3, 40, 0, 1, 700, 2000, 4, 5000}) {
+    for (std::int64_t n = 0; n < 10000 / (length + 10); ++n) lengths.push_back(length);
+  }
+  expect_all_match<TypeParam>(lengths, "rows of one length after rows of another");
+  expect_gradients_match<TypeParam>(lengths, "rows of one length after rows of another");
+}
+
+TYPED_TEST(Segmented, ARowOfOneElementIsExactly1) {
+  SegmentedTrial<RowOperator::softmax, TypeParam> trial(equal_lengths(600, 1), Recipe::wide);
+  ASSERT_TRUE(trial.run_correct());
+  for (std::int64_t i = 0; i < 600; ++i) EXPECT_EQ(exact(trial.y().host()[i]), 1) << i;
+}
+
+/// Rows of every length, each third of which has `value` somewhere.
+template <class T>
+void expect_match_beside(float value, const char* what) {
+  Lengths lengths = random_lengths(1000, 1, 9);
+  for (std::int64_t length = 1; length <= 70; ++length) lengths.insert(lengths.end(), 4, length);
+  expect_changed_match<T>(lengths, what, [&](std::int64_t row, T* x, std::int64_t length) {
+    if (row % 3 == 0) x[(row / 3) % length] = static_cast<T>(value);
+    if (row % 30 == 0) std::fill(x, x + length, static_cast<T>(value));
+  });
+}
+
+TYPED_TEST(Segmented, RowsBesideRowsWithNaNOrInfinityMatch) {
+  const float inf = std::numeric_limits<float>::infinity();
+  expect_match_beside<TypeParam>(std::numeric_limits<float>::quiet_NaN(), "NaN");
+  expect_match_beside<TypeParam>(-inf, "-inf");
+  expect_match_beside<TypeParam>(inf, "+inf");
+  expect_match_beside<TypeParam>(60000, "large");
+  expect_match_beside<TypeParam>(-60000, "small");
+}
+
+TYPED_TEST(Segmented, GradientsBesideRowsWithNaNOrInfinityMatch) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for_each_segmented_gradient([&](auto op) {
+    for (const float value : {nan, inf, -inf}) {
+      SegmentedGradientTrial<decltype(op)::value, TypeParam> trial(random_lengths(900, 1, 40));
+      trial.for_each_row([&](std::int64_t row, std::int64_t at, std::int64_t length) {
+        if (row % 3 == 0) trial.dy().host()[at + row % length] = static_cast<TypeParam>(value);
+      });
+      trial.upload();
+
+      EXPECT_TRUE(trial.run_correct()) << to_string(decltype(op)::value) << ", " << value;
+    }
+  });
+}
+
+#ifdef KOKKOS_ENABLE_OPENMP
+/// `call` gives the output the same bits for one and for two threads.
+template <class Output, class Call>
+void expect_bits_of_one_thread(Output& output, const Call& call) {
+  const auto bits_of = [&](int threads) {
+    output.poison_all();
+    const Kokkos::OpenMP exec(threads);
+    call(exec);
+    exec.fence();
+    output.download();
+    return std::vector(output.host(), output.host() + output.count());
+  };
+  const auto alone = bits_of(1), both = bits_of(2);
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), both.begin(), [](auto a, auto b) { return same_bits(a, b); }));
+}
+
+TYPED_TEST(Segmented, BitsOfAllOperatorsDoNotDependOnTheNumberOfThreads) {
+  Lengths lengths = random_lengths(3000, 0, 100);
+  lengths[100]    = 80000;
+  lengths[101]    = 3000;
+  for_each_segmented([&](auto op) {
+    SegmentedTrial<decltype(op)::value, TypeParam> trial(lengths, Recipe::wide);
+    expect_bits_of_one_thread(trial.y(), [&](const auto& exec) {
+      apply_segmented<decltype(op)::value>(exec, trial.x_view(), trial.offsets(), trial.y_view());
+    });
+  });
+  for_each_segmented_gradient([&](auto op) {
+    SegmentedGradientTrial<decltype(op)::value, TypeParam> trial(lengths);
+    expect_bits_of_one_thread(trial.dx(), [&](const auto& exec) { trial.call(Output::own, exec); });
+  });
+}
+
+/// Softmax whose results go past the caches, of whatever size.
+template <class T>
+void softmax_past_caches(SegmentedTrial<RowOperator::softmax, T>& trial) {
+  using namespace KokkosNN::Impl;
+  using Params = SoftmaxParams<KokkosNN::accumulator_t<T>, exp_accuracy_for<T>>;
+  SegmentedProblem problem;
+  problem.element_bytes     = sizeof(T);
+  problem.accumulator_bytes = sizeof(KokkosNN::accumulator_t<T>);
+  problem.elements          = trial.x().count();
+  problem.rows              = static_cast<std::int64_t>(trial.lengths().size());
+  auto plan                 = make_segmented_plan(problem, KokkosNN::device_traits(Exec()));
+  plan.nontemporal_stores   = true;
+  const HostSegmentedForward<RowOperator::softmax, Params, T, T> op(
+      Params(1, MaskedRowPolicy::nan), Values<const T>{trial.x().device(), 1}, Values<T>{trial.y().device(), 1});
+  launch_segmented_on_host(Exec(), plan, op, RowOffsets{trial.offsets().data(), 1, sizeof(int), true});
+}
+
+TYPED_TEST(Segmented, ResultsThatGoPastTheCachesHaveTheSameBits) {
+  Lengths lengths = random_lengths(700, 0, 60);
+  lengths.insert(lengths.end(), {300, 900, 5000, 7, 40000, 3, 1});
+  for (int misalignment = 0; misalignment < 4; ++misalignment) {
+    SegmentedTrial<RowOperator::softmax, TypeParam> trial(lengths, Recipe::uniform, misalignment, 3 * misalignment, 5,
+                                                          9);
+    ASSERT_TRUE(trial.run_correct());
+    const std::vector<TypeParam> stored(trial.y().host(), trial.y().host() + trial.y().count());
+    trial.y().poison_all();
+
+    softmax_past_caches(trial);
+    Exec().fence();
+    trial.y().download();
+
+    EXPECT_TRUE(trial.correct()) << misalignment;
+    EXPECT_TRUE(std::equal(stored.begin(), stored.end(), trial.y().host(), same_bits<TypeParam>)) << misalignment;
+  }
+}
+
+TEST(SegmentedPlans, SendResultsPastAHostsCachesThatDoNotHoldTheCall) {
+  KokkosNN::DeviceTraits traits = KokkosNN::device_traits(Kokkos::OpenMP());
+  traits.cache                  = 1 << 20;
+  KokkosNN::Impl::SegmentedProblem problem;
+  problem.elements = 1 << 16;
+  EXPECT_FALSE(make_segmented_plan(problem, traits).nontemporal_stores);
+  problem.heads = 2;
+  EXPECT_TRUE(make_segmented_plan(problem, traits).nontemporal_stores);
+}
+#endif
+
 }  // namespace KokkosNNTest

@@ -3,6 +3,8 @@
 #ifndef KOKKOSNN_SRC_PLAN_POLICY_SEGMENTED_HPP
 #define KOKKOSNN_SRC_PLAN_POLICY_SEGMENTED_HPP
 
+#include <KokkosNN/impl/tuned_shapes.hpp>
+
 #include <cstdint>
 
 // The numbers behind plans of ragged rows, but for those that kernels are compiled with (impl/tuned_shapes.hpp).
@@ -80,7 +82,7 @@ struct SegmentedPolicy {
   /// A host's chunk. Rows of up to twice as many elements are done in one go, in a cache of the second level; enough
   /// chunks for the threads from some 10^5 values on. The same for any number of threads, so that results do not depend
   /// on it. Where there are several heads a chunk has less of each, as far as that leaves rows enough to a chunk.
-  int host_chunk       = 8192;
+  int host_chunk       = most_host_chunk;
   int least_host_chunk = 1024;
 };
 

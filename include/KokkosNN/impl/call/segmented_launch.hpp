@@ -48,7 +48,7 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
   if (has_parts) workspace = Workspace::in(memory.data(), count, plan.heads);
   launch<Bounds>(exec, to_string(plan, "chunks", plan.team_size),
                  {count, plan.team_size, plan.scratch_level, plan.scratch_bytes},
-                 ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.scratch_level,
+                 ChunkRows<Operation>{op, offsets, plan.chunks, workspace, plan.nontemporal_stores, plan.scratch_level,
                                       static_cast<int>(plan.scratch_bytes)});
   if (!plan.has_long_rows) return;
   const Teams teams{count, plan.team_size, 0, 0};
@@ -56,7 +56,7 @@ void launch_segmented_on_host(const ExecutionSpace& exec, const SegmentedPlan& p
                  JoinLongRows<Operation>{op, plan.chunks, workspace});
   if constexpr (!Operation::one_value_a_row) {
     launch<Bounds>(exec, to_string(plan, "long_rows", plan.team_size), teams,
-                   WriteLongRows<Operation>{op, plan.chunks, workspace});
+                   WriteLongRows<Operation>{op, plan.chunks, workspace, plan.nontemporal_stores});
   }
 }
 
@@ -199,9 +199,11 @@ void run_segmented(const ExecutionSpace& exec, RowOperator op, ElementType type,
 
 template <class ExecutionSpace, RowOperator op, class X, class Y>
 struct Launcher<SegmentedCall<ExecutionSpace, op, X, Y>> {
-  using Params = SoftmaxParams<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
+  using Params                     = SoftmaxParams<common_accumulator_t<X, Y>, exp_accuracy_for<Y>>;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
   template <int known_stride>
-  using Operation = SegmentedForward<op, Params, X, Y, backend_of<ExecutionSpace>(), known_stride>;
+  using Operation = std::conditional_t<backend == Backend::host, HostSegmentedForward<op, Params, X, Y>,
+                                       SegmentedForward<op, Params, X, Y, backend, known_stride>>;
 
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
     const Params params(arguments.scale, arguments.masked_row);
@@ -219,9 +221,11 @@ void SegmentedCall<ExecutionSpace, op, X, Y>::run(const ExecutionSpace& exec, co
 
 template <class ExecutionSpace, RowOperator op, class T>
 struct Launcher<SegmentedGradientCall<ExecutionSpace, op, T>> {
-  using Params = GradientParams<op, accumulator_t<T>, exp_accuracy_for<T>>;
+  using Params                     = GradientParams<op, accumulator_t<T>, exp_accuracy_for<T>>;
+  static constexpr Backend backend = backend_of<ExecutionSpace>();
   template <int known_stride>
-  using Operation = SegmentedBackward<op, Params, T, backend_of<ExecutionSpace>(), known_stride>;
+  using Operation = std::conditional_t<backend == Backend::host, HostSegmentedBackward<op, Params, T>,
+                                       SegmentedBackward<op, Params, T, backend, known_stride>>;
 
   static void run(const ExecutionSpace& exec, const SegmentedArguments& arguments) {
     const Params params(arguments.scale, arguments.masked_row);

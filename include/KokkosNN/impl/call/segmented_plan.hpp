@@ -52,6 +52,7 @@ struct SegmentedPlan {
   std::int64_t flat_teams   = 1;                 ///< teams of FlatRows
   Eviction eviction         = Eviction::normal;  ///< eviction hint of FlatRows' results
   bool has_long_rows        = false;             ///< there may be long rows
+  bool nontemporal_stores   = false;             ///< results go past a host's caches
 };
 
 KOKKOSNN_EXPORT SegmentedPlan make_segmented_plan(const SegmentedProblem& problem, const DeviceTraits& traits);

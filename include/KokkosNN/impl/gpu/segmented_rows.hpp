@@ -9,8 +9,6 @@
 #include <KokkosNN/impl/gpu/device/pair_tile.hpp>
 #include <KokkosNN/impl/gpu/device/running_tiles.hpp>
 #include <KokkosNN/impl/gpu/device/tile.hpp>
-#include <KokkosNN/impl/gpu/placement/pairs.hpp>
-#include <KokkosNN/impl/gpu/row_in_team.hpp>
 #include <KokkosNN/impl/inputs/segments.hpp>
 #include <KokkosNN/impl/operators/softmax.hpp>
 #include <KokkosNN/impl/backend.hpp>
@@ -20,23 +18,16 @@
 #include <cstdint>
 #include <type_traits>
 
-// Operations on a ragged row or a part of one: the forward operators, and the gradients.
+// Operations of a GPU on a ragged row or a part of one: the forward operators, and the gradients. A host has its own
+// (host/segmented_rows.hpp).
 //
-// On a GPU:
 //   share_row<n>   processes a whole row by threads that each hold n of its elements; join merges their states
 //   prefetch       prefetches elements
 //   share_flat     processes many short rows; the forward operators on CUDA only
 //   reduce_shared  returns a thread's state over its elements of a part
 //   write_shared   writes those elements, which are read again
-// On a host, whose teams are one thread:
-//   do_row         processes a whole row
-//   reduce_part    returns the state of a part
-//   write_part     writes that part, which is read again
 
 namespace KokkosNN::Impl {
-
-/// Number of packs of each tensor that a host's thread holds of a part of a long row.
-constexpr int packs_of_parts(int pack) { return packs_at_a_time(Backend::host, pack); }
 
 /// Calls f(elements of this thread) for elements begin to end, a tile of `thread_elements` a thread at a time.
 template <int threads, int known_stride, class F>
@@ -47,16 +38,6 @@ KOKKOS_INLINE_FUNCTION void for_shared_tiles(std::int64_t begin, std::int64_t en
   for (std::int64_t at = begin; at < end; at += tile) {
     f(SharedElements<threads, known_stride>{at, end - at < tile ? static_cast<int>(end - at) : tile, rank});
   }
-}
-
-/// Processes a row by a host's thread as RowInTeam does: `Placement` keeps it, in packs of V.
-template <int V, class Placement, RowOperator op, class Params, class Row, class OutputRow>
-KOKKOS_INLINE_FUNCTION void do_row_with(Placement& placement, const Params& params, const Row& input,
-                                        const OutputRow& output, std::int64_t cols) {
-  using RowEpilogue  = typename Epilogue<op>::template Row<Params, typename Params::accumulator>;
-  const RowPart part = RowPart::whole<V>(input, cols, 0);
-  const auto mine    = placement.reduce(input, part, params, 1);
-  placement.write(input, output, part, params, make_epilogue<RowEpilogue>(params, mine, mine));
 }
 
 /// softmax, log_softmax or logsumexp of rows of X; Y is the type of results, or of one value a row. A GPU's compiler
@@ -81,9 +62,8 @@ struct SegmentedForward {
   static constexpr bool keep            = OpEpilogue::keeps_exponentials;
   static constexpr bool takes_flat =
       has_neighbours && takes_rows_flat(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
-  using Flat             = FlatShared<A, FlatPart<Params>>;
-  using input_type       = X;
-  static constexpr int V = pack_size(backend, sizeof(X), one_value_a_row ? sizeof(X) : sizeof(Y), sizeof(A));
+  using Flat       = FlatShared<A, FlatPart<Params>>;
+  using input_type = X;
 
   Params params;
   Values<const X> x;
@@ -184,36 +164,9 @@ struct SegmentedForward {
     }
   }
 
-  /// Processes a row; one that a pack of V / 4 or V / 2 elements holds uses such packs: rows of a graph are short.
-  KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t row, A* scratch) const {
-    const std::int64_t cols = end - begin;
-    if (cols <= V / 4)
-      return do_row_in<RegisterPlacement<operation, A, V / 4, 1, false>, V / 4>(begin, cols, row, scratch);
-    if (cols <= V / 2)
-      return do_row_in<RegisterPlacement<operation, A, V / 2, 1, false>, V / 2>(begin, cols, row, scratch);
-    if (cols <= V) return do_row_in<RegisterPlacement<operation, A, V, 1, false>, V>(begin, cols, row, scratch);
-    do_row_in<ScratchPlacement<operation, A, V, 4>, V>(begin, cols, row, scratch);
-  }
-
-  KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
-    Parts parts(nullptr, RowGroup::alone());
-    const auto input = x.row(begin);
-    return parts.reduce(input, RowPart::whole<V>(input, end - begin, 0), params, 1);
-  }
-
-  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
-    if constexpr (!one_value_a_row) {
-      const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
-      const auto input    = x.row(begin);
-      const auto part     = RowPart::whole<V>(input, end - begin, 0);
-      Parts(nullptr, RowGroup::alone()).write(input, y.row(begin), part, params, epilogue);
-    }
-  }
-
  private:
   using RowEpilogue =
       typename std::conditional_t<one_value_a_row, Epilogue<RowOperator::softmax>, OpEpilogue>::template Row<Params, A>;
-  using Parts = OnlinePlacement<operation, A, V, packs_of_parts(V)>;
 
   /// Largest distance, in powers of two, of logits whose exponentials can neither leave the range of a float nor be
   /// lost beside each other.
@@ -336,17 +289,6 @@ struct SegmentedForward {
     share.load(x, tile.pack, params.sign * -Kokkos::Experimental::infinity_v<A>);
     apply_sign(tile.pack, params.sign);
   }
-
-  template <class Placement, int VRow>
-  KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, std::int64_t row, A* scratch) const {
-    Placement placement(scratch, RowGroup::alone());
-    const auto input = x.row(begin);
-    if constexpr (one_value_a_row) {
-      store_value(placement.reduce(input, RowPart::whole<VRow>(input, cols, 0), params, 1), row);
-    } else {
-      do_row_with<VRow, Placement, operation>(placement, params, input, y.row(begin), cols);
-    }
-  }
 };
 
 /// softmax_backward or log_softmax_backward of rows of y and dy, both of T.
@@ -368,7 +310,6 @@ struct SegmentedBackward {
 
   static constexpr bool one_value_a_row = false;
   static constexpr bool takes_flat      = false;
-  static constexpr int V                = pack_size(backend, sizeof(T), sizeof(T), sizeof(A));
 
   Params params;
   Values<const T> y;
@@ -420,32 +361,8 @@ struct SegmentedBackward {
     });
   }
 
-  KOKKOS_INLINE_FUNCTION void do_row(std::int64_t begin, std::int64_t end, std::int64_t, A* scratch) const {
-    const std::int64_t cols = end - begin;
-    if (cols <= V / 4) return do_row_in<PairRegisterPlacement<T, T, A, V / 4, 1>, V / 4>(begin, cols, scratch);
-    if (cols <= V) return do_row_in<PairRegisterPlacement<T, T, A, V, 1>, V>(begin, cols, scratch);
-    do_row_in<Parts, V>(begin, cols, scratch);
-  }
-
-  KOKKOS_INLINE_FUNCTION State reduce_part(std::int64_t begin, std::int64_t end) const {
-    const auto input = row(begin);
-    return Parts(nullptr, RowGroup::alone()).reduce(input, RowPart::whole<V>(input, end - begin, 0), params, 1);
-  }
-
-  KOKKOS_INLINE_FUNCTION void write_part(std::int64_t begin, std::int64_t end, const State& all) const {
-    const auto epilogue = make_epilogue<RowEpilogue>(params, all, all);
-    const auto input    = row(begin);
-    const auto part     = RowPart::whole<V>(input, end - begin, 0);
-    Parts(nullptr, RowGroup::alone()).write(input, dx.row(begin), part, params, epilogue);
-  }
-
  private:
   using RowEpilogue = typename OpEpilogue::template Row<Params, A>;
-  using Parts       = PairOnlinePlacement<T, T, A, V, packs_of_parts(V)>;
-  using MemRows     = MemoryRows<const T, RowForm::strided>;
-  using Pair        = PairRow<MemoryRow<const T, RowForm::strided>, MemoryRow<const T, RowForm::strided>>;
-
-  KOKKOS_INLINE_FUNCTION Pair row(std::int64_t begin) const { return {y.row(begin), dy.row(begin)}; }
 
   template <int threads, int width, int K>
   KOKKOS_INLINE_FUNCTION void load(const Shared<threads>& share, Pack<A, width> (&value)[K],
@@ -462,12 +379,6 @@ struct SegmentedBackward {
              for (int k = 0; k < K; ++k) f(value[k], gradient[k]);
            })
         .all_lanes();
-  }
-
-  template <class Placement, int VRow>
-  KOKKOS_INLINE_FUNCTION void do_row_in(std::int64_t begin, std::int64_t cols, A* scratch) const {
-    Placement placement(scratch, RowGroup::alone());
-    do_row_with<VRow, Placement, operation>(placement, params, row(begin), dx.row(begin), cols);
   }
 };
 

@@ -35,7 +35,8 @@
 // share it. Rows of up to 256 columns are processed as many at a time as a vector has lanes, so that the work once a
 // row, one long chain of scalar instructions, is in vectors, too (`LaneRows`, `NarrowRows`). A gradient's rows are
 // processed one after the other, by loops with nothing else in them (`ShortPairs`).
-// split_row and ragged rows run the GPU's kernels on a host, with packs that are loops.
+// Ragged rows have kernels of their own (segmented.hpp), which use these loops for long rows; split_row runs the GPU's
+// kernels on a host, with packs that are loops.
 // The placement has the loops over a piece:
 //
 //   placement.load(row, piece, held, params) -> data for `reduce`: the largest logit, or nothing
@@ -178,8 +179,8 @@ struct HostLogits : HostPlacementDefaults {
     }
   }
 
-  /// Loads elements from memory as they are, or as the parameters change them.
-  template <class X>
+  /// Loads elements from memory as they are, or as the parameters change them; `copies`: to `held` in any case.
+  template <bool copies = false, class X>
   KOKKOS_FORCEINLINE_FUNCTION static T load_from(const X* from, int count, A* held, const Params& params) {
     constexpr A infinity  = Kokkos::Experimental::infinity_v<A>;
     const auto as_it_is   = [](const T& x) KOKKOSNN_IMPL_INLINED { return x; };
@@ -189,7 +190,7 @@ struct HostLogits : HostPlacementDefaults {
     } else if constexpr (Params::may_negate) {
       if (params.sign < A(0)) return load_vectors<true>(from, count, held, infinity, negatively);
     }
-    return load_vectors<!is_accumulator<X>>(from, count, held, -infinity, as_it_is);
+    return load_vectors<(copies || !is_accumulator<X>)>(from, count, held, -infinity, as_it_is);
   }
   /// True if `load_from` copies nothing.
   template <class X>

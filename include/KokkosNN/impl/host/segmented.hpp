@@ -5,7 +5,8 @@
 
 #include <KokkosNN/impl/inputs/row_offsets.hpp>
 #include <KokkosNN/impl/gpu/device/exchange.hpp>
-#include <KokkosNN/impl/gpu/segmented_rows.hpp>
+#include <KokkosNN/impl/host/row_writer.hpp>
+#include <KokkosNN/impl/host/segmented_rows.hpp>
 #include <KokkosNN/impl/inputs/segments.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -20,9 +21,9 @@
 //   JoinLongRows   joins the states of each long row, in the order of its chunks
 //   WriteLongRows  reads the parts of long rows again, and writes them
 //
-// The Operation, SegmentedForward or SegmentedBackward, processes rows and parts of rows. A team processes the rows of
-// all heads, one head after the other, while the chunk's values are in its cache. No code on the host side of a launch
-// knows a length or waits for one.
+// The Operation, HostSegmentedForward or HostSegmentedBackward, processes runs of rows, rows and parts of rows. A team
+// processes the rows of all heads, one head after the other, while the chunk's values are in its cache. No code on the
+// host side of a launch knows a length or waits for one.
 
 namespace KokkosNN::Impl {
 
@@ -55,13 +56,15 @@ struct ChunkRows {
   RowOffsets offsets;
   Chunks chunks;
   SegmentedWorkspace<State> workspace;
+  bool nontemporal_stores;
   int scratch_level;
   int scratch_bytes;
 
   template <class Member>
   void operator()(const Member& team) const {
     const std::int64_t c = team.league_rank();
-    do_chunk(c, static_cast<A*>(team_scratch(team, scratch_level, scratch_bytes)));
+    auto writer          = op.writer(nontemporal_stores);
+    do_chunk(c, static_cast<A*>(team_scratch(team, scratch_level, scratch_bytes)), writer);
     if constexpr (Operation::one_value_a_row) {
       for (std::int64_t head = 0; head < workspace.heads; ++head) store_empty_rows(op.of_head(head), c);
     }
@@ -84,7 +87,8 @@ struct ChunkRows {
   }
 
   /// Processes a chunk's rows, which pass through the thread's cache one after the other.
-  void do_chunk(std::int64_t c, A* scratch) const {
+  template <class Writer>
+  void do_chunk(std::int64_t c, A* scratch, Writer& writer) const {
     const std::int64_t first = first_row(c);
     const std::int64_t last  = first_row(c + 1);
     const HeadPart head      = HeadPart::of(chunks, offsets, c, first);
@@ -95,16 +99,26 @@ struct ChunkRows {
       const Operation own = op.of_head(number);
       if (chunks.begin(c) < head.end) workspace.begun_in(c, number) = own.reduce_part(chunks.begin(c), head.end);
       if (has_tail) workspace.beginning_in(c, number) = own.reduce_part(tail.begin, chunks.end(c));
-      do_rows(own, c, first, last - (has_tail ? 1 : 0), scratch);
+      do_rows(own, c, first, last - (has_tail ? 1 : 0), scratch, writer);
     }
   }
 
-  void do_rows(const Operation& own, std::int64_t c, std::int64_t first, std::int64_t last, A* scratch) const {
+  /// Processes rows by runs of neighbours, and longer ones one by one.
+  template <class Writer>
+  void do_rows(const Operation& own, std::int64_t c, std::int64_t first, std::int64_t last, A* scratch,
+               Writer& writer) const {
     const std::int64_t farthest = chunks.inside(chunks.end(c) + chunks.overhang);
-    for (std::int64_t row = first; row < last; ++row) {
+    for (std::int64_t row = first; row < last;) {
       const std::int64_t begin = offsets[row];
-      const std::int64_t end   = offsets[row + 1];
-      if (chunks.begin(c) <= begin && begin < end && end <= farthest) own.do_row(begin, end, row, scratch);
+      if (chunks.begin(c) <= begin) {
+        const RowRun run(offsets, row, last, farthest, Operation::most_in_run, Operation::longest_in_run);
+        if (run.elements() > 0) own.do_run(run, writer);
+        row += run.rows;
+        if (run.rows > 0) continue;
+        const std::int64_t end = offsets[row + 1];
+        if (begin < end && end <= farthest) own.do_row(begin, end, row, scratch, writer);
+      }
+      ++row;
     }
   }
 };
@@ -147,17 +161,20 @@ struct WriteLongRows {
   Operation op;
   Chunks chunks;
   SegmentedWorkspace<State> workspace;
+  bool nontemporal_stores;
 
   template <class Member>
   void operator()(const Member& team) const {
     const std::int64_t c     = team.league_rank();
+    auto writer              = op.writer(nontemporal_stores);
     const std::int64_t begin = chunks.begin(c);
     const std::int64_t end   = chunks.end(c);
     const ChunkNote& note    = workspace.notes[c];
     for (std::int64_t head = 0; head < workspace.heads; ++head) {
       const Operation own = op.of_head(head);
-      if (begin < note.head.end) own.write_part(begin, note.head.end, workspace.beginning_in(note.head.chunk, head));
-      if (note.tail.begin < end) own.write_part(note.tail.begin, end, workspace.beginning_in(c, head));
+      if (begin < note.head.end)
+        own.write_part(begin, note.head.end, workspace.beginning_in(note.head.chunk, head), writer);
+      if (note.tail.begin < end) own.write_part(note.tail.begin, end, workspace.beginning_in(c, head), writer);
     }
   }
 };

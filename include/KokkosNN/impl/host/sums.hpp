@@ -278,16 +278,19 @@ struct HostRowSums {
 
   /// Joins the sums row by row.
   KOKKOS_FORCEINLINE_FUNCTION void join(Result (&words)[rows]) {
+    typename Terms::W sums[rows];
+    join(sums);
+    for (int l = 0; l < rows; ++l) words[l] = words_of(typename Params::State{sums[l]});
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void join(typename Terms::W* sums) {
     fold<rows>();
-    Term highs[rows], lows[rows];
-    store_vector(highs, high[0]);
-    if constexpr (two_words) store_vector(lows, low[0]);
-    for (int l = 0; l < rows; ++l) {
-      if constexpr (two_words) {
-        words[l] = words_of(typename Params::State{{highs[l], lows[l]}});
-      } else {
-        words[l] = words_of(typename Params::State{highs[l]});
-      }
+    if constexpr (two_words) {
+      Term highs[rows], lows[rows];
+      store_vector(highs, high[0]);
+      store_vector(lows, low[0]);
+      for (int l = 0; l < rows; ++l) sums[l] = {highs[l], lows[l]};
+    } else {
+      store_vector(sums, high[0]);
     }
   }
 

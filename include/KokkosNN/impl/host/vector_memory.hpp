@@ -31,8 +31,8 @@ inline constexpr int lanes_loaded = sizeof(Loaded<T>) / sizeof(accumulator_t<T>)
 /// Bits of as many elements of 16 bits as a vector of floats has lanes.
 typedef std::uint16_t HalfBits __attribute__((vector_size(vector_bytes / 2)));
 
-/// Moves each element's bits to the lower half of a float's bits, and back, by the machine's instruction: compilers
-/// make several of the cast.
+/// Moves each element's bits to the lower half of a float's bits, whose upper half is 0, and back, by the machine's
+/// instruction: compilers make several of the cast.
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> in_lower_halves(const HalfBits& bits) {
 #if defined(__AVX512F__)
   return BitsOf<Vector<float>>(_mm512_maskz_cvtepu16_epi32(all_16_lanes, __m256i(bits)));
@@ -45,6 +45,9 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> in_lower_halves(const HalfBits
 KOKKOS_FORCEINLINE_FUNCTION HalfBits lower_halves(const BitsOf<Vector<float>>& bits) {
 #if defined(__AVX512F__)
   return HalfBits(_mm512_maskz_cvtepi32_epi16(all_16_lanes, __m512i(bits)));
+#elif defined(__AVX2__)
+  const auto words = __m256i(bits);
+  return HalfBits(_mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 #else
   return __builtin_convertvector(bits, HalfBits);
 #endif
@@ -71,6 +74,13 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
 /// for 0, and there are hardly ever any.
 inline constexpr int subnormal = 0x20;
 
+/// Rounds floats to their upper halves as BFloat16 does; the lower ones are undefined.
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> rounded_to_upper_halves(const Vector<float>& values) {
+  using Bits      = BitsOf<Vector<float>>;
+  const Bits bits = Bits(values);
+  return values == values ? bits + ((bits >> 16 & 1u) + 0x7fffu) : bits | 0x400000u;
+}
+
 /// Rounds to nearest, ties to even.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
@@ -80,7 +90,7 @@ KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
       return HalfBits(_mm512_cvtneps_pbh(__m512(values)));
     }
 #endif
-    return lower_halves(BFloat16::rounded(BitsOf<Vector<float>>(values)));
+    return lower_halves(rounded_to_upper_halves(values) >> 16);
   } else {
 #if defined(__AVX512F__)
     return HalfBits(_mm512_maskz_cvtps_ph(all_16_lanes, __m512(values), _MM_FROUND_TO_NEAREST_INT));
@@ -287,7 +297,6 @@ KOKKOS_FORCEINLINE_FUNCTION TwoVectors<bhalf_t> load_two_vectors(const bhalf_t* 
 }
 
 KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> two_vectors_rounded(const TwoVectors<bhalf_t>& v) {
-  using Bits = BitsOf<Vector<float>>;
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
   const auto first  = _mm512_fpclass_ps_mask(__m512(v.first), subnormal);
   const auto second = _mm512_fpclass_ps_mask(__m512(v.second), subnormal);
@@ -296,11 +305,11 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> two_vectors_rounded(const TwoV
     typedef std::uint16_t Index __attribute__((vector_size(64)));
     constexpr Index turns{0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                           8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    return Bits(_mm512_maskz_permutexvar_epi16(all_32_lanes, __m512i(turns),
-                                               __m512i(_mm512_cvtne2ps_pbh(__m512(v.second), __m512(v.first)))));
+    return BitsOf<Vector<float>>(_mm512_maskz_permutexvar_epi16(
+        all_32_lanes, __m512i(turns), __m512i(_mm512_cvtne2ps_pbh(__m512(v.second), __m512(v.first)))));
   }
 #endif
-  return BFloat16::rounded(Bits(v.first)) | BFloat16::rounded(Bits(v.second)) << 16;
+  return rounded_to_upper_halves(v.first) >> 16 | (rounded_to_upper_halves(v.second) & 0xffff0000u);
 }
 #else
 template <class... T>

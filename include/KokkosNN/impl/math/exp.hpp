@@ -271,6 +271,27 @@ KOKKOS_INLINE_FUNCTION T finite_reference(T reference) {
   return reference == splat<T>(-Kokkos::Experimental::infinity_v<A>) ? splat<T>(A(0)) : reference;
 }
 
+/// Series of 2 artanh(q) / q up to the term that is below half an ulp of 1 for the q of `log_below_2`.
+template <class T, int term = 0>
+KOKKOS_FORCEINLINE_FUNCTION T artanh_series(const T& square) {
+  using A             = ScalarOf<T>;
+  constexpr int last  = std::is_same_v<A, float> ? 4 : 10;
+  const T coefficient = splat<T>(A(2) / A(2 * term + 1));
+  if constexpr (term == last) return coefficient;
+  if constexpr (term < last) return multiply_add(square, artanh_series<T, term + 1>(square), coefficient);
+}
+
+/// Logarithm of 1 <= x < 2, within an ulp of 1, and 0 for 1: 2 artanh((t - 1) / (t + 1)), where t is x or x / 2.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T log_below_2(const T& x) {
+  using A     = ScalarOf<T>;
+  const T one = splat<T>(A(1)), root = splat<T>(A(1.4142135623730951));
+  const T t        = x > root ? splat<T>(A(0.5)) * x : x;
+  const T high     = x > root ? splat<T>(log_of_2<A>) : T{};
+  const T quotient = (t - one) / (t + one);
+  return multiply_add(quotient, artanh_series(quotient * quotient), high);
+}
+
 /// Finite logit from its product with the scale; the farthest one where the quotient is not finite.
 template <class A>
 KOKKOS_INLINE_FUNCTION A unscaled(A product, A scale) {
@@ -365,6 +386,11 @@ struct ScaledExp {
     return {R, at(finite_reference(R))};
   }
 
+  /// Reference that is lower by so many powers of two: exponentials are larger by them.
+  KOKKOS_INLINE_FUNCTION Reference lowered(const Reference& r, A powers) const {
+    return reference(r.base, r.exponent - powers);
+  }
+
   /// True if a reference near x is a power of two.
   KOKKOS_INLINE_FUNCTION bool has_power(A x) const { return is_power(x * scale2); }
 
@@ -431,6 +457,25 @@ struct ScaledExp {
     return {(nearest(R * scale2) + n) * inverse, sum * power_of_two(-n)};
   }
 
+  /// Logarithms of sums, normal numbers, of exponentials relative to 2^exponent, in two parts: scale R, where R stands
+  /// for the power of two at the sum, and the rest.
+  template <class T>
+  struct Logarithm {
+    T R;
+    T rest;
+  };
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION Logarithm<T> logarithm(const T& sum, const T& exponent) const {
+    using Bits     = BitsOf<T>;
+    const Bits one = splat<Bits>(bits(C::bias) << C::mantissa_bits), all = Kokkos::bit_cast<Bits>(sum);
+    const Bits mantissa = all & splat<Bits>((bits(1) << C::mantissa_bits) - 1);
+    const T magic       = splat<T>(C::round_magic);
+    const T n = Kokkos::bit_cast<T>(((all - mantissa - one) >> C::mantissa_bits) + Kokkos::bit_cast<Bits>(magic));
+    const T N = exponent + (n - magic);
+    const T R = N * splat<T>(inverse);
+    return {R, log_below_2(Kokkos::bit_cast<T>(mantissa | one)) + logarithm_less(R, N)};
+  }
+
   /// Exponential of any number, also of one far above the reference: infinite where it leaves A's range.
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION T of_any(T x, const ExpReference<T>& r) const {
@@ -493,13 +538,20 @@ struct ScaledExp {
   KOKKOS_INLINE_FUNCTION A logarithm_less(A R) const {
     const Reference r = at(R);
     if (r.base == R) return A(0);
-    const A product = scale() * R;
-    const A rest    = fused_multiply_add(scale(), R, -product) + scale_low * R;
-    const A lacking = accuracy == ExpAccuracy::fast ? R * (scale2_low * log_of_2<A>) : A(0);
-    return fused_multiply_add(r.exponent, log_of_2<A>, -product) + (r.exponent * log_of_2_low<A> - rest + lacking);
+    return logarithm_less(R, r.exponent);
   }
 
  private:
+  /// `logarithm_less` of an R that stands for 2^N.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T logarithm_less(T R, T N) const {
+    const T factor  = splat<T>(scale());
+    const T product = factor * R;
+    const T rest    = fused_multiply_add(factor, R, -product) + splat<T>(scale_low) * R;
+    const T lacking = accuracy == ExpAccuracy::fast ? R * splat<T>(scale2_low * log_of_2<A>) : splat<T>(A(0));
+    return fused_multiply_add(N, splat<T>(log_of_2<A>), -product) + (N * splat<T>(log_of_2_low<A>) - rest + lacking);
+  }
+
   template <class T>
   KOKKOS_INLINE_FUNCTION static T nearest(T t) {
     return (t + splat<T>(C::round_magic)) - splat<T>(C::round_magic);

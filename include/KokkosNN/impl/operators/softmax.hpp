@@ -208,6 +208,11 @@ struct Epilogue<RowOperator::log_softmax> : EpilogueDefaults {
       log_sum     = sum == A(0) ? params.masked_value
                                 : Kokkos::log(sum) + params.exp.logarithm_less(finite_reference(total.reference));
     }
+    /// Takes rows side by side, one a lane of A, by the logarithms of their sums.
+    template <class Logarithm>
+    KOKKOS_INLINE_FUNCTION explicit Row(const Logarithm& of_sum)
+      requires requires { of_sum.rest; }
+        : half_reference(splat<A>(ScalarOf<A>(0.5)) * of_sum.R), log_sum(of_sum.rest) {}
     /// Packs the row's two numbers into two words, for threads that did not compute them, and unpacks them.
     KOKKOS_INLINE_FUNCTION DoubleDouble<A> words() const { return {half_reference, log_sum}; }
     KOKKOS_INLINE_FUNCTION explicit Row(const DoubleDouble<A>& words)
