@@ -259,7 +259,7 @@ struct ShortPairs : HostPairShapes {
     }
     DoubleDouble<A> words[rows];
     sums.join(words);
-    RowEpilogue epilogue(params, {});
+    RowEpilogue epilogue(params, typename Params::State{});
     KOKKOSNN_IMPL_UNROLL
     for (int l = 0; l < rows; ++l) {
       epilogue.sum       = words[l];

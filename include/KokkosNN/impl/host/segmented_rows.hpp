@@ -222,7 +222,7 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const RowRun& run, const Add& add, typ
                                 [&](int i, auto n, int v) KOKKOSNN_IMPL_INLINED { add(terms, i, n, v); });
       joined.set(l, terms);
     }
-    joined.join(sums + first);
+    joined.join_words(sums + first);
   }
 }
 

@@ -279,10 +279,11 @@ struct HostRowSums {
   /// Joins the sums row by row.
   KOKKOS_FORCEINLINE_FUNCTION void join(Result (&words)[rows]) {
     typename Terms::W sums[rows];
-    join(sums);
+    join_words(sums);
     for (int l = 0; l < rows; ++l) words[l] = words_of(typename Params::State{sums[l]});
   }
-  KOKKOS_FORCEINLINE_FUNCTION void join(typename Terms::W* sums) {
+  /// Joins them to sums in words.
+  KOKKOS_FORCEINLINE_FUNCTION void join_words(typename Terms::W* sums) {
     fold<rows>();
     if constexpr (two_words) {
       Term highs[rows], lows[rows];
