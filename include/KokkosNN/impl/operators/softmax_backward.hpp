@@ -14,6 +14,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 
@@ -61,7 +62,8 @@ struct Epilogue<RowOperator::softmax_backward> : EpilogueDefaults {
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Params&, const typename Params::State& total) : sum(words_of(total)) {}
     /// Takes the sum's words: of a row, or of rows side by side, one a lane of A.
-    KOKKOS_INLINE_FUNCTION Row(const Params&, const DoubleDouble<A>& words) : sum(words) {}
+    template <std::same_as<DoubleDouble<A>> Words>
+    KOKKOS_INLINE_FUNCTION Row(const Params&, const Words& words) : sum(words) {}
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T y, T dy) const {
       const T difference = dy - splat<T>(sum.high);
@@ -88,7 +90,8 @@ struct Epilogue<RowOperator::log_softmax_backward> : EpilogueDefaults {
     KOKKOS_DEFAULTED_FUNCTION Row() = default;
     KOKKOS_INLINE_FUNCTION Row(const Params& params, const typename Params::State& total)
         : sum(words_of(total)), reference(params.exp.at(A(0))) {}
-    KOKKOS_INLINE_FUNCTION Row(const Params& params, const DoubleDouble<A>& words)
+    template <std::same_as<DoubleDouble<A>> Words>
+    KOKKOS_INLINE_FUNCTION Row(const Params& params, const Words& words)
         : sum(words), reference(params.exp.at(splat<A>(ScalarOf<A>(0)))) {}
     template <class T>
     KOKKOS_FORCEINLINE_FUNCTION T operator()(const Params& params, T y, T dy) const {
