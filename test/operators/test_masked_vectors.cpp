@@ -102,7 +102,8 @@ TYPED_TEST(MaskedVectors, WhatAMaskHasBesideARowLiesAtAnyDistance) {
       const auto plus  = [&](const At& at) { return exact(beside.floats(beside.at(at, place))); };
       const auto past  = [&](const At& at) { return at.key <= at.query + 3; };
       const BooleanMask keep{beside.keep.view()};
-      const AdditiveBias bias{beside.bias.view()}, floats{beside.floats.view()};
+      const AdditiveBias bias{beside.bias.view()};
+      const AdditiveBias floats{beside.floats.view()};
       const auto check = [&](const auto& mask, const Meaning& meaning) {
         expect_right<TypeParam, RowOperator::masked_softmax>(mask, meaning, cols,
                                                              {.masked_row = MaskedRowPolicy::zero});
