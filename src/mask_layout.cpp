@@ -3,6 +3,7 @@
 #include <KokkosNN/impl/call/mask_layout.hpp>
 
 #include "argument_error.hpp"
+#include "broadcast.hpp"
 #include "masks.hpp"
 
 #include <algorithm>
@@ -27,24 +28,15 @@ struct AxisNames {
   explicit AxisNames(const Tensor& x) : query(x.rank - 2), head(x.rank - 3) {}
 };
 
-/// t with the extents of `want`: its axes line up with the last ones, extent 1 and axes that it lacks get stride 0.
+/// t with the extents of `want`, which are x's or those of its rows.
 Tensor broadcast(const char* function, const char* name, const Tensor& t, const Tensor& want, const Tensor& x) {
-  Tensor result        = want;
-  result.data          = t.data;
-  result.element_bytes = t.element_bytes;
-  const int missing    = want.rank - t.rank;
-  bool fits            = missing >= 0;
-  for (int k = 0; fits && k < want.rank; ++k) {
-    const std::int64_t extent = k < missing ? 1 : t.extent[k - missing];
-    fits                      = extent == 1 || extent == want.extent[k];
-    result.stride[k]          = extent == 1 ? 0 : t.stride[k - missing];
-  }
-  if (!fits) {
+  const auto result = broadcast_to(want, t);
+  if (!result) {
     (ArgumentError(function) << name << " of extents " << shape_of(t) << " does not broadcast to " << shape_of(want)
                              << "; x is " << shape_of(x))
         .raise();
   }
-  return result;
+  return *result;
 }
 
 /// x without its columns.

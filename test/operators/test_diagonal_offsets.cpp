@@ -18,11 +18,7 @@
 
 namespace KokkosNNTest {
 
-using KokkosNN::Alibi;
-using KokkosNN::CausalMask;
 using KokkosNN::DiagonalOffsets;
-using KokkosNN::masks;
-using KokkosNN::SlidingWindow;
 
 namespace {
 

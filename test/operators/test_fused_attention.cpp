@@ -178,19 +178,15 @@ TYPED_TEST(FusedAttention, TakesAnyStridesAndWritesNothingBetweenItsElements) {
 TEST(FusedAttentionCalls, TakeTheSequenceAsSecondAxisAlsoOfInputs) {
   Trial<double> plain({2, 4, 2, 5, 7, 8, 6});
   plain.run(masks());
-  const auto swapped = [](const Tensor4<double>& x) {
-    return Tensor4<double>(x.data(), Kokkos::LayoutStride(x.extent(0), x.stride(0), x.extent(2), x.stride(2),
-                                                          x.extent(1), x.stride(1), x.extent(3), x.stride(3)));
-  };
   Trial<double> fused({2, 4, 2, 5, 7, 8, 6});
   const HeadsOperand<double> gate(2, 4, 5, 6, false, false);
   const Kokkos::View<double**, Memory> scale("scale", 4, 1);  // (sequence, head, dim): of a head
   const auto host = Kokkos::create_mirror(scale);
   for (std::size_t h = 0; h < 4; ++h) host(h, 0) = 0.5 + static_cast<double>(h);
   Kokkos::deep_copy(scale, host);
-  fused_attention(Exec(), swapped(fused.q.view), swapped(fused.k.view), swapped(fused.v.view), swapped(fused.o.view),
-                  masks(), {.axes = KokkosNN::AttentionAxes::batch_sequence_head_dim}, no_view, ScaledGate{},
-                  swapped(gate.view), scale);
+  fused_attention(Exec(), fused.q.sequence_second(), fused.k.sequence_second(), fused.v.sequence_second(),
+                  fused.o.sequence_second(), masks(), {.axes = KokkosNN::AttentionAxes::batch_sequence_head_dim},
+                  no_view, ScaledGate{}, gate.sequence_second(), scale);
   Exec().fence();
   fused.o.download();
   for (int b = 0; b < 2; ++b)

@@ -16,13 +16,6 @@
 #include <vector>
 
 namespace KokkosNNTest {
-
-using KokkosNN::AdditiveBias;
-using KokkosNN::BooleanMask;
-using KokkosNN::CausalMask;
-using KokkosNN::masks;
-using KokkosNN::RowLengths;
-
 namespace {
 
 /// How far a gradient may be off, in units of T at the largest term of its sum.

@@ -22,15 +22,6 @@
 // in a logarithm.
 
 namespace KokkosNNTest {
-
-using KokkosNN::AdditiveBias;
-using KokkosNN::Alibi;
-using KokkosNN::BooleanMask;
-using KokkosNN::CausalMask;
-using KokkosNN::masks;
-using KokkosNN::RowLengths;
-using KokkosNN::SlidingWindow;
-
 namespace {
 
 template <class T, int Rank = 4>

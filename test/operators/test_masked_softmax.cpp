@@ -23,15 +23,6 @@
 #endif
 
 namespace KokkosNNTest {
-
-using KokkosNN::AdditiveBias;
-using KokkosNN::Alibi;
-using KokkosNN::BooleanMask;
-using KokkosNN::CausalMask;
-using KokkosNN::masks;
-using KokkosNN::RowLengths;
-using KokkosNN::SlidingWindow;
-
 namespace {
 
 /// Widths around packs, teams and what strategies can hold.

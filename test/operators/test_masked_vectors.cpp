@@ -16,15 +16,6 @@
 // mask has beside a row at any distance, results in place, and bits that do not depend on who computes a row.
 
 namespace KokkosNNTest {
-
-using KokkosNN::AdditiveBias;
-using KokkosNN::Alibi;
-using KokkosNN::BooleanMask;
-using KokkosNN::CausalMask;
-using KokkosNN::masks;
-using KokkosNN::RowLengths;
-using KokkosNN::SlidingWindow;
-
 namespace {
 
 /// Lengths of rows around vectors, pieces of rows, and rows of several pieces.

@@ -17,9 +17,6 @@
 
 namespace KokkosNNTest {
 
-using KokkosNN::AdditiveBias;
-using KokkosNN::CausalMask;
-using KokkosNN::masks;
 using KokkosNN::RowScales;
 
 namespace {

@@ -86,6 +86,12 @@ struct HeadsOperand {
   void upload() { Kokkos::deep_copy(memory, host); }
   void download() { Kokkos::deep_copy(host, memory); }
 
+  /// The tensor with the axes (batch, sequence, head, dim).
+  Tensor4<T> sequence_second() const {
+    return Tensor4<T>(view.data(),
+                      Kokkos::LayoutStride(view.extent(0), view.stride(0), view.extent(2), view.stride(2),
+                                           view.extent(1), view.stride(1), view.extent(3), view.stride(3)));
+  }
   /// The first of axis 0 with the axes (sequence, head, dim).
   auto rows() const {
     return Kokkos::View<T***, Kokkos::LayoutStride, Memory>(

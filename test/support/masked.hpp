@@ -26,7 +26,14 @@
 
 namespace KokkosNNTest {
 
+using KokkosNN::AdditiveBias;
+using KokkosNN::Alibi;
+using KokkosNN::BooleanMask;
+using KokkosNN::CausalMask;
 using KokkosNN::MaskedSoftmaxOptions;
+using KokkosNN::masks;
+using KokkosNN::RowLengths;
+using KokkosNN::SlidingWindow;
 using Reference::Real;
 
 /// An element of x by its axes; those that x lacks are 0.

@@ -3,6 +3,7 @@
 #include "support/attention.hpp"
 #include "support/recorder.hpp"
 #include "support/types.hpp"
+#include "support/warpgroups.hpp"
 
 #include <KokkosNN/attention.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
@@ -45,14 +46,8 @@ bool are_equal(const Host& a, const Host& b, std::size_t count) {
 }
 
 template <class T>
-class AttentionOnWarpgroups : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!KokkosNN::Impl::has_warpgroups(Exec())) GTEST_SKIP() << "this device has none";
-  }
-};
-using SixteenBits = testing::Types<BHalf, Half>;
-TYPED_TEST_SUITE(AttentionOnWarpgroups, SixteenBits, ElementNames);
+class AttentionOnWarpgroups : public OnWarpgroups {};
+TYPED_TEST_SUITE(AttentionOnWarpgroups, WarpgroupTypes, ElementNames);
 
 /// The error of a call, which must have run there.
 template <class T, class M>

@@ -3,9 +3,9 @@
 #include "support/attention.hpp"
 #include "support/recorder.hpp"
 #include "support/types.hpp"
+#include "support/warpgroups.hpp"
 
 #include <KokkosNN/fused_attention.hpp>
-#include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -28,14 +28,8 @@ struct GateOnWarpgroups {
 namespace {
 
 template <class T>
-class FusedAttentionOnWarpgroups : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!KokkosNN::Impl::has_warpgroups(Exec())) GTEST_SKIP() << "this device has none";
-  }
-};
-using SixteenBits = testing::Types<BHalf, Half>;
-TYPED_TEST_SUITE(FusedAttentionOnWarpgroups, SixteenBits, ElementNames);
+class FusedAttentionOnWarpgroups : public OnWarpgroups {};
+TYPED_TEST_SUITE(FusedAttentionOnWarpgroups, WarpgroupTypes, ElementNames);
 
 TYPED_TEST(FusedAttentionOnWarpgroups, AppliesTheFunctorToResultsInFloat) {
   for (const int dim : {40, 128}) {

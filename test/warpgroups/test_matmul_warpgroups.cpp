@@ -4,6 +4,7 @@
 #include "support/recorder.hpp"
 #include "support/tensor.hpp"
 #include "support/types.hpp"
+#include "support/warpgroups.hpp"
 
 #include <KokkosNN/matmul.hpp>
 
@@ -32,8 +33,6 @@ struct GeluOfBiasPlusResidual {
 
 namespace {
 
-bool has_warpgroups() { return KokkosNN::Impl::has_warpgroups(Exec()); }
-
 MatmulOptions on_warpgroups(MatmulOptions options = {}) {
   options.provider    = KokkosNN::MatmulProvider::own;
   options.tuning.tier = KokkosNN::MatmulTier::warpgroups;
@@ -44,12 +43,7 @@ bool was_on_warpgroups(const std::vector<std::string>& labels) {
   return labels.size() == 1 && labels[0].find("[warpgroups,") != std::string::npos;
 }
 
-class MatmulOnWarpgroups : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!has_warpgroups()) GTEST_SKIP() << "this device has none";
-  }
-};
+class MatmulOnWarpgroups : public OnWarpgroups {};
 
 /// A product of matrices at the placements; the kernel for warpgroups, or another where the operands are not its.
 template <int a_rank, int b_rank, int rank, class T, class C = T>

@@ -537,12 +537,7 @@ struct AttentionKeyGradientsInTiles
     Scores probabilities, gradients;
     Base::template multiply_own<0>(probabilities, own, base, rank, queries);
     if constexpr (of_keys) Base::template multiply_own<1>(gradients, own, base, rank, douts);
-    if constexpr (has_elements) {
-      if constexpr (of_keys) {
-        if (data.elements.dropout.exists()) kept.apply(data.elements.dropout.scale, gradients);
-      }
-      mask_elements(table, first_key, last_key, rank, probabilities, gradients);
-    }
+    if constexpr (has_elements) mask_elements(table, first_key, last_key, rank, kept, probabilities, gradients);
     KOKKOSNN_IMPL_UNROLL
     for (int j = 0; j < tile_rows / 16; ++j) {
       KOKKOSNN_IMPL_UNROLL
@@ -574,7 +569,8 @@ struct AttentionKeyGradientsInTiles
                          [&](int j, int c) { return table[j * 16 + Unit::col_of(c, lane)].elements.dropout; });
   }
   KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Query* table, std::int64_t first_key, std::int64_t last_key,
-                                                 int rank, Scores& scores, [[maybe_unused]] Scores& gradients) const {
+                                                 int rank, [[maybe_unused]] const Undropped& kept, Scores& scores,
+                                                 [[maybe_unused]] Scores& gradients) const {
     const int lane = lane_of(rank), own_row = first_row_of(rank);
     const auto for_lines = [&](Scores& of, const auto& f) {
       KOKKOSNN_IMPL_UNROLL
@@ -589,6 +585,7 @@ struct AttentionKeyGradientsInTiles
       }
     };
     if constexpr (of_keys) {
+      if (data.elements.dropout.exists()) kept.apply(data.elements.dropout.scale, gradients);
       for_lines(gradients, [&](const Query& query, const auto& each) {
         each([&](A& gradient, int) { gradient -= query.delta; });
       });

@@ -190,15 +190,12 @@ struct HostAttentionGradients : AttentionTiles<X> {
                              const Scratch& s) const {
     A* const weights   = s.weights + r * tile;
     A* const gradients = s.gradients + r * tile;
-    A slopes[tile];
-    compute_logits(head, rows, first, r, part, weights, slopes);
-    A factors[tile];
-    const bool drops = data.elements.dropout.exists();
-    if (drops) find_factors(head, rows, first, r, part, factors);
-    const auto apply = [&](A* values) {
-      for (int j = 0; drops && j < tile; ++j) values[j] *= factors[j];
+    A slopes[tile], factors[tile];
+    compute_logits(head, rows, first, r, part, weights, slopes, factors);
+    const auto drop = [&](A* values) {
+      for (int j = 0; data.elements.dropout.exists() && j < tile; ++j) values[j] *= factors[j];
     };
-    apply(gradients);
+    drop(gradients);
     const auto reference = splat_reference<V>(exp.at(A(0)));
     const V zero         = splat<V>(A(0));
     // Rows of scores are the tile's, or the block's row is one.
@@ -209,34 +206,25 @@ struct HostAttentionGradients : AttentionTiles<X> {
       store_vector(weights + j, probability);
       store_vector(gradients + j, V(probability == zero ? zero : gradient));
     }
-    apply(weights);
+    drop(weights);
   }
 
-  /// Dropout's factors of a row's weights.
-  KOKKOS_FUNCTION void find_factors(const Head& head, const Rows& rows, std::int64_t first, int r, const Part& part,
-                                    A* factors) const {
-    for (int j = 0; j < tile; ++j) {
-      const int q            = of_keys ? j : r;
-      const std::int64_t key = of_keys ? first + r : part.first + j;
-      const bool is_seen     = key >= rows.allowed[q].begin && key < rows.allowed[q].end;
-      factors[j] = is_seen ? data.elements.weight_factor(data.mask_of(rows.row[q], head.sequence), key) : A(1);
-    }
-  }
-
-  /// Logits of a row's scores, and their derivatives by what stands in `scores`.
+  /// Logits of a row's scores, their derivatives by what stands in `scores`, and dropout's factors of the weights.
   KOKKOS_FUNCTION void compute_logits(const Head& head, const Rows& rows, std::int64_t first, int r, const Part& part,
-                                      A* scores, A* slopes) const {
+                                      A* scores, A* slopes, A* factors) const {
     for (int j = 0; j < tile; ++j) {
       const int q            = of_keys ? j : r;
       const std::int64_t key = of_keys ? first + r : part.first + j;
       const bool is_seen     = key >= rows.allowed[q].begin && key < rows.allowed[q].end;
       scores[j]              = is_seen ? scores[j] * data.scale : -Kokkos::Experimental::infinity_v<A>;
       slopes[j]              = data.scale;
+      factors[j]             = 1;
       if (!is_seen || !data.elements.exist()) continue;
       const auto mask = data.mask_of(rows.row[q], head.sequence);
       slopes[j] *= data.elements.slope_of_softcap(scores[j]);
-      scores[j] = data.elements.keeps(mask, key) ? data.elements.logit(scores[j], mask, key)
-                                                 : -Kokkos::Experimental::infinity_v<A>;
+      factors[j] = data.elements.weight_factor(mask, key);
+      scores[j]  = data.elements.keeps(mask, key) ? data.elements.logit(scores[j], mask, key)
+                                                  : -Kokkos::Experimental::infinity_v<A>;
     }
   }
 

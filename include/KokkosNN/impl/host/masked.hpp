@@ -93,7 +93,7 @@ struct MaskedVectors {
     } else {
       z = any_logit(x, i, n);
     }
-    return n == lanes ? z : lane_numbers<A>() < splat<T>(static_cast<A>(n)) ? z : infinity();
+    return n == lanes ? z : first_lanes(z, n, infinity());
   }
 
  private:
@@ -108,7 +108,7 @@ struct MaskedVectors {
     const A own     = caps ? A(1) : factor;
     z = bias != nullptr ? multiply_add(z, splat<T>(own), load_strided<A>(bias + i * bias_stride, bias_stride, n))
                         : z * splat<T>(own);
-    if (slope != A(0)) z -= splat<T>(slope) * magnitude(splat<T>(distance + static_cast<A>(i)) + lane_numbers<A>());
+    if (slope != A(0)) z -= splat<T>(slope) * magnitude(splat<T>(distance + static_cast<A>(i)) + lane_numbers<T>());
     return keep != nullptr ? where_kept(z, load_bytes_up_to<A>(keep + i * keep_stride, keep_stride, n)) : z;
   }
 };

@@ -538,7 +538,7 @@ struct LaneRows {
       if (i >= end || i + n <= begin) return masked;
       const T value = epilogue(params, load_up_to(from + i, n));
       if (i >= begin && i + n <= end) return value;
-      const T column = lane_numbers<A>() + splat<T>(A(i));
+      const T column = lane_numbers<T>() + splat<T>(A(i));
       return column >= splat<T>(A(begin)) ? column < splat<T>(A(end)) ? value : masked : masked;
     });
   }

@@ -89,25 +89,11 @@ struct RowRun {
   }
 };
 
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-/// Numbers of a vector's lanes.
-template <class Mask, int... lane>
-constexpr Mask lane_numbers(std::integer_sequence<int, lane...>) {
-  return Mask{lane...};
-}
-#endif
-
 /// First n lanes of v, and zeros; if n is a constant, all.
 template <class T, class N>
-KOKKOS_FORCEINLINE_FUNCTION T first_lanes(const T& v, N n) {
-  if constexpr (!std::is_same_v<N, int>) return v;
-#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-  using Mask         = decltype(v < v);
-  constexpr int size = sizeof(T) / sizeof(ScalarOf<T>);
-  return lane_numbers<Mask>(std::make_integer_sequence<int, size>{}) < int(n) - Mask{} ? v : T{};
-#else
-  return n > 0 ? v : T{};
-#endif
+KOKKOS_FORCEINLINE_FUNCTION T lanes_of_row(const T& v, N n) {
+  if constexpr (std::is_same_v<N, int>) return first_lanes(v, n);
+  return v;
 }
 
 /// Element of T as vectors of A are loaded from: T itself, or A if a vector of T is another one.
@@ -464,7 +450,7 @@ struct HostSegmentedForward : LongRowsOnHost<HostSegmentedForward<operation, Par
     }
     const auto add = [&](auto& terms, int i, auto n, [[maybe_unused]] int v) KOKKOSNN_IMPL_INLINED {
       const T e = is_at_once ? exponential(i, v) : load_vector(memory.others + i);
-      terms.add(first_lanes(e, n));
+      terms.add(lanes_of_row(e, n));
     };
     sum_rows<Shape, ExponentialTerms<Params>, RowExponentials<Params>>(run, add, memory.sums);
   }
@@ -622,8 +608,8 @@ struct HostSegmentedBackward : LongRowsOnHost<HostSegmentedBackward<operation, P
   template <class Shape>
   KOKKOS_FORCEINLINE_FUNCTION void sum_terms(const RowRun& run, Memory& memory) const {
     const auto add = [&](auto& terms, int i, auto n, int) KOKKOSNN_IMPL_INLINED {
-      const T y = Params::sums_products ? first_lanes(load_vector(memory.y + i), n) : T{};
-      terms.add(y, first_lanes(load_vector(memory.dy + i), n));
+      const T y = Params::sums_products ? lanes_of_row(load_vector(memory.y + i), n) : T{};
+      terms.add(y, lanes_of_row(load_vector(memory.dy + i), n));
     };
     sum_rows<Shape, Params, HostTerms<Params>>(run, add, memory.sums);
     for (int r = 0; r < run.rows; ++r) memory.set_words(r, words_of(State{memory.sums[r]}));

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 // Loads and stores of a host's vectors; elements of 16 bits are converted on the way.
 
@@ -156,7 +157,7 @@ KOKKOS_FORCEINLINE_FUNCTION std::uint16_t lane_mask(int n) { return static_cast<
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__) && !defined(__AVX512F__)
 /// Mask of the first n lanes of a vector of A.
 template <class A>
-KOKKOS_FORCEINLINE_FUNCTION __m256i first_lanes(int n) {
+KOKKOS_FORCEINLINE_FUNCTION __m256i lane_mask(int n) {
   if constexpr (sizeof(A) == 4) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   } else {
@@ -187,8 +188,8 @@ KOKKOS_FORCEINLINE_FUNCTION void store_lanes(T* to, const Loaded<T>& v, int n) {
   if constexpr (has_half_vectors<T>) return _mm256_mask_storeu_epi16(to, lane_mask(n), __m256i(rounded<T>(v)));
 #endif
 #elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
-  if constexpr (std::is_same_v<T, float>) return _mm256_maskstore_ps(to, first_lanes<T>(n), __m256(v));
-  if constexpr (std::is_same_v<T, double>) return _mm256_maskstore_pd(to, first_lanes<T>(n), __m256d(v));
+  if constexpr (std::is_same_v<T, float>) return _mm256_maskstore_ps(to, lane_mask<T>(n), __m256(v));
+  if constexpr (std::is_same_v<T, double>) return _mm256_maskstore_pd(to, lane_mask<T>(n), __m256d(v));
 #endif
   T each[lanes_loaded<T>];
   store_vector(each, v);
@@ -210,7 +211,7 @@ KOKKOS_FORCEINLINE_FUNCTION Loaded<T> load_lanes(const T* from, int n, accumulat
 #endif
 #elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__AVX2__)
   if constexpr (!is_half<T>) {
-    const __m256i lanes = first_lanes<T>(n);
+    const __m256i lanes = lane_mask<T>(n);
     const auto pads     = splat<Loaded<T>>(pad);
     if constexpr (sizeof(T) == 4) {
       return Loaded<T>(_mm256_blendv_ps(__m256(pads), _mm256_maskload_ps(from, lanes), _mm256_castsi256_ps(lanes)));
@@ -328,12 +329,34 @@ KOKKOS_FORCEINLINE_FUNCTION void store_two_vectors(T* to, const TwoVectors<T>& v
   }
 }
 
-/// Numbers 0, 1, 2, ... of a vector's lanes.
-template <class A>
-KOKKOS_FORCEINLINE_FUNCTION Vector<A> lane_numbers() {
-  A each[simd_width<A>];
-  for (int l = 0; l < simd_width<A>; ++l) each[l] = static_cast<A>(l);
-  return load_vector(each);
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+template <class V, int... lane>
+constexpr V numbered(std::integer_sequence<int, lane...>) {
+  return V{lane...};
+}
+#endif
+
+/// Numbers 0, 1, 2, ... of the lanes of V, a vector of numbers or of integers.
+template <class V>
+KOKKOS_FORCEINLINE_FUNCTION V lane_numbers() {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  if constexpr (!std::is_arithmetic_v<V>) {
+    return numbered<V>(std::make_integer_sequence<int, int(sizeof(V) / sizeof(V{}[0]))>{});
+  }
+#endif
+  return V{};
+}
+
+/// First n lanes of v, and behind them those of another vector.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T first_lanes(const T& v, int n, const T& behind = T{}) {
+#if defined(KOKKOSNN_IMPL_HAS_VECTORS)
+  if constexpr (!std::is_arithmetic_v<T>) {
+    using Mask = decltype(v < v);
+    return lane_numbers<Mask>() < n - Mask{} ? v : behind;
+  }
+#endif
+  return n > 0 ? v : behind;
 }
 
 /// Loads as many bytes as a vector of A has lanes, each into its lane's bits.
