@@ -218,16 +218,27 @@ TYPED_TEST(MatrixUnits, MultiplyTilesOfEitherOrientationAsALoopDoes) {
   run_one<TypeParam, From::across, From::along>();
 }
 
+/// The value that tensor cores take.
+double as_taken(std::uint32_t bits) { return double(Kokkos::bit_cast<float>(bits & 0xffffe000u)); }
+
 TEST(MatrixUnit, TwoTensorFloatsAreAFloatAndKeepSpecialValues) {
   for (const float x : {1.2345678f, -3.1415927f, 1e-20f, 7.77e25f}) {
-    const auto upper   = Kokkos::bit_cast<float>(Impl::tensor_float_bits(x));
-    const auto lower   = Kokkos::bit_cast<float>(Impl::tensor_float_bits(x - upper));
-    const double error = std::abs((double(upper) + double(lower) - double(x)) / double(x));
-    EXPECT_LE(error, 0x1p-22) << x;
+    std::uint32_t bits[2];
+    Impl::split_tensor_float(x, bits[0], bits[1]);
+    const double error = std::abs((as_taken(bits[0]) + as_taken(bits[1]) - double(x)) / double(x));
+    EXPECT_LE(error, 0x1p-21) << x;
+    EXPECT_LE(std::abs(as_taken(Impl::tensor_float_bits(x)) - double(x)), 0x1p-11 * std::abs(double(x))) << x;
   }
-  EXPECT_TRUE(std::isnan(Kokkos::bit_cast<float>(Impl::tensor_float_bits(Kokkos::bit_cast<float>(0x7fffffffu)))));
-  EXPECT_TRUE(std::isnan(Kokkos::bit_cast<float>(Impl::tensor_float_bits(NAN) & 0xffffe000u)));
-  EXPECT_EQ(Kokkos::bit_cast<float>(Impl::tensor_float_bits(INFINITY)), INFINITY);
+  std::uint32_t infinite[2];
+  Impl::split_tensor_float(INFINITY, infinite[0], infinite[1]);
+  EXPECT_TRUE(std::isnan(as_taken(infinite[1])));
+  for (const std::uint32_t nan : {0x7fffffffu, 0xffffffffu, 0x7f800001u}) {
+    std::uint32_t bits[2];
+    Impl::split_tensor_float(Kokkos::bit_cast<float>(nan), bits[0], bits[1]);
+    EXPECT_TRUE(std::isnan(as_taken(bits[1]))) << nan;
+    EXPECT_TRUE(std::isnan(as_taken(Impl::tensor_float_bits(Kokkos::bit_cast<float>(nan))))) << nan;
+  }
+  EXPECT_EQ(as_taken(Impl::tensor_float_bits(INFINITY)), INFINITY);
 }
 
 TEST(MatrixUnit, ACopyThatNobodyWaitedForIsNaN) {

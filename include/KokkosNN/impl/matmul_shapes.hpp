@@ -30,41 +30,51 @@ constexpr bool is_b_along(MatmulForm form) { return form == MatmulForm::a_along_
 enum class MatmulRows { own, gathered, summed };
 
 /// A team's tile of c, `rows` x `cols`, summed by `inner` products a step; a warp's part of it; steps whose operands
-/// are in scratch or on their way; teams that a GPU's multiprocessor should have at once.
-template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int stages_, int resident_>
+/// are in scratch or on their way; teams that a GPU's multiprocessor should have at once; whether a warp loads its
+/// operands of a product during the one before, which takes registers.
+template <int rows_, int cols_, int inner_, int warp_rows_, int warp_cols_, int stages_, int resident_,
+          bool loads_ahead_ = false>
 struct MatmulTile {
-  static constexpr int rows      = rows_;
-  static constexpr int cols      = cols_;
-  static constexpr int inner     = inner_;
-  static constexpr int warp_rows = warp_rows_;
-  static constexpr int warp_cols = warp_cols_;
-  static constexpr int stages    = stages_;
-  static constexpr int warps     = rows / warp_rows * (cols / warp_cols);
-  static constexpr int resident  = resident_;
+  static constexpr int rows         = rows_;
+  static constexpr int cols         = cols_;
+  static constexpr int inner        = inner_;
+  static constexpr int warp_rows    = warp_rows_;
+  static constexpr int warp_cols    = warp_cols_;
+  static constexpr int stages       = stages_;
+  static constexpr int warps        = rows / warp_rows * (cols / warp_cols);
+  static constexpr int resident     = resident_;
+  static constexpr bool loads_ahead = loads_ahead_;
 };
 
 /// Means of multiplication: tensor cores (CUDA), matrix cores (AMD), or warps of 32 lanes (CUDA) or 64 (HIP).
 enum class MatmulUnit { tensor_cores, matrix_cores, narrow_warps, wide_warps };
 
-/// Tiles by the size of elements, not compared with others; those of tensor cores are a prototype's. On HIP a SIMD has
-/// four wavefronts, or two with matrix cores. These are not measured: 64 x 32 elements of c a wavefront load half as
-/// much of LDS as matrix cores multiply meanwhile, and two teams' two steps, of 12 KiB each, fit into 64 KiB, so that
-/// one team multiplies while the other one waits for memory.
+/// Tiles by the size of elements and the products of a unit's instructions for one of elements. On HIP a SIMD has four
+/// wavefronts, or two with matrix cores. These are not measured: 64 x 32 elements of c a wavefront load half as much of
+/// LDS as matrix cores multiply meanwhile, and two teams' two steps, of 12 KiB each, fit into 64 KiB, so that one team
+/// multiplies while the other one waits for memory.
 ///
-///     TFLOP/s, 4096^3, one H200, 2026-11-27 | bf16 | f64 | f32 | f32 by TF32, by 3xTF32
-///     these tiles                           | 263  | 43  | 35  | 72, 39
-///     two stages instead of four            | 239  |     |     |
-///     cuBLAS                                | 677  | 60  | 49  | 343
-template <int element_bytes, MatmulUnit unit>
+///     TFLOP/s, 4096^3, one H200, 2026-11-28 | bf16           | f64            | f32 | f32 by TF32      | by 3xTF32
+///     these tiles                           | 431            | 52.6           | 39  | 160              | 60
+///     others                                | 128 x 256: 407 | 4 stages: 51   |     | 128 x 64: 126    | 128 x 128: 57
+///     2026-11-27, tiles of stages alike     | 275            | 44             | 35  | 72               | 39
+///     cuBLAS                                | 677            | 60             | 49  | 343              |
+/// The marks of 450 (bf16), 42 (f32) and 200 (TF32) are missed. Operands of TF32 are rounded as they are loaded, by
+/// three instructions an element, and b's come element by element.
+template <int element_bytes, MatmulUnit unit, int products = 1>
 struct MatmulTileFor
     : MatmulTile<64, 64, element_bytes == 2 ? 32 : 16, 32, 32, 2, unit == MatmulUnit::wide_warps ? 4 : 2> {};
 template <int element_bytes>
 struct MatmulTileFor<element_bytes, MatmulUnit::matrix_cores> : MatmulTile<128, 64, 64 / element_bytes, 64, 32, 2, 2> {
 };
 template <>
-struct MatmulTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<128, 128, 32, 64, 64, 4, 2> {};
+struct MatmulTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<128, 128, 32, 64, 64, 4, 2, true> {};
 template <>
-struct MatmulTileFor<4, MatmulUnit::tensor_cores> : MatmulTile<128, 64, 16, 64, 32, 4, 2> {};
+struct MatmulTileFor<4, MatmulUnit::tensor_cores, 1> : MatmulTile<128, 128, 32, 64, 64, 3, 2> {};
+template <>
+struct MatmulTileFor<4, MatmulUnit::tensor_cores, 3> : MatmulTile<128, 64, 16, 64, 32, 4, 2> {};
+template <>
+struct MatmulTileFor<8, MatmulUnit::tensor_cores> : MatmulTile<64, 64, 16, 32, 32, 3, 2> {};
 template <>
 struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64, 32, 2, 1> {};
 

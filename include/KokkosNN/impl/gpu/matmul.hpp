@@ -5,6 +5,7 @@
 
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
@@ -31,7 +32,7 @@ template <class Unit_, MatmulForm form_, class F, class A, class Results, Matmul
 struct MatmulInTeam {
   using Unit                         = Unit_;
   using T                            = typename Unit::Element;
-  using Tile                         = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>>;
+  using Tile                         = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>, products_of_unit<Unit>>;
   using Address                      = typename Unit::Address;
   static constexpr MatmulForm form   = form_;
   static constexpr bool a_along      = is_a_along(form);
@@ -46,6 +47,7 @@ struct MatmulInTeam {
   static constexpr int a_bytes       = Tile::rows * Tile::inner * element_bytes;
   static constexpr int stage_bytes   = a_bytes + Tile::cols * Tile::inner * element_bytes;
   static constexpr int stages        = Tile::stages;
+  static constexpr int ahead         = stages - 1;
   static constexpr int resident      = Tile::resident;
   /// Results that are added pass through scratch by the rows of a warp's part, with room between rows for its banks.
   static constexpr int sum_stride      = Tile::cols + 8;
@@ -53,6 +55,9 @@ struct MatmulInTeam {
   static constexpr int tile_bytes      = stages * stage_bytes > sum_bytes ? stages* stage_bytes : sum_bytes;
   static constexpr int table_bytes     = has_maps ? Tile::rows * int(sizeof(std::int64_t)) : 0;
   static constexpr std::size_t scratch = tile_bytes + table_bytes + tile_alignment;
+  /// Threads keep what their copies have in common from step to step; rows of a that an index names have nothing, and
+  /// HIP's kernels would spill.
+  static constexpr bool copies_by_threads = !has_maps && Unit::lanes != 64;
   static_assert(!has_maps || (a_along && Tile::rows <= team_size), "a row of a is looked up by a thread");
   static_assert(!sums_rows || Tile::cols <= team_size, "a column is summed by a thread");
 
@@ -227,27 +232,73 @@ struct MatmulInTeam {
       for (int j = 0; j < col_tiles; ++j) Unit::zero(sums.tile[i][j]);
     }
     const int rank           = static_cast<int>(team.team_rank());
-    const std::int64_t inner = inner_of(block);
-    const auto fetch         = [&](std::int64_t k, int stage) {
-      if (k < inner) {
+    const std::int64_t inner = inner_of(block), steps = (inner + Tile::inner - 1) / Tile::inner;
+    if constexpr (copies_by_threads) {
+      if (has_whole_chunks()) {
+        Copies copies(*this, block, rank);
+        return multiply_steps(team, memory, steps, sums, [&](std::int64_t step, int stage) {
+          copies.copy(memory + stage * stage_bytes, inner - step * Tile::inner, rank);
+          Unit::commit();
+        });
+      }
+    }
+    multiply_steps(team, memory, steps, sums, [&](std::int64_t step, int stage) {
+      if (const std::int64_t k = step * Tile::inner; k < inner) {
         fetch_a(memory + stage * stage_bytes, block, lookup, k, inner - k, anew(rank));
         fetch_b(memory + stage * stage_bytes + a_bytes, block, k, inner - k, anew(rank));
       }
       Unit::commit();
-    };
-    constexpr int ahead = stages - 1;
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < ahead; ++i) fetch(i * Tile::inner, i);
-    int stage = 0;
+    });
+  }
+  /// Multiplies all steps; fetch(step, stage) is called in the steps' order, and for some behind the last one.
+  template <class Member, class Fetch>
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply_steps(const Member& team, Address memory, std::int64_t steps,
+                                                         Sums& sums, const Fetch& fetch) {
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t k = 0; k < inner; k += Tile::inner) {
-      Unit::template wait<ahead - 1>();
-      team.team_barrier();  // this step is there, and nobody reads the stage before it any more
-      fetch(k + ahead * Tile::inner, stage == 0 ? ahead : stage - 1);
-      multiply(memory + stage * stage_bytes, anew(rank), sums);
-      stage = stage == ahead ? 0 : stage + 1;
+    for (int i = 0; i < ahead; ++i) fetch(i, i);
+    if constexpr (Tile::loads_ahead) {
+      multiply_ahead(team, memory, steps, sums, fetch);
+    } else {
+      const int rank = static_cast<int>(team.team_rank());
+      int stage      = 0;
+      KOKKOSNN_IMPL_NO_UNROLL
+      for (std::int64_t step = 0; step < steps; ++step) {
+        Unit::template wait<ahead - 1>();
+        team.team_barrier();  // this step is there, and nobody reads the stage before it any more
+        fetch(step + ahead, stage == 0 ? ahead : stage - 1);
+        multiply(memory + stage * stage_bytes, anew(rank), sums);
+        stage = stage == ahead ? 0 : stage + 1;
+      }
     }
     Unit::template wait<0>();
+  }
+  /// Multiplies all steps, the next fragments loaded while those before are multiplied, from one step to the next, too.
+  template <class Member, class Fetch>
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply_ahead(const Member& team, Address memory, std::int64_t steps,
+                                                         Sums& sums, const Fetch& fetch) {
+    constexpr int products = Tile::inner / Unit::K;
+    static_assert(products % 2 == 0, "fragments change places");
+    const int rank = static_cast<int>(team.team_rank());
+    Unit::template wait<ahead - 1>();
+    team.team_barrier();
+    Fragments fragments[2];
+    fragments[0].load(memory, 0, rank);
+    int stage = 0, free_stage = ahead;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (std::int64_t step = 0; step < steps; ++step) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < products; ++i) {
+        if (i == products - 1) {
+          Unit::template wait<ahead - 1>();
+          team.team_barrier();  // the next step is there, and nobody reads this one's stage any more
+          free_stage = stage;
+          stage      = stage == ahead ? 0 : stage + 1;
+        }
+        fragments[(i + 1) % 2].load(memory + stage * stage_bytes, (i + 1) % products * Unit::K, rank);
+        if (i == 0) fetch(step + ahead, free_stage);
+        fragments[i % 2].multiply(sums);
+      }
+    }
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t inner_of([[maybe_unused]] const Block& block) const {
     if constexpr (has_parts<Results>) {
@@ -293,6 +344,51 @@ struct MatmulInTeam {
                                                        {data.cols - col, data.b.col_stride, copies_b}, rank);
     }
   }
+  /// True if all chunks of both operands are copied whole, but for those of the last step.
+  KOKKOS_FORCEINLINE_FUNCTION bool has_whole_chunks() const {
+    return copies_a && copies_b && (a_along || data.rows % per_chunk == 0) && (b_along || data.cols % per_chunk == 0);
+  }
+  /// A thread's copies of both operands, step by step.
+  struct Copies {
+    ChunkCopies<Unit, a_along ? TileUse::along : TileUse::across, a_along ? Tile::rows : Tile::inner, a_row_bytes,
+                team_size>
+        a;
+    ChunkCopies<Unit, b_along ? TileUse::along : TileUse::across, b_along ? Tile::cols : Tile::inner, b_row_bytes,
+                team_size>
+        b;
+
+    KOKKOS_FORCEINLINE_FUNCTION Copies(const MatmulInTeam& product, const Block& block, int rank) {
+      start<a_along>(a, product.data.a, block.batch, block.row * Tile::rows, product.data.rows,
+                     product.data.a.row_stride, product.data.a.col_stride, rank);
+      start<b_along>(b, product.data.b, block.batch, block.col * Tile::cols, product.data.cols,
+                     product.data.b.col_stride, product.data.b.row_stride, rank);
+    }
+    /// Copies a step's tiles, in the steps' order. `left`: products from the step on.
+    KOKKOS_FORCEINLINE_FUNCTION void copy(Address stage, std::int64_t left, int rank) {
+      if (left >= Tile::inner) {
+        a.copy(stage);
+        b.copy(stage + a_bytes);
+      } else if (left > 0) {
+        a.template copy_last<a_along>(stage, static_cast<int>(left), rank);
+        b.template copy_last<b_along>(stage + a_bytes, static_cast<int>(left), rank);
+      }
+    }
+
+   private:
+    /// `across`, `along`: strides across the sums' axis and along it; `first` to `end`: across it.
+    template <bool is_along, class OfOperand>
+    KOKKOS_FORCEINLINE_FUNCTION static void start(OfOperand& copies, const BatchedMatrix<T>& matrix, std::int64_t batch,
+                                                  std::int64_t first, std::int64_t end, std::int64_t across,
+                                                  std::int64_t along, int rank) {
+      const T* const begin = matrix.data + matrix.batch(batch) + first * across;
+      if constexpr (is_along) {
+        copies.start(begin, across, end - first, Tile::inner, Tile::inner, rank);
+      } else {
+        copies.start(begin, along, Tile::inner, end - first, Tile::inner * along, rank);
+      }
+    }
+  };
+
   /// Fetches a tile's rows, of which `left` are there.
   template <TileUse use, int rows, int row_bytes>
   KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const T* first, std::int64_t stride, std::int64_t left,
@@ -317,25 +413,52 @@ struct MatmulInTeam {
     const int lane = lane_of(rank), row = warp_row(rank), col = warp_col(rank);
     typename Unit::A a[row_tiles];
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < row_tiles; ++i) {
-      if constexpr (a_along) {
-        a[i] = Unit::template load_a<a_row_bytes>(stage, row + i * 16, k, lane);
-      } else {
-        a[i] = Unit::template load_a_columns<a_row_bytes>(stage, k, row + i * 16, lane);
-      }
-    }
+    for (int i = 0; i < row_tiles; ++i) a[i] = load_a(stage, k, row + i * 16, lane);
     KOKKOSNN_IMPL_UNROLL
     for (int j = 0; j < col_tiles; ++j) {
-      typename Unit::B b;
-      if constexpr (b_along) {
-        b = Unit::template load_b_columns<b_row_bytes>(stage + a_bytes, col + j * 16, k, lane);
-      } else {
-        b = Unit::template load_b<b_row_bytes>(stage + a_bytes, k, col + j * 16, lane);
-      }
+      const typename Unit::B b = load_b(stage, k, col + j * 16, lane);
       KOKKOSNN_IMPL_UNROLL
       for (int i = 0; i < row_tiles; ++i) Unit::multiply_add(sums.tile[i][j], a[i], b);
     }
   }
+  KOKKOS_FORCEINLINE_FUNCTION static typename Unit::A load_a(Address stage, int k, int row, int lane) {
+    if constexpr (a_along) {
+      return Unit::template load_a<a_row_bytes>(stage, row, k, lane);
+    } else {
+      return Unit::template load_a_columns<a_row_bytes>(stage, k, row, lane);
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static typename Unit::B load_b(Address stage, int k, int col, int lane) {
+    if constexpr (b_along) {
+      return Unit::template load_b_columns<b_row_bytes>(stage + a_bytes, col, k, lane);
+    } else {
+      return Unit::template load_b<b_row_bytes>(stage + a_bytes, k, col, lane);
+    }
+  }
+  /// A warp's operands of one product.
+  struct Fragments {
+    typename Unit::A a[row_tiles];
+    typename Unit::B b[col_tiles];
+
+    KOKKOS_FORCEINLINE_FUNCTION void load(Address stage, int k, int rank) {
+      const int lane = lane_of(rank), row = warp_row(rank), col = warp_col(rank);
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < row_tiles; ++i) a[i] = load_a(stage, k, row + i * 16, lane);
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < col_tiles; ++j) b[j] = load_b(stage, k, col + j * 16, lane);
+    }
+    /// Turns round at each column, so that two products in a row share an operand.
+    KOKKOS_FORCEINLINE_FUNCTION void multiply(Sums& sums) const {
+      KOKKOSNN_IMPL_UNROLL
+      for (int j = 0; j < col_tiles; ++j) {
+        KOKKOSNN_IMPL_UNROLL
+        for (int n = 0; n < row_tiles; ++n) {
+          const int i = j % 2 == 0 ? n : row_tiles - 1 - n;
+          Unit::multiply_add(sums.tile[i][j], a[i], b[j]);
+        }
+      }
+    }
+  };
 
   // --- the epilogue ---
 
@@ -361,19 +484,84 @@ struct MatmulInTeam {
     }
   }
 
+  /// Neighbouring elements of a row of c, of which a thread has the sums.
+  using Neighbours = Pack<typename Results::C, Unit::neighbours>;
+
+  /// True if all neighbours of a tile of c whose first element is at `c` can be stored at once.
+  KOKKOS_FORCEINLINE_FUNCTION bool has_neighbours(const typename Results::C* c) const {
+    return results.col_stride[0] == 1 && results.row_stride[0] % Unit::neighbours == 0 &&
+           data.cols % Unit::neighbours == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(Neighbours) == 0;
+  }
+
+  /// Writes a tile's results.
   KOKKOS_FORCEINLINE_FUNCTION void write(const Block& block, const Lookup& lookup, const Sums& sums, int rank) const {
-    Kokkos::Array<std::int64_t, Results::count> batch;
-    for (int t = 0; t < Results::count; ++t) batch[t] = results.batch[t](block.batch);
-    for_elements(sums, rank, [&](int row_in_tile, int col_in_tile, A sum) {
-      const std::int64_t row = block.row * Tile::rows + row_in_tile, col = block.col * Tile::cols + col_in_tile;
-      if (row >= data.rows || col >= data.cols) return;
-      const auto offset = [&](int t) { return batch[t] + results.offset(t, row, col); };
-      using C           = typename Results::C;
-      C* const c        = static_cast<C*>(results.data[0]) + offset(0);
-      A value           = epilogue.alpha * lookup.checked(sum, row_in_tile);
-      if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*c);
-      *c = static_cast<C>(result_of(value, offset, AllInputs{}));
-    });
+    using C                      = typename Results::C;
+    const std::int64_t first_row = block.row * Tile::rows, first_col = block.col * Tile::cols;
+    Kokkos::Array<std::int64_t, Results::count> first;
+    for (int t = 0; t < Results::count; ++t) {
+      first[t] = results.batch[t](block.batch) + results.offset(t, first_row, first_col);
+    }
+    C* const c            = static_cast<C*>(results.data[0]) + first[0];
+    const bool neighbours = has_neighbours(c);
+    const int rows = in_tile<Tile::rows>(data.rows - first_row), cols = in_tile<Tile::cols>(data.cols - first_col);
+    const int lane = lane_of(rank), row_of_warp = warp_row(rank), col_of_warp = warp_col(rank);
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < row_tiles; ++i) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int r = 0; r < Unit::rows; ++r) {
+        const int row = anew(row_of_warp) + i * 16 + Unit::row_of(r, lane);
+        if (row >= rows) continue;
+        C* const of_row = c + row * results.row_stride[0];
+        KOKKOSNN_IMPL_UNROLL
+        for (int j = 0; j < col_tiles; ++j) {
+          KOKKOSNN_IMPL_UNROLL
+          for (int n = 0; n < Unit::cols; n += Unit::neighbours) {
+            const int col = anew(col_of_warp) + j * 16 + Unit::col_of(n, lane);
+            A sum[Unit::neighbours];
+            KOKKOSNN_IMPL_UNROLL
+            for (int e = 0; e < Unit::neighbours; ++e) {
+              sum[e] = lookup.checked(static_cast<A>(sums.tile[i][j].value[r][n + e]), row);
+            }
+            store(of_row, col, cols - col, neighbours, results_of(sum, first, row, col, cols));
+          }
+        }
+      }
+    }
+  }
+  /// The epilogue of neighbours in a row of a tile that has so many columns. Behind the last one the first one stands
+  /// in, whose results nobody stores.
+  KOKKOS_FORCEINLINE_FUNCTION Neighbours results_of(const A (&sum)[Unit::neighbours],
+                                                    const Kokkos::Array<std::int64_t, Results::count>& first, int row,
+                                                    int col, int cols) const {
+    using C            = typename Results::C;
+    const auto element = [&](int t, int e) { return first[t] + results.offset(t, row, col + e < cols ? col + e : 0); };
+    A value[Unit::neighbours];
+    KOKKOSNN_IMPL_UNROLL
+    for (int e = 0; e < Unit::neighbours; ++e) value[e] = epilogue.alpha * sum[e];
+    if (epilogue.beta != A(0)) {
+      const C* const c = static_cast<const C*>(results.data[0]);
+      KOKKOSNN_IMPL_UNROLL
+      for (int e = 0; e < Unit::neighbours; ++e) value[e] += epilogue.beta * static_cast<A>(c[element(0, e)]);
+    }
+    Neighbours pack;
+    KOKKOSNN_IMPL_UNROLL
+    for (int e = 0; e < Unit::neighbours; ++e) {
+      const auto offset = [&](int t) { return element(t, e); };
+      pack[e]           = static_cast<C>(result_of(value[e], offset, AllInputs{}));
+    }
+    return pack;
+  }
+  /// Stores neighbours from a column of a row on, of which so many are left.
+  KOKKOS_FORCEINLINE_FUNCTION void store(typename Results::C* row, int col, int left, bool neighbours,
+                                         const Neighbours& pack) const {
+    if (neighbours) {
+      if (left > 0) store_by_words(reinterpret_cast<Neighbours*>(row + col), pack);
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int e = 0; e < Unit::neighbours; ++e) {
+        if (e < left) row[(col + e) * results.col_stride[0]] = pack[e];
+      }
+    }
   }
 
   template <class Offset, std::size_t... i>

@@ -26,6 +26,7 @@
 //   rows, cols                      of a 16 x 16 accumulator, a thread has `C::value[rows][cols]`:
 //   row_of(r, lane)                 the row of value[r][..], from 0 to 15
 //   col_of(c, lane)                 the column of value[..][c]
+//   neighbours                      of a row's columns, the thread has so many that follow each other
 //   has_pairs_8_apart               true if row_of(1) is row_of(0) + 8, and col_of(c + 2) is col_of(c) + 8
 //   load_a, load_b_columns          from tiles along k: B's tile has its columns as rows
 //   load_b, load_a_columns          from tiles across k: A's tile has its columns as rows
@@ -82,11 +83,11 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr int place_for_4_rows(int row, int chunk) {
 /// Places of units that read a chunk in each of 8 rows, along k and across it.
 struct PlacesFor8Rows {
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr int along_place(int row, int chunk) {
     return place_for_8_rows<row_bytes>(row, chunk);
   }
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr int across_place(int row, int chunk) {
     return place_for_8_rows<row_bytes>(row, chunk);
   }
 };
@@ -100,6 +101,7 @@ struct MmaLayout {
   static constexpr int lanes              = 32;
   static constexpr int rows               = 2;
   static constexpr int cols               = 4;
+  static constexpr int neighbours         = 2;
   static constexpr bool has_pairs_8_apart = true;
   struct C {
     Accumulated value[rows][cols];
@@ -290,11 +292,11 @@ struct MmaUnitDouble : Instructions_, MmaLayout<double, Instructions_> {
   using Elements = MmaElements<double, K, Instructions>;
 
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr int along_place(int row, int chunk) {
     return place_for_4_rows<row_bytes>(row, chunk);
   }
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr int across_place(int row, int chunk) {
     return place_for_4_rows<row_bytes>(row, chunk);
   }
   template <int row_bytes>
@@ -349,10 +351,18 @@ struct MmaUnitDouble : Instructions_, MmaLayout<double, Instructions_> {
   }
 };
 
-/// A float's upper 11 significant bits, rounded to the nearest, as tensor cores take them; they drop the bits below. A
-/// NaN stays one.
+/// A float rounded to 11 significant bits, as tensor cores take them: they drop the bits below, of which those of the
+/// result have no meaning. A NaN stays one.
 KOKKOS_FORCEINLINE_FUNCTION std::uint32_t tensor_float_bits(float x) {
-  return x != x ? 0x7fffe000u : (Kokkos::bit_cast<std::uint32_t>(x) + 0x1000u) & 0xffffe000u;
+  return x != x ? 0x7fffe000u : Kokkos::bit_cast<std::uint32_t>(x) + 0x1000u;
+}
+
+/// A float in two parts of 11 significant bits. The upper one is rounded. The lower one is multiplied by 1 + 2^-11, so
+/// that the bits that tensor cores drop of it are a rounding's, nearly; it is NaN where x is infinite or NaN, whatever
+/// the upper one is then.
+KOKKOS_FORCEINLINE_FUNCTION void split_tensor_float(float x, std::uint32_t& upper, std::uint32_t& lower) {
+  upper = (Kokkos::bit_cast<std::uint32_t>(x) + 0x1000u) & 0xffffe000u;
+  lower = Kokkos::bit_cast<std::uint32_t>((x - Kokkos::bit_cast<float>(upper)) * (1.0f + 0x1p-11f));
 }
 
 /// Floats on a warp's tensor cores, in `parts` products: 1, of 11 significant bits, or 3, of a float's upper and lower
@@ -380,11 +390,11 @@ struct MmaUnitTensorFloat : Instructions_, MmaLayout<float, Instructions_> {
   using Elements = MmaElements<float, K, Instructions>;
 
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int along_place(int row, int chunk) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr int along_place(int row, int chunk) {
     return place_for_8_rows<row_bytes>(row, chunk);
   }
   template <int row_bytes>
-  KOKKOS_FORCEINLINE_FUNCTION static int across_place(int row, int chunk) {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr int across_place(int row, int chunk) {
     return place_for_4_rows<row_bytes>(row, chunk);
   }
   template <int row_bytes>
@@ -467,8 +477,11 @@ struct MmaUnitTensorFloat : Instructions_, MmaLayout<float, Instructions_> {
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION static void split(float x, std::uint32_t& upper, [[maybe_unused]] std::uint32_t& lower) {
-    upper = tensor_float_bits(x);
-    if constexpr (parts == 3) lower = tensor_float_bits(x - Kokkos::bit_cast<float>(upper));
+    if constexpr (parts == 1) {
+      upper = tensor_float_bits(x);
+    } else {
+      split_tensor_float(x, upper, lower);
+    }
   }
   KOKKOS_FORCEINLINE_FUNCTION static A split_a(const float (&value)[4]) {
     A a;
@@ -516,6 +529,7 @@ struct MfmaUnit : Instructions_, PlacesFor8Rows {
   static constexpr int own                = K / 4;  ///< of K, a lane's
   static constexpr int rows               = 1;
   static constexpr int cols               = 4;
+  static constexpr int neighbours         = sizeof(T) == 8 ? 1 : 4;
   static constexpr bool has_pairs_8_apart = false;
   static constexpr unsigned per_chunk     = chunk_bytes / sizeof(T);
   struct Fragment {
@@ -650,6 +664,7 @@ struct FmaUnit : Instructions_, PlacesFor8Rows {
   static constexpr int K                  = chunk_bytes / int(sizeof(Accumulated));
   static constexpr int rows               = 16 * across / threads;
   static constexpr int cols               = 16 / across;
+  static constexpr int neighbours         = chunk_bytes / int(sizeof(Accumulated));
   static constexpr bool has_pairs_8_apart = false;
   static_assert(threads == 1 || threads == 32 || threads == 64);
   struct A {
@@ -796,6 +811,12 @@ template <class Unit>
 inline constexpr MatmulUnit matrix_unit_kind =
     Unit::lanes == 64 ? (Unit::uses_tensor_cores ? MatmulUnit::matrix_cores : MatmulUnit::wide_warps)
                       : (Unit::uses_tensor_cores ? MatmulUnit::tensor_cores : MatmulUnit::narrow_warps);
+
+/// Products of a unit's instructions for one of elements.
+template <class Unit>
+inline constexpr int products_of_unit = 1;
+template <int parts, class Instructions>
+inline constexpr int products_of_unit<MmaUnitTensorFloat<parts, Instructions>> = parts;
 
 /// True if the GPU has tensor cores with mma.sync; its products of doubles are no faster than its multiplications on
 /// consumers' cards.

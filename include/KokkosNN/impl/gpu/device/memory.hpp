@@ -124,6 +124,22 @@ KOKKOS_INLINE_FUNCTION P load_by_words(const P* from) {
   return *from;
 }
 
+/// Stores a pack of up to 8 bytes by one access, on a GPU, for the same reason.
+template <class P>
+KOKKOS_INLINE_FUNCTION void store_by_words(P* to, const P& pack) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(P) == 8) {
+    *reinterpret_cast<uint2*>(to) = Kokkos::bit_cast<uint2>(pack);
+    return;
+  }
+  if constexpr (sizeof(P) == 4) {
+    *reinterpret_cast<std::uint32_t*>(to) = Kokkos::bit_cast<std::uint32_t>(pack);
+    return;
+  }
+#endif
+  *to = pack;
+}
+
 /// Loads a whole pack by one access to global memory: nvcc does not know of all pointers that they are to global
 /// memory, and the generic instruction takes longer. With `fills_line` the last-level cache fetches the whole line:
 /// neighbouring teams load the rest of it at about that time.
