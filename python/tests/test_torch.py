@@ -271,6 +271,69 @@ def test_values_are_pytorchs(dtype):
     close(knn.masked_softmax(x, tril), torch.softmax(exact.masked_fill(~tril, -torch.inf), -1))
 
 
+def rotated(x):
+    """rope of x, by PyTorch's operators."""
+    half = x.shape[-1] // 2
+    angles = torch.outer(torch.arange(x.shape[-2]), 50.0 ** (-torch.arange(half, dtype=torch.float64) / half))
+    cos, sin = angles.cos().to(DEVICE), angles.sin().to(DEVICE)
+    low, high = x[..., :half], x[..., half:]
+    return torch.cat([low * cos - high * sin, high * cos + low * sin], -1)
+
+
+def both_norms(x, residual, weight):
+    return F.rms_norm(x + residual, x.shape[-1:], weight, 1e-6), x + residual
+
+
+# Each holds our function, PyTorch's, and the shapes of the tensors that both take.
+GRADIENTS = {
+    "softmax": (lambda x: knn.softmax(x, 0, 0.5), lambda x: torch.softmax(0.5 * x, 0), [(4, 5)]),
+    "log_softmax": (knn.log_softmax, lambda x: torch.log_softmax(x, -1), [(4, 5)]),
+    "logsumexp": (knn.logsumexp, lambda x: torch.logsumexp(x, -1), [(4, 5)]),
+    "masked_softmax": (
+        lambda x, bias: knn.masked_softmax(x, Mask(bias=bias)),
+        lambda x, bias: torch.softmax(x + bias, -1),
+        [(2, 3, 5, 5), (5, 5)],
+    ),
+    "cross_entropy": (lambda x: knn.cross_entropy(x, LABELS), lambda x: F.cross_entropy(x, LABELS), [(4, 5)]),
+    "rms_norm": (knn.rms_norm, lambda x, w: F.rms_norm(x, (5,), w, 1e-6), [(4, 5), (5,)]),
+    "layer_norm": (knn.layer_norm, lambda x, w, b: F.layer_norm(x, (5,), w, b), [(4, 5), (5,), (5,)]),
+    "add_rms_norm": (knn.add_rms_norm, both_norms, [(4, 5), (4, 5), (5,)]),
+    "attention": (
+        lambda q, k, v: knn.attention(q, k, v, Mask(causal=True)),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(2, 3, 6, 8)] * 3,
+    ),
+    "matmul": (knn.matmul, torch.matmul, [(2, 4, 5), (5, 3)]),
+    "rope": (lambda x: knn.rope(x, sequence_axis=-2, theta=50.0), rotated, [(2, 3, 4)]),
+    "swiglu": (knn.swiglu, lambda gate, up: F.silu(gate) * up, [(4, 5), (4, 5)]),
+    "geglu": (knn.geglu, lambda gate, up: F.gelu(gate) * up, [(4, 5), (4, 5)]),
+    "segmented_softmax": (
+        lambda x: knn.segmented_softmax(x, FILLED),
+        lambda x: torch.cat([x[i:j].softmax(0) for i, j in ((0, 3), (3, 4), (4, 9))]),
+        [(9,)],
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_are_those_of_doubles_in_the_tensors_type(name, dtype):
+    function, reference, shapes = GRADIENTS[name]
+    given = [numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(shapes)]
+    exact = [x.detach().double().requires_grad_() for x in given]
+    ours, theirs = function(*given), reference(*exact)
+    tolerance = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 4e-2}[dtype]
+    for y, expected in zip(*((y if isinstance(y, tuple) else (y,)) for y in (ours, theirs))):
+        assert y.dtype == (torch.float32 if name == "cross_entropy" else dtype)
+        torch.testing.assert_close(y.double(), expected, rtol=tolerance, atol=tolerance)
+        dy = numbers(*y.shape, dtype=y.dtype, seed=9, requires_grad=False)
+        y.backward(dy, retain_graph=True)
+        expected.backward(dy.double(), retain_graph=True)
+    for x, expected in zip(given, exact):
+        assert x.grad.dtype == dtype
+        torch.testing.assert_close(x.grad.double(), expected.grad, rtol=tolerance, atol=2 * tolerance)
+
+
 def test_dropout_of_attention_takes_its_seed_from_torch():
     q, k, v = (x.detach() for x in HEADS[:3])
     call = lambda: knn.attention(q, k, v, dropout=0.5)  # noqa: E731
