@@ -10,16 +10,17 @@ A further operator: the operator and its gradient with register_fake and registe
 """
 
 # Without `from __future__ import annotations`: schemas are inferred from annotations.
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
 
 from . import _operators
 from ._arrays import accumulator_name
-from ._operators import Mask
+from ._operators import Dropout, Mask
 
 _UNBOUNDED = 2**63 - 1
+_MOST_VALUE_DIMS = 256  # of attention's v
 
 # --- what operators have in common ---
 
@@ -798,6 +799,40 @@ def masked_softmax(
 # --- attention ---
 
 
+def _random_of(dropout: Union[float, Dropout]) -> Tuple[float, Optional[Tensor]]:
+    """The probability, and seed and offset: a tensor, as torch.compile would take a drawn number for a constant."""
+    if isinstance(dropout, Dropout):
+        seed = dropout.seed - 2**64 if dropout.seed >= 2**63 else dropout.seed
+        return dropout.probability, torch.tensor([seed, dropout.offset], dtype=torch.int64, device="cpu")
+    if not dropout:
+        return 0.0, None
+    return dropout, torch.randint(2**32, (2,), dtype=torch.int64, device="cpu")
+
+
+def _dropout(probability: float, random: Optional[Tensor]) -> Optional[Dropout]:
+    if random is None:
+        return None
+    seed, offset = random.tolist()
+    return Dropout(probability, seed % 2**64, offset)
+
+
+def _kept(q: Tensor, k: Tensor, probability: float, random: Tensor) -> Tensor:
+    """What the weights (batch, head, query, key) are multiplied by: 0, or 1 / (1 - probability)
+
+    Found by attention itself: equal scores give each key a weight of 1 / keys, and v picks the keys.
+    """
+    keys = k.shape[-2]
+    q = q.new_zeros((*q.shape[:-1], 1))
+    k = q.new_zeros((*q.shape[:2], keys, 1))
+    columns = torch.eye(keys, dtype=q.dtype, device=q.device).split(_MOST_VALUE_DIMS, 1)
+    none = (None,) * 5
+    weights = [
+        _attention(q, k, v.expand(*q.shape[:2], -1, -1), *none, random, _numbers(Mask()), 1.0, 0.0, probability)[0]
+        for v in columns
+    ]
+    return (torch.cat(weights, -1) > 0).to(q.dtype) / (1 - probability)
+
+
 @torch.library.custom_op("kokkosnn::attention", mutates_args=())
 def _attention(
     q: Tensor,
@@ -808,12 +843,15 @@ def _attention(
     boolean: Optional[Tensor],
     lengths: Optional[Tensor],
     alibi_slopes: Optional[Tensor],
+    random: Optional[Tensor],
     numbers: Sequence[int],
     scale: Optional[float],
     softcap: float,
+    dropout: float,
 ) -> Tuple[Tensor, Tensor]:
     mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
-    return _operators.attention(q, k, v, mask, scale=scale, softcap=softcap, sinks=sinks)
+    options = {"scale": scale, "softcap": softcap, "sinks": sinks, "dropout": _dropout(dropout, random)}
+    return _operators.attention(q, k, v, mask, **options)
 
 
 @torch.library.custom_op("kokkosnn::attention_backward", mutates_args=())
@@ -829,15 +867,17 @@ def _attention_backward(
     boolean: Optional[Tensor],
     lengths: Optional[Tensor],
     alibi_slopes: Optional[Tensor],
+    random: Optional[Tensor],
     numbers: Sequence[int],
     scale: Optional[float],
     softcap: float,
+    dropout: float,
     needs_dbias: bool,
     needs_dsinks: bool,
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """dq, dk, dv, dbias and dsinks; the last two are empty if they are not needed."""
     mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
-    options = {"softcap": softcap, "sinks": sinks}
+    options = {"softcap": softcap, "sinks": sinks, "dropout": _dropout(dropout, random)}
     gradients = _operators.attention_backward(q, k, v, o, lse, dout, mask, scale, **options)
     dbias = dsinks = None
     if bias is not None and needs_dbias:
@@ -851,6 +891,7 @@ def _attention_of_torch(
     mask: Mask,
     scale: Optional[float],
     softcap: float,
+    kept: Optional[Tensor],
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -861,7 +902,8 @@ def _attention_of_torch(
     group = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
-    return _masked_softmax_of_torch(mask, scale, softcap, q @ k.transpose(-1, -2), bias, sinks) @ v
+    y = _masked_softmax_of_torch(mask, scale, softcap, q @ k.transpose(-1, -2), bias, sinks)
+    return (y if kept is None else y * kept) @ v
 
 
 @_attention.register_fake
@@ -878,8 +920,8 @@ def _(q, k, v, dout, o, lse, bias, sinks, *others):
 
 
 def _save_attention(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs[:3], *output, *inputs[3:8])
-    ctx.options = inputs[8:]
+    ctx.save_for_backward(*inputs[:3], *output, *inputs[3:9])
+    ctx.options = inputs[9:]
     ctx.mark_non_differentiable(output[1])
 
 
@@ -887,30 +929,31 @@ def _attention_first(ctx: Any, dout: Tensor, dlse: Any) -> Any:
     q, k, v, o, lse, *mask = ctx.saved_tensors
     needs = [t is not None and needed for t, needed in zip(mask[:2], ctx.needs_input_grad[3:5])]
     dq, dk, dv, *others = _attention_backward(q, k, v, dout, o, lse, *mask, *ctx.options, *needs)
-    return dq, dk, dv, *(other if needed else None for other, needed in zip(others, needs)), *(None,) * 6
+    return dq, dk, dv, *(other if needed else None for other, needed in zip(others, needs)), *(None,) * 8
 
 
 def _save_attention_backward(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs[:4], *inputs[6:11])
-    ctx.options = inputs[11:]
+    ctx.save_for_backward(*inputs[:4], *inputs[6:12])
+    ctx.options = inputs[12:]
 
 
 def _attention_second(ctx: Any, *gradients: Tensor) -> Any:
-    q, k, v, dout, bias, sinks, boolean, lengths, alibi_slopes = ctx.saved_tensors
-    numbers, scale, softcap, needs_dbias, needs_dsinks = ctx.options
+    q, k, v, dout, bias, sinks, boolean, lengths, alibi_slopes, random = ctx.saved_tensors
+    numbers, scale, softcap, dropout, needs_dbias, needs_dsinks = ctx.options
     mask = _mask(boolean, bias, lengths, alibi_slopes, numbers)
+    kept = None if random is None else _kept(q, k, dropout, random)
     is_input = (True, True, True, bias is not None, sinks is not None)
 
     def gradient(dout: Tensor, *inputs: Tensor) -> Any:
         return _gradient_of(
-            lambda *given: _attention_of_torch(mask, scale, softcap, *_unpacked(is_input, given)), inputs, dout
+            lambda *given: _attention_of_torch(mask, scale, softcap, kept, *_unpacked(is_input, given)), inputs, dout
         )
 
     needed = (True, True, True, needs_dbias, needs_dsinks)
     of_inputs = [g if needs else None for g, there, needs in zip(gradients, is_input, needed) if there]
     by_dout, *by_inputs = _vjp(gradient, (dout, *_given(q, k, v, bias, sinks)), of_inputs)
     by_q, by_k, by_v, by_bias, by_sinks = _unpacked(is_input, by_inputs)
-    return by_q, by_k, by_v, by_dout, None, None, by_bias, by_sinks, *(None,) * 8
+    return by_q, by_k, by_v, by_dout, None, None, by_bias, by_sinks, *(None,) * 10
 
 
 _attention.register_autograd(_attention_first, setup_context=_save_attention)
@@ -926,11 +969,14 @@ def attention(
     *,
     softcap: float = 0.0,
     sinks: Optional[Tensor] = None,
+    dropout: Union[float, Dropout] = 0.0,
 ) -> Tensor:
-    """torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, scale=scale, enable_gqa=True)
+    """torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, dropout, scale=scale, enable_gqa=True)
 
     q, k, v: (batch, head, sequence, dim), of any strides; q has a multiple of k's heads. mask: a Mask without
     diagonal_offsets, or a tensor of bool. Gradients are by q, k, v, the bias and the sinks; slopes have none.
+    dropout: a probability below 1, under a seed from torch's default generator of the host (torch.manual_seed); or a
+    kokkosnn.Dropout, whose call can be repeated. Gradients find the same weights.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
     if mask.diagonal_offsets is not None:
@@ -940,7 +986,8 @@ def attention(
     if mask.row_scales is not None:
         raise NotImplementedError("kokkosnn.torch.attention: it does not take row_scales")
     tensors = (mask.bias, sinks, mask.boolean, mask.lengths, mask.alibi_slopes)
-    return _attention(q, k, v, *tensors, _numbers(mask), scale, softcap)[0]
+    probability, random = _random_of(dropout)
+    return _attention(q, k, v, *tensors, random, _numbers(mask), scale, softcap, probability)[0]
 
 
 # --- matmul ---
@@ -1562,15 +1609,21 @@ class RotaryEmbedding(torch.nn.Module):
 
 
 class Attention(torch.nn.Module):
-    """attention with options that do not change; causal is for calls without a mask of their own"""
+    """attention with options that do not change; causal is for calls without a mask of their own
 
-    def __init__(self, scale: Optional[float] = None, softcap: float = 0.0, causal: bool = False):
+    dropout is a probability, of training: eval() drops nothing.
+    """
+
+    def __init__(
+        self, scale: Optional[float] = None, softcap: float = 0.0, causal: bool = False, dropout: float = 0.0
+    ):
         super().__init__()
-        self.scale, self.softcap, self.causal = scale, softcap, causal
+        self.scale, self.softcap, self.causal, self.dropout = scale, softcap, causal, dropout
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Any = None, sinks: Optional[Tensor] = None) -> Tensor:
         mask = Mask(causal=self.causal) if mask is None else mask
-        return attention(q, k, v, mask, self.scale, softcap=self.softcap, sinks=sinks)
+        dropout = self.dropout if self.training else 0.0
+        return attention(q, k, v, mask, self.scale, softcap=self.softcap, sinks=sinks, dropout=dropout)
 
 
 class SwiGLU(torch.nn.Module):

@@ -3,18 +3,28 @@
 """Runs a file of the Python package's tests, or says in one line why it is skipped: run.py FILE MODULE...
 
 The modules are what the file needs besides kokkosnn and pytest. With KOKKOSNN_PYTHON=1 in the environment the package
-is built and installed, as by `pip install .`, with these modules in a virtual environment (KOKKOSNN_PYTHON_VENV, by
-default build/python-venv), and the tests are run there.
+is built as a wheel and installed, as by `pip install .`, with these modules in a virtual environment
+(KOKKOSNN_PYTHON_VENV, by default build/python-venv), and the tests are run there.
 """
 
 import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+
+
+def built_wheel(python, directory):
+    """The package's wheel, which an interpreter's pip builds into an empty directory."""
+    definitions = [f"-Ccmake.define.{d}" for d in os.environ.get("KOKKOSNN_PYTHON_DEFINES", "").split(";") if d]
+    command = [python, "-m", "pip", "wheel", "-q", "--no-deps", *definitions, "-w", str(directory), str(ROOT)]
+    subprocess.run(command, env={"KOKKOSNN_JAX": "1", **os.environ}, check=True)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
 
 
 def installed(modules):
@@ -23,9 +33,10 @@ def installed(modules):
     python = venv / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    definitions = [f"-Ccmake.define.{d}" for d in os.environ.get("KOKKOSNN_PYTHON_DEFINES", "").split(";") if d]
-    command = [python, "-m", "pip", "install", "-q", *definitions, str(ROOT), "pytest", *modules]
-    subprocess.run(command, env={"KOKKOSNN_JAX": "1", **os.environ}, check=True)
+    pip = [python, "-m", "pip", "install", "-q"]
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run([*pip, "--force-reinstall", "--no-deps", built_wheel(python, Path(scratch))], check=True)
+    subprocess.run([*pip, "pytest", *modules], check=True)
     return str(python)
 
 

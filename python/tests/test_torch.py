@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch's operators need PyTorch: p
 
 import kokkosnn  # noqa: E402
 import kokkosnn.torch as knn  # noqa: E402
-from kokkosnn import Mask  # noqa: E402
+from kokkosnn import Dropout, Mask  # noqa: E402
 
 DEVICE = {"Cuda": "cuda", "HIP": "cuda"}.get(kokkosnn.configuration()["backend"], "cpu")
 F = torch.nn.functional
@@ -16,7 +16,7 @@ F = torch.nn.functional
 
 def numbers(*shape, dtype=torch.float64, seed=0, requires_grad=True):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=dtype).to(DEVICE).requires_grad_(requires_grad)
+    return torch.randn(shape, generator=generator, dtype=dtype).to(DEVICE).requires_grad_(requires_grad)
 
 
 LABELS = torch.tensor([1, 4, -100, 0], device=DEVICE)
@@ -42,10 +42,10 @@ def masked(x, bias, sinks):
     return knn.masked_softmax(x, parts(bias=bias), 0.5, softcap=5.0, sinks=sinks)
 
 
-def attend(q, k, v, bias, sinks):
+def attend(q, k, v, bias, sinks, dropout=0.0):
     """With all of a mask, for grouped heads."""
     mask = parts(boolean=BOOLEAN[0], bias=bias, alibi_slopes=SLOPES)
-    return knn.attention(q, k, v, mask, 0.5, softcap=5.0, sinks=sinks)
+    return knn.attention(q, k, v, mask, 0.5, softcap=5.0, sinks=sinks, dropout=dropout)
 
 
 def attend_with_constants(q, k, v):
@@ -60,6 +60,12 @@ def loss(logits, reduction="mean", weights=WEIGHTS):
     options = {"reduction": reduction, "label_smoothing": 0.125, "z_loss": 0.25, "softcap": 5.0}
     return knn.cross_entropy(logits, LABELS, weights, **options)
 
+
+ATTENDED = (
+    *(numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2)),
+    *(numbers(4, 1, 5, seed=4), numbers(4, seed=5)),
+)
+DROPOUT = Dropout(0.25, seed=2**63 + 5, offset=3)
 
 # The calls under test: each holds a function of tensors, and the tensors.
 CALLS = {
@@ -97,13 +103,8 @@ CALLS = {
     "layer_norm without a weight": (lambda x: knn.layer_norm(x, None, None, 0.1), (numbers(3, 4),)),
     "masked_softmax": (masked, (numbers(2, 3, 5, 5), numbers(3, 1, 5, seed=1), numbers(3, seed=2))),
     "causal masked_softmax": (lambda x: knn.masked_softmax(x, Mask(causal=True)), (numbers(2, 4, 4),)),
-    "attention": (
-        attend,
-        (
-            *(numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2)),
-            *(numbers(4, 1, 5, seed=4), numbers(4, seed=5)),
-        ),
-    ),
+    "attention": (attend, ATTENDED),
+    "attention with dropout": (lambda *given: attend(*given, dropout=DROPOUT), ATTENDED),
     "attention with constants": (
         attend_with_constants,
         (numbers(2, 4, 5, 3), numbers(2, 2, 5, 3, seed=1), numbers(2, 2, 5, 2, seed=2)),
@@ -150,13 +151,14 @@ def test_torch_compile_takes_it_whole(name):
 NUMBERS = [1, 2, 1, 3, 2**63 - 1, 0, 0]
 ROWS = numbers(4, dtype=torch.float64, seed=3, requires_grad=False)
 HEADS = [numbers(1, 2, 5, 4, seed=seed) for seed in range(6)]
+RANDOM = torch.tensor([5, 3])  # a seed and an offset
 ROTATION = (BIAS[:, 0, :2], BIAS[:, 0, 2:4], POSITIONS, "half_rotated", 0, -3, 0, 10000.0, 1.0)
 OPERATORS = {
-    "attention": (*HEADS[:3], BIAS[:2], None, None, None, None, NUMBERS, None, 0.0),
+    "attention": (*HEADS[:3], BIAS[:2], None, None, None, None, RANDOM, NUMBERS, None, 0.0, 0.25),
     "attention_backward": (
         *(x.detach() for x in HEADS[:5]),
         numbers(1, 2, 5).detach(),
-        *(BIAS[:2], SLOPES[:2], BOOLEAN[0], None, None, NUMBERS, 0.5, 5.0, True, True),
+        *(BIAS[:2], SLOPES[:2], BOOLEAN[0], None, None, RANDOM, NUMBERS, 0.5, 5.0, 0.25, True, True),
     ),
     "add_layer_norm": (numbers(4, 5), numbers(4, 5, seed=1), numbers(5), None, 0.1, 1),
     "add_layer_norm_backward": (
@@ -269,6 +271,121 @@ def test_values_are_pytorchs(dtype):
     close(knn.masked_softmax(x, tril), torch.softmax(exact.masked_fill(~tril, -torch.inf), -1))
 
 
+def rotated(x):
+    """rope of x, by PyTorch's operators."""
+    half = x.shape[-1] // 2
+    angles = torch.outer(torch.arange(x.shape[-2]), 50.0 ** (-torch.arange(half, dtype=torch.float64) / half))
+    cos, sin = angles.cos().to(DEVICE), angles.sin().to(DEVICE)
+    low, high = x[..., :half], x[..., half:]
+    return torch.cat([low * cos - high * sin, high * cos + low * sin], -1)
+
+
+def both_norms(x, residual, weight):
+    return F.rms_norm(x + residual, x.shape[-1:], weight, 1e-6), x + residual
+
+
+# Each holds our function, PyTorch's, and the shapes of the tensors that both take.
+GRADIENTS = {
+    "softmax": (lambda x: knn.softmax(x, 0, 0.5), lambda x: torch.softmax(0.5 * x, 0), [(4, 5)]),
+    "log_softmax": (knn.log_softmax, lambda x: torch.log_softmax(x, -1), [(4, 5)]),
+    "logsumexp": (knn.logsumexp, lambda x: torch.logsumexp(x, -1), [(4, 5)]),
+    "masked_softmax": (
+        lambda x, bias: knn.masked_softmax(x, Mask(bias=bias)),
+        lambda x, bias: torch.softmax(x + bias, -1),
+        [(2, 3, 5, 5), (5, 5)],
+    ),
+    "cross_entropy": (lambda x: knn.cross_entropy(x, LABELS), lambda x: F.cross_entropy(x, LABELS), [(4, 5)]),
+    "rms_norm": (knn.rms_norm, lambda x, w: F.rms_norm(x, (5,), w, 1e-6), [(4, 5), (5,)]),
+    "layer_norm": (knn.layer_norm, lambda x, w, b: F.layer_norm(x, (5,), w, b), [(4, 5), (5,), (5,)]),
+    "add_rms_norm": (knn.add_rms_norm, both_norms, [(4, 5), (4, 5), (5,)]),
+    "attention": (
+        lambda q, k, v: knn.attention(q, k, v, Mask(causal=True)),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(2, 3, 6, 8)] * 3,
+    ),
+    "matmul": (knn.matmul, torch.matmul, [(2, 4, 5), (5, 3)]),
+    "rope": (lambda x: knn.rope(x, sequence_axis=-2, theta=50.0), rotated, [(2, 3, 4)]),
+    "swiglu": (knn.swiglu, lambda gate, up: F.silu(gate) * up, [(4, 5), (4, 5)]),
+    "geglu": (knn.geglu, lambda gate, up: F.gelu(gate) * up, [(4, 5), (4, 5)]),
+    "segmented_softmax": (
+        lambda x: knn.segmented_softmax(x, FILLED),
+        lambda x: torch.cat([x[i:j].softmax(0) for i, j in ((0, 3), (3, 4), (4, 9))]),
+        [(9,)],
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_are_those_of_doubles_in_the_tensors_type(name, dtype):
+    function, reference, shapes = GRADIENTS[name]
+    given = [numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(shapes)]
+    exact = [x.detach().double().requires_grad_() for x in given]
+    ours, theirs = function(*given), reference(*exact)
+    tolerance = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 4e-2}[dtype]
+    for y, expected in zip(*((y if isinstance(y, tuple) else (y,)) for y in (ours, theirs))):
+        assert y.dtype == (torch.float32 if name == "cross_entropy" else dtype)
+        torch.testing.assert_close(y.double(), expected, rtol=tolerance, atol=tolerance)
+        dy = numbers(*y.shape, dtype=y.dtype, seed=9, requires_grad=False)
+        y.backward(dy, retain_graph=True)
+        expected.backward(dy.double(), retain_graph=True)
+    for x, expected in zip(given, exact):
+        assert x.grad.dtype == dtype
+        torch.testing.assert_close(x.grad.double(), expected.grad, rtol=tolerance, atol=2 * tolerance)
+
+
+def test_dropout_of_attention_takes_its_seed_from_torch():
+    q, k, v = (x.detach() for x in HEADS[:3])
+    call = lambda: knn.attention(q, k, v, dropout=0.5)  # noqa: E731
+    torch.manual_seed(1)
+    first, second = call(), call()
+    assert not torch.equal(first, second)
+    torch.manual_seed(1)
+    assert torch.equal(call(), first) and torch.equal(call(), second)
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(1)
+    assert torch.equal(compiled(), first) and torch.equal(compiled(), second)
+    fixed = knn.attention(q, k, v, dropout=DROPOUT)
+    assert torch.equal(knn.attention(q, k, v, dropout=DROPOUT), fixed)
+    assert torch.equal(fixed, kokkosnn.attention(q, k, v, dropout=DROPOUT)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_dropout_of_attention_keeps_the_mean(dtype):
+    """Of 4096 independent calls: 16 seeds, and 256 equal batches, which drop different weights."""
+    q, k, v = (numbers(1, 2, 5, 4, dtype=dtype, seed=seed).expand(256, -1, -1, -1) for seed in range(3))
+    without = knn.attention(q[:1], k[:1], v[:1]).double()
+    torch.manual_seed(2)
+    dropped = [knn.attention(q, k, v, dropout=0.25).double() for _ in range(16)]
+    assert all((o - without).abs().max() > 0.1 for o in dropped)
+    # The mean of n has a deviation of at most max |v| sqrt(p / (1 - p) / n) = 0.009 max |v|.
+    torch.testing.assert_close(torch.cat(dropped).mean(0, keepdim=True), without, rtol=0, atol=0.1)
+
+
+def test_dropout_of_attention_is_for_training():
+    q, k, v = (x.detach() for x in HEADS[:3])
+    module = knn.Attention(causal=True, dropout=0.25)
+    without = knn.attention(q, k, v, Mask(causal=True))
+    torch.manual_seed(3)
+    trained = module(q, k, v)
+    torch.manual_seed(3)
+    assert torch.equal(trained, knn.attention(q, k, v, Mask(causal=True), dropout=0.25))
+    assert not torch.equal(trained, without)
+    assert torch.equal(module.eval()(q, k, v), without)
+    assert torch.equal(knn.Attention(causal=True)(q, k, v), without)
+
+
+def test_second_derivatives_drop_the_same_weights_of_many_keys():
+    """More keys than v may have dims."""
+    q, k, v = (numbers(1, 1, 300, 2, seed=seed, requires_grad=False) for seed in range(3))
+    random = torch.tensor([7, 8])
+    kept = knn._kept(q[:, :, :3], k, 0.25, random)
+    assert set(kept.unique().tolist()) == {0, 1 / 0.75}
+    weights = torch.softmax(q[:, :, :3] @ k.transpose(-1, -2) / 2**0.5, -1) * kept
+    ours = knn.attention(q[:, :, :3], k, v, dropout=Dropout(0.25, 7, 8))
+    torch.testing.assert_close(ours, weights @ v, rtol=1e-12, atol=1e-12)
+
+
 def test_gradients_may_be_broadcast():
     x = numbers(4, 5)
     knn.softmax(x).sum().backward()  # its gradient has strides 0
@@ -321,6 +438,9 @@ def test_wrong_arguments_have_the_librarys_message():
         knn.attention(*HEADS[:3], Mask(causal=True, diagonal_offsets=LABELS[:1]))
     with pytest.raises(NotImplementedError, match="attention: there is no gradient by ALiBi's slopes"):
         knn.attention(*HEADS[:3], Mask(alibi_slopes=numbers(2)))
+    for probability in (1.0, -0.5):
+        with pytest.raises(ValueError, match="KokkosNN::attention: .*probability"):
+            knn.attention(*HEADS[:3], dropout=probability)
     with pytest.raises(NotImplementedError, match="soft_cross_entropy: there is no gradient by targets"):
         knn.soft_cross_entropy(numbers(4, 5), numbers(4, 5))
     with pytest.raises(NotImplementedError, match="by cos and sin"):
