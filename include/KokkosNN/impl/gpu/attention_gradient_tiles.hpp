@@ -67,6 +67,59 @@ struct AttentionGradientTiles {
   using Own  = ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>;
   using Tile = ScratchRows<Unit, TileUse::along, tile_rows, row_bytes, team_size>;
 
+  /// Threads keep what their copies have in common from tile to tile, and sums leave through scratch, as in attention
+  /// itself.
+  static constexpr bool copies_by_threads = Unit::uses_tensor_cores && Unit::lanes == 32;
+  using Copies         = TilePairCopies<Unit, TileUse::along, TileUse::along, tile_rows, row_bytes, team_size>;
+  using ThroughScratch = SumsThroughScratch<Unit, dims, Shape::row_tiles, Shape::warps>;
+  static_assert(!copies_by_threads || ThroughScratch::bytes <= tiles_bytes);
+
+  /// True if tiles of a tensor of q's form, and of one of dout's, are copied by whole chunks.
+  KOKKOS_FORCEINLINE_FUNCTION bool has_chunks(bool copies_first, bool copies_second) const {
+    constexpr int per_chunk = chunk_bytes / int(sizeof(X));
+    return copies_by_threads && copies_first && copies_second && data.shape.dim % per_chunk == 0 &&
+           data.shape.value_dim % per_chunk == 0;
+  }
+  /// Begins copies with row `first` of two heads.
+  KOKKOS_FORCEINLINE_FUNCTION void start(Copies& copies, const X* of_first, std::int64_t first_stride,
+                                         const X* of_second, std::int64_t second_stride, std::int64_t first,
+                                         int rank) const {
+    copies.first.start(of_first + first * first_stride, first_stride, tile_rows, data.shape.dim,
+                       tile_rows * first_stride, rank);
+    copies.second.start(of_second + first * second_stride, second_stride, tile_rows, data.shape.value_dim,
+                        tile_rows * second_stride, rank);
+  }
+  /// Fetches rows of a tile otherwise than by its copies.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, const RowElements& elements,
+                                                const X* any_element, int rank) {
+    if constexpr (copies_by_threads) {
+      Tile::fetch_elements(to, row, elements, rank);
+    } else {
+      Tile::fetch(to, row, elements, any_element, rank);
+    }
+  }
+  /// Writes sums of the block's first `left` rows: row_of(r) points to a row's first element. Rows that are to be
+  /// computed again may be written, too, as what they are; `again` has their bits.
+  template <class Member, class RowOf>
+  KOKKOS_FORCEINLINE_FUNCTION static void write(const Member& team, char* memory, const typename Products::Sums& sums,
+                                                std::uint32_t again, A factor, std::int64_t left, std::int64_t count,
+                                                std::int64_t stride, const RowOf& row_of) {
+    if constexpr (copies_by_threads) {
+      typename ThroughScratch::Factors factors;
+      Products::for_rows([&](int t, int r) { factors[t][r] = factor; });
+      ThroughScratch::write(team, Unit::address(memory), sums, factors, left, count, stride, row_of);
+    } else {
+      const int rank = anew(static_cast<int>(team.team_rank()));
+      Products::for_rows([&](int t, int r) {
+        const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
+        if (number >= left || (again & bit(t, r)) != 0) return;
+        store(sums, t, r, lane_of(rank), factor, row_of(number), stride, count);
+      });
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t bit(int t, int r) { return 1u << (t * Unit::rows + r); }
+
   AttentionGradientData<X> data;
   bool copies_q;  ///< asynchronously, by 16 bytes
   bool copies_k;
@@ -94,6 +147,14 @@ struct AttentionGradientTiles {
     } else {
       Own::fetch(memory + tensor * own_bytes, row, elements, any_element, anew(static_cast<int>(team.team_rank())));
     }
+  }
+  /// Copies the block's own rows of a tensor by whole chunks, `left` of them, `stride` apart.
+  template <int tensor>
+  KOKKOS_FORCEINLINE_FUNCTION static void copy_own(Address memory, const X* first, std::int64_t stride,
+                                                   std::int64_t left, std::int64_t elements, int rank) {
+    ChunkCopies<Unit, TileUse::along, rows, row_bytes, team_size> chunks;
+    chunks.start(first, stride, left, elements, 0, rank);
+    chunks.copy(memory + tensor * own_bytes);
   }
   /// Scores of the block's own rows of a tensor with the rows of a tile.
   template <int tensor>
@@ -189,60 +250,94 @@ struct AttentionQueryGradientsInTiles
     team.team_barrier();
     typename Products::Sums dq;
     add_keys(team, block, memory, dq);
-    write(block, memory, anew(rank), dq);
+    write(team, block, memory, anew(rank), dq);
     team.team_barrier();
     again_at(memory).for_each(team, [&](int r) {
       AttentionQueryGradients<X>{{data}}.do_row(team, block.template row<rows>(r), reinterpret_cast<A*>(memory));
     });
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(const RowBlock& block, char* memory, int rank,
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, const RowBlock& block, char* memory, int rank,
                                          const typename Products::Sums& dq) const {
+    std::uint32_t again = 0;
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
-      const bool again = Products::has_nan(dq, t, r);
-      if (number >= block.left) return;
-      const ScoreRow row = block.template row<rows>(number);
-      if (!again) {
-        return Base::store(dq, t, r, lane_of(rank), data.scale, data.dq + row.in(data.dq_strides), data.dq_strides.dim,
-                           data.shape.dim);
-      }
-      if (Unit::col_of(0, lane_of(rank)) == 0) again_at(memory).mark(number);
+      if (!Products::is_not_finite(dq, t, r)) return;
+      again |= Base::bit(t, r);
+      if (number < block.left && Unit::col_of(0, lane_of(rank)) == 0) again_at(memory).mark(number);
     });
+    Base::write(team, memory, dq, again, data.scale, block.left, data.shape.dim, data.dq_strides.dim,
+                [&](int r) { return data.dq + block.template row<rows>(r).in(data.dq_strides); });
   }
 
-  /// Fills the table; a warp adds up its rows' o do.
+  /// Fills the table: a warp adds up o do of some of its rows at a time, and then a lane has a row.
   KOKKOS_FORCEINLINE_FUNCTION void fill(Row* table, const RowBlock& block, int rank) const {
-    const int lane          = lane_of(rank);
-    const Sequence sequence = data.sequence(block.batch);
-    for (int r = first_row_of(rank); r < first_row_of(rank) + Base::warp_rows; ++r) {
-      Row entry{};
-      if (r < block.left) {
-        const ScoreRow row                            = block.template row<rows>(r);
-        static_cast<TeamRow<X, has_elements>&>(entry) = team_row<has_elements>(data, row, sequence);
-        entry.delta                                   = delta_of(row, lane);
-        entry.lse                                     = data.lse[row.in(data.lse_strides)] * log2_of_e<A>;
-        if (lane == 0) data.delta[row.in(data.delta_strides)] = entry.delta;
-        if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.begin = entry.end = 0;
-      }
-      if (lane == 0) table[r] = entry;
+    constexpr int at_once = 8;
+    static_assert(Base::warp_rows % at_once == 0 && Base::warp_rows <= Unit::lanes);
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    A own_delta = 0;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int first = 0; first < Base::warp_rows; first += at_once) {
+      A delta[at_once];
+      add_deltas(block, own_row + first, lane, delta);
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < at_once; ++i) own_delta = lane == first + i ? delta[i] : own_delta;
     }
+    if (lane < Base::warp_rows) table[own_row + lane] = entry_of(block, own_row + lane, own_delta);
   }
-  KOKKOS_FORCEINLINE_FUNCTION A delta_of(const ScoreRow& row, int lane) const {
-    const X* const o    = data.o + row.in(data.o_strides);
-    const X* const dout = data.dout + row.in(data.dout_strides);
-    A sum               = 0;
+  /// A row's entry, by one thread, which writes the row's delta.
+  KOKKOS_FORCEINLINE_FUNCTION Row entry_of(const RowBlock& block, int r, A delta) const {
+    Row entry{};
+    if (r >= block.left) return entry;
+    const ScoreRow row                            = block.template row<rows>(r);
+    static_cast<TeamRow<X, has_elements>&>(entry) = team_row<has_elements>(data, row, data.sequence(block.batch));
+    entry.delta                                   = delta;
+    entry.lse                                     = data.lse[row.in(data.lse_strides)] * log2_of_e<A>;
+    data.delta[row.in(data.delta_strides)]        = delta;
+    if (entry.lse == -Kokkos::Experimental::infinity_v<A>) entry.begin = entry.end = 0;
+    return entry;
+  }
+  /// Sums of o do of `count` rows from row `first` on, in all lanes.
+  template <int count>
+  KOKKOS_FORCEINLINE_FUNCTION void add_deltas(const RowBlock& block, int first, int lane, A (&sum)[count]) const {
+    const X* o[count];
+    const X* dout[count];
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < count; ++i) {
+      const ScoreRow row = block.template row<rows>(first + i < block.left ? first + i : 0);
+      o[i]               = data.o + row.in(data.o_strides);
+      dout[i]            = data.dout + row.in(data.dout_strides);
+      sum[i]             = 0;
+    }
+    KOKKOSNN_IMPL_NO_UNROLL
     for (std::int64_t d = lane; d < data.shape.value_dim; d += Unit::lanes) {
-      sum += static_cast<A>(o[d * data.o_strides.dim]) * static_cast<A>(dout[d * data.dout_strides.dim]);
+      KOKKOSNN_IMPL_UNROLL
+      for (int i = 0; i < count; ++i) {
+        sum[i] += static_cast<A>(o[i][d * data.o_strides.dim]) * static_cast<A>(dout[i][d * data.dout_strides.dim]);
+      }
     }
     KOKKOSNN_IMPL_UNROLL
-    for (int mask = 1; mask < Unit::lanes; mask *= 2) sum += Unit::Instructions::exchange(sum, mask);
-    return sum;
+    for (int i = 0; i < count; ++i) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int mask = 1; mask < Unit::lanes; mask *= 2) sum[i] += Unit::Instructions::exchange(sum[i], mask);
+    }
   }
 
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void bring_rows(const Member& team, Address memory, const RowBlock& block,
                                               typename Base::OwnRows& own) const {
+    if constexpr (Base::copies_by_threads && !Base::keeps_rows) {
+      const std::int64_t there = Kokkos::min<std::int64_t>(rows, block.left);
+      if (Base::has_chunks(Base::copies_q, Base::copies_dout) && block.query + there <= block.queries) {  // of one head
+        const ScoreRow first = block.template row<rows>(0);
+        const int rank       = anew(static_cast<int>(team.team_rank()));
+        Base::template copy_own<0>(memory, data.q + first.in(data.q_strides), data.q_strides.sequence, there,
+                                   data.shape.dim, rank);
+        return Base::template copy_own<1>(memory, data.dout + first.in(data.dout_strides), data.dout_strides.sequence,
+                                          there, data.shape.value_dim, rank);
+      }
+    }
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
       return [tensor, &strides, &block](int r) -> const X* {
         return r < block.left ? tensor + block.template row<rows>(r).in(strides) : nullptr;
@@ -252,13 +347,17 @@ struct AttentionQueryGradientsInTiles
     Base::template bring_own<1>(team, memory, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
                                 own);
   }
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const ScoreRow& head, const SeenKeys& seen,
-                                              std::int64_t first, int rank) const {
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(typename Base::Copies& copies, Address to, const ScoreRow& head,
+                                              const SeenKeys& seen, std::int64_t first, int rank) const {
+    constexpr int keys = Base::tile_rows;
+    if (Base::has_chunks(Base::copies_k, Base::copies_v)) {
+      return copies.copy(to, in_tile<keys>(seen.begin - first), in_tile<keys>(seen.end - first), rank);
+    }
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
-      return tile_rows_of<Base::tile_rows>(tensor + head.in(strides), strides.sequence, first, seen.begin, seen.end);
+      return tile_rows_of<keys>(tensor + head.in(strides), strides.sequence, first, seen.begin, seen.end);
     };
-    Base::Tile::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
-    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
+    Base::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
+    Base::fetch(to + Base::tile_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
   }
 
   template <class Member>
@@ -278,12 +377,15 @@ struct AttentionQueryGradientsInTiles
     Products::clear(dq);
     typename Base::OwnRows own;
     bring_rows(team, base, block, own);
-    fetch_keys(stages, head, seen, tiles.first, anew(rank));
+    typename Base::Copies copies;
+    Base::start(copies, data.k + head.in(data.k_strides), data.k_strides.sequence, data.v + head.in(data.v_strides),
+                data.v_strides.sequence, tiles.first, rank);
+    fetch_keys(copies, stages, head, seen, tiles.first, anew(rank));
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
         team, tiles,
         [&](const KeyTiles<keys>& tile, int stage) {
-          fetch_keys(stages + stage * Base::stage_bytes, head, seen, tile.first, anew(rank));
+          fetch_keys(copies, stages + stage * Base::stage_bytes, head, seen, tile.first, anew(rank));
         },
         [&](const KeyTiles<keys>& tile, int stage) {
           if (!warp.meets(tile.first, keys)) return;
@@ -301,22 +403,34 @@ struct AttentionQueryGradientsInTiles
     Base::template multiply_own<0>(scores, own, base, rank, stage);
     Base::template multiply_own<1>(gradients, own, base, rank, stage + Base::tile_bytes);
     if constexpr (has_elements) mask_elements(all, first, warp.end, rank, kept, scores, gradients);
-    const bool sees_all = warp.has_all(first, Base::tile_rows);
+    if (warp.has_all(first, Base::tile_rows)) {
+      to_terms<false>(all, first, rank, scores, gradients);
+    } else {
+      to_terms<true>(all, first, rank, scores, gradients);
+    }
+    Products::add(dq, gradients, stage, lane);
+  }
+
+  /// Turns gradients by weights into those by scores. `is_cut`: some rows do not see all keys of the tile.
+  template <bool is_cut>
+  KOKKOS_FORCEINLINE_FUNCTION void to_terms(const Row* all, std::int64_t first, int rank, Scores& scores,
+                                            Scores& gradients) const {
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[own_row + t * 16 + Unit::row_of(r, lane)];
-      const int begin = sees_all ? 0 : in_tile<Base::tile_rows>(row.begin - first);
-      const int end   = in_tile<Base::tile_rows>(row.end - first);
+      const int begin = is_cut ? in_tile<Base::tile_rows>(row.begin - first) : 0;
+      const int end   = is_cut ? in_tile<Base::tile_rows>(row.end - first) : 0;
       KOKKOSNN_IMPL_UNROLL
       for (int j = 0; j < Base::tile_rows / 16; ++j) {
         KOKKOSNN_IMPL_UNROLL
         for (int c = 0; c < Unit::cols; ++c) {
-          const int col = j * 16 + Unit::col_of(c, lane);
-          A& gradient   = gradients[t][j].value[r][c];
-          gradient = begin <= col && col < end ? Base::term(row, scores[t][j].value[r][c], gradient).gradient : A(0);
+          const int col   = j * 16 + Unit::col_of(c, lane);
+          const bool sees = !is_cut || (begin <= col && col < end);
+          A& gradient     = gradients[t][j].value[r][c];
+          gradient        = sees ? Base::term(row, scores[t][j].value[r][c], gradient).gradient : A(0);
         }
       }
     });
-    Products::add(dq, gradients, stage, lane);
   }
 
   /// Turns scores into logits, and products of dout and values into what a probability's factor is of the gradient.
@@ -412,7 +526,7 @@ struct AttentionKeyGradientsInTiles
     Products::clear(sums.dk);
     Products::clear(sums.dv);
     add_queries(team, keys, memory, sums);
-    write(keys, memory, anew(rank), sums);
+    write(team, keys, memory, anew(rank), sums);
     team.team_barrier();
     again_at(memory).for_each(team, [&](int r) {
       AttentionKeyGradients<X>{{data}}.do_key(team, data.key_of_head(keys.sequence, keys.kv_head, keys.first + r),
@@ -420,28 +534,34 @@ struct AttentionKeyGradientsInTiles
     });
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Keys& keys, char* memory, int rank, const Sums& sums) const {
-    const int lane = lane_of(rank);
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, const Keys& keys, char* memory, int rank,
+                                         const Sums& sums) const {
+    const int lane          = lane_of(rank);
+    const std::int64_t left = keys.sequence.keys - keys.first;
+    std::uint32_t again     = 0;
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
-      bool again       = false;
-      if constexpr (of_keys) again = Products::has_nan(sums.dk, t, r);
-      if constexpr (of_values) again = Products::has_nan(sums.dv, t, r) || again;
-      const ScoreRow key = data.key_of_head(keys.sequence, keys.kv_head, keys.first + number);
-      if (key.query >= keys.sequence.keys) return;
-      if (again) {
-        if (Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
-        return;
-      }
-      if constexpr (of_keys) {
-        Base::store(sums.dk, t, r, lane, data.scale, data.dk + key.in(data.dk_strides), data.dk_strides.dim,
-                    data.shape.dim);
-      }
-      if constexpr (of_values) {
-        Base::store(sums.dv, t, r, lane, A(1), data.dv + key.in(data.dv_strides), data.dv_strides.dim,
-                    data.shape.value_dim);
-      }
+      bool is_not      = false;
+      if constexpr (of_keys) is_not = Products::is_not_finite(sums.dk, t, r);
+      if constexpr (of_values) is_not = Products::is_not_finite(sums.dv, t, r) || is_not;
+      if (!is_not) return;
+      again |= Base::bit(t, r);
+      if (number < left && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
     });
+    const auto row_of = [&](X* tensor, const AttentionStrides& strides) {
+      return [tensor, &strides, &keys, this](int r) {
+        return tensor + data.key_of_head(keys.sequence, keys.kv_head, keys.first + r).in(strides);
+      };
+    };
+    if constexpr (of_keys) {
+      Base::write(team, memory, sums.dk, again, data.scale, left, data.shape.dim, data.dk_strides.dim,
+                  row_of(data.dk, data.dk_strides));
+    }
+    if constexpr (of_values) {
+      Base::write(team, memory, sums.dv, again, A(1), left, data.shape.value_dim, data.dv_strides.dim,
+                  row_of(data.dv, data.dv_strides));
+    }
   }
 
   /// Tiles of queries, head by head: those ahead of `begin` and behind `end` see none of the block's keys.
@@ -478,16 +598,26 @@ struct AttentionKeyGradientsInTiles
       Base::template bring_own<1>(team, memory, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, own);
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(char* memory, int stage, const Keys& keys, const Tiles& tiles,
-                                              int rank) const {
+  KOKKOS_FORCEINLINE_FUNCTION void fetch_tile(typename Base::Copies& copies, char* memory, int stage, const Keys& keys,
+                                              const Tiles& tiles, int rank) const {
     const Address to   = Unit::address(memory) + Base::stages_place + stage * Base::stage_bytes;
-    const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
-      const X* const head = tensor + row_of(keys, tiles.head, 0).in(strides);
-      return tile_rows_of<tile_rows>(head, strides.sequence, tiles.query, 0, keys.sequence.queries);
+    const auto head_of = [&](const X* tensor, const AttentionStrides& strides) {
+      return tensor + row_of(keys, tiles.head, 0).in(strides);
     };
-    Base::Tile::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
-    Base::Tile::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout,
-                      rank);
+    if (Base::has_chunks(Base::copies_q, Base::copies_dout)) {
+      if (tiles.query == tiles.begin) {
+        Base::start(copies, head_of(data.q, data.q_strides), data.q_strides.sequence,
+                    head_of(data.dout, data.dout_strides), data.dout_strides.sequence, tiles.begin, rank);
+      }
+      copies.copy(to, 0, in_tile<tile_rows>(keys.sequence.queries - tiles.query), rank);
+    } else {
+      const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
+        return tile_rows_of<tile_rows>(head_of(tensor, strides), strides.sequence, tiles.query, 0,
+                                       keys.sequence.queries);
+      };
+      Base::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
+      Base::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout, rank);
+    }
     const std::int64_t left = keys.sequence.queries - tiles.query;
     for (int r = rank; r < tile_rows; r += Base::team_size) {
       Query entry{};
@@ -516,10 +646,11 @@ struct AttentionKeyGradientsInTiles
     const Tiles tiles = tiles_of(keys);
     typename Base::OwnRows own;
     bring_rows(team, Unit::address(memory), keys, own);
-    if (tiles.exist()) fetch_tile(memory, 0, keys, tiles, anew(rank));
+    typename Base::Copies copies;
+    if (tiles.exist()) fetch_tile(copies, memory, 0, keys, tiles, anew(rank));
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
-        team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(memory, stage, keys, tile, anew(rank)); },
+        team, tiles, [&](const Tiles& tile, int stage) { fetch_tile(copies, memory, stage, keys, tile, anew(rank)); },
         [&](const Tiles&, int stage) {
           add_tile(own, memory, stage, keys.first, keys.sequence.keys, anew(rank), sums);
         });
@@ -538,28 +669,45 @@ struct AttentionKeyGradientsInTiles
     Base::template multiply_own<0>(probabilities, own, base, rank, queries);
     if constexpr (of_keys) Base::template multiply_own<1>(gradients, own, base, rank, douts);
     if constexpr (has_elements) mask_elements(table, first_key, last_key, rank, kept, probabilities, gradients);
-    KOKKOSNN_IMPL_UNROLL
-    for (int j = 0; j < tile_rows / 16; ++j) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int c = 0; c < Unit::cols; ++c) {
-        const Query& query = table[j * 16 + Unit::col_of(c, lane)];
-        Products::for_rows([&](int t, int r) {
-          const int key  = own_row + t * 16 + Unit::row_of(r, lane);
-          A& probability = probabilities[t][j].value[r][c];
-          typename Base::Term term{A(0), A(0)};
-          if (query.begin <= key && key < query.end) {
-            term = Base::term(query, probability, of_keys ? gradients[t][j].value[r][c] : A(0));
-          }
-          probability = term.probability;
-          if constexpr (of_keys) gradients[t][j].value[r][c] = term.gradient;
-        });
-      }
+    if (is_cut(table, lane)) {
+      to_terms<true>(table, rank, probabilities, gradients);
+    } else {
+      to_terms<false>(table, rank, probabilities, gradients);
     }
     if constexpr (has_elements && of_values) {
       if (data.elements.dropout.exists()) kept.apply(data.elements.dropout.scale, probabilities);
     }
     if constexpr (of_values) Products::add(sums.dv, probabilities, douts, lane);
     if constexpr (of_keys) Products::add(sums.dk, gradients, queries, lane);
+  }
+
+  /// True if some query of a tile does not see all of the block's keys.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_cut(const Query* table, int lane) {
+    bool cut = false;
+    for (int r = lane; r < tile_rows; r += Unit::lanes) cut = cut || table[r].begin > 0 || table[r].end < rows;
+    return Unit::any(cut);
+  }
+  /// Turns scores into probabilities, and gradients by weights into those by scores. Without `cut` all queries see all
+  /// keys.
+  template <bool cut>
+  KOKKOS_FORCEINLINE_FUNCTION void to_terms(const Query* table, int rank, Scores& probabilities,
+                                            [[maybe_unused]] Scores& gradients) const {
+    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    KOKKOSNN_IMPL_UNROLL
+    for (int j = 0; j < tile_rows / 16; ++j) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int c = 0; c < Unit::cols; ++c) {
+        const Query& query = table[j * 16 + Unit::col_of(c, lane)];
+        Products::for_rows([&](int t, int r) {
+          const int key   = own_row + t * 16 + Unit::row_of(r, lane);
+          const bool sees = !cut || (query.begin <= key && key < query.end);
+          A& probability  = probabilities[t][j].value[r][c];
+          const auto term = Base::term(query, probability, of_keys ? gradients[t][j].value[r][c] : A(0));
+          probability     = sees ? term.probability : A(0);
+          if constexpr (of_keys) gradients[t][j].value[r][c] = sees ? term.gradient : A(0);
+        });
+      }
+    }
   }
 
   /// As of the queries' kernel, of a tile whose columns are queries.

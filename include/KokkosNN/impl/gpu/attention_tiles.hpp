@@ -59,6 +59,7 @@ struct AttentionInTiles {
   static constexpr int used_bytes      = tiles_bytes + table_bytes + int(sizeof(RowBlock)) + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
   static_assert(!keeps_queries || Tile::stages == 1 || (Tile::stages == 2 && queries_bytes <= stage_bytes));
+  static_assert(Unit::lanes == 64 || queries_bytes <= tiles_bytes, "results leave through scratch");
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
 
   Data data;
@@ -78,7 +79,12 @@ struct AttentionInTiles {
 
  private:
   static constexpr int row_tiles = Tile::row_tiles;
+  static constexpr int per_chunk = chunk_bytes / int(sizeof(X));
   static constexpr A threshold   = 8;
+  /// Threads keep what their copies have in common from tile to tile, and results leave through scratch, which takes
+  /// fewer instructions. Without tensor cores, and on HIP, kernels would spill.
+  ///   float, exact, 16 heads of 128, 2048 queries, H200, TFLOP/s | 23 | otherwise 27
+  static constexpr bool copies_by_threads = Unit::uses_tensor_cores && Unit::lanes == 32;
 
   using Products  = TileProducts<Unit, dims, row_tiles, keys>;
   using Scores    = typename Products::Scores;
@@ -105,7 +111,7 @@ struct AttentionInTiles {
     team.team_barrier();
     State state;
     add_keys(team, block, memory, state);
-    write(block, memory, anew(rank), state);
+    write(team, block, memory, anew(rank), state);
     team.team_barrier();
     again_at(memory).for_each(team,
                               [&](int r) { do_row_again(team, block.template row<rows>(r), block.part, memory); });
@@ -119,18 +125,56 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
 
   KOKKOS_FORCEINLINE_FUNCTION void fetch_queries(Address to, const RowBlock& block, int rank) const {
+    if constexpr (copies_by_threads) {
+      const std::int64_t there = Kokkos::min<std::int64_t>(rows, block.left);
+      if (copies_q && data.shape.dim % per_chunk == 0 && block.query + there <= block.queries) {  // all of one head
+        ChunkCopies<Unit, TileUse::along, rows, row_bytes, team_size> chunks;
+        chunks.start(query(block, 0), data.q_strides.sequence, there, data.shape.dim, 0, rank);
+        return chunks.copy(to);
+      }
+    }
     ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>::fetch(
         to, [&](int r) { return query(block, r); }, q_elements(), data.q, rank);
   }
-  /// Fetches keys and values from key `first` on; those that no row of the block sees are zeros.
-  KOKKOS_FORCEINLINE_FUNCTION void fetch_keys(Address to, const X* k, const X* v, const SeenKeys& seen,
-                                              std::int64_t first, int rank) const {
-    ScratchRows<Unit, TileUse::along, keys, row_bytes, team_size>::fetch(
-        to, tile_rows_of<keys>(k, data.k_strides.sequence, first, seen.begin, seen.end),
-        {data.shape.dim, data.k_strides.dim, copies_k}, data.k, rank);
-    ScratchRows<Unit, TileUse::across, keys, row_bytes, team_size>::fetch(
-        to + keys_bytes, tile_rows_of<keys>(v, data.v_strides.sequence, first, seen.begin, seen.end),
-        {data.shape.value_dim, data.v_strides.dim, copies_v}, data.v, rank);
+  /// A head's keys and values on their way to scratch, tile by tile; those that no row of the block sees are zeros.
+  struct KeysToScratch {
+    const X* k;
+    const X* v;
+    SeenKeys seen;
+    bool by_chunks = false;  ///< by the copies, else by ScratchRows
+    TilePairCopies<Unit, TileUse::along, TileUse::across, keys, row_bytes, team_size> chunks;
+
+    KOKKOS_FORCEINLINE_FUNCTION void fetch(const AttentionInTiles& call, Address to, std::int64_t first, int rank) {
+      if constexpr (copies_by_threads) {
+        if (by_chunks) return chunks.copy(to, in_tile<keys>(seen.begin - first), in_tile<keys>(seen.end - first), rank);
+      }
+      const AttentionShape& shape = call.data.shape;
+      using K                     = ScratchRows<Unit, TileUse::along, keys, row_bytes, team_size>;
+      using V                     = ScratchRows<Unit, TileUse::across, keys, row_bytes, team_size>;
+      const auto k_rows           = tile_rows_of<keys>(k, call.data.k_strides.sequence, first, seen.begin, seen.end);
+      const auto v_rows           = tile_rows_of<keys>(v, call.data.v_strides.sequence, first, seen.begin, seen.end);
+      const RowElements of_k{shape.dim, call.data.k_strides.dim, call.copies_k};
+      const RowElements of_v{shape.value_dim, call.data.v_strides.dim, call.copies_v};
+      if constexpr (copies_by_threads) {
+        K::fetch_elements(to, k_rows, of_k, rank);
+        V::fetch_elements(to + keys_bytes, v_rows, of_v, rank);
+      } else {
+        K::fetch(to, k_rows, of_k, call.data.k, rank);
+        V::fetch(to + keys_bytes, v_rows, of_v, call.data.v, rank);
+      }
+    }
+  };
+  KOKKOS_FORCEINLINE_FUNCTION KeysToScratch keys_to_scratch(const RowBlock& block, const SeenKeys& seen,
+                                                            std::int64_t first, int rank) const {
+    const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
+    KeysToScratch to{data.k + head.in(data.k_strides), data.v + head.in(data.v_strides), seen};
+    if constexpr (copies_by_threads) {
+      const std::int64_t k_stride = data.k_strides.sequence, v_stride = data.v_strides.sequence;
+      to.by_chunks = copies_k && copies_v && data.shape.dim % per_chunk == 0 && data.shape.value_dim % per_chunk == 0;
+      to.chunks.first.start(to.k + first * k_stride, k_stride, keys, data.shape.dim, keys * k_stride, rank);
+      to.chunks.second.start(to.v + first * v_stride, v_stride, keys, data.shape.value_dim, keys * v_stride, rank);
+    }
+    return to;
   }
 
   template <class Member>
@@ -143,10 +187,8 @@ struct AttentionInTiles {
     const SeenKeys seen  = keys_of_rows<Unit>(all, 0, Kokkos::min<std::int64_t>(rows, block.left), lane_of(rank));
     const SeenKeys warp =
         keys_of_rows<Unit>(all, own, Kokkos::min<std::int64_t>(own + warp_rows, block.left), lane_of(rank));
-    const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
-    const X* const k    = data.k + head.in(data.k_strides);
-    const X* const v    = data.v + head.in(data.v_strides);
     const KeyTiles<keys> all_tiles{seen.begin / keys * keys, seen.end};
+    KeysToScratch to_scratch = keys_to_scratch(block, seen, all_tiles.first, rank);
     start(state);
     if constexpr (in_pieces) {
       using Queries = KeptRows<Unit, dims, row_tiles, Tile::warps, 2 * keys>;
@@ -154,7 +196,7 @@ struct AttentionInTiles {
     } else {
       fetch_queries(tiles + queries_place, block, anew(rank));
     }
-    fetch_keys(tiles, k, v, seen, all_tiles.first, anew(rank));
+    to_scratch.fetch(*this, tiles, all_tiles.first, anew(rank));
     Unit::commit();
     if constexpr (keeps_queries && !in_pieces) {
       Unit::template wait<0>();
@@ -164,7 +206,7 @@ struct AttentionInTiles {
     pass_tiles<Unit, Tile::stages>(
         team, all_tiles,
         [&](const KeyTiles<keys>& tile, int stage) {
-          fetch_keys(tiles + stage * stage_bytes, k, v, seen, tile.first, anew(rank));
+          to_scratch.fetch(*this, tiles + stage * stage_bytes, tile.first, anew(rank));
         },
         [&](const KeyTiles<keys>& tile, int stage) {
           if (!warp.meets(tile.first, keys)) return;
@@ -199,12 +241,12 @@ struct AttentionInTiles {
     if constexpr (has_elements) find_kept(all, first, rank, kept);
     Scores scores;
     multiply_queries(tiles + queries_place, stage, rank, scores, state);
-    if constexpr (has_elements) {
-      mask_elements(all, first, warp.end, rank, scores);
-    } else {
-      if (data.scale < A(0)) negate(scores);
+    if constexpr (has_elements) mask_elements(all, first, warp.end, rank, scores);
+    const bool is_negative = !has_elements && data.scale < A(0), is_cut = !warp.has_all(first, keys);
+    if (is_negative || is_cut) {  // one branch for both: tensor cores wait for it
+      if (is_negative) negate(scores);
+      if (is_cut) mask_ranges(all, first, rank, scores);
     }
-    if (!warp.has_all(first, keys)) mask_ranges(all, first, rank, scores);
     follow_maxima(scores, state);
     weigh(lane_of(rank), scores, state);
     if constexpr (has_elements) {
@@ -304,7 +346,43 @@ struct AttentionInTiles {
 
   // --- results ---
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(const RowBlock& block, char* memory, int rank, State& state) const {
+  using Through = SumsThroughScratch<Unit, dims, row_tiles, Tile::warps>;
+  using Total   = AttentionTotal<A>;
+
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, const RowBlock& block, char* memory, int rank,
+                                         State& state) const {
+    if constexpr (copies_by_threads) {
+      write_rows(team, block, memory, rank, state);
+    } else {
+      end_rows(block, memory, rank, state, [&](int t, int r, const ScoreRow& row, const Total& total) {
+        write_row(row, block.part, lane_of(rank), state, t, r, total);
+      });
+    }
+  }
+  // No lambdas: nvcc makes functions of large ones, and keeps what they capture in memory.
+  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
+                                             int t, int r, const Total& total) const {
+    const bool is_masked = total.sum == A(0);
+    const A factor       = factor_of(total);
+    Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
+      if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * factor);
+    });
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
+                                             int t, int r, A factor) const {
+    Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
+      if (d < data.shape.value_dim) data.store(row, part, d, result * factor);
+    });
+  }
+  KOKKOS_FORCEINLINE_FUNCTION A factor_of(const Total& total) const {
+    return has_elements ? total.factor * data.elements.dropout.scale : total.factor;
+  }
+
+  /// Writes lse of the rows that need not be computed again, calls f(t, r, row, total) for them, and marks the others.
+  template <class F>
+  KOKKOS_FORCEINLINE_FUNCTION void end_rows(const RowBlock& block, char* memory, int rank, State& state,
+                                            const F& f) const {
     const int lane = lane_of(rank);
     Products::for_rows([&](int t, int r) {
       const int number   = first_row_of(rank) + t * 16 + Unit::row_of(r, lane);
@@ -312,24 +390,52 @@ struct AttentionInTiles {
       const ScoreRow row = block.template row<rows>(is_row ? number : 0);
       const A sum        = Unit::row_sum(state.sum[t][r]);
       const auto total   = total_with_sink(state.reference[t][r] * factor(), sum, data.sink(row) * log2_of_e<A>);
-      const bool is_nan  = Products::has_nan(state.result, t, r, total.factor);
-      if (is_row && is_nan && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
-      if (is_row && !is_nan) write_row(row, block.part, lane, state, t, r, total);
+      const bool again   = Products::is_not_finite(state.result, t, r, total.factor);
+      const bool marks   = Unit::col_of(0, lane) == 0;
+      if (is_row && again && marks) again_at(memory).mark(number);
+      if (is_row && !again) {
+        f(t, r, row, total);
+        if (marks) data.store_lse(row, block.part, total.lse());
+      }
     });
   }
 
-  using Total = AttentionTotal<A>;
-
-  KOKKOS_FORCEINLINE_FUNCTION void write_row(const ScoreRow& row, std::int64_t part, int lane, const State& state,
-                                             int t, int r, const Total& total) const {
-    const bool is_masked = total.sum == A(0);
-    const A factor       = has_elements ? total.factor * data.elements.dropout.scale : total.factor;
-    Products::for_sums(state.result, t, r, lane, [&](const A& result, int d) {
-      if (d < data.shape.value_dim) data.store(row, part, d, is_masked ? data.of_masked_rows : result * factor);
+  /// Sets the results of rows without a key, whose factors are 1.
+  KOKKOS_FORCEINLINE_FUNCTION void set_masked(std::uint32_t masked, State& state) const {
+    Products::for_rows([&](int t, int r) {
+      if ((masked >> (t * Unit::rows + r) & 1u) == 0) return;
+      Products::for_sums(state.result, t, r, 0, [&](A& result, int) { result = data.of_masked_rows; });
     });
-    if (Unit::col_of(0, lane) == 0) {
-      data.store_lse(row, part, total.lse());
+  }
+  /// Writes all rows once their factors are known: through scratch where o is their place.
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void write_rows(const Member& team, const RowBlock& block, char* memory, int rank,
+                                              State& state) const {
+    typename Through::Factors factors;
+    Products::for_rows([&](int t, int r) { factors[t][r] = A(1); });
+    std::uint32_t ended = 0, masked = 0;  // bits of rows
+    end_rows(block, memory, rank, state, [&](int t, int r, const ScoreRow&, const Total& total) {
+      const std::uint32_t bit = 1u << (t * Unit::rows + r);
+      ended |= bit;
+      if (total.sum == A(0)) {
+        masked |= bit;
+      } else {
+        factors[t][r] = factor_of(total);
+      }
+    });
+    if (masked != 0) set_masked(masked, state);
+    if constexpr (!Data::has_epilogue) {
+      if (data.part_results == nullptr) {  // rows that are to be computed again are written, too, as what they are
+        return Through::write(team, Unit::address(memory), state.result, factors, block.left, data.shape.value_dim,
+                              data.o_strides.dim,
+                              [&](int r) { return data.o + block.template row<rows>(r).in(data.o_strides); });
+      }
     }
+    Products::for_rows([&](int t, int r) {
+      if ((ended >> (t * Unit::rows + r) & 1u) == 0) return;
+      const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
+      write_row(block.template row<rows>(number), block.part, lane_of(rank), state, t, r, factors[t][r]);
+    });
   }
 
   template <class Member>

@@ -369,12 +369,20 @@ struct MatmulInTeam {
         a.copy(stage);
         b.copy(stage + a_bytes);
       } else if (left > 0) {
-        a.template copy_last<a_along>(stage, static_cast<int>(left), rank);
-        b.template copy_last<b_along>(stage + a_bytes, static_cast<int>(left), rank);
+        copy_last<a_along>(a, stage, static_cast<int>(left), rank);
+        copy_last<b_along>(b, stage + a_bytes, static_cast<int>(left), rank);
       }
     }
 
    private:
+    template <bool is_along, class OfOperand>
+    KOKKOS_FORCEINLINE_FUNCTION static void copy_last(OfOperand& copies, Address to, int left, int rank) {
+      if constexpr (is_along) {
+        copies.copy_elements(to, left, rank);
+      } else {
+        copies.copy_rows(to, 0, left, rank);
+      }
+    }
     /// `across`, `along`: strides across the sums' axis and along it; `first` to `end`: across it.
     template <bool is_along, class OfOperand>
     KOKKOS_FORCEINLINE_FUNCTION static void start(OfOperand& copies, const BatchedMatrix<T>& matrix, std::int64_t batch,

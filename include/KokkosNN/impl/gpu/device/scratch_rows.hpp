@@ -80,6 +80,12 @@ struct ScratchRows {
       collect(to, row, count, elements.stride, rank);
     }
   }
+  /// Copies rows as `fetch` does, element by element: for kernels whose chunks are copied by ChunkCopies.
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION static void fetch_elements(Address to, const Row& row, const RowElements& elements,
+                                                         int rank) {
+    collect(to, row, in_tile<chunks * per_chunk>(elements.count), elements.stride, rank);
+  }
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION static int place(int row, int chunk) {
@@ -177,9 +183,9 @@ struct ScratchRows {
   }
 };
 
-/// A thread's chunks of tiles that follow each other at one distance, all whole but those of the last tile. What is one
-/// for all tiles is computed once, and a copy is of 16 bytes or none: nvcc makes many instructions of a copy of an
-/// unknown number of bytes, and of one under a condition.
+/// A thread's chunks of tiles that follow each other at one distance, all whole but those of tiles at an end. What all
+/// tiles have in common is computed once, and a copy is of 16 bytes or none: nvcc makes many instructions of a copy of
+/// an unknown number of bytes, and of one under a condition.
 ///   4096^3, one H200, 2026-11-28, TFLOP/s | bf16 431, f64 53 | any bytes 390, 51 | under a condition 288, 43
 template <class Unit, TileUse use, int rows, int row_bytes, int team_size>
 class ChunkCopies {
@@ -202,29 +208,35 @@ class ChunkCopies {
     m_row_step = row_step * stride;
     m_step     = step;
     // nvcc would compute these two again for each tile, and for want of registers load operands too late.
-    m_place = opaque(place(row, chunk));
+    m_place = opaque(has_one_distance ? place(row, chunk) : rank);
     m_count = opaque(chunk * per_chunk < elements_left ? count_of(in_tile<rows>(rows_left), rank) : 0);
   }
   /// Copies the next tile, and goes on to the one behind.
   KOKKOS_FORCEINLINE_FUNCTION void copy(Address to) {
-    static_assert(place(row_step, 0) == row_step * row_bytes, "all rows of a thread have their chunks at one place");
     const T* from = m_from;
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < count; ++i) {  // of rows that are not there no byte is read, wherever the pointer is
-      Unit::copy_async(to + m_place + i * row_step * row_bytes, from, i < m_count ? chunk_bytes : 0);
+      Unit::copy_async(to + place_of(i), from, i < m_count ? chunk_bytes : 0);
       from += m_row_step;
     }
     m_from += m_step;
   }
-  /// Copies the next tile, the last one, of which `left` rows or, if `by_elements`, elements of a row are there.
-  template <bool by_elements>
-  KOKKOS_FORCEINLINE_FUNCTION void copy_last(Address to, int left, int rank) const {
-    const int there = by_elements ? m_count : Kokkos::min(m_count, count_of(left, rank));
-    const int bytes =
-        by_elements ? in_tile<per_chunk>(left - rank % chunks * per_chunk) * int(sizeof(T)) : int(chunk_bytes);
+  /// Copies the next tile, of which rows `begin` to `end` are there, and goes on.
+  KOKKOS_FORCEINLINE_FUNCTION void copy_rows(Address to, int begin, int end, int rank) {
+    const int first = count_of(begin, rank), last = Kokkos::min(m_count, count_of(end, rank));
     KOKKOSNN_IMPL_NO_UNROLL
     for (int i = 0; i < count; ++i) {
-      Unit::copy_async(to + m_place + i * row_step * row_bytes, m_from + i * m_row_step, i < there ? bytes : 0);
+      const int bytes = first <= i && i < last ? chunk_bytes : 0;
+      Unit::copy_async(to + place_of(i), m_from + i * m_row_step, bytes);
+    }
+    m_from += m_step;
+  }
+  /// Copies the last tile, of whose rows so many elements are there.
+  KOKKOS_FORCEINLINE_FUNCTION void copy_elements(Address to, int elements, int rank) const {
+    const int bytes = in_tile<per_chunk>(elements - rank % chunks * per_chunk) * int(sizeof(T));
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int i = 0; i < count; ++i) {
+      Unit::copy_async(to + place_of(i), m_from + i * m_row_step, i < m_count ? bytes : 0);
     }
   }
 
@@ -236,6 +248,15 @@ class ChunkCopies {
       return Unit::template across_place<row_bytes>(row, chunk);
     }
   }
+  /// Place of a thread's chunk number i in a tile: all at one distance, but for short steps of long rows.
+  static constexpr bool has_one_distance = place(row_step, 0) == row_step * row_bytes;
+  KOKKOS_FORCEINLINE_FUNCTION int place_of(int i) const {
+    if constexpr (has_one_distance) {
+      return m_place + i * row_step * row_bytes;
+    } else {
+      return place(m_place / chunks + i * row_step, m_place % chunks);
+    }
+  }
   /// A thread's rows among the first ones of a tile.
   KOKKOS_FORCEINLINE_FUNCTION static int count_of(int rows_left, int rank) {
     return (rows_left - rank / chunks + row_step - 1) / row_step;
@@ -244,8 +265,26 @@ class ChunkCopies {
   const T* m_from;
   std::int64_t m_row_step;
   std::int64_t m_step;
-  int m_place;  ///< of this thread's first chunk in a tile
+  int m_place;  ///< of this thread's first chunk in a tile, or its number in the team
   int m_count;  ///< of this thread's chunks, those that are there
+};
+
+/// Copies of the tiles of two tensors that pass by together, one behind the other in a stage.
+template <class Unit, TileUse use_of_first, TileUse use_of_second, int rows, int row_bytes, int team_size>
+struct TilePairCopies {
+  ChunkCopies<Unit, use_of_first, rows, row_bytes, team_size> first;
+  ChunkCopies<Unit, use_of_second, rows, row_bytes, team_size> second;
+
+  /// Copies the next tiles, of which rows `begin` to `end` are there.
+  KOKKOS_FORCEINLINE_FUNCTION void copy(typename Unit::Address to, int begin, int end, int rank) {
+    if (begin == 0 && end == rows) {
+      first.copy(to);
+      second.copy(to + rows * row_bytes);
+    } else {
+      first.copy_rows(to, begin, end, rank);
+      second.copy_rows(to + rows * row_bytes, begin, end, rank);
+    }
+  }
 };
 
 /// Passes tiles through scratch, whose first one's copies are under way in stage 0. With two stages the next tile is

@@ -5,11 +5,13 @@
 
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
+#include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <cstdint>
 #include <utility>
 
 // The two products of attention by a warp of a matrix unit: scores = rows columns^T, summed over the `dims` elements of
@@ -66,11 +68,11 @@ struct TileProducts {
       for (int c = 0; c < Unit::cols; ++c) f(sums[t][d].value[r][c], d * 16 + Unit::col_of(c, lane));
     }
   }
-  /// True, in all threads that share a row, if one of its sums, times a factor, is NaN.
-  KOKKOS_FORCEINLINE_FUNCTION static bool has_nan(const Sums& sums, int t, int r, A factor = A(1)) {
-    bool is_nan = false;
-    for_sums(sums, t, r, 0, [&](const A& sum, int) { is_nan = is_nan || sum * factor != sum * factor; });
-    return Unit::row_max(is_nan ? A(1) : A(0)) != A(0);
+  /// True, in all threads that share a row, if one of its sums or the factor is NaN or infinite.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_not_finite(const Sums& sums, int t, int r, A factor = A(1)) {
+    A zero = A(0) * factor;
+    for_sums(sums, t, r, 0, [&](const A& sum, int) { zero = fused_multiply_add(sum, A(0), zero); });
+    return Unit::row_max(zero == A(0) ? A(0) : A(1)) != A(0);
   }
   KOKKOS_FORCEINLINE_FUNCTION static void clear(Sums& sums) {
     KOKKOSNN_IMPL_UNROLL
@@ -99,7 +101,7 @@ struct TileProducts {
         for (int t = 0; t < row_tiles; ++t) Unit::multiply_add(scores[t][j], own[t], other);
       }
     };
-    if constexpr (!Unit::uses_tensor_cores) {
+    if constexpr (!Unit::uses_tensor_cores || products_of_unit<Unit> > 1) {
       KOKKOSNN_IMPL_NO_UNROLL  // compilers would load the fragments of many steps at once, and spill
       for (int i = 0; i < steps; ++i) step(i);
     } else {
@@ -138,6 +140,62 @@ struct TileProducts {
       const auto other = Unit::template load_b_for<row_bytes, part>(tile, j * 16, d * 16, lane);
       KOKKOSNN_IMPL_UNROLL
       for (int t = 0; t < row_tiles; ++t) Unit::multiply_add(sums[t][d], weight[t], other);
+    }
+  }
+};
+
+/// Rows of sums on their way from a team's registers to memory, through scratch, which takes fewer instructions and
+/// accesses than a thread's elements one by one.
+template <class Unit, int dims, int row_tiles, int warps>
+struct SumsThroughScratch {
+  using X                        = typename Unit::Element;
+  using A                        = typename Unit::Accumulated;
+  using Address                  = typename Unit::Address;
+  using Sums                     = typename Unit::C[row_tiles][dims / 16];
+  using Factors                  = A[row_tiles][Unit::rows];
+  static constexpr int rows      = warps * row_tiles * 16;
+  static constexpr int row_bytes = dims * int(sizeof(X));
+  static constexpr int bytes     = rows * row_bytes;  ///< of scratch
+  static constexpr int team_size = warps * Unit::lanes;
+  static constexpr int per_chunk = chunk_bytes / int(sizeof(X));
+  static constexpr int chunks    = row_bytes / chunk_bytes;
+  using Chunk                    = Pack<X, per_chunk>;
+
+  /// Writes `count` elements, `stride` apart, of the first `left` rows, each times its factor: row_of(r) points to the
+  /// first element of row r. A barrier is ahead of the first access of scratch, none behind the last one.
+  template <class Member, class RowOf>
+  KOKKOS_FORCEINLINE_FUNCTION static void write(const Member& team, Address scratch, const Sums& sums,
+                                                const Factors& factors, std::int64_t left, std::int64_t count,
+                                                std::int64_t stride, const RowOf& row_of) {
+    const int rank = anew(static_cast<int>(team.team_rank()));
+    team.team_barrier();
+    KOKKOSNN_IMPL_UNROLL
+    for (int t = 0; t < row_tiles; ++t) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int d = 0; d < dims / 16; ++d) {
+        Unit::template store<row_bytes>(scratch, (rank / Unit::lanes * row_tiles + t) * 16, d * 16, rank % Unit::lanes,
+                                        sums[t][d], factors[t]);
+      }
+    }
+    team.team_barrier();
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int i = rank; i < rows * chunks; i += team_size) {
+      const int r = i / chunks, first = i % chunks * per_chunk;
+      if (r >= left || first >= count) continue;
+      store(row_of(r) + first * stride, stride, count - first,
+            Unit::Instructions::template load<Chunk>(scratch + Unit::template along_place<row_bytes>(r, i % chunks)));
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION static void store(X* to, std::int64_t stride, std::int64_t left, const Chunk& chunk) {
+    if (stride == 1 && left >= per_chunk && reinterpret_cast<std::uintptr_t>(to) % chunk_bytes == 0) {
+      store_at_once(reinterpret_cast<Chunk*>(to), chunk);
+    } else {
+      KOKKOSNN_IMPL_UNROLL
+      for (int e = 0; e < per_chunk; ++e) {
+        if (e < left) to[e * stride] = chunk[e];
+      }
     }
   }
 };
