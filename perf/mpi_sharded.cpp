@@ -388,8 +388,9 @@ void measure_machine(const Ranks& ranks, int samples, Report& report) {
     const Communicator<Exec> comm(exec, ranks.comm, {.deterministic = in_order, .check = false});
     for (const std::int64_t pairs : {1, 16, 256, 1024, 4096, 16384, 65536}) {
       auto* memory = comm.pairs(pairs);
-      Impl::clear_states(exec, in_order ? 2 * pairs : pairs, memory);
-      const Times merge = time_together(ranks, exec, samples, [&] { comm.merge("kokkosnn_mpi_perf", memory, pairs); });
+      Impl::clear_states(exec, pairs, memory);
+      const Times merge =
+          time_together(ranks, exec, samples, [&] { comm.states().exchanged("kokkosnn_mpi_perf", memory, pairs); });
       report.add("merges", field("ranks", std::int64_t(ranks.size)), field("mode", mode_name(in_order)),
                  field("pairs", pairs), field("seconds", merge.seconds));
     }
@@ -455,7 +456,7 @@ bool run(const Arguments& arguments) {
   context.emplace_back("mpi", library);
   {
     const Communicator<Exec> comm(Exec(), world.comm);
-    context.emplace_back("transport", comm.transport() == mpi::Transport::device ? "device" : "staged");
+    context.emplace_back("transport", to_string(comm.transport()));
   }
   if (world.rank == 0) {
     for (const char* name : {"device", "ranks", "transport"}) {
