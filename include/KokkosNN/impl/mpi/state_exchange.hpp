@@ -24,9 +24,9 @@ namespace KokkosNN::mpi {
 
 /// Way of rows' states from rank to rank.
 enum class Transport {
-  /// nccl if the library was built with it and all ranks ask for it or for this, each with a GPU of its own; else by
-  /// MPI: device if the MPI says at run time that it takes such pointers, or there is no other memory; else staged
+  /// nccl if the library was built with it and all ranks ask for it or for this, each with a GPU of its own; else mpi
   automatic,
+  mpi,     ///< device if the MPI says at run time that it takes such pointers, or there is no other memory; else staged
   device,  ///< MPI, from and to memory of the execution space
   staged,  ///< MPI, from and to pinned memory of the host, which kernels write to and read from
   nccl     ///< NCCL, on HIP RCCL, on the instance's stream: the host waits for nothing
@@ -36,6 +36,8 @@ inline const char* to_string(Transport transport) {
   switch (transport) {
     case Transport::automatic:
       return "automatic";
+    case Transport::mpi:
+      return "mpi";
     case Transport::device:
       return "device";
     case Transport::staged:
