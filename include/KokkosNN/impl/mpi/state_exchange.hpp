@@ -29,7 +29,7 @@ enum class Transport {
   mpi,     ///< device if the MPI says at run time that it takes such pointers, or there is no other memory; else staged
   device,  ///< MPI, from and to memory of the execution space
   staged,  ///< MPI, from and to pinned memory of the host, which kernels write to and read from
-  nccl     ///< NCCL, on HIP RCCL, on the instance's stream: the host waits for nothing
+  nccl     ///< NCCL, on HIP RCCL, on the instance's stream: the host waits for no kernel
 };
 
 inline const char* to_string(Transport transport) {

@@ -16,7 +16,7 @@
 
 namespace KokkosNN::Impl {
 
-/// Gather of all ranks' states in the order of an instance's kernels: the host waits for nothing.
+/// Gather of all ranks' states in the order of an instance's kernels, for which the host does not wait.
 class KOKKOSNN_MPI_EXPORT StateGather {
  public:
   StateGather()                              = default;
