@@ -5,6 +5,7 @@
 #include "../argument_error.hpp"
 #include "nccl.hpp"
 
+#include <Kokkos_Core.hpp>
 #include <mpi.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -129,9 +131,12 @@ std::unique_ptr<StateGather> nccl_gather(const char* function, const PairExchang
   if (is_refused) return nullptr;
   std::string failure;
   auto gather = connected(function, ranks, parent, queue, common_communicator(offers), failure);
-  if (gather == nullptr && demanding >= 0)
-    throw std::runtime_error(std::string("KokkosNN::") + function + ": " + head + failure);
-  return gather;
+  if (gather != nullptr) return gather;
+  if (demanding >= 0) throw std::runtime_error(std::string("KokkosNN::") + function + ": " + head + failure);
+  if (ranks.rank() == 0 && Kokkos::show_warnings()) {
+    std::cerr << "KokkosNN::" << function << ": " << failure << "; rows' states go by MPI\n";
+  }
+  return nullptr;
 }
 
 }  // namespace KokkosNN::Impl

@@ -35,9 +35,9 @@ enum class NcclUse { never, possible, demanded };
 KOKKOSNN_MPI_EXPORT bool has_nccl(Backend backend);
 
 /// Gather by NCCL on an instance, or null on all ranks where one of them has no NCCL, does not want it, or is on a GPU
-/// that another rank has, which NCCL refuses, as is where NCCL itself fails to connect the ranks. If a rank demands it
-/// these are exceptions on all ranks: std::invalid_argument, and std::runtime_error where NCCL failed. Collective over
-/// `parent`, of which `ranks` is a duplicate.
+/// that another rank has, which NCCL refuses; and where NCCL fails to connect the ranks, of which rank 0 warns. If a
+/// rank demands it these are exceptions on all ranks: std::invalid_argument, and std::runtime_error where NCCL failed.
+/// Collective over `parent`, of which `ranks` is a duplicate.
 ///
 /// NCCL's communicators are attributes of `parent`, and destroyed with it, as making one takes some 100 ms. A gather
 /// has one by itself as long as it lives: NCCL lets no two threads use one at a time.
