@@ -9,6 +9,10 @@ set(has_mpi false)
 if(KokkosNN_HAS_MPI)
   set(has_mpi true)
 endif()
+set(has_nccl false)
+if(KokkosNN_HAS_NCCL)
+  set(has_nccl true)
+endif()
 list(JOIN KokkosNN_KOKKOS_DEVICES "|" devices)
 list(JOIN KokkosNN_KOKKOS_ARCHITECTURES "|" architectures)
 set(cpu_levels "")
@@ -20,7 +24,7 @@ add_custom_target(
   KokkosNN_build
   COMMAND ${CMAKE_COMMAND} -DOUTPUT=${header} -DSOURCE=${PROJECT_SOURCE_DIR} -DCONFIG=$<CONFIG>
           "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}" -DHAS_MPI=${has_mpi}
-          -DKOKKOS_VERSION=${KokkosNN_KOKKOS_VERSION} "-DKOKKOS_DEVICES=${devices}"
+          -DHAS_NCCL=${has_nccl} -DKOKKOS_VERSION=${KokkosNN_KOKKOS_VERSION} "-DKOKKOS_DEVICES=${devices}"
           "-DKOKKOS_ARCHITECTURES=${architectures}" "-DCPU_LEVELS=${cpu_levels}"
           -P ${PROJECT_SOURCE_DIR}/cmake/WriteBuild.cmake
   BYPRODUCTS ${header} COMMENT "" VERBATIM)

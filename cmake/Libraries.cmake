@@ -150,6 +150,7 @@ if(KokkosNN_HAS_MPI)
   kokkosnn_set_up(KokkosNN_mpi KOKKOSNN_MPI KokkosNN/mpi_export.hpp)
   set_target_properties(KokkosNN_mpi PROPERTIES EXPORT_NAME mpi)
 endif()
+include(cmake/Nccl.cmake)
 
 # --- KokkosNN::c, a shared library with KokkosNN and Kokkos inside, and what it shares with the Python package ---
 set(KokkosNN_HAS_C OFF)

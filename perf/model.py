@@ -24,6 +24,8 @@ from typing import Dict, List, NamedTuple, Optional, Sequence
 MOST_RANKS = 16384
 PAIR_BYTES = 16  # of a merge that is measured alone
 
+MODES = {"allreduce": "tab:blue", "in_order": "tab:orange", "nccl": "tab:green"}  # with their colours
+
 ELEMENT_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
@@ -53,6 +55,8 @@ ASSUMPTIONS = (
     "A merge in the order of the ranks is log2 P messages one after the other, or floor(log2 P) + 2 where P is no "
     "power of two, each of a latency and of 16 to 40 bytes a row over a bandwidth; those two are fitted to the "
     "measured merges (relative squares).",
+    "By NCCL a merge is one gather: a latency, and the pairs of all other ranks over a bandwidth, fitted to its own "
+    "merges. It hides behind nothing.",
     "MPI's own reduction is the cheaper one of ceil(log2 P) such messages and of a reduce-scatter with an allgather, "
     "2 ceil(log2 P) latencies and twice the bytes; latency and bandwidth of its own, from its own merges.",
     "All messages cost what they cost among the ranks that were measured: a network with slower links between nodes is "
@@ -84,11 +88,21 @@ class Link:
         return self.latency + size * self.seconds_a_byte
 
     def merge(self, mode: str, ranks: int, size: int) -> float:
+        if mode == "nccl":
+            return self.message((ranks - 1) * size)
         if mode == "in_order":
             return messages(ranks) * self.message(size)
         share = (ranks - 1) / ranks
         around = 2 * (doublings(ranks) * self.latency + share * size * self.seconds_a_byte)
         return min(doublings(ranks) * self.message(size), around)
+
+
+def message_of(mode: str, merge: dict) -> tuple:
+    """Bytes and seconds of one message of a measured merge."""
+    size, ranks, seconds = PAIR_BYTES * merge["pairs"], merge["ranks"], max(merge["seconds"])
+    if mode == "nccl":
+        return (ranks - 1) * size, seconds
+    return size, seconds / (messages if mode == "in_order" else doublings)(ranks)
 
 
 def fit_line(points: Sequence[tuple]) -> Link:
@@ -120,13 +134,10 @@ class Model:
                 seconds = max(point["kernel_seconds"])
                 share[point["operator"], point["type"]] = all_bytes(point) / seconds / copy
         links = {}
-        for mode in ("allreduce", "in_order"):
+        for mode in MODES:
             merges = [m for m in data["merges"] if m["mode"] == mode and m["ranks"] > 1]
             if merges:
-                in_turn = messages if mode == "in_order" else doublings
-                links[mode] = fit_line(
-                    [(PAIR_BYTES * m["pairs"], max(m["seconds"]) / in_turn(m["ranks"])) for m in merges]
-                )
+                links[mode] = fit_line([message_of(mode, m) for m in merges])
         return Model(copy, share, links)
 
     def seconds(self, operator: str, type_: str, mode: str, rows: int, cols: int, ranks: int, blocks: int) -> float:
@@ -138,6 +149,8 @@ class Model:
         if ranks == 1 or mode not in self.links:
             return before + after
         merge = self.links[mode].merge(mode, ranks, work.row_bytes * -(-rows // blocks))
+        if mode == "nccl":
+            return before + after + blocks * merge
         return before + after + merge + (blocks - 1) * max(0.0, merge - before / blocks)
 
 
@@ -274,7 +287,7 @@ def figure(data: dict, model: Model, operator: str, type_: str) -> Optional[byte
     fig, axes = pyplot.subplots(1, 2, figsize=(11, 4), sharey=True)
     mine = [p for p in points_of(data) if p["operator"] == operator and p["type"] == type_]
     for axis, scaling in zip(axes, ("strong", "weak")):
-        for mode, colour in (("allreduce", "tab:blue"), ("in_order", "tab:orange")):
+        for mode, colour in MODES.items():
             points = [p for p in mine if p["mode"] == mode and p["scaling"] == scaling]
             if not points:
                 continue

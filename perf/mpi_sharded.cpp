@@ -72,23 +72,55 @@ using mpi::Communicator;
 
 constexpr const char* usage =
     R"(Usage: mpirun -n RANKS kokkosnn_mpi_perf [--out DIR] [--rows M] [--cols N] [--types f32,bf16] [--samples K]
-                                           [--block-rows R]
+                                           [--merges allreduce,in_order,nccl] [--block-rows R]
 
 Times the operators of KokkosNN::mpi: N columns over 1, 2, 4, ... RANKS ranks (strong), and N / RANKS columns a rank
 (weak). Writes DIR/scaling.json; status 1 if a result was wrong.
   --rows, --cols  4096 x 128256 by default, on a host 64 x 128256
   --types         f32 and bf16 by default, as far as the build has them
   --samples       calls of a point, 30 by default
+  --merges        by MPI_Allreduce, by MPI in the order of the ranks, by NCCL; by default all that there are
   --block-rows    CommunicatorOptions::block_rows)";
+
+/// Way of a communicator to merge.
+struct Merge {
+  const char* name;
+  bool deterministic;
+  mpi::Transport transport;
+
+  mpi::CommunicatorOptions options(std::int64_t block_rows = 0) const {
+    // The checks of the arguments are a second exchange.
+    return {.deterministic = deterministic, .check = false, .transport = transport, .block_rows = block_rows};
+  }
+};
+
+constexpr Merge all_merges[] = {{"allreduce", false, mpi::Transport::mpi},
+                                {"in_order", true, mpi::Transport::mpi},
+                                {"nccl", false, mpi::Transport::nccl}};
+
+Merge merge_named(const std::string& name) {
+  for (const Merge& merge : all_merges) {
+    if (name == merge.name) return merge;
+  }
+  throw std::invalid_argument("no merge " + name);
+}
 
 struct Arguments {
   std::string out                = ".";
   std::int64_t rows              = on_gpu ? 4096 : 64;
   std::int64_t cols              = 128256;
   std::vector<std::string> types = {"f32", "bf16"};
+  std::vector<Merge> merges      = {};  ///< none: all that there are
   int samples                    = 30;
   std::int64_t block_rows        = 0;
 };
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream text(list);
+  for (std::string word; std::getline(text, word, ',');) words.push_back(word);
+  return words;
+}
 
 Arguments parse(int argc, char* argv[]) {
   Arguments arguments;
@@ -107,9 +139,9 @@ Arguments parse(int argc, char* argv[]) {
     } else if (name == "--block-rows") {
       arguments.block_rows = std::stoll(value);
     } else if (name == "--types") {
-      arguments.types.clear();
-      std::istringstream list(value);
-      for (std::string type; std::getline(list, type, ',');) arguments.types.push_back(type);
+      arguments.types = words_of(value);
+    } else if (name == "--merges") {
+      for (const std::string& merge : words_of(value)) arguments.merges.push_back(merge_named(merge));
     } else {
       throw std::invalid_argument("no option " + name);
     }
@@ -277,8 +309,6 @@ double worst_row_sum(const Ranks& ranks, const Matrix<T>& y, const Kokkos::View<
   return worst;
 }
 
-const char* mode_name(bool in_order) { return in_order ? "in_order" : "allreduce"; }
-
 /// One type's operators on some of the ranks.
 template <class T>
 class Point {
@@ -305,10 +335,8 @@ class Point {
   bool measure(Report& report) {
     using Comm    = Communicator<Exec>;
     bool is_right = true;
-    for (const bool in_order : {false, true}) {
-      // The checks of the arguments are a second exchange.
-      const mpi::CommunicatorOptions options{
-          .deterministic = in_order, .check = false, .block_rows = m_arguments.block_rows};
+    for (const Merge& merge : m_arguments.merges) {
+      const mpi::CommunicatorOptions options = merge.options(m_arguments.block_rows);
       const Comm all(m_exec, m_ranks.comm, options), self(m_exec, MPI_COMM_SELF, options);
       const auto rows = static_cast<std::int64_t>(m_x.extent(0)), of_block = all.block_of(rows, 1);
       const std::int64_t blocks = (rows + of_block - 1) / of_block;
@@ -319,7 +347,7 @@ class Point {
         const bool holds    = error < (sizeof(T) == 2 ? 2e-2 : 1e-4);
         const Times kernels = time_together(m_ranks, m_exec, m_arguments.samples, [&] { call(self); });
         is_right            = is_right && holds;
-        show(report, name, in_order, moves, blocks, times, kernels, holds ? -1 : error);
+        show(report, name, merge.name, moves, blocks, times, kernels, holds ? -1 : error);
       };
       run("softmax", 2, Meaning::value, 1, [&](const Comm& comm) { mpi::softmax(comm, m_x, m_y); });
       run("log_softmax", 2, Meaning::logarithm, 1, [&](const Comm& comm) { mpi::log_softmax(comm, m_x, m_y); });
@@ -338,26 +366,25 @@ class Point {
 
  private:
   /// `moves`: how often each element must be read or written; `error`: of a wrong result, which has no time.
-  void show(Report& report, const char* name, bool in_order, int moves, std::int64_t blocks, const Times& times,
+  void show(Report& report, const char* name, const char* mode, int moves, std::int64_t blocks, const Times& times,
             const Times& kernels, double error) const {
     const auto rows = static_cast<std::int64_t>(m_x.extent(0));
     if (error >= 0 || std::isnan(error)) {
       if (m_ranks.rank == 0) std::printf("%s %s %s: WRONG by %g\n", name, m_type, m_scaling, error);
       report.add("failures", field("operator", name), field("type", m_type), field("scaling", m_scaling),
-                 field("ranks", std::int64_t(m_ranks.size)), field("mode", mode_name(in_order)));
+                 field("ranks", std::int64_t(m_ranks.size)), field("mode", mode));
       return;
     }
     const std::int64_t bytes = moves * rows * m_classes.all * std::int64_t(sizeof(T));
     report.add("points", field("operator", name), field("type", m_type), field("scaling", m_scaling),
-               field("mode", mode_name(in_order)), field("rows", rows), field("cols", m_classes.all),
+               field("mode", mode), field("rows", rows), field("cols", m_classes.all),
                field("ranks", std::int64_t(m_ranks.size)), field("blocks", blocks), field("bytes", bytes),
                field("seconds", times.seconds), field("mpi_seconds", times.in_mpi),
                field("kernel_seconds", kernels.seconds));
     if (m_ranks.rank != 0) return;
-    std::printf("%-28s %-5s %-7s %-9s %6d %10lld %9.1f %9.1f %9.1f %9.1f\n", name, m_type, m_scaling,
-                mode_name(in_order), m_ranks.size, static_cast<long long>(m_classes.all), 1e6 * times.slowest(),
-                1e6 * kernels.slowest(), 1e6 * *std::ranges::max_element(times.in_mpi),
-                1e-9 * static_cast<double>(bytes) / times.slowest());
+    std::printf("%-28s %-5s %-7s %-9s %6d %10lld %9.1f %9.1f %9.1f %9.1f\n", name, m_type, m_scaling, mode,
+                m_ranks.size, static_cast<long long>(m_classes.all), 1e6 * times.slowest(), 1e6 * kernels.slowest(),
+                1e6 * *std::ranges::max_element(times.in_mpi), 1e-9 * static_cast<double>(bytes) / times.slowest());
     std::fflush(stdout);
   }
 
@@ -377,21 +404,23 @@ class Point {
 };
 
 /// Measures what the model is made from: a copy on every rank at a time, and merges of pairs alone.
-void measure_machine(const Ranks& ranks, int samples, Report& report) {
+void measure_machine(const Ranks& ranks, const Arguments& arguments, Report& report) {
+  const int samples = arguments.samples;
   const Exec exec;
   const std::int64_t bytes = on_gpu ? std::int64_t(1) << 30 : std::int64_t(1) << 26;
   const Kokkos::View<char*, Exec> from("from", bytes), to("to", bytes);
   const Times copy = time_together(ranks, exec, samples, [&] { Kokkos::deep_copy(exec, to, from); });
   report.add("copies", field("ranks", std::int64_t(ranks.size)), field("bytes", 2 * bytes),
              field("seconds", copy.seconds));
-  for (const bool in_order : {false, true}) {
-    const Communicator<Exec> comm(exec, ranks.comm, {.deterministic = in_order, .check = false});
+  for (const Merge& way : arguments.merges) {
+    const Communicator<Exec> comm(exec, ranks.comm, way.options());
     for (const std::int64_t pairs : {1, 16, 256, 1024, 4096, 16384, 65536}) {
       auto* memory = comm.pairs(pairs);
-      Impl::clear_states(exec, in_order ? 2 * pairs : pairs, memory);
-      const Times merge = time_together(ranks, exec, samples, [&] { comm.merge("kokkosnn_mpi_perf", memory, pairs); });
-      report.add("merges", field("ranks", std::int64_t(ranks.size)), field("mode", mode_name(in_order)),
-                 field("pairs", pairs), field("seconds", merge.seconds));
+      Impl::clear_states(exec, pairs, memory);
+      const Times merge =
+          time_together(ranks, exec, samples, [&] { comm.states().exchanged("kokkosnn_mpi_perf", memory, pairs); });
+      report.add("merges", field("ranks", std::int64_t(ranks.size)), field("mode", way.name), field("pairs", pairs),
+                 field("seconds", merge.seconds));
     }
   }
 }
@@ -408,7 +437,7 @@ bool measure_type(const Ranks& ranks, int all_ranks, const char* type, const Arg
 }
 
 bool measure(const Ranks& ranks, int all_ranks, const Arguments& arguments, Report& report) {
-  measure_machine(ranks, arguments.samples, report);
+  measure_machine(ranks, arguments, report);
   bool is_right = true;
   for (const std::string& type : arguments.types) {
     if (type == "f32") {
@@ -441,12 +470,13 @@ std::string places(const Ranks& world) {
 }
 
 /// Returns whether all results were right.
-bool run(const Arguments& arguments) {
+bool run(Arguments arguments) {
   Ranks world{MPI_COMM_WORLD, 0, 1};
   MPI_Comm_rank(world.comm, &world.rank);
   MPI_Comm_size(world.comm, &world.size);
   Report report(world.rank == 0);
-  Context context = machine_context(Exec());
+  const bool is_default = arguments.merges.empty();
+  Context context       = machine_context(Exec());
   context.emplace_back("ranks", std::to_string(world.size));
   context.emplace_back("places", places(world));
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = {};
@@ -454,11 +484,18 @@ bool run(const Arguments& arguments) {
   MPI_Get_library_version(library, &length);
   context.emplace_back("mpi", library);
   {
-    const Communicator<Exec> comm(Exec(), world.comm);
-    context.emplace_back("transport", comm.transport() == mpi::Transport::device ? "device" : "staged");
+    const mpi::Transport best = Communicator<Exec>(Exec(), world.comm).transport();
+    const Communicator<Exec> by_mpi(Exec(), world.comm, {.transport = mpi::Transport::mpi});
+    context.emplace_back("transport", to_string(best));
+    context.emplace_back("transport by MPI", to_string(by_mpi.transport()));
+    for (const Merge& merge : all_merges) {
+      if (is_default && (merge.transport == mpi::Transport::mpi || merge.transport == best)) {
+        arguments.merges.push_back(merge);
+      }
+    }
   }
   if (world.rank == 0) {
-    for (const char* name : {"device", "ranks", "transport"}) {
+    for (const char* name : {"device", "ranks", "transport", "transport by MPI"}) {
       for (const auto& [known, value] : context) {
         if (known == name) std::printf("%s: %s\n", name, value.c_str());
       }
@@ -490,9 +527,9 @@ int main(int argc, char* argv[]) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   int status = 0;
   try {
-    const KokkosNN::Perf::Arguments arguments = KokkosNN::Perf::parse(argc, argv);
+    KokkosNN::Perf::Arguments arguments = KokkosNN::Perf::parse(argc, argv);
     const Kokkos::ScopeGuard kokkos;
-    status = KokkosNN::Perf::run(arguments) ? 0 : 1;
+    status = KokkosNN::Perf::run(std::move(arguments)) ? 0 : 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kokkosnn_mpi_perf: %s\n%s\n", e.what(), KokkosNN::Perf::usage);
     MPI_Abort(MPI_COMM_WORLD, 2);

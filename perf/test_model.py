@@ -95,6 +95,20 @@ class Prediction(unittest.TestCase):
         self.assertLess(link.merge("allreduce", 1024, 10**6), link.merge("in_order", 1024, 10**6))
         self.assertEqual(link.merge("in_order", 1024, 10**6), 10 * link.message(10**6))
 
+    def test_by_nccl_a_merge_is_one_gather_that_hides_behind_nothing(self):
+        data = measured(both_scalings())
+        for r in (2, 4):
+            for n in (1, 256, 65536):
+                seconds = LATENCY + (r - 1) * 16 * n * SLOPE
+                data["merges"].append(dict(ranks=r, mode="nccl", pairs=n, seconds=[seconds] * r))
+        found = Model.of(data)
+        self.assertAlmostEqual(found.links["nccl"].latency / LATENCY, 1, places=6)
+        self.assertAlmostEqual(found.links["nccl"].seconds_a_byte / SLOPE, 1, places=6)
+        kernels = 3 * 1000 * 2**18 * 4 / (COPY * SHARE)
+        for blocks in (1, 4):
+            predicted = found.seconds("softmax", "f32", "nccl", 1000, 2**20, 4, blocks)
+            self.assertAlmostEqual(predicted, kernels + blocks * LATENCY + 3 * 16000 * SLOPE)
+
 
 class Report(unittest.TestCase):
     def report(self, data):

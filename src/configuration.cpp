@@ -19,6 +19,7 @@ Configuration configuration() {
           KOKKOSNN_BUILD_KOKKOS_DEVICES,
           KOKKOSNN_BUILD_KOKKOS_ARCHITECTURES,
           KOKKOSNN_BUILD_HAS_MPI,
+          KOKKOSNN_BUILD_HAS_NCCL,
           KOKKOSNN_BUILD_CPU_LEVELS,
           KOKKOSNN_BUILD_CPU_LEVEL};
 }
@@ -29,7 +30,7 @@ std::string to_string(const Configuration& built) {
   line << "KokkosNN " << built.version << " (commit " << known(built.commit) << ", " << known(built.compiler) << ", "
        << known(built.build_type) << "), Kokkos " << known(built.kokkos_version) << " (" << known(built.kokkos_devices)
        << "; " << (built.kokkos_architectures.empty() ? "no architecture" : built.kokkos_architectures) << "), "
-       << (built.has_mpi ? "MPI" : "no MPI");
+       << (built.has_mpi ? "MPI" : "no MPI") << (built.has_nccl ? " with NCCL" : "");
   if (!built.cpu_level.empty()) line << ", kernels for " << built.cpu_level << " of " << built.cpu_levels;
   return line.str();
 }

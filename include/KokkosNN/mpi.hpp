@@ -40,28 +40,33 @@
 //            element types may differ among ranks. Fastest where columns have stride 1.
 // Exchange   16 bytes a row and rank (cross entropies: 32, with smoothed labels 48): (max, sum) in double, whatever the
 //            elements are; norms: a sum and the number of columns, 32 bytes (layer_norm_backward two sums, 48), or
-//            number, mean and sum of squares around it, 40. By one MPI_Allreduce a block, whose MPI_Op is the merge of
-//            MaxSumExp, or of moments by the formula of Chan, Golub and LeVeque; rows go in blocks
-//            (`block_rows`), so that a device reads the next block while the host waits for MPI.
-// Ordering   on the communicator's `exec`: what was enqueued there before is seen. The call fences `exec` once a block,
-//            since MPI needs the pairs, and returns when the last writes are enqueued: results are there when `exec`
-//            gets there. After the first call of a size nothing is allocated.
+//            number, mean and sum of squares around it, 40. By MPI: one MPI_Allreduce a block, whose MPI_Op is the
+//            merge of MaxSumExp, or of moments by the formula of Chan, Golub and LeVeque; rows go in blocks
+//            (`block_rows`), so that a device reads the next block while the host waits for MPI. By NCCL (on HIP RCCL):
+//            one allgather a block, all rows being one, and the next kernel merges. See Transport for which it is.
+// Ordering   on the communicator's `exec`: what was enqueued there before is seen. By MPI the call fences `exec` once a
+//            block, since MPI needs the pairs, and returns when the last writes are enqueued: results are there when
+//            `exec` gets there. By NCCL it fences nothing. After the first call of a size nothing is allocated.
+// Graphs     by NCCL, without `check` and after a first call of the size, calls of the softmax family, rms_norm and
+//            layer_norm may be captured in a CUDA graph, which all ranks must launch as they would call.
 // In place   as of the local function; any other overlap is an error.
 // Arithmetic as of the local function. Between ranks: float and 16-bit results as accurate as from one rank; double
 //            ones within 4 ulp more for every doubling of the ranks, and sums of double gradients are rounded to
 //            double.
-// Bits       with `deterministic` they are the same every time and on every rank; they depend on the number of ranks
-//            and on the split, not on time and not on the algorithm that MPI picks. Else they may differ in the last
-//            bits. Either way all of a call's ranks use the same pairs, as far as MPI gives them the same.
+// Bits       with `deterministic`, and by NCCL always, they are the same every time and on every rank; they depend on
+//            the number of ranks, on the split and on whether a host or a device merges, not on time and not on the
+//            algorithm that MPI or NCCL picks. Else they may differ in the last bits. Either way all of a call's ranks
+//            use the same pairs, as far as MPI gives them the same.
 // Values     NaN, infinities and masked rows as the local function has them, wherever in the row they stand.
 // Errors     std::invalid_argument as of the local function, and with `check` on every rank: where one rank's arguments
 //            are refused or rows or options differ, all ranks throw, and nothing is written. That costs one reduction
 //            of 34 words a call. Without `check` a rank that throws leaves the others waiting. std::runtime_error with
-//            MPI's text where MPI fails; that communicator throws it from then on, and whether ranks on which MPI did
-//            not fail come back is up to MPI. Labels, weights and their order among ranks are not compared.
+//            MPI's or NCCL's text where it fails; that communicator throws it from then on, and whether ranks on which
+//            it did not fail come back is up to it. Labels, weights and their order among ranks are not compared.
 //            options.plan must be left alone.
 // Cost       as many reads and writes an element as each function says.
-// Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough.
+// Threads    one call at a time on a communicator; MPI_THREAD_SERIALIZED is enough. Two communicators by NCCL may have
+//            calls at a time if these are enqueued in one order on all ranks, which NCCL asks for.
 // Plans      each rank makes its own; that all go by one tuning file, which one of them reads, see tuning.hpp.
 // Source     merging (max, sum): Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; merging
 //            (count, mean, squares): Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing

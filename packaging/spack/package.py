@@ -26,6 +26,7 @@ class Kokkosnn(CMakePackage, CudaPackage, ROCmPackage):
 
     variant("openmp", default=True, description="Host threads by OpenMP")
     variant("mpi", default=False, description="Build KokkosNN::mpi")
+    variant("nccl", default=False, description="KokkosNN::mpi exchanges by NCCL or RCCL", when="+mpi")
     variant("shared", default=True, description="Build shared libraries")
     variant("tests", default=False, description="Build the tests and the examples")
 
@@ -33,6 +34,8 @@ class Kokkosnn(CMakePackage, CudaPackage, ROCmPackage):
     depends_on("cmake@3.23:", type="build")
     depends_on("googletest", type=("build", "link"), when="+tests")
     depends_on("mpi", when="+mpi")
+    depends_on("nccl", when="+nccl+cuda")
+    depends_on("rccl", when="+nccl+rocm")
 
     depends_on("kokkos@4.6:")
     depends_on("kokkos+openmp", when="+openmp")
@@ -47,6 +50,7 @@ class Kokkosnn(CMakePackage, CudaPackage, ROCmPackage):
         depends_on(f"kokkos amdgpu_target={arch}", when=f"+rocm amdgpu_target={arch}")
 
     conflicts("+cuda", when="+rocm", msg="One device's backend at a time")
+    conflicts("+nccl", when="~cuda~rocm", msg="NCCL and RCCL are for GPUs")
     conflicts("cuda_arch=none", when="+cuda", msg="CUDA needs an architecture: cuda_arch=90")
     conflicts(
         "amdgpu_target=none", when="+rocm", msg="HIP needs an architecture: amdgpu_target=gfx942"
@@ -63,6 +67,7 @@ class Kokkosnn(CMakePackage, CudaPackage, ROCmPackage):
             self.define("Kokkos_ROOT", self.spec["kokkos"].prefix),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("KokkosNN_ENABLE_MPI", "mpi"),
+            self.define("KokkosNN_ENABLE_NCCL", self.spec.satisfies("+nccl")),  # AUTO takes what is installed
             self.define_from_variant("KokkosNN_ENABLE_TESTS", "tests"),
             self.define_from_variant("KokkosNN_ENABLE_EXAMPLES", "tests"),
         ]

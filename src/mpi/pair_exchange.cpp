@@ -297,6 +297,20 @@ void PairExchange::throw_refusal(const char* function, int refusing, const std::
   (ArgumentError(function) << "rank " << refusing << " cannot do this call: " << text).raise();
 }
 
+std::vector<std::int64_t> PairExchange::gathered(const char* function, std::span<const std::int64_t> words) const {
+  require_sound(function);
+  std::vector<std::int64_t> all(words.size() * static_cast<std::size_t>(m_size));
+  const int count = static_cast<int>(words.size());
+  require(function, "MPI_Allgather",
+          MPI_Allgather(words.data(), count, MPI_INT64_T, all.data(), count, MPI_INT64_T, m_comm));
+  return all;
+}
+
+void PairExchange::broadcast(const char* function, std::span<std::byte> bytes) const {
+  require_sound(function);
+  require(function, "MPI_Bcast", MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, m_comm));
+}
+
 std::array<std::int64_t, 2> PairExchange::sums_before_and_all(const char* function, std::int64_t value) const {
   require_sound(function);
   std::array<std::int64_t, 2> sums = {0, 0};

@@ -3,6 +3,7 @@
 #include "products.hpp"
 
 #if defined(KOKKOSNN_HAS_ROCBLAS)
+#include "current_hip_device.hpp"
 #include "device_blas.hpp"
 
 #include <hip/hip_runtime.h>
@@ -22,27 +23,6 @@ namespace {
 void require(const std::string& label, rocblas_status status) {
   if (status != rocblas_status_success) throw std::runtime_error(label + ": " + rocblas_status_to_string(status));
 }
-void require(const std::string& label, hipError_t error) {
-  if (error != hipSuccess) throw std::runtime_error(label + ": " + hipGetErrorString(error));
-}
-
-/// Makes an instance's device the current one: a handle is made for that, and calls run on it.
-class CurrentHipDevice {
- public:
-  CurrentHipDevice(const std::string& label, int device) {
-    require(label, hipGetDevice(&m_before));
-    if (m_before == device) m_before = -1;
-    if (m_before >= 0) require(label, hipSetDevice(device));
-  }
-  ~CurrentHipDevice() {
-    if (m_before >= 0) static_cast<void>(hipSetDevice(m_before));
-  }
-  CurrentHipDevice(const CurrentHipDevice&)            = delete;
-  CurrentHipDevice& operator=(const CurrentHipDevice&) = delete;
-
- private:
-  int m_before = -1;
-};
 
 struct Rocblas {
   using Handle = rocblas_handle;

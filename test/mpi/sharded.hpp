@@ -20,7 +20,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -140,7 +142,8 @@ double between_ranks() {
   return std::is_same_v<T, double> ? 4.0 * std::bit_width(static_cast<unsigned>(world_size() - 1)) : 0.0;
 }
 
-/// All of the test's communicators: both ways to merge, both transports, rows in one block and in several.
+/// All of the test's communicators: both ways to merge, both transports by MPI and that which is chosen, rows in one
+/// block and in several.
 inline std::vector<CommunicatorOptions> all_communicators() {
   std::vector<CommunicatorOptions> all;
   for (const bool deterministic : {false, true}) {
@@ -151,6 +154,45 @@ inline std::vector<CommunicatorOptions> all_communicators() {
   }
   return all;
 }
+
+/// Pair of a rank whose merges with those of others depend on the order in the last bits.
+inline KokkosNN::MaxSumExp<double> pair_of_rank(int rank, int i) {
+  // One rounding each: a compiler that computes some of them itself, and fuses the others, must not see two.
+  return {0.1 * ((7 * rank + 3 * i) % 11), (100 + 37 * ((5 * rank + i) % 13)) / 100.0};
+}
+
+/// Merge of states of `size` ranks in the documented order, by one rank for all: recursive doubling.
+template <class OfRank>
+auto merged_in_order(int size, const OfRank& state_of_rank) {
+  int doubling = 1;
+  while (2 * doubling <= size) doubling *= 2;
+  const int extra = size - doubling;
+  std::vector<decltype(state_of_rank(0))> states;
+  for (int r = 0; r < doubling; ++r) {
+    states.push_back(r < extra ? merge(state_of_rank(2 * r), state_of_rank(2 * r + 1)) : state_of_rank(r + extra));
+  }
+  for (; states.size() > 1;) {
+    for (std::size_t r = 0; r < states.size() / 2; ++r) states[r] = merge(states[2 * r], states[2 * r + 1]);
+    states.resize(states.size() / 2);
+  }
+  return states[0];
+}
+
+/// Gather as NCCL's by MPI: it waits for the instance, and copies what a host cannot access.
+class GatherByMpi final : public KokkosNN::Impl::StateGather {
+ public:
+  void gather(const char*, const void* mine, void* all, std::size_t bytes) const override {
+    using Bytes              = Kokkos::View<char*, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    using HostBytes          = Kokkos::View<char*, Kokkos::HostSpace>;
+    const std::size_t of_all = bytes * static_cast<std::size_t>(world_size());
+    const HostBytes own("own", bytes), from_all("all", of_all);
+    Kokkos::fence();
+    Kokkos::deep_copy(own, Bytes(static_cast<char*>(const_cast<void*>(mine)), bytes));
+    const auto count = static_cast<int>(bytes);
+    MPI_Allgather(own.data(), count, MPI_CHAR, from_all.data(), count, MPI_CHAR, MPI_COMM_WORLD);
+    Kokkos::deep_copy(Bytes(static_cast<char*>(all), of_all), from_all);
+  }
+};
 
 /// The bits of a value a row, from every rank.
 template <class T>

@@ -6,10 +6,9 @@
 #include <KokkosNN/export.hpp>
 #include <KokkosNN/impl/backend.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/call/vendor_queue.hpp>
 #include <KokkosNN/matmul_options.hpp>
 #include <KokkosNN/plan.hpp>
-
-#include <Kokkos_Core.hpp>
 
 #include <string>
 
@@ -17,24 +16,6 @@
 // rocBLAS on HIP.
 
 namespace KokkosNN::Impl {
-
-/// An instance as a vendor's library knows it: a device and its stream.
-struct VendorQueue {
-  Backend backend = Backend::host;
-  int device      = 0;
-  void* stream    = nullptr;
-};
-
-template <class Exec>
-VendorQueue vendor_queue([[maybe_unused]] const Exec& exec) {
-  if constexpr (backend_of<Exec>() == Backend::cuda) {
-    return {Backend::cuda, exec.cuda_device(), exec.cuda_stream()};
-  } else if constexpr (backend_of<Exec>() == Backend::hip) {
-    return {Backend::hip, exec.hip_device(), exec.hip_stream()};
-  } else {
-    return {backend_of<Exec>(), 0, nullptr};
-  }
-}
 
 /// True if a vendor's library computes a product without an epilogue of tensors of one type, as the options say. Throws
 /// std::invalid_argument where a caller insists and it cannot.

@@ -120,9 +120,9 @@ struct RowExchange {
     mine                     = comm.shared_memory(static_cast<std::size_t>(all + share * comm.size()) * bytes);
     received                 = mine + static_cast<std::size_t>(all) * bytes;
   }
-  std::int64_t first_of_share() const { return comm.exchange().first_of_share(records.rows(), comm.rank()); }
+  std::int64_t first_of_share() const { return comm.ranks().first_of_share(records.rows(), comm.rank()); }
   RowRecords<X> share() const {
-    return records.some(comm.exchange().first_of_share(records.rows(), comm.rank() + 1) - first_of_share());
+    return records.some(comm.ranks().first_of_share(records.rows(), comm.rank() + 1) - first_of_share());
   }
   /// Place of this rank's share.
   char* share_place() const { return mine + static_cast<std::size_t>(first_of_share()) * records.bytes(); }
@@ -132,10 +132,10 @@ struct RowExchange {
   void run(const Join& join) const {
     const std::string fence = std::string("KokkosNN::") + function + ": rows for MPI";
     comm.exec().fence(fence);
-    comm.exchange().spread_records(function, mine, received, records.rows(), records.bytes());
+    comm.ranks().spread_records(function, mine, received, records.rows(), records.bytes());
     join();
     comm.exec().fence(fence);
-    comm.exchange().collect_records(function, mine, records.rows(), records.bytes());
+    comm.ranks().collect_records(function, mine, records.rows(), records.bytes());
   }
 };
 
@@ -168,7 +168,7 @@ void sharded_attention(const mpi::Communicator<Exec>& comm, const AttentionTenso
   constexpr const char* function = "mpi::attention";
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::attention");
   RowExchange<X, Exec> rows{function, comm, {}};
-  prepare_together(function, comm, tensors.q, [&] {
+  prepare_together(function, comm, comm.mpi_transport(), tensors.q, [&] {
     const AttentionShape shape = normalise_attention(function, tensors, options).shape;
     const SharedFacts facts(false, shape, keys.all, element_type<X>(), options);
     place_keys(function, shape, keys.first, keys.all, options);
@@ -195,7 +195,7 @@ void sharded_attention_backward(const mpi::Communicator<Exec>& comm, const Atten
   const Kokkos::Profiling::ScopedRegion region("KokkosNN::mpi::attention_backward");
   RowExchange<X, Exec> rows{function, comm, {}};
   AttentionStrides dq_strides;
-  prepare_together(function, comm, tensors.forward.q, [&] {
+  prepare_together(function, comm, comm.mpi_transport(), tensors.forward.q, [&] {
     const AttentionGradientLayout layout = normalise_attention_gradient(function, tensors, options);
     const AttentionShape& shape          = layout.forward.shape;
     const SharedFacts facts(true, shape, keys.all, element_type<X>(), options);

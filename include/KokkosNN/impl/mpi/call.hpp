@@ -12,7 +12,9 @@
 #include <KokkosNN/impl/mpi/communicator.hpp>
 #include <KokkosNN/instantiations/sharded.hpp>
 #include <KokkosNN/impl/mpi/launch.hpp>
+#include <KokkosNN/impl/mpi/rank_states.hpp>
 #include <KokkosNN/impl/mpi/row_blocks.hpp>
+#include <KokkosNN/impl/mpi/state_exchange.hpp>
 #include <KokkosNN/options.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -28,15 +30,18 @@ namespace KokkosNN::Impl {
 
 /// Prints the line that KOKKOSNN_VERBOSE asks for; `x` has this rank's columns.
 template <class Exec>
-void report_shard(const char* function, const mpi::Communicator<Exec>& comm, const Tensor& x) {
-  report_call(function, x, "columns of rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size()));
+void report_shard(const char* function, const mpi::Communicator<Exec>& comm, const Tensor& x,
+                  const std::string& exchange) {
+  report_call(
+      function, x,
+      "columns of rank " + std::to_string(comm.rank()) + " of " + std::to_string(comm.size()) + ", " + exchange);
 }
 
 /// Runs `prepare`, which checks arguments, makes room and returns the facts that all ranks must share. Throws on every
-/// rank if one rank throws, or if facts differ, unless the communicator does not check.
+/// rank if one rank throws, or if facts differ, unless the communicator does not check. `transport` is the call's.
 template <class Exec, class Prepare>
-void prepare_together(const char* function, const mpi::Communicator<Exec>& comm, const Tensor& x,
-                      const Prepare& prepare) {
+void prepare_together(const char* function, const mpi::Communicator<Exec>& comm, mpi::Transport transport,
+                      const Tensor& x, const Prepare& prepare) {
   SharedFacts facts;
   std::exception_ptr refusal;
   try {
@@ -45,22 +50,22 @@ void prepare_together(const char* function, const mpi::Communicator<Exec>& comm,
     if (!comm.options().check) throw;
     refusal = std::current_exception();
   }
-  if (comm.options().check) comm.exchange().agree(function, facts.all(), refusal);
-  if (is_verbose()) report_shard(function, comm, x);
+  if (comm.options().check) comm.ranks().agree(function, facts.all(), refusal);
+  if (is_verbose()) report_shard(function, comm, x, std::string("transport ") + to_string(transport));
 }
 
-/// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block) those that use the
-/// merged pairs. While the host waits for MPI the device reads the next block.
+/// Runs the blocks: reduce(block) enqueues the kernels that leave the block's pairs, epilogue(block, states) those that
+/// use the states of the whole rows. While a host waits for MPI the device reads the next block.
 template <class Exec, class State, class Reduce, class Epilogue>
 void in_blocks(const char* function, const mpi::Communicator<Exec>& comm, const RowBlocks& blocks, State* pairs,
                int pairs_a_row, const Reduce& reduce, const Epilogue& epilogue) {
-  const std::string fence = std::string("KokkosNN::") + function + ": pairs for MPI";
+  const StateExchange<Exec>& states = comm.states();
   reduce(0);
   for (std::int64_t block = 0; block < blocks.count(); ++block) {
-    comm.exec().fence(fence);
+    states.await(function);
     if (block + 1 < blocks.count()) reduce(block + 1);
-    comm.merge(function, pairs + blocks.first_row(block) * pairs_a_row, blocks.rows(block) * pairs_a_row);
-    epilogue(block);
+    epilogue(block, states.exchanged(function, pairs + blocks.first_row(block) * pairs_a_row,
+                                     blocks.rows(block) * pairs_a_row));
   }
 }
 
@@ -87,7 +92,7 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
   RowBlocks blocks;
   ShardPair* pairs                 = nullptr;
   typename Epilogue::State* states = nullptr;
-  prepare_together(function, comm, in, [&] {
+  prepare_together(function, comm, comm.transport(), in, [&] {
     refuse_plan(function, options.plan);
     refuse_axes(function, options.axes);
     normalise(function, op, {in, out}, options);
@@ -108,12 +113,11 @@ void sharded_call(const char* function, const mpi::Communicator<Exec>& comm, con
         Reduction::run(exec, layout_of_shard(op, blocks.axis(), {part}), options, elements_of<const X>(part),
                        pairs + blocks.first_row(block));
       },
-      [&](std::int64_t block) {
-        const Tensor part        = blocks.of_rows(in, block);
-        const Tensor result      = lse ? blocks.of_values(out, block) : blocks.of_rows(out, block);
-        const std::int64_t first = blocks.first_row(block);
+      [&](std::int64_t block, const RankStates<ShardPair>& merged) {
+        const Tensor part   = blocks.of_rows(in, block);
+        const Tensor result = lse ? blocks.of_values(out, block) : blocks.of_rows(out, block);
         Epilogue::run(exec, layout_of_shard(op, blocks.axis(), {part, result}), options, elements_of<const X>(part),
-                      elements_of<Y>(result), pairs + first, states + first);
+                      elements_of<Y>(result), merged, states + blocks.first_row(block));
       });
 }
 
@@ -128,7 +132,7 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
   RowBlocks blocks;
   ShardPair* pairs                 = nullptr;
   typename Gradient::State* states = nullptr;
-  prepare_together(function, comm, tensors[GradientTensors::x], [&] {
+  prepare_together(function, comm, comm.transport(), tensors[GradientTensors::x], [&] {
     refuse_plan(function, options.plan);
     refuse_axes(function, options.axes);
     normalise(function, op, tensors, options);
@@ -153,13 +157,12 @@ void sharded_gradient(const char* function, const mpi::Communicator<Exec>& comm,
         Gradient::reduce(comm.exec(), layout_of_shard(op, blocks.axis(), {y_part, {}, dy_part}), options,
                          elements_of<Y>(y_part), elements_of<D>(dy_part), pairs + blocks.first_row(block));
       },
-      [&](std::int64_t block) {
+      [&](std::int64_t block, const RankStates<ShardPair>& merged) {
         const Tensor y_part = part(GradientTensors::x, block), dy_part = part(GradientTensors::dy, block),
-                     dx_part     = part(GradientTensors::dx, block);
-        const std::int64_t first = blocks.first_row(block);
+                     dx_part = part(GradientTensors::dx, block);
         Gradient::epilogue(comm.exec(), layout_of_shard(op, blocks.axis(), {y_part, dx_part, dy_part}), options,
-                           elements_of<Y>(y_part), elements_of<D>(dy_part), elements_of<Dx>(dx_part), pairs + first,
-                           states + first);
+                           elements_of<Y>(y_part), elements_of<D>(dy_part), elements_of<Dx>(dx_part), merged,
+                           states + blocks.first_row(block));
       });
 }
 
@@ -182,7 +185,7 @@ void shard_of_cross_entropy_backward(const char* function, const mpi::Communicat
                                      const mpi::ClassRange& classes, const Tensors& tensors,
                                      const CrossEntropyOptions& options) {
   const ClassShard shard{classes.first, 0, classes.all};
-  if (is_verbose()) report_shard(function, comm, tensors[CrossEntropyTensors::logits]);
+  if (is_verbose()) report_shard(function, comm, tensors[CrossEntropyTensors::logits], "no exchange");
   run_shard_of_backward<typename Views::X, typename Views::Y>(function, comm.exec(), shard, tensors, options);
 }
 
@@ -221,7 +224,7 @@ class ShardedCrossEntropyCall {
         m_pairs_a_row(Sharded::Shared::pairs_a_row(options)) {}
 
   void run() {
-    prepare_together(m_function, m_comm, m_tensors[Number::logits], [&] { return prepare(); });
+    prepare_together(m_function, m_comm, m_comm.transport(), m_tensors[Number::logits], [&] { return prepare(); });
     const bool is_mean    = m_options.reduction == Reduction::mean;
     const bool is_reduced = m_options.reduction != Reduction::none;
     const WorkspaceLease<Exec, WorkspaceUse::sums> memory(exec(), LossWorkspace<A>::bytes(is_reduced ? rows() : 0));
@@ -302,14 +305,13 @@ class ShardedCrossEntropyCall {
           Sharded::reduce(exec(), layout, m_options, m_shared, elements_of<const X>(logits),
                           labels_along(labels, layout), m_pairs + m_blocks.first_row(block) * m_pairs_a_row);
         },
-        [&](std::int64_t block) {
+        [&](std::int64_t block, const RankStates<ShardPair>& merged) {
           const Tensor logits = m_blocks.of_rows(m_tensors[Number::logits], block);
           const Tensor labels = m_blocks.of_values(m_tensors[Number::labels], block);
           const Tensor losses = m_blocks.of_values(loss, block);
           const Tensor lses   = m_lse.exists() ? m_blocks.of_values(m_lse, block) : Tensor{};
           const auto layout   = layout_of_shard(op, m_blocks.axis(), {logits, {}, labels, losses, lses});
-          Sharded::epilogue(exec(), layout.rows, m_options, m_shared, labels_along(labels, layout),
-                            m_pairs + m_blocks.first_row(block) * m_pairs_a_row,
+          Sharded::epilogue(exec(), layout.rows, m_options, m_shared, labels_along(labels, layout), merged,
                             OptionalScalars<A>{elements_of<A>(losses), layout.map(Number::loss)},
                             OptionalScalars<A>{elements_of<A>(lses), layout.map(Number::lse)});
         });

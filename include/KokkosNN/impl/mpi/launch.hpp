@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/rows_call.hpp>
 #include <KokkosNN/impl/call/layout.hpp>
 #include <KokkosNN/impl/mpi/pair_exchange.hpp>
+#include <KokkosNN/impl/mpi/rank_states.hpp>
 #include <KokkosNN/impl/mpi/states.hpp>
 #include <KokkosNN/options.hpp>
 #include <KokkosNN/plan.hpp>
@@ -114,11 +115,11 @@ struct UnpackPairs {
   using State = typename Params::State;
 
   Params params;
-  const ShardPair* pairs;
+  RankStates<ShardPair> pairs;
   State* states;
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
-    State state = FromPair<State>::state(params, pairs[row]);
+    State state = FromPair<State>::state(params, pairs.merged(row));
     if constexpr (requires { state.reference; }) {
       // A row with +inf has a log-sum-exp, but no other result.
       using A = decltype(state.reference);
@@ -134,13 +135,13 @@ struct StoreLogSumExps {
   using State = typename Params::State;
 
   Params params;
-  const ShardPair* pairs;
+  RankStates<ShardPair> pairs;
   Y* lse;
   RowMap map;
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
-    lse[map(row)] =
-        static_cast<Y>(Epilogue<RowOperator::logsumexp>::value(params, FromPair<State>::state(params, pairs[row])));
+    lse[map(row)] = static_cast<Y>(
+        Epilogue<RowOperator::logsumexp>::value(params, FromPair<State>::state(params, pairs.merged(row))));
   }
 };
 
@@ -182,12 +183,12 @@ struct ShardedFinish {
 
   /// Not inline, as ViewCall::run: users compile no kernels.
   static void run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const X* x, Y* y,
-                  const ShardPair* pairs, State* states);
+                  const RankStates<ShardPair>& pairs, State* states);
 };
 
 template <class Exec, RowOperator op, class X, class Y>
 void ShardedFinish<Exec, op, X, Y>::run(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options,
-                                        const X* x, Y* y, const ShardPair* pairs, State* states) {
+                                        const X* x, Y* y, const RankStates<ShardPair>& pairs, State* states) {
   const Params params(options.scale, options.masked_row);
   const std::string name = std::string("KokkosNN::mpi::") + to_string(op);
   if constexpr (op == RowOperator::logsumexp) {
@@ -221,7 +222,7 @@ struct ShardedGradient {
   static void reduce(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y, const D* dy,
                      ShardPair* pairs);
   static void epilogue(const Exec& exec, const RowsLayout& layout, const SoftmaxOptions& options, const Y* y,
-                       const D* dy, Dx* dx, const ShardPair* pairs, State* states);
+                       const D* dy, Dx* dx, const RankStates<ShardPair>& pairs, State* states);
 
  private:
   static Tensors types() { return {tensor_of_type<Y>(), tensor_of_type<Dx>(), tensor_of_type<D>()}; }
@@ -250,7 +251,7 @@ void ShardedGradient<Exec, op, Y, D, Dx>::reduce(const Exec& exec, const RowsLay
 template <class Exec, RowOperator op, class Y, class D, class Dx>
 void ShardedGradient<Exec, op, Y, D, Dx>::epilogue(const Exec& exec, const RowsLayout& layout,
                                                    const SoftmaxOptions& options, const Y* y, const D* dy, Dx* dx,
-                                                   const ShardPair* pairs, State* states) {
+                                                   const RankStates<ShardPair>& pairs, State* states) {
   if (layout.cols == 0) return;
   const Params params(options.scale, options.masked_row);
   for_each_row(exec, std::string("KokkosNN::mpi::") + to_string(op) + "[states]", layout.rows,
@@ -272,17 +273,20 @@ struct StoreLosses {
 
   Params params;
   Labels labels;
-  const ShardPair* pairs;
+  RankStates<ShardPair> pairs;
   int pairs_a_row;
   OptionalScalars<A> loss;
   OptionalScalars<A> lse;
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
-    const ShardPair* const own = pairs + row * pairs_a_row;
-    const State total          = total_of(own);
-    const Label label          = params.label_of(labels(row));
-    const A row_lse            = Epilogue<RowOperator::logsumexp>::value(params, total);
-    A value                    = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
+    ShardPair own[most_pairs];
+    for (int i = 0; i < most_pairs; ++i) {
+      if (i < pairs_a_row) own[i] = pairs.merged(row * pairs_a_row + i);
+    }
+    const State total = total_of(own);
+    const Label label = params.label_of(labels(row));
+    const A row_lse   = Epilogue<RowOperator::logsumexp>::value(params, total);
+    A value           = label.is_ignored ? A(0) : Kokkos::Experimental::quiet_NaN_v<A>;
     if (label.is_class) {
       value = row_loss(params, total, static_cast<A>(own[1].lse()), params.weights(label.number), row_lse);
     }
@@ -291,7 +295,9 @@ struct StoreLosses {
   }
 
  private:
-  KOKKOS_INLINE_FUNCTION State total_of(const ShardPair* own) const {
+  static constexpr int most_pairs = 3;
+
+  KOKKOS_INLINE_FUNCTION State total_of(const ShardPair (&own)[most_pairs]) const {
     using Exponentials = RowState<A, decltype(State::sum)>;
     const auto total   = FromPair<Exponentials>::state(params, own[0]);
     if constexpr (Params::is_extended) {
@@ -339,7 +345,7 @@ struct ShardedCrossEntropy {
   static void reduce(const Exec& exec, const RowsLayout& layout, const CrossEntropyOptions& options,
                      const Shared& shared, const X* logits, Labels labels, ShardPair* pairs);
   static void epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options, const Shared& shared,
-                       const Labels& labels, const ShardPair* pairs, const OptionalScalars<A>& loss,
+                       const Labels& labels, const RankStates<ShardPair>& pairs, const OptionalScalars<A>& loss,
                        const OptionalScalars<A>& lse);
 
  private:
@@ -373,8 +379,9 @@ void ShardedCrossEntropy<Exec, X>::reduce(const Exec& exec, const RowsLayout& la
 
 template <class Exec, class X>
 void ShardedCrossEntropy<Exec, X>::epilogue(const Exec& exec, std::int64_t rows, const CrossEntropyOptions& options,
-                                            const Shared& shared, const Labels& labels, const ShardPair* pairs,
-                                            const OptionalScalars<A>& loss, const OptionalScalars<A>& lse) {
+                                            const Shared& shared, const Labels& labels,
+                                            const RankStates<ShardPair>& pairs, const OptionalScalars<A>& loss,
+                                            const OptionalScalars<A>& lse) {
   const std::string label = "KokkosNN::mpi::cross_entropy[losses]";
   const auto start        = [&](const auto& params) {
     for_each_row(

@@ -46,7 +46,7 @@ void sharded_norm_of(const mpi::Communicator<Exec>& comm, const Tensors& tensors
   RowBlocks blocks;
   typename Sharded::State* states = nullptr;
   typename Sharded::Made* made    = nullptr;
-  prepare_together(function, comm, tensors[0], [&] {
+  prepare_together(function, comm, comm.transport(), tensors[0], [&] {
     refuse_plan(function, options.plan);
     whole  = normalise(function, op, tensors, options);
     blocks = RowBlocks(tensors[0], options.axis);
@@ -66,10 +66,10 @@ void sharded_norm_of(const mpi::Communicator<Exec>& comm, const Tensors& tensors
         Sharded::reduce(comm.exec(), layout_of_shard(op, blocks.axis(), part), part, options,
                         states + blocks.first_row(block) * Sharded::Shard::a_row);
       },
-      [&](std::int64_t block) {
+      [&](std::int64_t block, const RankStates<typename Sharded::State>& merged) {
         const Tensors part = block_of(op, blocks, tensors, block);
-        Sharded::epilogue(comm.exec(), layout_of_shard(op, blocks.axis(), part), part, options,
-                          states + blocks.first_row(block) * Sharded::Shard::a_row, made + blocks.first_row(block));
+        Sharded::epilogue(comm.exec(), layout_of_shard(op, blocks.axis(), part), part, options, merged,
+                          made + blocks.first_row(block));
       });
 }
 

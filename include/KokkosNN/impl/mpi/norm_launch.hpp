@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/call/operand_launch.hpp>
 #include <KokkosNN/impl/mpi/launch.hpp>
 #include <KokkosNN/impl/mpi/pair_exchange.hpp>
+#include <KokkosNN/impl/mpi/rank_states.hpp>
 #include <KokkosNN/impl/mpi/states.hpp>
 #include <KokkosNN/options.hpp>
 
@@ -107,13 +108,14 @@ struct MakeEpilogues {
   using Shard     = ShardStateOf<Reduction>;
 
   typename Operator::Params params;
-  const typename Shard::type* states;
+  RankStates<typename Shard::type> states;
   Kokkos::Array<RowValues<const A, RowMap>, Operator::row_scalars> scalars;
   Kokkos::Array<RowValues<A, RowMap>, Operator::row_outputs> values;
   typename Operator::Epilogue* made;
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
-    const auto* const own   = states + row * Shard::a_row;
+    typename Shard::type own[Shard::a_row];
+    for (int i = 0; i < Shard::a_row; ++i) own[i] = states.merged(row * Shard::a_row + i);
     const std::int64_t cols = Shard::columns(own);
     if (cols == 0) return;  // of no rank: nothing is written
     ScalarsOf<Operator> given;
@@ -143,7 +145,7 @@ struct ShardedNorm {
   static void reduce(const Exec& exec, const RowsLayout& layout, const Tensors& tensors, const Options& options,
                      State* states);
   static void epilogue(const Exec& exec, const RowsLayout& layout, const Tensors& tensors, const Options& options,
-                       const State* states, Made* made);
+                       const RankStates<State>& states, Made* made);
   static void sum_weight_gradients(const Exec& exec, const RowsLayout& layout, const Tensors& tensors);
 
  private:
@@ -185,7 +187,7 @@ void ShardedNorm<Exec, op, T>::reduce(const Exec& exec, const RowsLayout& layout
 
 template <class Exec, RowOperator op, class T>
 void ShardedNorm<Exec, op, T>::epilogue(const Exec& exec, const RowsLayout& layout, const Tensors& tensors,
-                                        const Options& options, const State* states, Made* made) {
+                                        const Options& options, const RankStates<State>& states, Made* made) {
   using Finishing = FinishingOperator<Operator>;
   MakeEpilogues<Operator> make{typename Operator::Params(options), states, {}, {}, made};
   Numbers::set_values(make.scalars, layout, tensors);

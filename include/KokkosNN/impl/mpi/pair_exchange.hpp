@@ -90,6 +90,11 @@ class KOKKOSNN_MPI_EXPORT PairExchange {
   static constexpr int max_facts = 16;
   void agree(const char* function, std::span<const SharedFact> facts, const std::exception_ptr& refusal) const;
 
+  /// Every rank's words, as many on each: rank r's from r * words.size() on.
+  std::vector<std::int64_t> gathered(const char* function, std::span<const std::int64_t> words) const;
+  /// Replaces the bytes by those of rank 0.
+  void broadcast(const char* function, std::span<std::byte> bytes) const;
+
   /// Sums over the ranks before this one, and over all.
   std::array<std::int64_t, 2> sums_before_and_all(const char* function, std::int64_t value) const;
 
