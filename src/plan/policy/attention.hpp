@@ -23,7 +23,7 @@ struct AttentionPolicy {
   ///   dim 64, without a mask; causal                              | 363; 224 | 474; 389 | 504; 482 | 457; 348
   ///   gradients, dim 128                                          | 336; 258 | 387; 340 | 402; 378 | 529; 441
   ///   gradients, dim 64                                           | 223; 176 | 269; 251 | 282; 282 | 387; 313
-  ///   the portable kernels at 4096: dim 128 | 286; 233, gradients 111; 102 | dim 64 | 267; 218, gradients 77; 67
+  ///   the portable kernels at 4096: dim 128 | 320; 247, gradients 201
   /// The marks of 650 and 600 (dim 128, full and causal) are missed at 4096, as a block's first scores and its last
   /// products overlap nothing, and those of 480, 430 and 320 of gradients, which compute the scores twice so that their
   /// sums have a fixed order.
