@@ -69,15 +69,15 @@ struct AttentionGradientTiles {
 
   /// Threads keep what their copies have in common from tile to tile, and sums leave through scratch, as in attention
   /// itself.
-  static constexpr bool copies_by_threads = Unit::uses_tensor_cores && Unit::lanes == 32;
+  static constexpr bool has_chunk_copies = Unit::uses_tensor_cores && Unit::lanes == 32;
   using Copies         = TilePairCopies<Unit, TileUse::along, TileUse::along, tile_rows, row_bytes, team_size>;
   using ThroughScratch = SumsThroughScratch<Unit, dims, Shape::row_tiles, Shape::warps>;
-  static_assert(!copies_by_threads || ThroughScratch::bytes <= tiles_bytes);
+  static_assert(!has_chunk_copies || ThroughScratch::bytes <= tiles_bytes);
 
   /// True if tiles of a tensor of q's form, and of one of dout's, are copied by whole chunks.
   KOKKOS_FORCEINLINE_FUNCTION bool has_chunks(bool copies_first, bool copies_second) const {
     constexpr int per_chunk = chunk_bytes / int(sizeof(X));
-    return copies_by_threads && copies_first && copies_second && data.shape.dim % per_chunk == 0 &&
+    return has_chunk_copies && copies_first && copies_second && data.shape.dim % per_chunk == 0 &&
            data.shape.value_dim % per_chunk == 0;
   }
   /// Begins copies with row `first` of two heads.
@@ -93,7 +93,7 @@ struct AttentionGradientTiles {
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, const RowElements& elements,
                                                 const X* any_element, int rank) {
-    if constexpr (copies_by_threads) {
+    if constexpr (has_chunk_copies) {
       Tile::fetch_elements(to, row, elements, rank);
     } else {
       Tile::fetch(to, row, elements, any_element, rank);
@@ -105,7 +105,7 @@ struct AttentionGradientTiles {
   KOKKOS_FORCEINLINE_FUNCTION static void write(const Member& team, char* memory, const typename Products::Sums& sums,
                                                 std::uint32_t again, A factor, std::int64_t left, std::int64_t count,
                                                 std::int64_t stride, const RowOf& row_of) {
-    if constexpr (copies_by_threads) {
+    if constexpr (has_chunk_copies) {
       typename ThroughScratch::Factors factors;
       Products::for_rows([&](int t, int r) { factors[t][r] = factor; });
       ThroughScratch::write(team, Unit::address(memory), sums, factors, left, count, stride, row_of);
@@ -327,7 +327,7 @@ struct AttentionQueryGradientsInTiles
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void bring_rows(const Member& team, Address memory, const RowBlock& block,
                                               typename Base::OwnRows& own) const {
-    if constexpr (Base::copies_by_threads && !Base::keeps_rows) {
+    if constexpr (Base::has_chunk_copies && !Base::keeps_rows) {
       const std::int64_t there = Kokkos::min<std::int64_t>(rows, block.left);
       if (Base::has_chunks(Base::copies_q, Base::copies_dout) && block.query + there <= block.queries) {  // of one head
         const ScoreRow first = block.template row<rows>(0);

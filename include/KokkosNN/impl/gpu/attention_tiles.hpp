@@ -84,7 +84,7 @@ struct AttentionInTiles {
   /// Threads keep what their copies have in common from tile to tile, and results leave through scratch, which takes
   /// fewer instructions. Without tensor cores, and on HIP, kernels would spill.
   ///   float, exact, 16 heads of 128, 2048 queries, H200, TFLOP/s | 23 | otherwise 27
-  static constexpr bool copies_by_threads = Unit::uses_tensor_cores && Unit::lanes == 32;
+  static constexpr bool has_chunk_copies = Unit::uses_tensor_cores && Unit::lanes == 32;
 
   using Products  = TileProducts<Unit, dims, row_tiles, keys>;
   using Scores    = typename Products::Scores;
@@ -125,7 +125,7 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
 
   KOKKOS_FORCEINLINE_FUNCTION void fetch_queries(Address to, const RowBlock& block, int rank) const {
-    if constexpr (copies_by_threads) {
+    if constexpr (has_chunk_copies) {
       const std::int64_t there = Kokkos::min<std::int64_t>(rows, block.left);
       if (copies_q && data.shape.dim % per_chunk == 0 && block.query + there <= block.queries) {  // all of one head
         ChunkCopies<Unit, TileUse::along, rows, row_bytes, team_size> chunks;
@@ -145,7 +145,7 @@ struct AttentionInTiles {
     TilePairCopies<Unit, TileUse::along, TileUse::across, keys, row_bytes, team_size> chunks;
 
     KOKKOS_FORCEINLINE_FUNCTION void fetch(const AttentionInTiles& call, Address to, std::int64_t first, int rank) {
-      if constexpr (copies_by_threads) {
+      if constexpr (has_chunk_copies) {
         if (by_chunks) return chunks.copy(to, in_tile<keys>(seen.begin - first), in_tile<keys>(seen.end - first), rank);
       }
       const AttentionShape& shape = call.data.shape;
@@ -155,7 +155,7 @@ struct AttentionInTiles {
       const auto v_rows           = tile_rows_of<keys>(v, call.data.v_strides.sequence, first, seen.begin, seen.end);
       const RowElements of_k{shape.dim, call.data.k_strides.dim, call.copies_k};
       const RowElements of_v{shape.value_dim, call.data.v_strides.dim, call.copies_v};
-      if constexpr (copies_by_threads) {
+      if constexpr (has_chunk_copies) {
         K::fetch_elements(to, k_rows, of_k, rank);
         V::fetch_elements(to + keys_bytes, v_rows, of_v, rank);
       } else {
@@ -168,7 +168,7 @@ struct AttentionInTiles {
                                                             std::int64_t first, int rank) const {
     const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
     KeysToScratch to{data.k + head.in(data.k_strides), data.v + head.in(data.v_strides), seen};
-    if constexpr (copies_by_threads) {
+    if constexpr (has_chunk_copies) {
       const std::int64_t k_stride = data.k_strides.sequence, v_stride = data.v_strides.sequence;
       to.by_chunks = copies_k && copies_v && data.shape.dim % per_chunk == 0 && data.shape.value_dim % per_chunk == 0;
       to.chunks.first.start(to.k + first * k_stride, k_stride, keys, data.shape.dim, keys * k_stride, rank);
@@ -352,7 +352,7 @@ struct AttentionInTiles {
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, const RowBlock& block, char* memory, int rank,
                                          State& state) const {
-    if constexpr (copies_by_threads) {
+    if constexpr (has_chunk_copies) {
       write_rows(team, block, memory, rank, state);
     } else {
       end_rows(block, memory, rank, state, [&](int t, int r, const ScoreRow& row, const Total& total) {

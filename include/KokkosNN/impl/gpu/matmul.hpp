@@ -57,7 +57,7 @@ struct MatmulInTeam {
   static constexpr std::size_t scratch = tile_bytes + table_bytes + tile_alignment;
   /// Threads keep what their copies have in common from step to step; rows of a that an index names have nothing, and
   /// HIP's kernels would spill.
-  static constexpr bool copies_by_threads = !has_maps && Unit::lanes != 64;
+  static constexpr bool has_chunk_copies = !has_maps && Unit::lanes != 64;
   static_assert(!has_maps || (a_along && Tile::rows <= team_size), "a row of a is looked up by a thread");
   static_assert(!sums_rows || Tile::cols <= team_size, "a column is summed by a thread");
 
@@ -233,7 +233,7 @@ struct MatmulInTeam {
     }
     const int rank           = static_cast<int>(team.team_rank());
     const std::int64_t inner = inner_of(block), steps = (inner + Tile::inner - 1) / Tile::inner;
-    if constexpr (copies_by_threads) {
+    if constexpr (has_chunk_copies) {
       if (has_whole_chunks()) {
         Copies copies(*this, block, rank);
         return multiply_steps(team, memory, steps, sums, [&](std::int64_t step, int stage) {
@@ -525,6 +525,7 @@ struct MatmulInTeam {
           KOKKOSNN_IMPL_UNROLL
           for (int n = 0; n < Unit::cols; n += Unit::neighbours) {
             const int col = anew(col_of_warp) + j * 16 + Unit::col_of(n, lane);
+            if (col >= cols) continue;
             A sum[Unit::neighbours];
             KOKKOSNN_IMPL_UNROLL
             for (int e = 0; e < Unit::neighbours; ++e) {
@@ -536,13 +537,15 @@ struct MatmulInTeam {
       }
     }
   }
-  /// The epilogue of neighbours in a row of a tile that has so many columns. Behind the last one the first one stands
-  /// in, whose results nobody stores.
+  /// The epilogue of neighbours in a row of a tile that has so many columns. The first neighbour stands in for those
+  /// behind the last column, whose results nobody stores.
   KOKKOS_FORCEINLINE_FUNCTION Neighbours results_of(const A (&sum)[Unit::neighbours],
                                                     const Kokkos::Array<std::int64_t, Results::count>& first, int row,
                                                     int col, int cols) const {
     using C            = typename Results::C;
-    const auto element = [&](int t, int e) { return first[t] + results.offset(t, row, col + e < cols ? col + e : 0); };
+    const auto element = [&](int t, int e) {
+      return first[t] + results.offset(t, row, col + e < cols ? col + e : col);
+    };
     A value[Unit::neighbours];
     KOKKOSNN_IMPL_UNROLL
     for (int e = 0; e < Unit::neighbours; ++e) value[e] = epilogue.alpha * sum[e];
@@ -563,7 +566,7 @@ struct MatmulInTeam {
   KOKKOS_FORCEINLINE_FUNCTION void store(typename Results::C* row, int col, int left, bool neighbours,
                                          const Neighbours& pack) const {
     if (neighbours) {
-      if (left > 0) store_by_words(reinterpret_cast<Neighbours*>(row + col), pack);
+      store_by_words(reinterpret_cast<Neighbours*>(row + col), pack);
     } else {
       KOKKOSNN_IMPL_UNROLL
       for (int e = 0; e < Unit::neighbours; ++e) {
