@@ -396,7 +396,7 @@ struct AttentionQueryGradientsInTiles
   KOKKOS_FORCEINLINE_FUNCTION void add_tile(const typename Base::OwnRows& own, Address base, Address stage,
                                             const Row* all, const SeenKeys& warp, std::int64_t first, int rank,
                                             typename Products::Sums& dq) const {
-    const int lane = lane_of(rank), own_row = first_row_of(rank);
+    const int lane = lane_of(rank);
     Undropped kept;
     if constexpr (has_elements) find_kept(all, first, rank, kept);
     Scores scores, gradients;

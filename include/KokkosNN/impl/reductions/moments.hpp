@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_REDUCTIONS_MOMENTS_HPP
 #define KOKKOSNN_IMPL_REDUCTIONS_MOMENTS_HPP
 
+#include <KokkosNN/impl/host/vector.hpp>
 #include <KokkosNN/impl/gpu/device/pack_arithmetic.hpp>
 #include <KokkosNN/impl/reductions/reduced_state.hpp>
 #include <KokkosNN/pack.hpp>
@@ -49,7 +50,10 @@ struct Moments {
     const double count = a.count + b.count;
     const double part  = b.count / count;
     const double delta = difference_of(b.mean, a.mean);
-    return {count, a.mean + W{delta * part}, (a.squares + b.squares) + W{(delta * delta) * (a.count * part)}};
+    // Roundings that are named: compilers fuse a product and a sum in one place and not in another.
+    const double step    = rounded_product(delta, part);
+    const double squares = rounded_product(delta * delta, a.count * part);
+    return {count, a.mean + W{step}, (a.squares + b.squares) + W{squares}};
   }
 
   /// As Sums::add, of the first row input; `count` elements of each row.
