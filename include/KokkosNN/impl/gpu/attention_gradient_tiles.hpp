@@ -80,15 +80,6 @@ struct AttentionGradientTiles {
     return has_chunk_copies && copies_first && copies_second && data.shape.dim % per_chunk == 0 &&
            data.shape.value_dim % per_chunk == 0;
   }
-  /// Begins copies with row `first` of two heads.
-  KOKKOS_FORCEINLINE_FUNCTION void start(Copies& copies, const X* of_first, std::int64_t first_stride,
-                                         const X* of_second, std::int64_t second_stride, std::int64_t first,
-                                         int rank) const {
-    copies.first.start(of_first + first * first_stride, first_stride, tile_rows, data.shape.dim,
-                       tile_rows * first_stride, rank);
-    copies.second.start(of_second + first * second_stride, second_stride, tile_rows, data.shape.value_dim,
-                        tile_rows * second_stride, rank);
-  }
   /// Fetches rows of a tile otherwise than by its copies.
   template <class Row>
   KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, const RowElements& elements,
@@ -378,8 +369,8 @@ struct AttentionQueryGradientsInTiles
     typename Base::OwnRows own;
     bring_rows(team, base, block, own);
     typename Base::Copies copies;
-    Base::start(copies, data.k + head.in(data.k_strides), data.k_strides.sequence, data.v + head.in(data.v_strides),
-                data.v_strides.sequence, tiles.first, rank);
+    copies.start({data.k + head.in(data.k_strides), data.k_strides.sequence, data.shape.dim},
+                 {data.v + head.in(data.v_strides), data.v_strides.sequence, data.shape.value_dim}, tiles.first, rank);
     fetch_keys(copies, stages, head, seen, tiles.first, anew(rank));
     Unit::commit();
     pass_tiles<Unit, Shape::stages>(
@@ -606,8 +597,9 @@ struct AttentionKeyGradientsInTiles
     };
     if (Base::has_chunks(Base::copies_q, Base::copies_dout)) {
       if (tiles.query == tiles.begin) {
-        Base::start(copies, head_of(data.q, data.q_strides), data.q_strides.sequence,
-                    head_of(data.dout, data.dout_strides), data.dout_strides.sequence, tiles.begin, rank);
+        copies.start({head_of(data.q, data.q_strides), data.q_strides.sequence, data.shape.dim},
+                     {head_of(data.dout, data.dout_strides), data.dout_strides.sequence, data.shape.value_dim},
+                     tiles.begin, rank);
       }
       copies.copy(to, 0, in_tile<tile_rows>(keys.sequence.queries - tiles.query), rank);
     } else {

@@ -169,10 +169,9 @@ struct AttentionInTiles {
     const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
     KeysToScratch to{data.k + head.in(data.k_strides), data.v + head.in(data.v_strides), seen};
     if constexpr (has_chunk_copies) {
-      const std::int64_t k_stride = data.k_strides.sequence, v_stride = data.v_strides.sequence;
       to.by_chunks = copies_k && copies_v && data.shape.dim % per_chunk == 0 && data.shape.value_dim % per_chunk == 0;
-      to.chunks.first.start(to.k + first * k_stride, k_stride, keys, data.shape.dim, keys * k_stride, rank);
-      to.chunks.second.start(to.v + first * v_stride, v_stride, keys, data.shape.value_dim, keys * v_stride, rank);
+      to.chunks.start({to.k, data.k_strides.sequence, data.shape.dim},
+                      {to.v, data.v_strides.sequence, data.shape.value_dim}, first, rank);
     }
     return to;
   }

@@ -275,6 +275,17 @@ struct TilePairCopies {
   ChunkCopies<Unit, use_of_first, rows, row_bytes, team_size> first;
   ChunkCopies<Unit, use_of_second, rows, row_bytes, team_size> second;
 
+  /// A tensor's row 0, the distance of its rows, and their elements.
+  struct Rows {
+    const typename Unit::Element* data;
+    std::int64_t stride;
+    std::int64_t elements;
+  };
+  /// Begins with row `row` of both tensors.
+  KOKKOS_FORCEINLINE_FUNCTION void start(const Rows& of_first, const Rows& of_second, std::int64_t row, int rank) {
+    start(first, of_first, row, rank);
+    start(second, of_second, row, rank);
+  }
   /// Copies the next tiles, of which rows `begin` to `end` are there.
   KOKKOS_FORCEINLINE_FUNCTION void copy(typename Unit::Address to, int begin, int end, int rank) {
     if (begin == 0 && end == rows) {
@@ -284,6 +295,12 @@ struct TilePairCopies {
       first.copy_rows(to, begin, end, rank);
       second.copy_rows(to + rows * row_bytes, begin, end, rank);
     }
+  }
+
+ private:
+  template <class Copies>
+  KOKKOS_FORCEINLINE_FUNCTION static void start(Copies& copies, const Rows& of, std::int64_t row, int rank) {
+    copies.start(of.data + row * of.stride, of.stride, rows, of.elements, rows * of.stride, rank);
   }
 };
 
