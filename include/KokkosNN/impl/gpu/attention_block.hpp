@@ -66,6 +66,9 @@ struct RowBlock {
   std::int64_t left;     ///< rows of the head of k, from the block's first on; 0: none
   std::int64_t part;     ///< of the keys
 
+  /// True if the first `count` rows are neighbouring queries of one head.
+  KOKKOS_FORCEINLINE_FUNCTION bool is_of_one_head(std::int64_t count) const { return query + count <= queries; }
+
   /// Row r of the block, r below `most`.
   template <int most>
   KOKKOS_FORCEINLINE_FUNCTION ScoreRow row(int r) const {

@@ -67,28 +67,15 @@ struct AttentionGradientTiles {
   using Own  = ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>;
   using Tile = ScratchRows<Unit, TileUse::along, tile_rows, row_bytes, team_size>;
 
-  /// Threads keep what their copies have in common from tile to tile, and sums leave through scratch, as in attention
-  /// itself.
-  static constexpr bool has_chunk_copies = Unit::uses_tensor_cores && Unit::lanes == 32;
   using Copies         = TilePairCopies<Unit, TileUse::along, TileUse::along, tile_rows, row_bytes, team_size>;
   using ThroughScratch = SumsThroughScratch<Unit, dims, Shape::row_tiles, Shape::warps>;
-  static_assert(!has_chunk_copies || ThroughScratch::bytes <= tiles_bytes);
+  static_assert(!has_chunk_copies<Unit> || ThroughScratch::bytes <= tiles_bytes);
 
   /// True if tiles of a tensor of q's form, and of one of dout's, are copied by whole chunks.
   KOKKOS_FORCEINLINE_FUNCTION bool has_chunks(bool copies_first, bool copies_second) const {
     constexpr int per_chunk = chunk_bytes / int(sizeof(X));
-    return has_chunk_copies && copies_first && copies_second && data.shape.dim % per_chunk == 0 &&
+    return has_chunk_copies<Unit> && copies_first && copies_second && data.shape.dim % per_chunk == 0 &&
            data.shape.value_dim % per_chunk == 0;
-  }
-  /// Fetches rows of a tile otherwise than by its copies.
-  template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION static void fetch(Address to, const Row& row, const RowElements& elements,
-                                                const X* any_element, int rank) {
-    if constexpr (has_chunk_copies) {
-      Tile::fetch_elements(to, row, elements, rank);
-    } else {
-      Tile::fetch(to, row, elements, any_element, rank);
-    }
   }
   /// Writes sums of the block's first `left` rows: row_of(r) points to a row's first element. Rows that are to be
   /// computed again may be written, too, as what they are; `again` has their bits.
@@ -96,7 +83,7 @@ struct AttentionGradientTiles {
   KOKKOS_FORCEINLINE_FUNCTION static void write(const Member& team, char* memory, const typename Products::Sums& sums,
                                                 std::uint32_t again, A factor, std::int64_t left, std::int64_t count,
                                                 std::int64_t stride, const RowOf& row_of) {
-    if constexpr (has_chunk_copies) {
+    if constexpr (has_chunk_copies<Unit>) {
       typename ThroughScratch::Factors factors;
       Products::for_rows([&](int t, int r) { factors[t][r] = factor; });
       ThroughScratch::write(team, Unit::address(memory), sums, factors, left, count, stride, row_of);
@@ -104,12 +91,11 @@ struct AttentionGradientTiles {
       const int rank = anew(static_cast<int>(team.team_rank()));
       Products::for_rows([&](int t, int r) {
         const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
-        if (number >= left || (again & bit(t, r)) != 0) return;
+        if (number >= left || (again & Products::bit(t, r)) != 0) return;
         store(sums, t, r, lane_of(rank), factor, row_of(number), stride, count);
       });
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t bit(int t, int r) { return 1u << (t * Unit::rows + r); }
 
   AttentionGradientData<X> data;
   bool copies_q;  ///< asynchronously, by 16 bytes
@@ -138,14 +124,6 @@ struct AttentionGradientTiles {
     } else {
       Own::fetch(memory + tensor * own_bytes, row, elements, any_element, anew(static_cast<int>(team.team_rank())));
     }
-  }
-  /// Copies the block's own rows of a tensor by whole chunks, `left` of them, `stride` apart.
-  template <int tensor>
-  KOKKOS_FORCEINLINE_FUNCTION static void copy_own(Address memory, const X* first, std::int64_t stride,
-                                                   std::int64_t left, std::int64_t elements, int rank) {
-    ChunkCopies<Unit, TileUse::along, rows, row_bytes, team_size> chunks;
-    chunks.start(first, stride, left, elements, 0, rank);
-    chunks.copy(memory + tensor * own_bytes);
   }
   /// Scores of the block's own rows of a tensor with the rows of a tile.
   template <int tensor>
@@ -255,7 +233,7 @@ struct AttentionQueryGradientsInTiles
     Products::for_rows([&](int t, int r) {
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
       if (!Products::is_not_finite(dq, t, r)) return;
-      again |= Base::bit(t, r);
+      again |= Products::bit(t, r);
       if (number < block.left && Unit::col_of(0, lane_of(rank)) == 0) again_at(memory).mark(number);
     });
     Base::write(team, memory, dq, again, data.scale, block.left, data.shape.dim, data.dq_strides.dim,
@@ -318,15 +296,15 @@ struct AttentionQueryGradientsInTiles
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void bring_rows(const Member& team, Address memory, const RowBlock& block,
                                               typename Base::OwnRows& own) const {
-    if constexpr (Base::has_chunk_copies && !Base::keeps_rows) {
+    if constexpr (has_chunk_copies<Unit> && !Base::keeps_rows) {
       const std::int64_t there = Kokkos::min<std::int64_t>(rows, block.left);
-      if (Base::has_chunks(Base::copies_q, Base::copies_dout) && block.query + there <= block.queries) {  // of one head
+      if (Base::has_chunks(Base::copies_q, Base::copies_dout) && block.is_of_one_head(there)) {
         const ScoreRow first = block.template row<rows>(0);
         const int rank       = anew(static_cast<int>(team.team_rank()));
-        Base::template copy_own<0>(memory, data.q + first.in(data.q_strides), data.q_strides.sequence, there,
-                                   data.shape.dim, rank);
-        return Base::template copy_own<1>(memory, data.dout + first.in(data.dout_strides), data.dout_strides.sequence,
-                                          there, data.shape.value_dim, rank);
+        using Rows           = ChunkCopies<Unit, TileUse::along, rows, Base::row_bytes, Base::team_size>;
+        Rows::copy_one(memory, data.q + first.in(data.q_strides), data.q_strides.sequence, there, data.shape.dim, rank);
+        return Rows::copy_one(memory + Base::own_bytes, data.dout + first.in(data.dout_strides),
+                              data.dout_strides.sequence, there, data.shape.value_dim, rank);
       }
     }
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
@@ -347,8 +325,8 @@ struct AttentionQueryGradientsInTiles
     const auto rows_of = [&](const X* tensor, const AttentionStrides& strides) {
       return tile_rows_of<keys>(tensor + head.in(strides), strides.sequence, first, seen.begin, seen.end);
     };
-    Base::fetch(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
-    Base::fetch(to + Base::tile_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
+    Base::Tile::fetch_others(to, rows_of(data.k, data.k_strides), Base::k_elements(), data.k, rank);
+    Base::Tile::fetch_others(to + Base::tile_bytes, rows_of(data.v, data.v_strides), Base::v_elements(), data.v, rank);
   }
 
   template <class Member>
@@ -537,7 +515,7 @@ struct AttentionKeyGradientsInTiles
       if constexpr (of_keys) is_not = Products::is_not_finite(sums.dk, t, r);
       if constexpr (of_values) is_not = Products::is_not_finite(sums.dv, t, r) || is_not;
       if (!is_not) return;
-      again |= Base::bit(t, r);
+      again |= Products::bit(t, r);
       if (number < left && Unit::col_of(0, lane) == 0) again_at(memory).mark(number);
     });
     const auto row_of = [&](X* tensor, const AttentionStrides& strides) {
@@ -607,8 +585,9 @@ struct AttentionKeyGradientsInTiles
         return tile_rows_of<tile_rows>(head_of(tensor, strides), strides.sequence, tiles.query, 0,
                                        keys.sequence.queries);
       };
-      Base::fetch(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
-      Base::fetch(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(), data.dout, rank);
+      Base::Tile::fetch_others(to, rows_of(data.q, data.q_strides), Base::q_elements(), data.q, rank);
+      Base::Tile::fetch_others(to + Base::tile_bytes, rows_of(data.dout, data.dout_strides), Base::dout_elements(),
+                               data.dout, rank);
     }
     const std::int64_t left = keys.sequence.queries - tiles.query;
     for (int r = rank; r < tile_rows; r += Base::team_size) {

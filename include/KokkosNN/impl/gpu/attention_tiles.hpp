@@ -81,10 +81,6 @@ struct AttentionInTiles {
   static constexpr int row_tiles = Tile::row_tiles;
   static constexpr int per_chunk = chunk_bytes / int(sizeof(X));
   static constexpr A threshold   = 8;
-  /// Threads keep what their copies have in common from tile to tile, and results leave through scratch, which takes
-  /// fewer instructions. Without tensor cores, and on HIP, kernels would spill.
-  ///   float, exact, 16 heads of 128, 2048 queries, H200, TFLOP/s | 23 | otherwise 27
-  static constexpr bool has_chunk_copies = Unit::uses_tensor_cores && Unit::lanes == 32;
 
   using Products  = TileProducts<Unit, dims, row_tiles, keys>;
   using Scores    = typename Products::Scores;
@@ -125,12 +121,11 @@ struct AttentionInTiles {
   KOKKOS_FORCEINLINE_FUNCTION RowElements q_elements() const { return {data.shape.dim, data.q_strides.dim, copies_q}; }
 
   KOKKOS_FORCEINLINE_FUNCTION void fetch_queries(Address to, const RowBlock& block, int rank) const {
-    if constexpr (has_chunk_copies) {
+    if constexpr (has_chunk_copies<Unit>) {
       const std::int64_t there = Kokkos::min<std::int64_t>(rows, block.left);
-      if (copies_q && data.shape.dim % per_chunk == 0 && block.query + there <= block.queries) {  // all of one head
-        ChunkCopies<Unit, TileUse::along, rows, row_bytes, team_size> chunks;
-        chunks.start(query(block, 0), data.q_strides.sequence, there, data.shape.dim, 0, rank);
-        return chunks.copy(to);
+      if (copies_q && data.shape.dim % per_chunk == 0 && block.is_of_one_head(there)) {
+        return ChunkCopies<Unit, TileUse::along, rows, row_bytes, team_size>::copy_one(
+            to, query(block, 0), data.q_strides.sequence, there, data.shape.dim, rank);
       }
     }
     ScratchRows<Unit, TileUse::along, rows, row_bytes, team_size>::fetch(
@@ -145,7 +140,7 @@ struct AttentionInTiles {
     TilePairCopies<Unit, TileUse::along, TileUse::across, keys, row_bytes, team_size> chunks;
 
     KOKKOS_FORCEINLINE_FUNCTION void fetch(const AttentionInTiles& call, Address to, std::int64_t first, int rank) {
-      if constexpr (has_chunk_copies) {
+      if constexpr (has_chunk_copies<Unit>) {
         if (by_chunks) return chunks.copy(to, in_tile<keys>(seen.begin - first), in_tile<keys>(seen.end - first), rank);
       }
       const AttentionShape& shape = call.data.shape;
@@ -155,20 +150,15 @@ struct AttentionInTiles {
       const auto v_rows           = tile_rows_of<keys>(v, call.data.v_strides.sequence, first, seen.begin, seen.end);
       const RowElements of_k{shape.dim, call.data.k_strides.dim, call.copies_k};
       const RowElements of_v{shape.value_dim, call.data.v_strides.dim, call.copies_v};
-      if constexpr (has_chunk_copies) {
-        K::fetch_elements(to, k_rows, of_k, rank);
-        V::fetch_elements(to + keys_bytes, v_rows, of_v, rank);
-      } else {
-        K::fetch(to, k_rows, of_k, call.data.k, rank);
-        V::fetch(to + keys_bytes, v_rows, of_v, call.data.v, rank);
-      }
+      K::fetch_others(to, k_rows, of_k, call.data.k, rank);
+      V::fetch_others(to + keys_bytes, v_rows, of_v, call.data.v, rank);
     }
   };
   KOKKOS_FORCEINLINE_FUNCTION KeysToScratch keys_to_scratch(const RowBlock& block, const SeenKeys& seen,
                                                             std::int64_t first, int rank) const {
     const ScoreRow head = data.key_of_head(data.sequence(block.batch), block.kv_head, 0);
     KeysToScratch to{data.k + head.in(data.k_strides), data.v + head.in(data.v_strides), seen};
-    if constexpr (has_chunk_copies) {
+    if constexpr (has_chunk_copies<Unit>) {
       to.by_chunks = copies_k && copies_v && data.shape.dim % per_chunk == 0 && data.shape.value_dim % per_chunk == 0;
       to.chunks.start({to.k, data.k_strides.sequence, data.shape.dim},
                       {to.v, data.v_strides.sequence, data.shape.value_dim}, first, rank);
@@ -351,7 +341,7 @@ struct AttentionInTiles {
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, const RowBlock& block, char* memory, int rank,
                                          State& state) const {
-    if constexpr (has_chunk_copies) {
+    if constexpr (has_chunk_copies<Unit>) {
       write_rows(team, block, memory, rank, state);
     } else {
       end_rows(block, memory, rank, state, [&](int t, int r, const ScoreRow& row, const Total& total) {
@@ -402,7 +392,7 @@ struct AttentionInTiles {
   /// Sets the results of rows without a key, whose factors are 1.
   KOKKOS_FORCEINLINE_FUNCTION void set_masked(std::uint32_t masked, State& state) const {
     Products::for_rows([&](int t, int r) {
-      if ((masked >> (t * Unit::rows + r) & 1u) == 0) return;
+      if ((masked & Products::bit(t, r)) == 0) return;
       Products::for_sums(state.result, t, r, 0, [&](A& result, int) { result = data.of_masked_rows; });
     });
   }
@@ -414,7 +404,7 @@ struct AttentionInTiles {
     Products::for_rows([&](int t, int r) { factors[t][r] = A(1); });
     std::uint32_t ended = 0, masked = 0;  // bits of rows
     end_rows(block, memory, rank, state, [&](int t, int r, const ScoreRow&, const Total& total) {
-      const std::uint32_t bit = 1u << (t * Unit::rows + r);
+      const std::uint32_t bit = Products::bit(t, r);
       ended |= bit;
       if (total.sum == A(0)) {
         masked |= bit;
@@ -431,7 +421,7 @@ struct AttentionInTiles {
       }
     }
     Products::for_rows([&](int t, int r) {
-      if ((ended >> (t * Unit::rows + r) & 1u) == 0) return;
+      if ((ended & Products::bit(t, r)) == 0) return;
       const int number = first_row_of(rank) + t * 16 + Unit::row_of(r, lane_of(rank));
       write_row(block.template row<rows>(number), block.part, lane_of(rank), state, t, r, factors[t][r]);
     });

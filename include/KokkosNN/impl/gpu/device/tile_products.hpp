@@ -30,6 +30,8 @@ struct TileProducts {
   static constexpr int row_bytes = dims * int(sizeof(typename Unit::Element));
   static constexpr int steps     = dims / Unit::K;
 
+  /// Bit of a row among those that this thread shares.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t bit(int t, int r) { return 1u << (t * Unit::rows + r); }
   /// f(t, r) for the rows that this thread shares.
   template <class F>
   KOKKOS_FORCEINLINE_FUNCTION static void for_rows(const F& f) {
