@@ -103,13 +103,13 @@ AttentionCallOptions erased_options(const char* function, const M& mask, const A
 ///            to 128 queries by tiles of 16 to 64 keys on a matrix unit (`matmul.hpp` says which), dims padded to 64,
 ///            128 or 256, and so on HIP on MI200 and MI300; q, k and v whose bases and strides are multiples of 16
 ///            bytes, dim contiguous, are copied asynchronously, others element by element. A team has up to 195 KiB of
-///            scratch. On Hopper 16-bit elements of up to 128 in a head, so aligned, run on warpgroups, 128 or 192
-///            queries of a head by tiles of 128 keys, where 64 queries or more have a mask of numbers alone (causal,
-///            window, lengths), a positive scale and no dropout, whose generator is called once
-///            for four weights. Doubles of more than 128 elements, other GPUs of AMD, and devices with less scratch,
-///            take a row of scores a team, which reads k and v anew for each query. Decoding: up to 64 queries of all
-///            heads that share a head of k, and 512 keys or more, are computed by parts of 256 keys side by side, which
-///            `merge_attention`'s rule joins.
+///            scratch. On Hopper 16-bit elements, so aligned, of 64 queries or more without dropout run on warpgroups,
+///            128 or 192 queries of a head by tiles of 128 keys (64 beyond a dim of 128). A bias of 16 bits, and
+///            booleans, whose rows begin at multiples of 16 bytes are read 16 bytes at a time there, others element by
+///            element. Dropout's generator is called once for four weights. Doubles of more than 128 elements, other
+///            GPUs of AMD, and devices with less scratch, take a row of scores a team, which reads k and v anew for
+///            each query. Decoding: up to 64 queries of all heads that share a head of k, and 512 keys or more, are
+///            computed by parts of 256 keys side by side, which `merge_attention`'s rule joins.
 /// Source     Vaswani et al., "Attention is all you need", 2017; the rescaled sums: Milakov and Gimelshein, "Online
 ///            normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
@@ -158,8 +158,9 @@ void attention(const QView& q, const KView& k, const VView& v, const OView& o, c
 /// Cost       14 operations a query, key and element of the dims: both kernels compute the scores. Hosts multiply
 ///            packed tiles by vectors. On CUDA and HIP teams multiply tiles on a matrix unit, as `attention` does;
 ///            16-bit probabilities and gradients of scores are rounded to 16 bits there. Calls that `attention` runs on
-///            Hopper's warpgroups have their gradients there, too, if o and dout are as aligned and the value dim is a
-///            multiple of 8: three kernels, the first of which writes 20 bytes a query. Dims beyond 128 (doubles: 64)
+///            Hopper's warpgroups have their gradients there, too, if no dim is beyond 128, o and dout are as aligned
+///            and the value dim is a multiple of 8: three kernels, the first of which writes 20 bytes a query, 68 under
+///            a mask of single scores. Dims beyond 128 (doubles: 64)
 ///            take three kernels. What has no tiles (see `attention`) runs simple loops: a row of scores reads k and v
 ///            anew, and a key all q and dout. Gradients by a bias and by sinks: attention_mask_gradients.hpp.
 /// Source     Dao et al., "FlashAttention", 2022, appendix B.

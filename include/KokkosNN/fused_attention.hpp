@@ -89,10 +89,11 @@ void fused_attention_call(const Exec& exec, const char* function, const Attentio
 /// Arithmetic that of `attention`, whose results are not rounded to q's type ahead of the functor.
 /// Errors     std::invalid_argument as of `attention`, and for an input that does not broadcast to o or overlaps it;
 ///            nothing is written then.
-/// Cost       that of `attention`, and a read of each input. On Hopper 16-bit calls that `attention` runs on warpgroups
-///            have a kernel there where the file is compiled for sm_90a, with KOKKOSNN_FOR_SM_90A defined. Elsewhere
-///            they run the kernel for all GPUs, and two calls, `attention` and `fused_elementwise`, are the faster way
-///            from 1000 keys on. A GPU's compiler takes minutes for a functor of float, which has three precisions.
+/// Cost       that of `attention`, and a read of each input. On Hopper 16-bit calls that `attention` runs on
+///            warpgroups, but for dims beyond 128, masks of single scores and scales that are not positive, have a
+///            kernel there where the file is compiled for sm_90a, with KOKKOSNN_FOR_SM_90A defined. Elsewhere they run
+///            the kernel for all GPUs, and two calls, `attention` and `fused_elementwise`, are the faster way from 1000
+///            keys on. A GPU's compiler takes minutes for a functor of float, which has three precisions.
 ///
 ///     fused_attention(exec, q, k, v, o, masks(CausalMask{}), {}, no_view,   // gated: o = r sigmoid(g)
 ///                     KOKKOS_LAMBDA(float r, float g) { return r / (1 + Kokkos::exp(-g)); }, gate);

@@ -87,13 +87,6 @@ bool have_boxes(const AttentionTensors& tensors, const AttentionLayout& layout, 
          has_boxes(tensors.v, layout.v, shape.value_dim, type);
 }
 
-/// True if options do more to scores and weights than to rule out keys by their numbers.
-bool changes_scores(const AttentionCallOptions& options) {
-  const MaskTensors& mask = options.mask;
-  return mask.softcap != 0 || mask.bias.exists() || mask.keep.exists() || mask.slopes.exists() ||
-         options.dropout.probability != 0;
-}
-
 /// Heads that come side by side, `blocks` blocks of each: as many as read what fits in the policy's share of a cache,
 /// but at least so many that each team has two blocks. Heads of q that share one of k stay together.
 std::int64_t heads_of_bundle(const AttentionShape& shape, ElementType type, bool of_keys, std::int64_t blocks,
@@ -114,7 +107,7 @@ bool has_units(const Tensor& t, const AttentionStrides& strides, std::int64_t di
 bool suits_warpgroups(ElementType type, const AttentionTensors& tensors, const AttentionLayout& layout,
                       const AttentionCallOptions& options) {
   const AttentionShape& shape = layout.shape;
-  if (options.tier == MatmulTier::portable || !(layout.scale > 0) || shape.parts > 1 || changes_scores(options) ||
+  if (options.tier == MatmulTier::portable || shape.parts > 1 || options.dropout.probability != 0 ||
       !have_boxes(tensors, layout, type)) {
     return false;
   }

@@ -6,7 +6,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <cstdint>
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -15,8 +15,8 @@
 namespace KokkosNN::Impl {
 
 template <class Exec, class X>
-AttentionKernelShape AttentionOnWarpgroups<Exec, X>::shape(std::int64_t dims) {
-  return is_compiled_for_warpgroups ? warpgroup_attention_shape<X, AttentionData<X>>(dims) : AttentionKernelShape{};
+AttentionKernelShape AttentionOnWarpgroups<Exec, X>::shape(const AttentionData<X>& data) {
+  return is_compiled_for_warpgroups ? warpgroup_attention_shape<X>(data) : AttentionKernelShape{};
 }
 
 template <class Exec, class X>
@@ -33,26 +33,27 @@ template struct AttentionOnWarpgroups<Kokkos::DefaultExecutionSpace, half_t>;
 template struct AttentionOnWarpgroups<Kokkos::DefaultExecutionSpace, bhalf_t>;
 
 template <class Exec, class X>
-AttentionKernelShape AttentionGradientsOnWarpgroups<Exec, X>::shape(std::int64_t dims, bool of_keys) {
-  if (!is_compiled_for_warpgroups || dims > 128) return {};
-  if (dims <= 64) {
-    return of_keys ? gradient_shape_of<AttentionKeyGradientsInWarpgroups<X, 64>>()
-                   : gradient_shape_of<AttentionQueryGradientsInWarpgroups<X, 64>>();
-  }
-  return of_keys ? gradient_shape_of<AttentionKeyGradientsInWarpgroups<X, 128>>()
-                 : gradient_shape_of<AttentionQueryGradientsInWarpgroups<X, 128>>();
+AttentionKernelShape AttentionGradientsOnWarpgroups<Exec, X>::shape(const AttentionGradientData<X>& data,
+                                                                    bool of_keys) {
+  if (!is_compiled_for_warpgroups || std::max(data.shape.dim, data.shape.value_dim) > 128) return {};
+  AttentionKernelShape shape;
+  with_gradients_in_warpgroups(data, [&]<int dims, bool has_elements>() {
+    shape = of_keys ? gradient_shape_of<AttentionKeyGradientsInWarpgroups<X, dims, has_elements>>()
+                    : gradient_shape_of<AttentionQueryGradientsInWarpgroups<X, dims, has_elements>>();
+  });
+  return shape;
 }
 
 template <class Exec, class X>
 void AttentionGradientsOnWarpgroups<Exec, X>::run(const Exec& exec, const char* function,
                                                   const AttentionPlan& of_queries, const AttentionPlan& of_keys,
-                                                  AttentionGradientData<X> data) {
+                                                  const AttentionGradientData<X>& data) {
   if constexpr (!is_compiled_for_warpgroups) {
     throw std::logic_error(std::string(function) + ": not compiled");
-  } else if (data.shape.dim <= 64 && data.shape.value_dim <= 64) {
-    launch_gradients_on_warpgroups<64>(exec, function, of_queries, of_keys, data);
   } else {
-    launch_gradients_on_warpgroups<128>(exec, function, of_queries, of_keys, data);
+    with_gradients_in_warpgroups(data, [&]<int dims, bool has_elements>() {
+      launch_gradients_on_warpgroups<dims, has_elements>(exec, function, of_queries, of_keys, data);
+    });
   }
 }
 

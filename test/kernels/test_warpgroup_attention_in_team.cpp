@@ -31,7 +31,8 @@ template <class X_, int dims_>
 struct Config {
   using X                   = X_;
   static constexpr int dims = dims_;
-  using Kernel              = Impl::AttentionInWarpgroups<X, dims, EmulatedHopper>;
+  using Kernel              = Impl::AttentionInWarpgroups<X, dims, false, EmulatedHopper>;
+  using KernelOfElements    = Impl::AttentionInWarpgroups<X, dims, true, EmulatedHopper>;
 };
 
 /// Counts the results that pass through it.
@@ -68,7 +69,7 @@ void run(EmulatedTrial<typename C::X>& trial, bool writes_units = false) {
 
 template <class C>
 class AttentionInWarpgroups : public testing::Test {};
-using Configs = testing::Types<Config<bhalf_t, 64>, Config<half_t, 128>>;
+using Configs = testing::Types<Config<bhalf_t, 64>, Config<half_t, 128>, Config<bhalf_t, 192>, Config<half_t, 256>>;
 TYPED_TEST_SUITE(AttentionInWarpgroups, Configs);
 
 TYPED_TEST(AttentionInWarpgroups, AreRightOverManyTilesAndBlocks) {
@@ -109,10 +110,56 @@ TYPED_TEST(AttentionInWarpgroups, TakeSinks) {
   trial.expect_right(tolerance);
 }
 
+TYPED_TEST(AttentionInWarpgroups, TakeBooleansBiasSlopesAndSoftcap) {
+  using X = typename TypeParam::X;
+  EmulatedTrial<X> trial({1, 3, 1, 50, 200, TypeParam::dims, TypeParam::dims - 8}, true);
+  const EmulatedElements elements(50, 200);
+  elements.set(trial.data.elements);
+  trial.logit = [&](auto... score) { return elements.logit(score...); };
+  elements.fill_others(trial.v, TypeParam::dims - 8, X(NAN));  // rows are computed again, key by key
+  run_on<typename TypeParam::KernelOfElements>(trial.prepared(), false);
+  trial.expect_right(tolerance);
+  elements.fill_others(trial.v, TypeParam::dims - 8, X(0.0f));
+  run_on<typename TypeParam::KernelOfElements>(trial.prepared(), false);
+  trial.expect_right(tolerance);
+}
+
+/// Bias of 16 bits, and booleans, whose rows begin at multiples of 16 bytes, are loaded ahead of whole tiles.
+TYPED_TEST(AttentionInWarpgroups, LoadRowsOfAMaskAhead) {
+  using X = typename TypeParam::X;
+  for (const bool is_bias : {true, false}) {
+    const std::int64_t queries = 150, keys = 304;
+    EmulatedTrial<X> trial({1, 2, 1, queries, keys, TypeParam::dims, 40}, true);
+    const AlignedMask<X> mask(queries, keys, is_bias);
+    mask.set(trial.data.elements);
+    trial.logit = [&](auto... score) { return mask.logit(score...); };
+    run_on<typename TypeParam::KernelOfElements>(trial.prepared(), false);
+    trial.expect_right(tolerance);
+  }
+}
+
+TYPED_TEST(AttentionInWarpgroups, TakeASoftcapOfARowsRangeOfKeys) {
+  using X = typename TypeParam::X;
+  EmulatedTrial<X> trial({2, 2, 2, 90, 300, TypeParam::dims, 24}, true);
+  const EmulatedRanges ranges;
+  ranges.set(trial.data.ranges);
+  trial.data.elements.softcap         = 2;
+  trial.data.elements.inverse_softcap = 0.5;
+  trial.logit                         = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
+    return ranges.logit(h, i, j, 2 * std::tanh(s / 2));
+  };
+  for (std::int64_t j = 97; j < 300; ++j) {
+    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.k.at(0, 0, j, d) = X(NAN);
+    for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, j, d) = X(NAN);
+  }
+  run_on<typename TypeParam::KernelOfElements>(trial.prepared(), false);
+  trial.expect_right(tolerance);
+}
+
 TYPED_TEST(AttentionInWarpgroups, PassEachResultThroughAnEpilogueOnce) {
   using X      = typename TypeParam::X;
   using Data   = CountingData<X>;
-  using Kernel = Impl::AttentionInWarpgroups<X, TypeParam::dims, EmulatedHopper, Data>;
+  using Kernel = Impl::AttentionInWarpgroups<X, TypeParam::dims, false, EmulatedHopper, Data>;
   EmulatedTrial<X> trial({1, 2, 1, 150, 130, TypeParam::dims, TypeParam::dims - 13}, true);
   for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, 129, d) = X(INFINITY);  // rows that are computed again
   std::atomic<std::int64_t> results = 0;

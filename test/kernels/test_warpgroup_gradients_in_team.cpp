@@ -40,13 +40,22 @@ struct Trial : EmulatedGradientTrial<typename C::X> {
 
  private:
   void run_kernels() override {
-    const auto table = rows();
-    run_kernel<Impl::AttentionQueryGradientsInWarpgroups<X, C::dims, EmulatedHopper>>(table, false);
-    run_kernel<Impl::AttentionKeyGradientsInWarpgroups<X, C::dims, EmulatedHopper>>(table, true);
+    if (data.changes_scores()) {
+      run_kernels_with<true>();
+    } else {
+      run_kernels_with<false>();
+    }
+  }
+  template <bool has_elements>
+  void run_kernels_with() {
+    const auto table = rows<has_elements>();
+    run_kernel<Impl::AttentionQueryGradientsInWarpgroups<X, C::dims, has_elements, EmulatedHopper>>(table, false);
+    run_kernel<Impl::AttentionKeyGradientsInWarpgroups<X, C::dims, has_elements, EmulatedHopper>>(table, true);
   }
 
-  std::vector<Impl::AttentionRow> rows() {
-    std::vector<Impl::AttentionRow> table(static_cast<std::size_t>(data.shape.all_rows()));
+  template <bool has_elements>
+  std::vector<Impl::GradientRow<X, has_elements>> rows() {
+    std::vector<Impl::GradientRow<X, has_elements>> table(static_cast<std::size_t>(data.shape.all_rows()));
     EmulatedTeam team(1, 1, 16);
     for (std::int64_t n = 0; n < data.blocks(false, 1); ++n) {
       const auto block = data.block(n, false, 1);
@@ -57,17 +66,20 @@ struct Trial : EmulatedGradientTrial<typename C::X> {
       for (std::int64_t d = 0; d < data.shape.value_dim; ++d) {
         delta += float(data.o[row.in(data.o_strides) + d]) * float(data.dout[row.in(data.dout_strides) + d]);
       }
-      const float lse   = data.lse[row.in(data.lse_strides)];
-      const bool sees   = lse != -INFINITY;
-      const auto place  = static_cast<std::size_t>(row.in(data.delta_strides));
-      table[place]      = {sees ? int(seen.begin) : 0, sees ? int(seen.end) : 0, lse * Impl::log2_of_e<float>, delta};
+      const float lse                         = data.lse[row.in(data.lse_strides)];
+      const bool sees                         = lse != -INFINITY;
+      const auto place                        = static_cast<std::size_t>(row.in(data.delta_strides));
+      auto& entry                             = table[place];
+      static_cast<Impl::AttentionRow&>(entry) = {sees ? int(seen.begin) : 0, sees ? int(seen.end) : 0,
+                                                 lse * Impl::log2_of_e<float>, delta};
+      if constexpr (has_elements) entry.elements = data.mask_of(row, block.sequence);
       data.delta[place] = delta;
     }
     return table;
   }
 
   template <class Kernel>
-  void run_kernel(const std::vector<Impl::AttentionRow>& table, bool of_keys) {
+  void run_kernel(const std::vector<typename Kernel::Row>& table, bool of_keys) {
     Impl::AttentionPlan plan;
     plan.bundle         = 2;
     plan.writes_units   = writes_units;
@@ -112,6 +124,30 @@ TYPED_TEST(GradientsInWarpgroups, AreOfKeysThatAQuerySeesWhateverTheOthersHold) 
   }
   for (std::int64_t d = 0; d < 24; ++d) trial.dout.at(0, 1, 5, d) = X(NAN);  // a query that sees no key
   trial.expect_right(tolerance);
+}
+
+TYPED_TEST(GradientsInWarpgroups, TakeBooleansBiasSlopesAndSoftcap) {
+  using X = typename TypeParam::X;
+  Trial<TypeParam> trial({1, 3, 1, 90, 200, TypeParam::dims, 32}, true);
+  const EmulatedElements elements(90, 200);
+  elements.set(trial.data.elements);
+  trial.logit = [&](auto... score) { return elements.logit(score...); };
+  trial.slope = [](double s) { return 1 - std::tanh(s / 2) * std::tanh(s / 2); };
+  trial.expect_right(tolerance);
+  elements.fill_others(trial.v, 32, X(NAN));  // keys that no row sees
+  trial.expect_right(tolerance);
+}
+
+TYPED_TEST(GradientsInWarpgroups, LoadRowsOfAMaskAhead) {
+  using X = typename TypeParam::X;
+  for (const bool is_bias : {true, false}) {
+    const std::int64_t queries = 150, keys = 304;
+    Trial<TypeParam> trial({1, 2, 1, queries, keys, TypeParam::dims, 40}, true);
+    const AlignedMask<X> mask(queries, keys, is_bias);
+    mask.set(trial.data.elements);
+    trial.logit = [&](auto... score) { return mask.logit(score...); };
+    trial.expect_right(tolerance);
+  }
 }
 
 TYPED_TEST(GradientsInWarpgroups, KeepToTheTokensOfAPackedSequence) {

@@ -165,11 +165,7 @@ TEST(AttentionPlans, GiveWarpgroupsABlockOfAHeadAtATime) {
 TEST(AttentionPlans, LeaveToOtherKernelsWhatWarpgroupsHaveNone) {
   const auto serves = [](const auto& change) { return plan_on_warpgroups(change).is_on_warpgroups; };
   EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.tier = MatmulTier::portable; }));
-  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.softcap = 3; }));
-  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.bias.element_bytes = 2; }));
-  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.keep.element_bytes = 1; }));
-  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.mask.slopes.element_bytes = 4; }));
-  EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.scale = -0.125; }));
+  EXPECT_FALSE(serves([](auto&, auto&, auto& options) { options.dropout.probability = 0.1; }));
   EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.shape.parts = 2; }));
   EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.q.sequence = 132; }));  // no multiple of 16 bytes
   EXPECT_FALSE(serves([](auto&, auto& l, auto&) { l.k.sequence = 64; }));   // keys that overlap
@@ -183,6 +179,10 @@ TEST(AttentionPlans, LeaveToOtherKernelsWhatWarpgroupsHaveNone) {
     options.tier    = MatmulTier::warpgroups;
   }));
   EXPECT_TRUE(serves([](auto&, auto& l, auto&) { l.k.head = l.v.batch = 0; }));
+  EXPECT_TRUE(serves([](auto&, auto& l, auto& options) {
+    options.mask.softcap = 3;
+    l.scale              = -0.125;
+  }));
   const auto units = [](const auto& change) { return plan_on_warpgroups(change).writes_units; };
   EXPECT_FALSE(units([](auto&, auto& l, auto&) { l.o.sequence = 132; }));
   EXPECT_FALSE(units([](auto&, auto& l, auto&) { l.shape.value_dim = 100; }));

@@ -91,6 +91,48 @@ struct EmulatedElements {
   }
 };
 
+/// A bias of 16 bits, or booleans, of so many queries and keys, from a multiple of 16 bytes on.
+template <class X>
+struct AlignedMask {
+  static constexpr std::size_t unit = 16;
+
+  std::int64_t keys;
+  bool is_bias;
+  std::vector<X> bias;
+  std::vector<std::uint8_t> keep;
+
+  AlignedMask(std::int64_t queries, std::int64_t key_count, bool with_bias)
+      : keys(key_count), is_bias(with_bias), bias(std::size_t(queries * keys) + unit), keep(bias.size()) {
+    for (std::int64_t i = 0; i < queries * keys; ++i) {
+      const std::uint32_t hash                  = static_cast<std::uint32_t>(i) * 2654435761u >> 16;
+      const_cast<X*>(first(bias))[i]            = X(float(int(hash % 64) - 32) / 16);
+      const_cast<std::uint8_t*>(first(keep))[i] = hash % 4 == 0 ? 0 : static_cast<std::uint8_t>(1u << hash % 8);
+    }
+  }
+  template <class Elements>
+  void set(Elements& elements) const {
+    const KokkosNN::Impl::AttentionStrides strides{0, 0, keys, 1};
+    if (is_bias) {
+      elements.bias         = {first(bias), false};
+      elements.bias_strides = strides;
+    } else {
+      elements.keep         = first(keep);
+      elements.keep_strides = strides;
+    }
+  }
+  double logit(std::int64_t, std::int64_t i, std::int64_t j, double s) const {
+    if (is_bias) return s + double(first(bias)[i * keys + j]);
+    return first(keep)[i * keys + j] == 0 ? -infinity : s;
+  }
+
+ private:
+  template <class T>
+  static const T* first(const std::vector<T>& memory) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+    return reinterpret_cast<const T*>((begin + unit - 1) / unit * unit);
+  }
+};
+
 /// A mask's part that rules out keys by their numbers: a window around the diagonal, and a length a head, 97 and 0.
 struct EmulatedRanges {
   std::vector<std::int32_t> lengths{97, 0};

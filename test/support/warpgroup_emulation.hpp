@@ -311,6 +311,15 @@ struct EmulatedHopper : EmulatedInstructions {
   static void meet(int number, int threads) { all().meet(number, threads); }
   static void pass(int number, int threads) { all().pass(number, threads); }
   static void meet_in_warp() { any(true); }
+  static std::uint32_t transposed(std::uint32_t word) {
+    return team().together<std::uint32_t>(6, word, [](const auto& in, auto& out) {
+      for (std::size_t l = 0; l < in.size(); ++l) {
+        const std::size_t row = l / 4, col = l % 4 * 2;
+        const auto element = [&](std::size_t of_row) { return in[of_row * 4 + row / 2] >> (row % 2 * 16) & 0xffffu; };
+        out[l]             = element(col) | element(col + 1) << 16;
+      }
+    });
+  }
   static void publish_tile() {}
   template <int registers>
   static void keep_registers() {}

@@ -61,8 +61,8 @@ double error_on_warpgroups(AttentionTrial<T>& trial, const M& mask, const Logit&
 TYPED_TEST(AttentionOnWarpgroups, AreRightForManyLengthsAndDims) {
   for (const int queries : {1, 64, 130, 400}) {
     for (const int keys : {1, 127, 128, 300}) {
-      for (const int dim : {8, 64, 72, 128}) {
-        AttentionTrial<TypeParam> trial({1, 2, 2, queries, keys, dim, keys % 2 == 0 ? dim : 136 - dim});
+      for (const int dim : {8, 64, 72, 128, 192, 256}) {
+        AttentionTrial<TypeParam> trial({1, 2, 2, queries, keys, dim, keys % 2 == 0 || dim > 128 ? dim : 136 - dim});
         EXPECT_LE(error_on_warpgroups(trial, masks(), unmasked), 1)
             << queries << " queries, " << keys << " keys, dim " << dim;
       }
@@ -145,9 +145,71 @@ TYPED_TEST(AttentionOnWarpgroups, AreNearThePortableKernelsOverManyKeys) {
   }
 }
 
-/// Gradients of a call on warpgroups beside those in double of the same values, as a share of the largest of a tensor.
-template <class T, class M>
-double gradient_error(const HeadExtents& extents, const M& mask, bool second = false) {
+/// Masks of single scores, and the logit of all of them but the booleans: Views of one head for all, of slopes of each.
+template <class T>
+struct ElementMasks {
+  using Bias = Kokkos::View<T**, Kokkos::LayoutRight, Memory>;
+
+  Bias bias;
+  Kokkos::View<bool**, Kokkos::LayoutRight, Memory> keep;
+  Kokkos::View<float*, Memory> slopes;
+
+  ElementMasks(int heads, int queries, int keys)
+      : bias("bias", static_cast<std::size_t>(queries), static_cast<std::size_t>(keys)),
+        keep("keep", static_cast<std::size_t>(queries), static_cast<std::size_t>(keys)),
+        slopes("slopes", static_cast<std::size_t>(heads)) {
+    const auto bias_host   = Kokkos::create_mirror(bias);
+    const auto keep_host   = Kokkos::create_mirror(keep);
+    const auto slopes_host = Kokkos::create_mirror(slopes);
+    for (int i = 0; i < queries; ++i) {
+      for (int j = 0; j < keys; ++j) {
+        bias_host(std::size_t(i), std::size_t(j)) = static_cast<T>(bias_at(i, j));
+        keep_host(std::size_t(i), std::size_t(j)) = keeps(i, j);
+      }
+    }
+    for (int h = 0; h < heads; ++h) slopes_host(std::size_t(h)) = slope_of(h);
+    Kokkos::deep_copy(bias, bias_host);
+    Kokkos::deep_copy(keep, keep_host);
+    Kokkos::deep_copy(slopes, slopes_host);
+  }
+
+  static float bias_at(int i, int j) { return static_cast<float>((i * 37 + j * 11) % 64 - 32) / 16; }
+  static bool keeps(int i, int j) { return (i * 5 + j * 7) % 4 != 0; }
+  static float slope_of(int h) { return 0.0625f * static_cast<float>(h + 1); }
+
+  auto all() const { return masks(KokkosNN::AdditiveBias{bias}, KokkosNN::Alibi{slopes, 3}); }
+  static long double logit(int h, int i, int j, long double s, long double softcap) {
+    const long double capped = softcap == 0 ? s : softcap * std::tanh(s / softcap);
+    return capped + bias_at(i, j) - slope_of(h) * std::abs(j - (i + 3));
+  }
+};
+
+/// Rows of masks that begin at multiples of 16 bytes, and others; a bias of the elements' type, and of float.
+TYPED_TEST(AttentionOnWarpgroups, ChangeSingleScores) {
+  const Logit kept = [](int, int, int i, int j, long double s) {
+    return ElementMasks<float>::keeps(i, j) ? s : -infinity;
+  };
+  const Logit logit = [](int, int h, int i, int j, long double s) { return ElementMasks<float>::logit(h, i, j, s, 2); };
+  const AttentionOptions options{.scale = -0.5, .softcap = 2};
+  for (const int dim : {64, 128, 192, 256}) {
+    for (const int keys : {300, 304, 1040}) {
+      const int queries = 200;
+      const ElementMasks<TypeParam> of_type(4, queries, keys);
+      const ElementMasks<float> of_float(4, queries, keys);
+      AttentionTrial<TypeParam> trial({2, 4, 2, queries, keys, dim, dim});
+      EXPECT_LE(error_on_warpgroups(trial, of_type.all(), logit, options), 1) << dim << ", " << keys << " keys";
+      EXPECT_LE(error_on_warpgroups(trial, of_float.all(), logit, options), 1) << dim << ", " << keys << " keys";
+      EXPECT_LE(error_on_warpgroups(trial, KokkosNN::BooleanMask{of_type.keep}, kept), 1)
+          << dim << ", " << keys << " keys";
+    }
+  }
+}
+
+/// Gradients of a call on warpgroups beside those in double of the same values, under masks that are the same, as a
+/// share of the largest of a tensor.
+template <class T, class M, class E>
+double gradient_error(const HeadExtents& extents, const M& mask, const E& exact_mask, bool second,
+                      AttentionOptions options = {}) {
   AttentionTrial<T> call(extents, second);
   AttentionTrial<double> exact(extents, second);
   AttentionGradientTrial<T> got(call, second);
@@ -160,18 +222,20 @@ double gradient_error(const HeadExtents& extents, const M& mask, bool second = f
   take(exact.k, call.k);
   take(exact.v, call.v);
   take(want.dout, got.dout);
-  const auto run = [&](auto& trial, auto& gradients, const AttentionOptions& options) {
+  const auto run = [&](auto& trial, auto& gradients, const auto& its_mask) {
     return kernels_of([&] {
       KokkosNN::attention_backward(Exec(), trial.q.view, trial.k.view, trial.v.view, trial.o.view, gradients.dout.view,
-                                   trial.lse, mask, gradients.dq.view, gradients.dk.view, gradients.dv.view, options);
+                                   trial.lse, its_mask, gradients.dq.view, gradients.dk.view, gradients.dv.view,
+                                   options);
     });
   };
-  const AttentionOptions tier{.tier = MatmulTier::warpgroups};
-  call.run(mask, tier);
-  exact.run(mask);
+  exact.run(exact_mask, options);
+  options.tier = MatmulTier::warpgroups;
+  call.run(mask, options);
   take(exact.o, call.o);  // as rounded: its products with dout are differences' terms
-  EXPECT_TRUE(are_on_warpgroups(run(call, got, tier)));
-  run(exact, want, {});
+  EXPECT_TRUE(are_on_warpgroups(run(call, got, mask)));
+  options.tier = MatmulTier::automatic;
+  run(exact, want, exact_mask);
   got.download();
   want.download();
   EXPECT_TRUE(got.gaps_are_intact());
@@ -190,9 +254,16 @@ double gradient_error(const HeadExtents& extents, const M& mask, bool second = f
   compare(got.dv, want.dv);
   return worst;
 }
+template <class T, class M>
+double gradient_error(const HeadExtents& extents, const M& mask, bool second = false) {
+  return gradient_error<T>(extents, mask, mask, second);
+}
+/// Largest such error: bfloat16 has three bits less.
+template <class T>
+constexpr double most_gradient_error = std::is_same_v<T, BHalf> ? 0.16 : 0.02;
 
 TYPED_TEST(AttentionOnWarpgroups, HaveGradientsForManyLengthsAndDims) {
-  constexpr double most = std::is_same_v<TypeParam, BHalf> ? 0.16 : 0.02;  // bfloat16 has three bits less
+  constexpr double most = most_gradient_error<TypeParam>;
   for (const int queries : {1, 64, 130, 400}) {
     for (const int keys : {1, 127, 128, 300}) {
       for (const int dim : {8, 64, 72, 128}) {
@@ -209,6 +280,22 @@ TYPED_TEST(AttentionOnWarpgroups, HaveGradientsForManyLengthsAndDims) {
         << second;
     EXPECT_LE((gradient_error<TypeParam>({2, 6, 2, 420, 300, 64, 64}, masks(KokkosNN::CausalMask{-130}), second)), most)
         << second;
+  }
+}
+
+TYPED_TEST(AttentionOnWarpgroups, HaveGradientsUnderMasksOfSingleScores) {
+  constexpr double most = most_gradient_error<TypeParam>;
+  for (const int dim : {64, 128}) {
+    for (const int keys : {300, 304}) {
+      const int queries = 200;
+      const HeadExtents extents{2, 4, 2, queries, keys, dim, dim};
+      const ElementMasks<TypeParam> masks_of_type(4, queries, keys);
+      const ElementMasks<float> masks_of_float(4, queries, keys);
+      const AttentionOptions capped{.scale = -0.25, .softcap = 2};
+      EXPECT_LE((gradient_error<TypeParam>(extents, masks_of_type.all(), masks_of_float.all(), false, capped)), most);
+      EXPECT_LE((gradient_error<TypeParam>(extents, masks_of_float.all(), masks_of_float.all(), true)), most);
+      EXPECT_LE((gradient_error<TypeParam>(extents, KokkosNN::BooleanMask{masks_of_type.keep})), most);
+    }
   }
 }
 
@@ -281,10 +368,9 @@ TYPED_TEST(AttentionOnWarpgroups, LeaveOtherCallsToThePortableKernels) {
   EXPECT_TRUE(is_its(its, false, masks()));
   EXPECT_FALSE(is_its(its, true, masks())) << "elements with gaps between them";
   EXPECT_FALSE(is_its({1, 2, 2, 128, 128, 60, 64}, false, masks())) << "rows that are no chunks of 16 bytes";
-  EXPECT_FALSE(is_its({1, 2, 2, 128, 128, 64, 136}, false, masks())) << "more elements than there are tiles for";
+  EXPECT_FALSE(is_its({1, 2, 2, 128, 128, 64, 264}, false, masks())) << "more elements than there are tiles for";
   EXPECT_FALSE(is_its({1, 2, 2, 40, 128, 64, 64}, false, masks())) << "few queries";
-  EXPECT_FALSE(is_its(its, false, masks(), {.softcap = 3}));
-  EXPECT_FALSE(is_its(its, false, masks(), {.scale = -1}));
+  EXPECT_FALSE(is_its(its, false, masks(), {.dropout = {.probability = 0.5}}));
 }
 
 using LargeRows = Kokkos::View<BHalf****, Kokkos::LayoutRight, Memory>;

@@ -92,9 +92,10 @@ struct AttentionTileFor<8, MatmulUnit::matrix_cores, 64> : AttentionTile<4, 1, 1
 template <>
 struct AttentionTileFor<8, MatmulUnit::matrix_cores, 128> : AttentionTile<4, 1, 16, true, 1, 1> {};
 
-/// Shape of the kernel on Hopper's warpgroups by the elements that heads are padded to: warpgroups that multiply, each
-/// 64 rows of scores; keys of a tile; tiles of keys, and of values, in scratch at once; registers of a thread of the
-/// warpgroup that loads, and of the others. A prototype's shapes.
+/// Shape of the kernel on Hopper's warpgroups by the elements that heads are padded to, and by whether its mask looks
+/// at single scores, which takes registers: warpgroups that multiply, each 64 rows of scores; keys of a tile; tiles of
+/// keys, and of values, in scratch at once; registers of a thread of the warpgroup that loads, and of the others. Up to
+/// 128 elements a prototype's shapes; beyond, what scratch has room for.
 template <int multipliers_, int keys_, int stages_, int loading_registers_, int registers_>
 struct WarpgroupAttentionTile {
   static constexpr int multipliers       = multipliers_;
@@ -103,30 +104,27 @@ struct WarpgroupAttentionTile {
   static constexpr int loading_registers = loading_registers_;
   static constexpr int registers         = registers_;
 };
-template <int dims>
-struct WarpgroupAttentionTileFor;
+template <int dims, bool has_elements>
+struct WarpgroupAttentionTileFor : WarpgroupAttentionTile<2, dims <= 128 ? 128 : 64, 2, 40, 232> {};
 template <>
-struct WarpgroupAttentionTileFor<64> : WarpgroupAttentionTile<3, 128, 2, 32, 160> {};
-template <>
-struct WarpgroupAttentionTileFor<128> : WarpgroupAttentionTile<2, 128, 2, 40, 232> {};
+struct WarpgroupAttentionTileFor<64, false> : WarpgroupAttentionTile<3, 128, 2, 32, 160> {};
 
-/// Shapes of the kernels of gradients on Hopper's warpgroups: two that multiply, each 64 rows of the block, queries or
-/// keys; rows of the tiles that pass by, keys or queries; tiles in scratch at once.
-template <int keys_, int queries_, int stages_>
+/// Shapes of the kernels of gradients on Hopper's warpgroups, by whether a mask looks at single scores: two that
+/// multiply, each 64 rows of the block, queries or keys; rows of the tiles that pass by, keys or queries; tiles in
+/// scratch at once; registers as above.
+template <int keys_, int queries_, int stages_, int loading_registers_, int registers_>
 struct WarpgroupGradientTile {
   static constexpr int multipliers       = 2;
   static constexpr int keys              = keys_;     ///< of a tile, where the block has queries
   static constexpr int queries           = queries_;  ///< of a tile, where the block has keys
   static constexpr int stages            = stages_;
-  static constexpr int loading_registers = 24;
-  static constexpr int registers         = 240;
+  static constexpr int loading_registers = loading_registers_;
+  static constexpr int registers         = registers_;
 };
+template <int dims, bool has_elements>
+struct WarpgroupGradientTileFor : WarpgroupGradientTile<64, 64, 3, 24, 240> {};
 template <int dims>
-struct WarpgroupGradientTileFor;
-template <>
-struct WarpgroupGradientTileFor<64> : WarpgroupGradientTile<128, 64, 3> {};
-template <>
-struct WarpgroupGradientTileFor<128> : WarpgroupGradientTile<64, 64, 3> {};
+struct WarpgroupGradientTileFor<dims, false> : WarpgroupGradientTile<dims == 64 ? 128 : 64, 64, 3, 24, 240> {};
 
 /// Shape of a kernel of gradients: a team's warps, each with `row_tiles` x 16 rows, queries or keys; rows of the tiles,
 /// of keys or queries, that pass by; tiles in scratch at once; teams that a multiprocessor should have at once; true if

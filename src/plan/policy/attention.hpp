@@ -17,16 +17,26 @@ struct AttentionPolicy {
   std::int64_t split_rows = 64;
   /// Keys from which on they are.
   std::int64_t split_keys = 512;
-  /// Queries of a head, of packed sequences on average, from which on Hopper's warpgroups serve.
+  /// Queries of a head, of packed sequences on average, from which on Hopper's warpgroups serve. Masks of single scores,
+  /// microseconds of the portable kernels and here, and of their gradients (bf16, 2 x 16 heads of 4096, one H200,
+  /// 2026-11-29):
+  ///            | dim 128    | gradients  | dim 64     | gradients
+  ///   none     |  873;  466 | 3456; 1647 |  452;  306 | 1906; 1049
+  ///   softcap  | 1636;  889 | 4326; 3152 |  879;  761 | 2653; 2407
+  ///   ALiBi    | 1544;  611 | 4038; 3075 |  685;  453 | 2380; 2251
+  ///   bias     | 2876;  849 | 9055; 3591 | 2113;  672 | 7484; 2797
+  ///   booleans | 2385;  747 | 7794; 3298 | 1491;  565 | 5301; 2618
+  /// Dim 256 without a mask 1938; 904, causal 1116; 457. Rows of a bias or of booleans that do not begin at multiples
+  /// of 16 bytes, dim 128: 2160 and 1687.
   ///   bf16, 16 heads, 16384 tokens, one H200, 2026-11-28, TFLOP/s | 1024     | 4096     | 16384    | cuDNN at 4096
   ///   dim 128, without a mask; causal                             | 508; 388 | 591; 526 | 637; 593 | 664; 556
   ///   dim 64, without a mask; causal                              | 363; 224 | 474; 389 | 504; 482 | 457; 348
-  ///   gradients, dim 128                                          | 336; 258 | 387; 340 | 402; 378 | 529; 441
-  ///   gradients, dim 64                                           | 223; 176 | 269; 251 | 282; 282 | 387; 313
+  ///   gradients, dim 128, 8192 tokens, 2026-11-29                 |          | 417; 379 |          | 529; 441
+  ///   gradients, dim 64                                           |          | 328; 302 |          | 387; 313
   ///   the portable kernels at 4096: dim 128 | 320; 247, gradients 201
   /// The marks of 650 and 600 (dim 128, full and causal) are missed at 4096, as a block's first scores and its last
-  /// products overlap nothing, and those of 480, 430 and 320 of gradients, which compute the scores twice so that their
-  /// sums have a fixed order.
+  /// products overlap nothing, and those of 480, 430 and 320 (dim 64, causal) of gradients by 13, 12 and 6 %, as these
+  /// compute the scores twice, 7 products in place of 5, so that their sums have a fixed order.
   std::int64_t warpgroup_queries = 64;
   /// Bytes of keys and values whose heads' blocks come side by side there: a part of the L2 cache. An estimate.
   std::int64_t bundle_bytes = std::int64_t(16) << 20;

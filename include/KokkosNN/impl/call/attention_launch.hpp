@@ -168,8 +168,8 @@ struct AttentionResults {
   static Merge merge_of(const Data&, const Merge& merge) { return merge; }
 
   /// Shape of the kernel on Hopper's warpgroups, and its launch.
-  static AttentionKernelShape warpgroup_shape(std::int64_t dims) {
-    return AttentionOnWarpgroups<ExecutionSpace, X>::shape(dims);
+  static AttentionKernelShape warpgroup_shape(const Data& data) {
+    return AttentionOnWarpgroups<ExecutionSpace, X>::shape(data);
   }
   static void run_on_warpgroups(const ExecutionSpace& exec, const std::string& label, const AttentionPlan& plan,
                                 const Data& data) {
@@ -238,11 +238,10 @@ struct AttentionLaunch {
   static bool run_on_warpgroups([[maybe_unused]] const ExecutionSpace& exec,
                                 [[maybe_unused]] const AttentionArguments& call, [[maybe_unused]] const Data& data) {
     if constexpr (backend_of<ExecutionSpace>() == Backend::cuda && sizeof(X) == 2) {
-      const AttentionShape& shape = data.shape;
       if (!has_warpgroups(exec)) return false;
-      const AttentionPlan plan = make_warpgroup_attention_plan(
-          element_type<X>(), call.tensors, call.layout, call.options,
-          Results::warpgroup_shape(std::max(shape.dim, shape.value_dim)), device_traits(exec));
+      const AttentionPlan plan =
+          make_warpgroup_attention_plan(element_type<X>(), call.tensors, call.layout, call.options,
+                                        Results::warpgroup_shape(data), device_traits(exec));
       if (!plan.is_on_warpgroups) return false;
       const std::string label = to_string(call.function, plan);
       if (is_verbose()) report_call(call.function, call.tensors.q, label);
@@ -332,18 +331,17 @@ struct Launcher<AttentionGradientCall<ExecutionSpace, X>> {
   static bool run_on_warpgroups([[maybe_unused]] const ExecutionSpace& exec,
                                 [[maybe_unused]] const AttentionGradientArguments& call) {
     if constexpr (backend_of<ExecutionSpace>() == Backend::cuda && sizeof(X) == 2) {
-      using Warpgroups            = AttentionGradientsOnWarpgroups<ExecutionSpace, X>;
-      const AttentionShape& shape = call.layout.forward.shape;
+      using Warpgroups = AttentionGradientsOnWarpgroups<ExecutionSpace, X>;
       if (!has_warpgroups(exec)) return false;
-      const auto plan_of = [&](bool of_keys) {
+      const AttentionGradientData<X> data = data_of(call);
+      const auto plan_of                  = [&](bool of_keys) {
         return make_warpgroup_gradient_plan(element_type<X>(), call.tensors, call.layout, call.options, of_keys,
-                                            Warpgroups::shape(std::max(shape.dim, shape.value_dim), of_keys),
-                                            device_traits(exec));
+                                            Warpgroups::shape(data, of_keys), device_traits(exec));
       };
       const AttentionPlan of_queries = plan_of(false), of_keys = plan_of(true);
       if (!of_queries.is_on_warpgroups || !of_keys.is_on_warpgroups) return false;
       if (is_verbose()) report_call(call.function, call.tensors.forward.q, to_string(call.function, of_queries));
-      Warpgroups::run(exec, call.function, of_queries, of_keys, data_of(call));
+      Warpgroups::run(exec, call.function, of_queries, of_keys, data);
       return true;
     }
     return false;

@@ -24,8 +24,8 @@ struct AttentionResultsWith {
 
   static Merge merge_of(const Data& data, const AttentionMergeData<P, X>& merge) { return {merge, data.epilogue}; }
 
-  static AttentionKernelShape warpgroup_shape([[maybe_unused]] std::int64_t dims) {
-    if constexpr (on_warpgroups) return warpgroup_attention_shape<X, Data>(dims);
+  static AttentionKernelShape warpgroup_shape([[maybe_unused]] const Data& data) {
+    if constexpr (on_warpgroups) return warpgroup_attention_shape<X>(data);
     return {};
   }
   static void run_on_warpgroups([[maybe_unused]] const ExecutionSpace& exec, [[maybe_unused]] const std::string& label,

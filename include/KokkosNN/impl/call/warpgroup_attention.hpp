@@ -6,7 +6,6 @@
 #include <KokkosNN/impl/call/attention_plan.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 
-#include <cstdint>
 #include <string>
 
 // Attention on Hopper's warpgroups, compiled in a file of the library that is for sm_90a.
@@ -15,8 +14,8 @@ namespace KokkosNN::Impl {
 
 template <class Exec, class X>
 struct AttentionOnWarpgroups {
-  /// Shape of the kernel for heads of up to so many elements; no rows: the library was built without.
-  static AttentionKernelShape shape(std::int64_t dims);
+  /// Shape of the kernel for a call; no rows: there is none, or the library was built without.
+  static AttentionKernelShape shape(const AttentionData<X>& data);
   static void run(const Exec& exec, const std::string& label, const AttentionPlan& plan, const AttentionData<X>& data);
 };
 
@@ -24,10 +23,10 @@ struct AttentionOnWarpgroups {
 template <class Exec, class X>
 struct AttentionGradientsOnWarpgroups {
   /// Shape of the kernel of the queries, or of the keys.
-  static AttentionKernelShape shape(std::int64_t dims, bool of_keys);
+  static AttentionKernelShape shape(const AttentionGradientData<X>& data, bool of_keys);
   /// Launches the kernels; labels begin with `function`.
   static void run(const Exec& exec, const char* function, const AttentionPlan& of_queries, const AttentionPlan& of_keys,
-                  AttentionGradientData<X> data);
+                  const AttentionGradientData<X>& data);
 };
 
 }  // namespace KokkosNN::Impl

@@ -78,26 +78,46 @@ void launch_attention_in_warpgroups(const Exec& exec, const std::string& label, 
       warpgroup_attention<Kernel>(data, plan, [&](const BoxedTensor& tensor) { return tensor_map(label, tensor); }));
 }
 
+/// Calls f.operator()<Kernel>() of the kernel for a call, whose heads of at most 256 elements it pads. Kernels with an
+/// epilogue, which users compile, are those without elements of up to 128.
+template <class X, class Data, class F>
+void with_attention_in_warpgroups(const Data& data, const F& f) {
+  const std::int64_t dims = std::max(data.shape.dim, data.shape.value_dim);
+  const auto with_dims    = [&]<bool has_elements>() {
+    if (dims <= 64)
+      return f.template operator()<AttentionInWarpgroups<X, 64, has_elements, HopperInstructions, Data>>();
+    if constexpr (!Data::has_epilogue) {
+      if (dims > 192) return f.template operator()<AttentionInWarpgroups<X, 256, has_elements>>();
+      if (dims > 128) return f.template operator()<AttentionInWarpgroups<X, 192, has_elements>>();
+    }
+    return f.template operator()<AttentionInWarpgroups<X, 128, has_elements, HopperInstructions, Data>>();
+  };
+  if constexpr (!Data::has_epilogue) {
+    if (data.changes_scores()) return with_dims.template operator()<true>();
+  }
+  with_dims.template operator()<false>();
+}
+
+/// Shape of that kernel; no rows: there is none.
 template <class X, class Data>
-AttentionKernelShape warpgroup_attention_shape(std::int64_t dims) {
-  if (dims > 128) return {};
-  return dims <= 64 ? kernel_shape_of<AttentionInWarpgroups<X, 64, HopperInstructions, Data>>()
-                    : kernel_shape_of<AttentionInWarpgroups<X, 128, HopperInstructions, Data>>();
+AttentionKernelShape warpgroup_attention_shape(const Data& data) {
+  if (std::max(data.shape.dim, data.shape.value_dim) > (Data::has_epilogue ? 128 : 256)) return {};
+  if (Data::has_epilogue && data.changes_scores()) return {};
+  AttentionKernelShape shape;
+  with_attention_in_warpgroups<X>(data, [&]<class Kernel>() { shape = kernel_shape_of<Kernel>(); });
+  return shape;
 }
 
 template <class X, class Exec, class Data>
 void launch_attention_on_warpgroups(const Exec& exec, const std::string& label, const AttentionPlan& plan,
                                     const Data& data) {
-  if (std::max(data.shape.dim, data.shape.value_dim) <= 64) {
-    launch_attention_in_warpgroups<AttentionInWarpgroups<X, 64, HopperInstructions, Data>>(exec, label, plan, data);
-  } else {
-    launch_attention_in_warpgroups<AttentionInWarpgroups<X, 128, HopperInstructions, Data>>(exec, label, plan, data);
-  }
+  with_attention_in_warpgroups<X>(
+      data, [&]<class Kernel>() { launch_attention_in_warpgroups<Kernel>(exec, label, plan, data); });
 }
 
 /// A kernel of the gradients, whose tiles have rows of `of_tiles` and blocks those of the other two tensors.
 template <class Kernel, class MapOf>
-Kernel warpgroup_gradients(const AttentionGradientData<typename Kernel::X>& data, const AttentionRow* table,
+Kernel warpgroup_gradients(const AttentionGradientData<typename Kernel::X>& data, const typename Kernel::Row* table,
                            const AttentionPlan& plan, bool of_keys, const MapOf& map_of) {
   using Heads                 = typename Kernel::Heads;
   const AttentionShape& shape = data.shape;
@@ -117,7 +137,7 @@ Kernel warpgroup_gradients(const AttentionGradientData<typename Kernel::X>& data
 
 template <class Kernel, class Exec, class X>
 void launch_gradients_on_warpgroups(const Exec& exec, const std::string& label, const AttentionPlan& plan, bool of_keys,
-                                    const AttentionGradientData<X>& data, const AttentionRow* table) {
+                                    const AttentionGradientData<X>& data, const typename Kernel::Row* table) {
   if (plan.league_size == 0) return;
   launch_tiles(exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch},
                warpgroup_gradients<Kernel>(data, table, plan, of_keys,
@@ -125,14 +145,15 @@ void launch_gradients_on_warpgroups(const Exec& exec, const std::string& label, 
 }
 
 /// Makes the table of rows, then adds up dq, then dk and dv.
-template <int dims, class X, class Exec>
+template <int dims, bool has_elements, class X, class Exec>
 void launch_gradients_on_warpgroups(const Exec& exec, const char* function, const AttentionPlan& of_queries,
                                     const AttentionPlan& of_keys, AttentionGradientData<X> data) {
-  using Table             = AttentionRowTable<X>;
+  using Table             = AttentionRowTable<X, has_elements>;
+  using Row               = typename Table::Row;
   const std::int64_t rows = data.shape.all_rows();
   const WorkspaceLease<Exec, WorkspaceUse::sums> workspace(
-      exec, static_cast<std::size_t>(rows) * (sizeof(AttentionRow) + sizeof(float)));
-  auto* const table         = reinterpret_cast<AttentionRow*>(workspace.data());
+      exec, static_cast<std::size_t>(rows) * (sizeof(Row) + sizeof(float)));
+  auto* const table         = reinterpret_cast<Row*>(workspace.data());
   data.delta                = reinterpret_cast<float*>(table + rows);
   const std::int64_t blocks = data.shape.head_blocks(Table::rows);
   if (blocks > 0) {
@@ -140,10 +161,21 @@ void launch_gradients_on_warpgroups(const Exec& exec, const char* function, cons
                  {std::min<std::int64_t>(blocks, most_table_teams), Table::team_size, 0, Table::scratch},
                  Table{data, table});
   }
-  launch_gradients_on_warpgroups<AttentionQueryGradientsInWarpgroups<X, dims>>(
+  launch_gradients_on_warpgroups<AttentionQueryGradientsInWarpgroups<X, dims, has_elements>>(
       exec, to_string(function, of_queries) + "[queries]", of_queries, false, data, table);
-  launch_gradients_on_warpgroups<AttentionKeyGradientsInWarpgroups<X, dims>>(
+  launch_gradients_on_warpgroups<AttentionKeyGradientsInWarpgroups<X, dims, has_elements>>(
       exec, to_string(function, of_keys) + "[keys]", of_keys, true, data, table);
+}
+
+/// Calls f.operator()<dims, has_elements>() of the kernels for a call, whose heads of at most 128 elements they pad.
+template <class X, class F>
+void with_gradients_in_warpgroups(const AttentionGradientData<X>& data, const F& f) {
+  const auto with_dims = [&]<bool has_elements>() {
+    if (std::max(data.shape.dim, data.shape.value_dim) <= 64) return f.template operator()<64, has_elements>();
+    f.template operator()<128, has_elements>();
+  };
+  if (data.changes_scores()) return with_dims.template operator()<true>();
+  with_dims.template operator()<false>();
 }
 
 template <class Kernel>

@@ -108,26 +108,26 @@ KOKKOS_FORCEINLINE_FUNCTION void for_team_blocks(const Member& team, std::int64_
 }
 
 /// A row's keys, and its part of a mask's elements, in scratch.
-template <class X, bool has_elements>
+template <class X, bool has_elements, class Key = std::int64_t>
 struct TeamRow {
-  std::int64_t begin;
-  std::int64_t end;
+  Key begin;
+  Key end;
   typename ScoreElements<X, accumulator_t<X>>::Row elements;
 };
-template <class X>
-struct TeamRow<X, false> {
-  std::int64_t begin;
-  std::int64_t end;
+template <class X, class Key>
+struct TeamRow<X, false, Key> {
+  Key begin;
+  Key end;
 };
 
 /// Entry of a row of scores.
-template <bool has_elements, class X>
-KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements> team_row(const AttentionData<X>& data, const ScoreRow& row,
-                                                              const Sequence& sequence, std::int64_t part = 0) {
+template <bool has_elements, class Key = std::int64_t, class X>
+KOKKOS_FORCEINLINE_FUNCTION TeamRow<X, has_elements, Key> team_row(const AttentionData<X>& data, const ScoreRow& row,
+                                                                   const Sequence& sequence, std::int64_t part = 0) {
   const ColumnRange allowed = data.keys_of(row, sequence, part);
-  TeamRow<X, has_elements> entry{};
-  entry.begin = allowed.begin;
-  entry.end   = allowed.end;
+  TeamRow<X, has_elements, Key> entry{};
+  entry.begin = static_cast<Key>(allowed.begin);
+  entry.end   = static_cast<Key>(allowed.end);
   if constexpr (has_elements) entry.elements = data.mask_of(row, sequence);
   return entry;
 }

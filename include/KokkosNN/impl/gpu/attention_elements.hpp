@@ -30,8 +30,18 @@ struct TileElements {
   /// Turns products of queries and keys into logits. all(f) calls f(score, more...) for all scores; behind a softcap
   /// capped(its hyperbolic tangent, more...) is called for each.
   template <class Scores, class Lines, class Capped>
-  KOKKOS_FORCEINLINE_FUNCTION void to_logits(A scale, const Scores& all, const Lines& lines,
+  KOKKOS_FORCEINLINE_FUNCTION void to_logits(A factor, const Scores& all, const Lines& lines,
                                              const Capped& capped) const {
+    scale(factor, all, capped);
+    if (elements.bias.exists()) add_bias(lines);
+    if (elements.slopes.exists()) add_slopes(lines);
+    if (elements.keep != nullptr) rule_out(lines);
+  }
+
+  // --- its steps ---
+
+  template <class Scores, class Capped>
+  KOKKOS_FORCEINLINE_FUNCTION void scale(A scale, const Scores& all, const Capped& capped) const {
     if (elements.softcap != A(0)) {
       const A factor = scale * elements.inverse_softcap, cap = elements.softcap * log2_of_e<A>;
       all([&](A& score, auto&... more) {
@@ -43,12 +53,7 @@ struct TileElements {
       const A factor = scale * log2_of_e<A>;
       all([&](A& score, auto&...) { score *= factor; });
     }
-    if (elements.bias.exists()) add_bias(lines);
-    if (elements.slopes.exists()) add_slopes(lines);
-    if (elements.keep != nullptr) rule_out(lines);
   }
-
- private:
   template <class Lines>
   KOKKOS_FORCEINLINE_FUNCTION void add_bias(const Lines& lines) const {
     elements.bias.visit([&](const auto* bias) {
@@ -57,16 +62,6 @@ struct TileElements {
       } else {
         add_bias<false>(bias, lines);
       }
-    });
-  }
-  template <bool is_contiguous, class B, class Lines>
-  KOKKOS_FORCEINLINE_FUNCTION void add_bias(const B* bias, const Lines& lines) const {
-    const std::int64_t stride = is_contiguous ? 1 : elements.bias_strides.dim;
-    for_existing(lines, [&](const auto& row, const auto& each) {
-      const B* const of_row = opaque(bias + row.bias + first * stride);
-      each([&](A& score, int key) {
-        score = fused_multiply_add(static_cast<A>(of_row[key * stride]), log2_of_e<A>, score);
-      });
     });
   }
   template <class Lines>
@@ -86,6 +81,18 @@ struct TileElements {
       const std::uint8_t* const of_row = opaque(elements.keep + row.keep + first * stride);
       each([&](A& score, int key) {
         if (of_row[key * stride] == 0) score = -Kokkos::Experimental::infinity_v<A>;
+      });
+    });
+  }
+
+ private:
+  template <bool is_contiguous, class B, class Lines>
+  KOKKOS_FORCEINLINE_FUNCTION void add_bias(const B* bias, const Lines& lines) const {
+    const std::int64_t stride = is_contiguous ? 1 : elements.bias_strides.dim;
+    for_existing(lines, [&](const auto& row, const auto& each) {
+      const B* const of_row = opaque(bias + row.bias + first * stride);
+      each([&](A& score, int key) {
+        score = fused_multiply_add(static_cast<A>(of_row[key * stride]), log2_of_e<A>, score);
       });
     });
   }

@@ -27,10 +27,19 @@ struct alignas(16) AttentionRow {
   float delta;
 };
 
+/// An entry with the row's part of a mask's elements.
+template <class X, bool has_elements>
+struct GradientRow : AttentionRow {
+  typename ScoreElements<X, float>::Row elements;
+};
+template <class X>
+struct GradientRow<X, false> : AttentionRow {};
+
 /// Makes the table, in the order of delta (`delta_strides`), and delta itself. A team takes a block of rows of a head,
 /// 16 threads a row at a time: rows of o and dout are units of eight elements.
-template <class X>
+template <class X, bool has_elements>
 struct AttentionRowTable {
+  using Row                            = GradientRow<X, has_elements>;
   static constexpr int rows            = 64;
   static constexpr int team_size       = 128;
   static constexpr int resident        = 8;
@@ -39,7 +48,7 @@ struct AttentionRowTable {
   static constexpr std::size_t scratch = rows * sizeof(float) + 16;
 
   AttentionGradientData<X> data;
-  AttentionRow* table;
+  Row* table;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -79,13 +88,18 @@ struct AttentionRowTable {
     return sum;
   }
   KOKKOS_FUNCTION void write(const ScoreRow& row, float delta) const {
-    const ColumnRange seen = data.keys_of(row, data.sequence(row.batch), 0);
-    const float lse        = data.lse[row.in(data.lse_strides)];
-    const bool sees        = lse != -Kokkos::Experimental::infinity_v<float>;
-    const std::int64_t at  = row.in(data.delta_strides);
-    data.delta[at]         = delta;
-    table[at] = {sees ? static_cast<int>(seen.begin) : 0, sees ? static_cast<int>(seen.end) : 0, lse * log2_of_e<float>,
-                 delta};
+    const Sequence sequence = data.sequence(row.batch);
+    const ColumnRange seen  = data.keys_of(row, sequence, 0);
+    const float lse         = data.lse[row.in(data.lse_strides)];
+    const bool sees         = lse != -Kokkos::Experimental::infinity_v<float>;
+    const std::int64_t at   = row.in(data.delta_strides);
+    data.delta[at]          = delta;
+    Row& entry              = table[at];
+    entry.begin             = sees ? static_cast<int>(seen.begin) : 0;
+    entry.end               = sees ? static_cast<int>(seen.end) : 0;
+    entry.lse               = lse * log2_of_e<float>;
+    entry.delta             = delta;
+    if constexpr (has_elements) entry.elements = data.mask_of(row, sequence);
   }
 };
 

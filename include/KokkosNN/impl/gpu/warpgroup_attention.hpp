@@ -7,9 +7,11 @@
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/gpu/attention.hpp>
 #include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/attention_elements.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup_sums.hpp>
 #include <KokkosNN/impl/gpu/warpgroup_heads.hpp>
+#include <KokkosNN/impl/gpu/warpgroup_mask.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 
@@ -17,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Attention of 16-bit elements on Hopper's warpgroups. There are as many teams as multiprocessors, and they take blocks
 // of rows of scores of a head in turn. One warp of a team plans: it finds out which keys a block's rows
@@ -31,15 +34,17 @@
 
 namespace KokkosNN::Impl {
 
-template <class T_, int dims_, class Instructions = HopperInstructions, class Data = AttentionData<T_>>
+template <class T_, int dims_, bool has_elements_, class Instructions = HopperInstructions,
+          class Data = AttentionData<T_>>
 struct AttentionInWarpgroups {
   using X                            = T_;
   using A                            = float;
   using I                            = Instructions;
   using Address                      = typename I::Address;
-  using Tile                         = WarpgroupAttentionTileFor<dims_>;
+  using Tile                         = WarpgroupAttentionTileFor<dims_, has_elements_>;
   using Heads                        = BoxedHeads<I>;
-  static constexpr int dims          = dims_;  ///< elements that q, k and v are padded to
+  static constexpr int dims          = dims_;          ///< elements that q, k and v are padded to
+  static constexpr bool has_elements = has_elements_;  ///< of the mask; without them the scale is positive
   static constexpr int keys          = Tile::keys;
   static constexpr int multipliers   = Tile::multipliers;  ///< warpgroups that multiply
   static constexpr int rows          = multipliers * warpgroup_rows;
@@ -55,16 +60,14 @@ struct AttentionInWarpgroups {
   static constexpr int warps         = multipliers * 4;  ///< that multiply
   static_assert(sizeof(X) == 2 && dims % warpgroup_tile_inner == 0 && keys % warpgroup_inner == 0);
 
-  /// Keys that a row sees.
-  struct RowKeys {
-    int begin;
-    int end;
-  };
+  using Row = TeamRow<X, has_elements, int>;
   /// A block of rows, as the planning warp hands it to the others.
   struct Work {
     RowBlock block;  ///< `left` is 0 behind the last one
     SeenTiles keys;
-    RowKeys row[rows];
+    int all_keys;   ///< of the sequence
+    WidePart wide;  ///< of the mask's elements
+    Row row[rows];
   };
   static constexpr int works = 2;
 
@@ -180,18 +183,23 @@ struct AttentionInWarpgroups {
   KOKKOS_FORCEINLINE_FUNCTION void describe(Work& work, const RowBlock& block, int lane) const {
     const Sequence sequence = data.sequence(block.batch);
     SeenKeys seen           = SeenKeys::none();
+    FindWidePart<X, has_elements> find_wide(data.elements);
     KOKKOSNN_IMPL_NO_UNROLL
     for (int r = lane; r < rows; r += 32) {
-      ColumnRange range{0, 0};
+      Row row{};
       if (r < block.left) {
-        range = data.keys_of(block.template row<rows>(r), sequence, 0);
-        seen.add(range.begin, range.end);
+        row = team_row<has_elements, int>(data, block.template row<rows>(r), sequence);
+        seen.add(row.begin, row.end);
+        if constexpr (has_elements) find_wide.add(row.elements);
       }
-      work.row[r] = {static_cast<int>(range.begin), static_cast<int>(range.end)};
+      work.row[r] = row;
     }
     seen.template join_lanes<I, 32>();
+    const WidePart wide = find_wide.template of_warp<I>();
     if (lane != 0) return;
-    work.block = block;
+    work.block    = block;
+    work.all_keys = static_cast<int>(sequence.keys);
+    work.wide     = wide;
     work.keys.set(seen, sequence.first_key, keys);
   }
 
@@ -265,6 +273,7 @@ struct AttentionInWarpgroups {
     float factor[2];
   };
 
+  using Ahead                  = std::conditional_t<has_elements, MaskAhead<I, X, keys>, NoMask>;
   static constexpr int in_turn = 2 * warpgroup_threads;  ///< threads at a barrier of those that enqueue in turn
   KOKKOS_FORCEINLINE_FUNCTION static int turn(int group) { return 1 + group; }
   KOKKOS_FORCEINLINE_FUNCTION static void give_turn(int group) {
@@ -311,18 +320,20 @@ struct AttentionInWarpgroups {
     const auto freed = [&](Address barrier) {
       if (lane == 0) I::arrive(barrier);
     };
-    const RowKeys seen[2] = {work.row[warp * 16 + lane / 4], work.row[warp * 16 + lane / 4 + 8]};
-    const int tiles       = work.keys.tiles;
-    int first             = work.keys.first;
+    const Row* const row = work.row + warp * 16 + lane / 4;  // and the one 8 further
+    const int tiles      = work.keys.tiles;
+    int first            = work.keys.first;
+    Ahead ahead;
     I::await(at.keys_filled(place.stage), place.parity);
     I::keep(state.score);
     I::open_products();
     multiply_queries(at, group, place.stage, state);
     I::close_products();
+    load_ahead(work, row, first, lane, ahead);
     I::template await_products<0>();
     I::keep(state.score);
     freed(at.keys_freed(place.stage));
-    weigh(work, seen, first, lane, state);
+    weigh(work, row, first, lane, ahead, state);
     round_sums<I, X>(state.score, state.weight);
     KOKKOSNN_IMPL_NO_UNROLL
     for (int tile = 1; tile < tiles; ++tile) {
@@ -339,10 +350,11 @@ struct AttentionInWarpgroups {
       multiply_values(at, place.stage, state);
       I::close_products();
       give_turn(group);
+      load_ahead(work, row, first, lane, ahead);
       I::template await_products<1>();
       I::keep(state.score);
       freed(at.keys_freed(next.stage));
-      weigh(work, seen, first, lane, state);
+      weigh(work, row, first, lane, ahead, state);
       // It never is. But ptxas would otherwise move the wait below ahead of the exponentials: nothing would overlap.
       if (state.sum[0] + state.sum[1] < 0) I::store(at.values_came(), 0);
       I::keep(state.score);
@@ -388,10 +400,11 @@ struct AttentionInWarpgroups {
   }
 
   /// Turns the scores of a tile into weights.
-  KOKKOS_FORCEINLINE_FUNCTION void weigh(const Work& work, const RowKeys (&seen)[2], int first, int lane,
+  KOKKOS_FORCEINLINE_FUNCTION void weigh(const Work& work, const Row* row, int first, int lane, Ahead& ahead,
                                          State& state) const {
-    if (first < work.keys.all_begin || first + keys > work.keys.all_end) mask(seen, first + lane % 4 * 2, state);
-    const float scale = data.scale * log2_of_e<float>;
+    if constexpr (has_elements) mask_elements(row, first, work.keys.end, lane, ahead, state);
+    if (first < work.keys.all_begin || first + keys > work.keys.all_end) mask(row, first + lane % 4 * 2, state);
+    const float scale = factor();
     KOKKOSNN_IMPL_UNROLL
     for (int r = 0; r < 2; ++r) {
       float max = state.max[r];
@@ -410,10 +423,31 @@ struct AttentionInWarpgroups {
       state.sum[r] = sum;
     }
   }
-  KOKKOS_FORCEINLINE_FUNCTION static void mask(const RowKeys (&seen)[2], int first, State& state) {
+  /// Factor that turns scores, as they are behind the mask, into powers of two.
+  KOKKOS_FORCEINLINE_FUNCTION float factor() const { return has_elements ? 1.0f : data.scale * log2_of_e<float>; }
+
+  /// Loads what of the mask of a tile's scores can be loaded ahead of them.
+  KOKKOS_FORCEINLINE_FUNCTION void load_ahead(const Work& work, const Row* row, int first, int lane,
+                                              Ahead& ahead) const {
+    if constexpr (has_elements) {
+      ahead.load(first + keys <= work.all_keys ? work.wide : WidePart::nothing, data.elements, row, first, lane % 4);
+    }
+  }
+  /// Turns scores into logits times log2(e).
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Row* row, int first, int end, int lane, Ahead& ahead,
+                                                 State& state) const {
+    ahead.to_logits(
+        TileElements<X, A>{data.elements, first, end}, data.scale, state.score, lane,
+        [&](const auto& f) {
+          KOKKOSNN_IMPL_UNROLL
+          for (int i = 0; i < keys / 2; ++i) f(state.score[i]);
+        },
+        [&](const auto& f) { for_lines_of_sums(state.score, row, lane % 4 * 2, f); }, [](A) {});
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void mask(const Row* row, int first, State& state) {
     KOKKOSNN_IMPL_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const int begin = seen[r].begin - first, end = seen[r].end - first;
+      const int begin = row[8 * r].begin - first, end = row[8 * r].end - first;
       for_sums_of_row(state.score, r, [&](float& score, int col) {
         if (col < begin || col >= end) score = -Kokkos::Experimental::infinity_v<float>;
       });
@@ -430,12 +464,11 @@ struct AttentionInWarpgroups {
     bool again[2];
     KOKKOSNN_IMPL_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const int number   = warp * 16 + lane / 4 + 8 * r;
-      const bool is_row  = number < work.block.left;
-      const ScoreRow row = work.block.template row<rows>(is_row ? number : 0);
-      const A sum        = sum_of_four<I>(state.sum[r]);
-      const auto total =
-          total_with_sink(state.max[r] * (data.scale * log2_of_e<A>), sum, data.sink(row) * log2_of_e<A>);
+      const int number      = warp * 16 + lane / 4 + 8 * r;
+      const bool is_row     = number < work.block.left;
+      const ScoreRow row    = work.block.template row<rows>(is_row ? number : 0);
+      const A sum           = sum_of_four<I>(state.sum[r]);
+      const auto total      = total_with_sink(state.max[r] * factor(), sum, data.sink(row) * log2_of_e<A>);
       const bool is_masked  = total.sum == A(0);
       again[r]              = has_nan_in_row<I>(state.result, r, total.factor) && is_row;
       const bool is_written = is_row && !again[r];

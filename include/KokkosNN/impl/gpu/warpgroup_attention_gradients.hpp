@@ -6,11 +6,13 @@
 #include <KokkosNN/half.hpp>
 #include <KokkosNN/impl/attention_shapes.hpp>
 #include <KokkosNN/impl/gpu/attention_block.hpp>
+#include <KokkosNN/impl/gpu/attention_elements.hpp>
 #include <KokkosNN/impl/gpu/attention_gradients.hpp>
 #include <KokkosNN/impl/gpu/attention_row_table.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup_sums.hpp>
 #include <KokkosNN/impl/gpu/warpgroup_heads.hpp>
+#include <KokkosNN/impl/gpu/warpgroup_mask.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 #include <KokkosNN/impl/math/exp.hpp>
 #include <KokkosNN/pack.hpp>
@@ -19,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Gradients of attention of 16-bit elements on Hopper's warpgroups, in two kernels, whose sums stay in registers and
 // are in a fixed order. A team of the first takes a block of queries, and tiles of keys and values pass by: it adds up
@@ -32,15 +35,18 @@
 namespace KokkosNN::Impl {
 
 /// Members that the kernels share: a block has rows of two tensors, and so have the tiles.
-template <class T_, int dims_, int tile_rows_, class Instructions>
+template <class T_, int dims_, int tile_rows_, bool has_elements_, class Instructions>
 struct GradientsInWarpgroups {
   using X                              = T_;
   using A                              = float;
   using I                              = Instructions;
   using Address                        = typename I::Address;
-  using Shape                          = WarpgroupGradientTileFor<dims_>;
+  using Shape                          = WarpgroupGradientTileFor<dims_, has_elements_>;
+  using Row                            = GradientRow<T_, has_elements_>;
+  using FindWide                       = FindWidePart<T_, has_elements_>;
   using Heads                          = BoxedHeads<I>;
-  static constexpr int dims            = dims_;  ///< elements that heads are padded to
+  static constexpr int dims            = dims_;          ///< elements that heads are padded to
+  static constexpr bool has_elements   = has_elements_;  ///< of the mask; without them the scale is positive
   static constexpr int multipliers     = Shape::multipliers;
   static constexpr int rows            = multipliers * warpgroup_rows;
   static constexpr int tile_rows       = tile_rows_;
@@ -63,7 +69,7 @@ struct GradientsInWarpgroups {
   Heads k;
   Heads v;
   Heads dout;
-  const AttentionRow* table;
+  const Row* table;
   std::int64_t bundle;  ///< of BlockTurns
   bool writes_units;    ///< eight elements of the results can be written at once, and make all of them up
 
@@ -168,6 +174,15 @@ struct GradientsInWarpgroups {
     I::arrive(at.filled(stage));
   }
 
+  /// Sets a row in scratch, whose part of the mask, if it sees a key, is copied from the table: through few registers,
+  /// as the warps that load have.
+  KOKKOS_FORCEINLINE_FUNCTION static void set_row(Row& to, const AttentionRow& row, [[maybe_unused]] const Row* from) {
+    static_cast<AttentionRow&>(to) = row;
+    if constexpr (has_elements) {
+      if (row.begin < row.end) to.elements = from->elements;
+    }
+  }
+
   // --- multiplying ---
 
   /// products = own rows of a warpgroup by the rows of a tile, both along the heads' elements.
@@ -201,7 +216,31 @@ struct GradientsInWarpgroups {
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < dims / 2; ++i) sums[i] = 0;
   }
-  KOKKOS_FORCEINLINE_FUNCTION float scale_of_powers() const { return data.scale * log2_of_e<float>; }
+  /// Factor that turns scores, as they are behind the mask, into powers of two.
+  KOKKOS_FORCEINLINE_FUNCTION float factor() const { return has_elements ? 1.0f : data.scale * log2_of_e<float>; }
+
+  /// Turns scores into logits times log2(e); under a softcap, whose derivative is a factor, it subtracts delta from the
+  /// gradients by weights. lines(sums, f) calls f(row, each) for the lines of those sums, and to_logits(all, lines,
+  /// capped) brings in the mask, as TileElements does.
+  template <int count, class Lines, class ToLogits>
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(float (&scores)[count], float (&gradients)[count], const Lines& lines,
+                                                 const ToLogits& to_logits) const {
+    if (data.elements.softcap != A(0)) {
+      lines(gradients,
+            [](const Row& row, const auto& each) { each([&](A& gradient, int) { gradient -= row.delta; }); });
+    }
+    to_logits(
+        [&](const auto& f) {
+          KOKKOSNN_IMPL_UNROLL
+          for (int i = 0; i < count; ++i) f(scores[i], gradients[i]);
+        },
+        [&](const auto& f) { lines(scores, f); }, [](A t, A& gradient) { gradient *= (A(1) - t) * (A(1) + t); });
+  }
+
+  /// Delta of a row, or 0 where mask_elements has subtracted it.
+  KOKKOS_FORCEINLINE_FUNCTION float delta_of(const AttentionRow& row) const {
+    return has_elements && data.elements.softcap != A(0) ? 0.0f : row.delta;
+  }
   /// Gradient of a score, from its probability.
   KOKKOS_FORCEINLINE_FUNCTION static float gradient(float probability, float dprobability, float delta) {
     return probability == 0.0f ? 0.0f : probability * (dprobability - delta);
@@ -209,17 +248,22 @@ struct GradientsInWarpgroups {
 };
 
 /// dq.
-template <class T, int dims_, class Instructions = HopperInstructions>
+template <class T, int dims_, bool has_elements_, class Instructions = HopperInstructions>
 struct AttentionQueryGradientsInWarpgroups
-    : GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_>::keys, Instructions> {
-  using Base = GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_>::keys, Instructions>;
+    : GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_, has_elements_>::keys, has_elements_,
+                            Instructions> {
+  using Base = GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_, has_elements_>::keys, has_elements_,
+                                     Instructions>;
   using Base::data;
   using Base::dims;
+  using Base::has_elements;
   using Base::rows;
   using Base::warps;
   using typename Base::A;
+  using typename Base::FindWide;
   using typename Base::I;
   using typename Base::Place;
+  using typename Base::Row;
   using typename Base::Scratch;
   using typename Base::X;
   static constexpr int keys = Base::tile_rows;
@@ -228,7 +272,9 @@ struct AttentionQueryGradientsInWarpgroups
   struct Work {
     RowBlock block;  ///< `left` is 0 behind the last one
     SeenTiles keys;
-    AttentionRow row[rows];
+    int all_keys;   ///< of the sequence
+    WidePart wide;  ///< of the mask's elements
+    Row row[rows];
   };
   static constexpr int barriers_place  = Base::works_place + Base::works * int(sizeof(Work));
   static constexpr int used_bytes      = barriers_place + Base::number_barriers * int(sizeof(std::uint64_t));
@@ -270,21 +316,27 @@ struct AttentionQueryGradientsInWarpgroups
     I::arrive(at.work_filled(work.stage));
   }
   KOKKOS_FORCEINLINE_FUNCTION void describe(Work& work, const RowBlock& block, int lane) const {
-    const AttentionRow* const of_block = Base::table + block.template row<rows>(0).in(data.delta_strides);
-    SeenKeys seen                      = SeenKeys::none();
+    const Row* const of_block = Base::table + block.template row<rows>(0).in(data.delta_strides);
+    SeenKeys seen             = SeenKeys::none();
+    FindWide find_wide(data.elements);
     KOKKOSNN_IMPL_NO_UNROLL
     for (int r = lane; r < rows; r += 32) {
       AttentionRow row{0, 0, 0, 0};
       if (r < block.left) {
         row = of_block[r];
         seen.add(row.begin, row.end);
+        if constexpr (has_elements) find_wide.add(of_block[r].elements);
       }
-      work.row[r] = row;
+      Base::set_row(work.row[r], row, of_block + r);
     }
     seen.template join_lanes<I, 32>();
+    const WidePart wide = find_wide.template of_warp<I>();
     if (lane != 0) return;
-    work.block = block;
-    work.keys.set(seen, data.sequence(block.batch).first_key, keys);
+    work.block              = block;
+    const Sequence sequence = data.sequence(block.batch);
+    work.all_keys           = static_cast<int>(sequence.keys);
+    work.wide               = wide;
+    work.keys.set(seen, sequence.first_key, keys);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void load(const Scratch& at, int lane) const {
@@ -313,6 +365,7 @@ struct AttentionQueryGradientsInWarpgroups
     }
   }
 
+  using Ahead = std::conditional_t<has_elements, MaskAhead<I, X, keys>, NoMask>;
   /// A thread's part of two rows: scores, and behind them probabilities; their gradients; these rounded; dq.
   struct State {
     float score[keys / 2];
@@ -344,13 +397,15 @@ struct AttentionQueryGradientsInWarpgroups
 
   KOKKOS_FORCEINLINE_FUNCTION void add_keys(const Scratch& at, const Work& work, int warp, int lane, Place& place,
                                             State& state) const {
-    const AttentionRow row[2] = {work.row[warp * 16 + lane / 4], work.row[warp * 16 + lane / 4 + 8]};
+    const Row* const rows_at  = work.row + warp * 16 + lane / 4;
+    const AttentionRow row[2] = {rows_at[0], rows_at[8]};
     const auto free           = [&](Place of) {
       if (lane == 0) I::arrive(at.freed(of.stage));
     };
     const int tiles = work.keys.tiles;
     int first       = work.keys.first;
     Place before    = place;
+    Ahead ahead;
     I::keep(state.dq);
     KOKKOSNN_IMPL_NO_UNROLL
     for (int tile = 0; tile < tiles; ++tile, first += keys) {
@@ -362,15 +417,25 @@ struct AttentionQueryGradientsInWarpgroups
       I::close_products();
       Base::multiply_along(state.gradient, Base::own_rows(at, 1, warp / 4), at.tile(place.stage, 1));
       I::close_products();
-      I::template await_products<1>();
+      if constexpr (has_elements) {
+        ahead.load(first + keys <= work.all_keys ? work.wide : WidePart::nothing, data.elements, rows_at, first,
+                   lane % 4);
+      }
+      I::template await_products<has_elements ? 0 : 1>();
       I::keep(state.score);
       if (tile > 0) free(before);
+      if constexpr (has_elements) {
+        I::keep(state.gradient);
+        mask_elements(work, rows_at, first, lane, ahead, state);
+      }
       find_probabilities(work, row, first, lane, state);
-      I::template await_products<0>();
-      I::keep(state.gradient);
+      if constexpr (!has_elements) {
+        I::template await_products<0>();
+        I::keep(state.gradient);
+      }
       KOKKOSNN_IMPL_UNROLL
       for (int i = 0; i < keys / 2; ++i) {
-        state.gradient[i] = Base::gradient(state.score[i], state.gradient[i], row[i / 2 % 2].delta);
+        state.gradient[i] = Base::gradient(state.score[i], state.gradient[i], Base::delta_of(row[i / 2 % 2]));
       }
       round_sums<I, X>(state.gradient, state.rounded);
       I::open_products();
@@ -385,9 +450,17 @@ struct AttentionQueryGradientsInWarpgroups
     free(before);
   }
 
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Work& work, const Row* row, int first, int lane, Ahead& ahead,
+                                                 State& state) const {
+    const auto lines = [&](float (&sums)[keys / 2], const auto& f) { for_lines_of_sums(sums, row, lane % 4 * 2, f); };
+    Base::mask_elements(state.score, state.gradient, lines, [&](const auto&... parts) {
+      ahead.to_logits({data.elements, first, work.keys.end}, data.scale, state.score, lane, parts...);
+    });
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION void find_probabilities(const Work& work, const AttentionRow (&row)[2], int first,
                                                       int lane, State& state) const {
-    const float scale = Base::scale_of_powers();
+    const float scale = Base::factor();
     KOKKOSNN_IMPL_UNROLL
     for (int r = 0; r < 2; ++r) {
       for_sums_of_row(state.score, r,
@@ -425,17 +498,22 @@ struct AttentionQueryGradientsInWarpgroups
 };
 
 /// dk and dv.
-template <class T, int dims_, class Instructions = HopperInstructions>
+template <class T, int dims_, bool has_elements_, class Instructions = HopperInstructions>
 struct AttentionKeyGradientsInWarpgroups
-    : GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_>::queries, Instructions> {
-  using Base = GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_>::queries, Instructions>;
+    : GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_, has_elements_>::queries, has_elements_,
+                            Instructions> {
+  using Base = GradientsInWarpgroups<T, dims_, WarpgroupGradientTileFor<dims_, has_elements_>::queries, has_elements_,
+                                     Instructions>;
   using Base::data;
   using Base::dims;
+  using Base::has_elements;
   using Base::rows;
   using Base::warps;
   using typename Base::A;
+  using typename Base::FindWide;
   using typename Base::I;
   using typename Base::Place;
+  using typename Base::Row;
   using typename Base::Scratch;
   using typename Base::X;
   static constexpr int queries = Base::tile_rows;
@@ -448,8 +526,9 @@ struct AttentionKeyGradientsInWarpgroups
     int tiles;                               ///< of a head
   };
   struct Queries {
-    AttentionRow row[queries];
+    Row row[queries];
     alignas(16) int sees_all;  ///< not 0: all queries see all of the block's keys
+    WidePart wide;             ///< of the mask's elements
   };
   static constexpr int queries_place   = Base::works_place + Base::works * int(sizeof(Work));
   static constexpr int barriers_place  = queries_place + stages * int(sizeof(Queries));
@@ -533,21 +612,34 @@ struct AttentionKeyGradientsInWarpgroups
                                                 int& came_parity) const {
     const Sequence& sequence = block.sequence;
     const std::int64_t left  = sequence.queries - first;
-    const AttentionRow* const of_tile =
+    const Row* const of_tile =
         Base::table + ScoreRow{sequence.batch, head, first, sequence.first_query}.in(data.delta_strides);
     AttentionRow row[queries / 32];
     bool sees_all = true;
+    FindWide find_wide(data.elements);
     KOKKOSNN_IMPL_UNROLL
     for (int i = 0; i < queries / 32; ++i) {
-      row[i]   = lane + 32 * i < left ? of_tile[lane + 32 * i] : AttentionRow{0, 0, 0, 0};
+      const int n = lane + 32 * i;
+      row[i]      = {0, 0, 0, 0};
+      if (n < left) {
+        row[i] = of_tile[n];
+        if constexpr (has_elements) find_wide.add(of_tile[n].elements);
+      }
       sees_all = sees_all && row[i].begin <= block.first && block.first + rows <= row[i].end;
     }
     const bool all_see_all = !I::any(!sees_all);
+    const WidePart wide    = block.first + rows <= sequence.keys ? find_wide.template of_warp<I>() : WidePart::nothing;
     I::await(at.freed(place.stage), place.parity ^ 1);
     Queries& tile = queries_at(at, place.stage);
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < queries / 32; ++i) tile.row[lane + 32 * i] = row[i];
-    if (lane == 0) tile.sees_all = all_see_all ? 1 : 0;
+    for (int i = 0; i < queries / 32; ++i) {
+      const int n = lane + 32 * i;
+      Base::set_row(tile.row[n], row[i], of_tile + n);
+    }
+    if (lane == 0) {
+      tile.sees_all = all_see_all ? 1 : 0;
+      tile.wide     = wide;
+    }
     Base::fetch_tiles(at, place.stage, Base::q, Base::dout, sequence.first_query, head, first, 0, left, lane,
                       came_parity);
   }
@@ -600,16 +692,22 @@ struct AttentionKeyGradientsInWarpgroups
       I::close_products();
       Base::multiply_along(state.gradient, Base::own_rows(at, 1, warp / 4), at.tile(place.stage, 1));
       I::close_products();
-      I::template await_products<1>();
-      I::keep(state.score);
       const Queries& of_tile = queries_at(at, place.stage);
+      I::template await_products<has_elements ? 0 : 1>();
+      I::keep(state.score);
+      if constexpr (has_elements) {
+        I::keep(state.gradient);
+        mask_elements(work, of_tile, key, lane, state);
+      }
       find_probabilities(of_tile, key, lane, state);
       round_sums<I, X>(state.score, state.probability);
       I::open_products();
       Base::add_rows(state.dv, state.probability, at.tile(place.stage, 1));
       I::close_products();
-      I::template await_products<1>();
-      I::keep(state.gradient);
+      if constexpr (!has_elements) {
+        I::template await_products<1>();
+        I::keep(state.gradient);
+      }
       find_gradients(of_tile, lane, state);
       round_sums<I, X>(state.gradient, state.rounded);
       I::open_products();
@@ -624,22 +722,47 @@ struct AttentionKeyGradientsInWarpgroups
     if (lane == 0) I::arrive(at.own_freed());
   }
 
+  KOKKOS_FORCEINLINE_FUNCTION void mask_elements(const Work& work, const Queries& tile, int key, int lane,
+                                                 State& state) const {
+    const auto lines = [&](float (&sums)[queries / 2], const auto& f) {
+      for_queries(lane, [&](int query, int i) {
+        f(tile.row[query], [&](const auto& g) {
+          KOKKOSNN_IMPL_UNROLL
+          for (int r = 0; r < 2; ++r) g(sums[i + 2 * r], key + 8 * r);
+        });
+      });
+    };
+    using Wide = MaskOfKeys<I, X, queries>;
+    Base::mask_elements(state.score, state.gradient, lines, [&](const auto&... parts) {
+      to_logits_with(
+          tile.wide, TileElements<X, A>{data.elements, 0, work.block.sequence.keys}, data.scale, parts...,
+          [&] { Wide::add_bias(data.elements, tile.row, key - lane / 4, lane, state.score); },
+          [&] { Wide::rule_out(data.elements, tile.row, key - lane / 4, lane, state.score); });
+    });
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION void find_probabilities(const Queries& tile, int key, int lane, State& state) const {
-    const float scale = Base::scale_of_powers();
-    const bool is_all = tile.sees_all != 0;
+    const float scale = Base::factor();
     for_queries(lane, [&](int query, int i) {
-      const AttentionRow row = tile.row[query];
+      const float lse = tile.row[query].lse;
       KOKKOSNN_IMPL_UNROLL
       for (int r = 0; r < 2; ++r) {
-        float& score    = state.score[i + 2 * r];
-        const bool sees = is_all || (row.begin <= key + 8 * r && key + 8 * r < row.end);
-        score           = sees ? power_of_two(fused_multiply_add(score, scale, -row.lse)) : 0.0f;
+        float& score = state.score[i + 2 * r];
+        score        = power_of_two(fused_multiply_add(score, scale, -lse));
+      }
+    });
+    if (tile.sees_all != 0) return;  // a pass of its own: nvcc would otherwise branch for each score
+    for_queries(lane, [&](int query, int i) {
+      const int begin = tile.row[query].begin, end = tile.row[query].end;
+      KOKKOSNN_IMPL_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        if (key + 8 * r < begin || key + 8 * r >= end) state.score[i + 2 * r] = 0;
       }
     });
   }
-  KOKKOS_FORCEINLINE_FUNCTION static void find_gradients(const Queries& tile, int lane, State& state) {
+  KOKKOS_FORCEINLINE_FUNCTION void find_gradients(const Queries& tile, int lane, State& state) const {
     for_queries(lane, [&](int query, int i) {
-      const float delta = tile.row[query].delta;
+      const float delta = Base::delta_of(tile.row[query]);
       KOKKOSNN_IMPL_UNROLL
       for (int r = 0; r < 2; ++r) {
         state.gradient[i + 2 * r] = Base::gradient(state.score[i + 2 * r], state.gradient[i + 2 * r], delta);

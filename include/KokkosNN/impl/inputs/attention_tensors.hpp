@@ -263,6 +263,9 @@ struct AttentionData {
     if (lse != nullptr) lse[part * part_rows + row.in(lse_strides)] = value;
   }
 
+  /// True if scores become logits by more than a positive factor.
+  bool changes_scores() const { return elements.exist() || !(scale > A(0)); }
+
   KOKKOS_INLINE_FUNCTION auto mask_of(const ScoreRow& row, const Sequence& sequence) const {
     return elements.row(row, sequence, ranges);
   }

@@ -69,6 +69,7 @@ KOKKOS_INLINE_FUNCTION constexpr std::uint64_t warpgroup_tile(std::uint32_t addr
   KOKKOSNN_IMPL_SUMS4(i), KOKKOSNN_IMPL_SUMS4(i + 4), KOKKOSNN_IMPL_SUMS4(i + 8), KOKKOSNN_IMPL_SUMS4(i + 12)
 #define KOKKOSNN_IMPL_SUMS32(i) KOKKOSNN_IMPL_SUMS16(i), KOKKOSNN_IMPL_SUMS16(i + 16)
 #define KOKKOSNN_IMPL_SUMS64(i) KOKKOSNN_IMPL_SUMS32(i), KOKKOSNN_IMPL_SUMS32(i + 32)
+#define KOKKOSNN_IMPL_SUMS96(i) KOKKOSNN_IMPL_SUMS64(i), KOKKOSNN_IMPL_SUMS32(i + 64)
 #define KOKKOSNN_IMPL_SUMS128(i) KOKKOSNN_IMPL_SUMS64(i), KOKKOSNN_IMPL_SUMS64(i + 64)
 #define KOKKOSNN_IMPL_NAMES32                                                                                         \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                            \
@@ -76,9 +77,11 @@ KOKKOS_INLINE_FUNCTION constexpr std::uint64_t warpgroup_tile(std::uint32_t addr
 #define KOKKOSNN_IMPL_NAMES64                                                                                         \
   KOKKOSNN_IMPL_NAMES32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "          \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KOKKOSNN_IMPL_NAMES128                                                                                        \
+#define KOKKOSNN_IMPL_NAMES96                                                                                         \
   KOKKOSNN_IMPL_NAMES64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "          \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                                  \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define KOKKOSNN_IMPL_NAMES128                                                                                        \
+  KOKKOSNN_IMPL_NAMES96 ", "                                                                                          \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "                      \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define KOKKOSNN_IMPL_PRODUCT(cols, type, names, adds, operands)                                                      \
@@ -237,10 +240,18 @@ struct HopperInstructions : NvidiaInstructions {
   KOKKOS_FORCEINLINE_FUNCTION static void product([[maybe_unused]] float (&sums)[count],
                                                   [[maybe_unused]] const std::uint32_t* a,
                                                   [[maybe_unused]] std::uint64_t of_b, [[maybe_unused]] bool adds_up) {
-    static_assert(count == 32 || count == 64);
+    static_assert(count == 32 || count == 64 || count == 96 || count == 128);
 #if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
     constexpr bool is_bf16 = std::is_same_v<T, bhalf_t>;
-    if constexpr (count == 64 && is_bf16) {
+    if constexpr (count == 128 && is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(128, "256", "bf16", "%128", "%129", "%130", "%131", "%132", "%133", "%134");
+    } else if constexpr (count == 128) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(128, "256", "f16", "%128", "%129", "%130", "%131", "%132", "%133", "%134");
+    } else if constexpr (count == 96 && is_bf16) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(96, "192", "bf16", "%96", "%97", "%98", "%99", "%100", "%101", "%102");
+    } else if constexpr (count == 96) {
+      KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(96, "192", "f16", "%96", "%97", "%98", "%99", "%100", "%101", "%102");
+    } else if constexpr (count == 64 && is_bf16) {
       KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(64, "128", "bf16", "%64", "%65", "%66", "%67", "%68", "%69", "%70");
     } else if constexpr (count == 64) {
       KOKKOSNN_IMPL_PRODUCT_OF_REGISTERS(64, "128", "f16", "%64", "%65", "%66", "%67", "%68", "%69", "%70");
@@ -271,6 +282,17 @@ struct HopperInstructions : NvidiaInstructions {
     __syncwarp();
 #endif
   }
+  /// Transposes 8 x 8 elements of 16 bits that a warp has: lane l gives, and is given, two neighbours of row l / 4 from
+  /// column l % 4 * 2 on.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t transposed(std::uint32_t word) {
+#if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
+    std::uint32_t result;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
+    return result;
+#else
+    return word;
+#endif
+  }
   /// Writes of this thread to scratch are seen by products.
   KOKKOS_FORCEINLINE_FUNCTION static void publish_tile() {
 #if defined(KOKKOSNN_IMPL_HAS_WARPGROUPS)
@@ -298,9 +320,11 @@ struct HopperInstructions : NvidiaInstructions {
 #undef KOKKOSNN_IMPL_PRODUCT_OF_TILES
 #undef KOKKOSNN_IMPL_PRODUCT
 #undef KOKKOSNN_IMPL_NAMES128
+#undef KOKKOSNN_IMPL_NAMES96
 #undef KOKKOSNN_IMPL_NAMES64
 #undef KOKKOSNN_IMPL_NAMES32
 #undef KOKKOSNN_IMPL_SUMS128
+#undef KOKKOSNN_IMPL_SUMS96
 #undef KOKKOSNN_IMPL_SUMS64
 #undef KOKKOSNN_IMPL_SUMS32
 #undef KOKKOSNN_IMPL_SUMS16

@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_GPU_DEVICE_WARPGROUP_SUMS_HPP
 #define KOKKOSNN_IMPL_GPU_DEVICE_WARPGROUP_SUMS_HPP
 
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/matrix_instructions.hpp>
 #include <KokkosNN/pack.hpp>
 
@@ -33,6 +34,28 @@ KOKKOS_FORCEINLINE_FUNCTION void exchange_among_four(A (&values)[warpgroup_unit]
   }
 }
 
+/// As above, of words of two 16-bit elements: word i of thread j becomes word j of thread i.
+template <class I>
+KOKKOS_FORCEINLINE_FUNCTION void exchange_words_among_four(std::uint32_t* words, int place) {
+  KOKKOSNN_IMPL_UNROLL
+  for (int mask = 1; mask < 4; mask *= 2) {
+    const bool is_upper = (place & mask) != 0;
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if ((i & mask) != 0) continue;
+      std::uint32_t &low = words[i], &high = words[i + mask];
+      const std::uint32_t other = I::exchange(is_upper ? low : high, mask);
+      (is_upper ? low : high)   = other;
+    }
+  }
+}
+
+/// Element c of the two of a word.
+template <class X>
+KOKKOS_FORCEINLINE_FUNCTION float half_of(std::uint32_t word, int c) {
+  return static_cast<float>(Kokkos::bit_cast<X>(static_cast<std::uint16_t>(word >> (16 * c))));
+}
+
 /// Sum over the four threads of a row.
 template <class I, class A>
 KOKKOS_FORCEINLINE_FUNCTION A sum_of_four(A x) {
@@ -47,6 +70,24 @@ KOKKOS_FORCEINLINE_FUNCTION void for_sums_of_row(A (&sums)[count], int r, const 
   for (int j = 0; j < count / 4; ++j) {
     KOKKOSNN_IMPL_UNROLL
     for (int c = 0; c < 2; ++c) f(sums[4 * j + 2 * r + c], 8 * j + c);
+  }
+}
+
+/// Calls f(row, each) for lines of 64 columns of a thread's sums, `row` being that of the first ones and the next one 8
+/// further; each(g) calls g(sum, column), the thread's first column being `first`.
+template <class Row, class A, int count, class F>
+KOKKOS_FORCEINLINE_FUNCTION void for_lines_of_sums(A (&sums)[count], const Row* row, int first, const F& f) {
+  constexpr int line = 64, cols = 2 * count;
+  static_assert(cols % line == 0);
+  KOKKOSNN_IMPL_UNROLL
+  for (int n = 0; n < 2 * cols / line; ++n) {
+    const int r = n % 2, begin = n / 2 * line;
+    const int of_line = opaque(first);  // or all lines' columns would stay in registers, and spill
+    f(row[8 * r], [&](const auto& g) {
+      for_sums_of_row(sums, r, [&](A& sum, int col) {
+        if (begin <= col && col < begin + line) g(sum, col + of_line);
+      });
+    });
   }
 }
 
