@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Attention and its gradients: milliseconds, and operations a second. Those of the scores that a causal mask rules out
-/// do not count.
+/// do not count. Behind them decoding, a query a request: the share of a copy of as many bytes as keys and values have.
 #include "program.hpp"
 
 #include <KokkosNN/attention.hpp>
@@ -84,6 +84,38 @@ void measure(const Exec& exec, const Arguments& arguments, const Shape& shape, c
   print("attention_backward", name, shape, time(exec, backward, arguments.seconds), 5 * products);
 }
 
+/// Requests of one query, each head of k read by a group of heads of q.
+struct Requests {
+  std::int64_t requests;
+  std::int64_t keys;
+};
+constexpr Requests requests_on_hosts[] = {{4, 4096}, {1, 16384}};
+constexpr Requests requests_on_gpus[]  = {{32, 4096}, {1, 131072}};
+constexpr const auto& all_requests     = on_host ? requests_on_hosts : requests_on_gpus;
+
+template <class T>
+void measure_decoding(const Exec& exec, const Arguments& arguments, const Requests& requests) {
+  using Heads                = typename Tensors<T>::Heads;
+  constexpr std::int64_t dim = 128, kv_heads = 8, group = 8;
+  const auto [number, keys] = requests;
+  const Heads k("KokkosNN::Perf::k", number, kv_heads, keys, dim), v("KokkosNN::Perf::v", number, kv_heads, keys, dim);
+  const Heads to("KokkosNN::Perf::copy", number, kv_heads, keys, dim);
+  const Heads q("KokkosNN::Perf::q", number, kv_heads * group, 1, dim);
+  const Heads o("KokkosNN::Perf::o", number, kv_heads * group, 1, dim);
+  fill(exec, k, 0);
+  fill(exec, v, k.size());
+  fill(exec, q, 2 * k.size());
+  const Timing copy = time(exec, [&] { Kokkos::deep_copy(exec, to, k); }, arguments.seconds);
+  const Timing call = time(exec, [&] { attention(exec, q, k, v, o, masks()); }, arguments.seconds);
+  std::printf(
+      "decoding %lld x %lld keys, %lld heads of k read by %lld each, dim %lld: %.1f us [%.1f, %.1f], %.2f of a "
+      "copy\n",
+      static_cast<long long>(number), static_cast<long long>(keys), static_cast<long long>(kv_heads),
+      static_cast<long long>(group), static_cast<long long>(dim), 1e6 * call.median, 1e6 * call.q1, 1e6 * call.q3,
+      copy.median / call.median);
+  std::fflush(stdout);
+}
+
 template <class T>
 void measure_all(const Arguments& arguments) {
   const Exec exec;
@@ -96,6 +128,7 @@ void measure_all(const Arguments& arguments) {
     measure<T>(exec, arguments, shape, "none", masks(), n * n);
     measure<T>(exec, arguments, shape, "causal", CausalMask{}, n * (n + 1) / 2);
   }
+  for (const Requests& requests : all_requests) measure_decoding<T>(exec, arguments, requests);
 }
 
 Arguments parse(int argc, char** argv) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/emulated_heads.hpp"
 
+#include <KokkosNN/impl/gpu/attention_merge.hpp>
 #include <KokkosNN/impl/gpu/attention_tiles.hpp>
 
 #include <gtest/gtest.h>
@@ -46,6 +47,101 @@ using Configs =
                    Config<EmulatedMfma<float>, 64>, Config<EmulatedMfma<float>, 128>, Config<EmulatedMfma<float>, 256>,
                    Config<EmulatedMfma<double>, 64>, Config<EmulatedMfma<double>, 128>>;
 TYPED_TEST_SUITE(AttentionInTeams, Configs);
+
+/// Kernels whose warps share out the keys, for few rows.
+template <class C>
+class AttentionOfFewRows : public testing::Test {};
+template <class X, int dims>
+struct FewRows : EmulatedConfig<EmulatedMma<X>, dims> {
+  using Data = Impl::AttentionData<X>;
+  template <bool has_elements>
+  using Kernel = Impl::AttentionInTiles<EmulatedMma<X>, dims, has_elements, Data, true>;
+};
+using FewRowsConfigs = testing::Types<FewRows<bhalf_t, 64>, FewRows<half_t, 128>, FewRows<bhalf_t, 256>>;
+TYPED_TEST_SUITE(AttentionOfFewRows, FewRowsConfigs);
+
+TYPED_TEST(AttentionOfFewRows, AreRightWithAndWithoutAsynchronousCopies) {
+  for (const bool aligned : {true, false}) {
+    for (const std::int64_t keys : {1, 37, 300}) {
+      Trial<typename TypeParam::template Kernel<false>> trial(
+          {2, 6, 2, 5, keys, TypeParam::dims - 7, TypeParam::dims - 40}, aligned);
+      trial.run();
+      trial.expect_right(TypeParam::tolerance);
+    }
+  }
+}
+
+TYPED_TEST(AttentionOfFewRows, KeepToARowsRangeOfKeysWhateverTheOthersHold) {
+  using Kernel = typename TypeParam::template Kernel<false>;
+  Trial<Kernel> trial({2, 2, 2, 20, 140, TypeParam::dims, 24}, true);
+  trial.data.scale = -trial.data.scale;
+  const EmulatedRanges ranges;
+  ranges.set(trial.data.ranges);
+  trial.logit = [&](auto... score) { return ranges.logit(score...); };
+  using X     = typename Kernel::X;
+  for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, 3, d) = X(INFINITY);  // for those alone that see it
+  for (std::int64_t j = 97; j < 140; ++j) {
+    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.k.at(0, 0, j, d) = X(NAN);
+  }
+  trial.run();
+  trial.expect_right(TypeParam::tolerance);
+}
+
+TYPED_TEST(AttentionOfFewRows, TakeBooleansBiasSlopesSoftcapAndDropout) {
+  using Kernel = typename TypeParam::template Kernel<true>;
+  Trial<Kernel> trial({1, 3, 1, 5, 200, 40, TypeParam::dims}, true);
+  const EmulatedElements elements(5, 200);
+  elements.set(trial.data.elements);
+  trial.logit = [&](auto... score) { return elements.logit(score...); };
+  trial.run();
+  trial.expect_right(TypeParam::tolerance);
+  drop_weights(trial.data, 3);
+  trial.run();
+  trial.expect_right(2 * TypeParam::tolerance);  // as the weights are larger
+}
+
+/// Parts of three rows joined by a team a row: parts without a weight hold NaNs.
+TEST(AttentionMergeInTeam, AddsManyPartsInOrder) {
+  using Data                  = Impl::AttentionMergeData<float, float>;
+  constexpr std::int64_t rows = 3, most_parts = 300, dim = 130;
+  std::vector<float> o_parts(most_parts * rows * dim), lse_parts(most_parts * rows), o(rows * dim), lse(rows);
+  for (std::size_t i = 0; i < o_parts.size(); ++i) o_parts[i] = float(i % 101) / 50 - 1;
+  for (std::size_t i = 0; i < lse_parts.size(); ++i) lse_parts[i] = float(i * 7 % 23) / 4 - 3;
+  for (std::int64_t p = 5; p < most_parts; p += 11) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      lse_parts[std::size_t(p * rows + r)] = -INFINITY;
+      for (std::int64_t d = 0; d < dim; ++d) o_parts[std::size_t((p * rows + r) * dim + d)] = NAN;
+    }
+  }
+  for (const std::int64_t parts : {std::int64_t(16), std::int64_t(100), most_parts}) {
+    Data data{{parts, 1, 1, rows, dim}, o_parts.data(), lse_parts.data(), o.data(), lse.data()};
+    data.o_parts_strides = data.o_strides = {0, 0, dim, 1};
+    data.lse_parts_strides = data.lse_strides = {0, 0, 1, 0};
+    data.o_part_stride                        = rows * dim;
+    data.lse_part_stride                      = rows;
+    const Impl::AttentionMergeInTeam<float, float, Impl::attention_merge_width> kernel{data};
+    for (int league = 0; league < 2; ++league) {
+      EmulatedTeam team(Impl::attention_team_size, 32, Impl::attention_merge_scratch<float>,
+                        static_cast<std::uint32_t>(league));
+      team.run([&](int rank) { kernel(EmulatedMember{league, 2, rank}); });
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      long double sum = 0;
+      std::vector<long double> want(std::size_t(dim), 0);
+      for (std::int64_t p = 0; p < parts; ++p) {
+        const long double weight = std::exp((long double)(lse_parts[std::size_t(p * rows + r)]));
+        sum += weight;
+        for (std::int64_t d = 0; d < dim && weight != 0; ++d) {
+          want[std::size_t(d)] += weight * o_parts[std::size_t((p * rows + r) * dim + d)];
+        }
+      }
+      EXPECT_NEAR(lse[std::size_t(r)], double(std::log(sum)), 1e-5) << parts;
+      for (std::int64_t d = 0; d < dim; ++d) {
+        ASSERT_NEAR(o[std::size_t(r * dim + d)], double(want[std::size_t(d)] / sum), 1e-5) << parts << ", " << d;
+      }
+    }
+  }
+}
 
 TYPED_TEST(AttentionInTeams, AreRightWithAndWithoutAsynchronousCopies) {
   for (const bool aligned : {true, false}) {

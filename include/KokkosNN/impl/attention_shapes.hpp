@@ -92,6 +92,12 @@ struct AttentionTileFor<8, MatmulUnit::matrix_cores, 64> : AttentionTile<4, 1, 1
 template <>
 struct AttentionTileFor<8, MatmulUnit::matrix_cores, 128> : AttentionTile<4, 1, 16, true, 1, 1> {};
 
+/// Shape of the kernel for up to 16 rows of scores that read a head of k, as decoding has, of 16-bit elements on tensor
+/// cores: warps of a team share out a tile's keys, 16 each, not the rows. What is in flight limits it: of four teams
+/// two tiles each, 128 KiB. (Teams of four warps with tiles of 64 keys, one of them in flight, reached 0.65 of a copy.)
+template <int dims>
+struct FewRowsTileFor : AttentionTile<2, 1, 32, true, 3, 512 / dims> {};
+
 /// Shape of the kernel on Hopper's warpgroups by the elements that heads are padded to, and by whether its mask looks
 /// at single scores, which takes registers: warpgroups that multiply, each 64 rows of scores; keys of a tile; tiles of
 /// keys, and of values, in scratch at once; registers of a thread of the warpgroup that loads, and of the others. Up to
@@ -296,7 +302,11 @@ struct AttentionMergeShape {
   std::int64_t queries = 0;
   std::int64_t dim     = 0;
 };
-inline constexpr int attention_merge_width      = 4;
+inline constexpr int attention_merge_width  = 4;
+inline constexpr int attention_merge_unroll = 8;  ///< parts whose elements a thread loads at once
+/// Bytes of scratch of a team that joins many parts of a row: sums of its threads, of accumulators A.
+template <class A>
+inline constexpr int attention_merge_scratch    = attention_team_size * attention_merge_width * int(sizeof(A));
 inline constexpr int host_attention_merge_width = 32;
 
 /// Distances in elements along the axes (batch, head, sequence, dim); of scores the last is the key.

@@ -15,11 +15,14 @@ struct AttentionPolicy {
   std::int64_t part_keys = 256;
   /// Rows of scores of a head of k up to which keys are cut: those of one block.
   std::int64_t split_rows = 64;
+  /// Parts of a row from which on a team joins them, not single threads, whose loads follow one another: 512 parts of 8
+  /// rows took 300 microseconds, while a team takes 25 for 16 parts of each of 2048 rows.
+  std::int64_t merge_parts = 64;
   /// Keys from which on they are.
   std::int64_t split_keys = 512;
-  /// Queries of a head, of packed sequences on average, from which on Hopper's warpgroups serve. Masks of single scores,
-  /// microseconds of the portable kernels and here, and of their gradients (bf16, 2 x 16 heads of 4096, one H200,
-  /// 2026-11-29):
+  /// Queries of a head, of packed sequences on average, from which on Hopper's warpgroups serve. Masks of single
+  /// scores, microseconds of the portable kernels and here, and of their gradients (bf16, 2 x 16 heads of 4096, one
+  /// H200, 2026-11-29):
   ///            | dim 128    | gradients  | dim 64     | gradients
   ///   none     |  873;  466 | 3456; 1647 |  452;  306 | 1906; 1049
   ///   softcap  | 1636;  889 | 4326; 3152 |  879;  761 | 2653; 2407

@@ -138,6 +138,11 @@ void launch_attention_merge(const ExecutionSpace& exec, const char* function, co
   constexpr int width =
       backend_of<ExecutionSpace>() == Backend::host ? host_attention_merge_width : attention_merge_width;
   const AttentionPlan plan = make_attention_merge_plan(element_type<X>(), data.shape, device_traits(exec));
+  if constexpr (backend_of<ExecutionSpace>() != Backend::host) {
+    if (plan.rows_per_team == 1) {
+      return launch_attention(exec, function, parts, plan, "[merge]", AttentionMergeInTeam<P, X, width, Data>{data});
+    }
+  }
   launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width, Data>{data});
 }
 
@@ -266,11 +271,21 @@ struct AttentionLaunch {
   static void run_tiles(const ExecutionSpace& exec, const AttentionArguments& call, const Data& data) {
     with_matrix_unit<ExecutionSpace, X>(call.options.precision, [&]<class Unit>(std::type_identity<Unit>) {
       if (data.elements.exist()) {
-        run_kernel<AttentionInTiles<Unit, dims, true, Data>>(exec, call, data);
+        run_unit<Unit, dims, true>(exec, call, data);
       } else {
-        run_kernel<AttentionInTiles<Unit, dims, false, Data>>(exec, call, data);
+        run_unit<Unit, dims, false>(exec, call, data);
       }
     });
+  }
+  template <class Unit, int dims, bool has_elements>
+  static void run_unit(const ExecutionSpace& exec, const AttentionArguments& call, const Data& data) {
+    if constexpr (sizeof(X) == 2 && matrix_unit_kind<Unit> == MatmulUnit::tensor_cores && !Data::has_epilogue) {
+      using OfFewRows = AttentionInTiles<Unit, dims, has_elements, Data, true>;
+      if (!data.shape.is_packed && data.shape.rows(false) <= OfFewRows::rows) {
+        return run_kernel<OfFewRows>(exec, call, data);
+      }
+    }
+    run_kernel<AttentionInTiles<Unit, dims, has_elements, Data>>(exec, call, data);
   }
 
   template <class Kernel>

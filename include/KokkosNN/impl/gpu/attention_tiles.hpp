@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 // Attention on a matrix unit. A team takes a block of rows of scores, a warp some of them; tiles of keys and values
 // pass by through team scratch, the next one's copies in flight while this one is multiplied. Scores become weights in
@@ -26,39 +27,53 @@
 // two, relative to a reference a row, which follows the row's maximum once that has grown by a factor of 2^8. Tiles
 // begin at multiples of their length, so a row's bits do not depend on the rows beside it.
 //
+// Where there are few rows, the warps of a team share out a tile's keys in place of the rows, and join their sums at
+// the end, in order.
+//
 // A key of weight 0 must add nothing, but 0 times a NaN or an infinity does. So a row whose results are NaN is computed
 // again, key by key, by AttentionInTeam.
 
 namespace KokkosNN::Impl {
 
-template <class Unit_, int dims_, bool has_elements_, class Data = AttentionData<typename Unit_::Element>>
+template <class Unit, int dims>
+struct AttentionTileOf {
+  using type = AttentionTileFor<int(sizeof(typename Unit::Element)), matrix_unit_kind<Unit>, dims>;
+};
+
+template <class Unit_, int dims_, bool has_elements_, class Data = AttentionData<typename Unit_::Element>,
+          bool shares_keys_ = false>
 struct AttentionInTiles {
-  using Unit                           = Unit_;
-  using X                              = typename Unit::Element;
-  using A                              = typename Unit::Accumulated;
-  using Address                        = typename Unit::Address;
-  using Tile                           = AttentionTileFor<int(sizeof(X)), matrix_unit_kind<Unit>, dims_>;
-  using Row                            = TeamRow<X, has_elements_>;
-  static constexpr int dims            = dims_;  ///< elements that q, k and v are padded to
-  static constexpr bool has_elements   = has_elements_;
-  static constexpr int keys            = Tile::keys;
-  static constexpr int team_size       = Tile::warps * Unit::lanes;
-  static constexpr int resident        = Tile::resident;
-  static constexpr int warp_rows       = Tile::row_tiles * 16;
-  static constexpr int rows            = Tile::warps * warp_rows;
-  static constexpr int row_bytes       = dims * int(sizeof(X));
-  static constexpr int keys_bytes      = keys * row_bytes;
-  static constexpr int stage_bytes     = 2 * keys_bytes;
-  static constexpr int stages_bytes    = Tile::stages * stage_bytes;
-  static constexpr int queries_bytes   = rows * row_bytes;
-  static constexpr bool keeps_queries  = Tile::keeps_queries;
-  static constexpr bool in_pieces      = keeps_queries && Tile::stages == 1;          ///< queries ahead of all keys
-  static constexpr int queries_place   = keeps_queries ? stage_bytes : stages_bytes;  ///< through the second stage
-  static constexpr int tiles_bytes     = stages_bytes + (keeps_queries ? 0 : queries_bytes);
+  using Unit                = Unit_;
+  using X                   = typename Unit::Element;
+  using A                   = typename Unit::Accumulated;
+  using Address             = typename Unit::Address;
+  using Tile                = typename std::conditional_t<shares_keys_, std::type_identity<FewRowsTileFor<dims_>>,
+                                                          AttentionTileOf<Unit, dims_>>::type;
+  using Row                 = TeamRow<X, has_elements_>;
+  static constexpr int dims = dims_;  ///< elements that q, k and v are padded to
+  static constexpr bool has_elements  = has_elements_;
+  static constexpr bool shares_keys   = shares_keys_;  ///< among warps
+  static constexpr int keys           = Tile::keys;
+  static constexpr int team_size      = Tile::warps * Unit::lanes;
+  static constexpr int resident       = Tile::resident;
+  static constexpr int warp_rows      = Tile::row_tiles * 16;
+  static constexpr int rows           = shares_keys ? warp_rows : Tile::warps * warp_rows;
+  static constexpr int own_keys       = shares_keys ? keys / Tile::warps : keys;  ///< of a warp
+  static constexpr int row_bytes      = dims * int(sizeof(X));
+  static constexpr int keys_bytes     = keys * row_bytes;
+  static constexpr int stage_bytes    = 2 * keys_bytes;
+  static constexpr int stages_bytes   = Tile::stages * stage_bytes;
+  static constexpr int queries_bytes  = rows * row_bytes;
+  static constexpr bool keeps_queries = Tile::keeps_queries;
+  static constexpr bool in_pieces     = keeps_queries && Tile::stages == 1;  ///< queries ahead of all keys
+  /// Queries that stay in registers pass through the second stage, or, if they are few, have a place of their own.
+  static constexpr int queries_place   = keeps_queries && !shares_keys ? stage_bytes : stages_bytes;
+  static constexpr int tiles_bytes     = stages_bytes + (keeps_queries && !shares_keys ? 0 : queries_bytes);
   static constexpr int table_bytes     = rows * int(sizeof(Row));
   static constexpr int used_bytes      = tiles_bytes + table_bytes + int(sizeof(RowBlock)) + RowsAgain<rows>::bytes;
   static constexpr std::size_t scratch = used_bytes + tile_alignment;
-  static_assert(!keeps_queries || Tile::stages == 1 || (Tile::stages == 2 && queries_bytes <= stage_bytes));
+  static_assert(!keeps_queries || Tile::stages == 1 || shares_keys ||
+                (Tile::stages == 2 && queries_bytes <= stage_bytes));
   static_assert(Unit::lanes == 64 || queries_bytes <= tiles_bytes, "results leave through scratch");
   static_assert(attention_scratch(dims, dims) * int(sizeof(A)) <= tiles_bytes);
 
@@ -82,9 +97,9 @@ struct AttentionInTiles {
   static constexpr int per_chunk = chunk_bytes / int(sizeof(X));
   static constexpr A threshold   = 8;
 
-  using Products  = TileProducts<Unit, dims, row_tiles, keys>;
+  using Products  = TileProducts<Unit, dims, row_tiles, own_keys>;
   using Scores    = typename Products::Scores;
-  using Undropped = KeptScores<Unit, row_tiles, keys>;
+  using Undropped = KeptScores<Unit, row_tiles, own_keys>;
   struct State {
     typename Unit::A query[keeps_queries ? row_tiles : 1][keeps_queries ? Products::steps : 1];
     typename Products::Sums result;
@@ -93,7 +108,12 @@ struct AttentionInTiles {
   };
 
   KOKKOS_FORCEINLINE_FUNCTION static int lane_of(int rank) { return rank % Unit::lanes; }
-  KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) { return rank / Unit::lanes * warp_rows; }
+  KOKKOS_FORCEINLINE_FUNCTION static int first_row_of(int rank) {
+    return shares_keys ? 0 : rank / Unit::lanes * warp_rows;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static int first_key_of(int rank) {
+    return shares_keys ? rank / Unit::lanes * own_keys : 0;
+  }
   KOKKOS_FORCEINLINE_FUNCTION static Row* rows_at(char* memory) { return reinterpret_cast<Row*>(memory + tiles_bytes); }
   KOKKOS_FORCEINLINE_FUNCTION static RowsAgain<rows> again_at(char* memory) {
     return RowsAgain<rows>(memory + tiles_bytes + table_bytes + sizeof(RowBlock));
@@ -107,6 +127,7 @@ struct AttentionInTiles {
     team.team_barrier();
     State state;
     add_keys(team, block, memory, state);
+    if constexpr (shares_keys) join_warps(team, reinterpret_cast<A*>(memory), state);
     write(team, block, memory, anew(rank), state);
     team.team_barrier();
     again_at(memory).for_each(team,
@@ -184,11 +205,12 @@ struct AttentionInTiles {
       Queries::load(team, tiles, [&](int r) { return query(block, r); }, q_elements(), data.q, state.query);
     } else {
       fetch_queries(tiles + queries_place, block, anew(rank));
+      if constexpr (shares_keys) Unit::commit();
     }
     to_scratch.fetch(*this, tiles, all_tiles.first, anew(rank));
     Unit::commit();
     if constexpr (keeps_queries && !in_pieces) {
-      Unit::template wait<0>();
+      Unit::template wait<shares_keys ? 1 : 0>();
       team.team_barrier();
       keep_queries(tiles + queries_place, rank, state);
     }
@@ -198,8 +220,10 @@ struct AttentionInTiles {
           to_scratch.fetch(*this, tiles + stage * stage_bytes, tile.first, anew(rank));
         },
         [&](const KeyTiles<keys>& tile, int stage) {
-          if (!warp.meets(tile.first, keys)) return;
-          add_tile(tiles, tiles + stage * stage_bytes, all, warp, tile.first, anew(rank), state);
+          const int own_key = first_key_of(rank);
+          if (!warp.meets(tile.first + own_key, own_keys)) return;
+          add_tile(tiles, tiles + stage * stage_bytes + own_key * row_bytes, all, warp, tile.first + own_key,
+                   anew(rank), state);
         });
   }
 
@@ -231,7 +255,7 @@ struct AttentionInTiles {
     Scores scores;
     multiply_queries(tiles + queries_place, stage, rank, scores, state);
     if constexpr (has_elements) mask_elements(all, first, warp.end, rank, scores);
-    const bool is_negative = !has_elements && data.scale < A(0), is_cut = !warp.has_all(first, keys);
+    const bool is_negative = !has_elements && data.scale < A(0), is_cut = !warp.has_all(first, own_keys);
     if (is_negative || is_cut) {  // one branch for both: tensor cores wait for it
       if (is_negative) negate(scores);
       if (is_cut) mask_ranges(all, first, rank, scores);
@@ -262,7 +286,7 @@ struct AttentionInTiles {
     const int lane = lane_of(rank);
     Products::for_rows([&](int t, int r) {
       const Row& row  = all[first_row_of(rank) + t * 16 + Unit::row_of(r, lane)];
-      const int begin = in_tile<keys>(row.begin - first), end = in_tile<keys>(row.end - first);
+      const int begin = in_tile<own_keys>(row.begin - first), end = in_tile<own_keys>(row.end - first);
       Products::for_columns(scores, t, r, lane, [&](A& score, int col) {
         if (col < begin || col >= end) score = -Kokkos::Experimental::infinity_v<A>;
       });
@@ -333,6 +357,53 @@ struct AttentionInTiles {
                       [&](int t, int r) { return all[own + t * 16 + Unit::row_of(r, lane)].elements.dropout; });
   }
 
+  // --- warps that share keys ---
+
+  /// Joins the sums of a team's warps in the first one, which a thread's lie in like places of.
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void join_warps(const Member& team, A* memory, State& state) const {
+    constexpr int count = row_tiles * Unit::rows * (2 + dims / 16 * Unit::cols);
+    static_assert((Tile::warps - 1) * count * Unit::lanes * int(sizeof(A)) <= tiles_bytes);
+    const int rank = static_cast<int>(team.team_rank()), warp = rank / Unit::lanes;
+    const auto place_of = [&](int of_warp) { return memory + ((of_warp - 1) * count) * Unit::lanes + lane_of(rank); };
+    team.team_barrier();  // nobody reads the tiles any more
+    if (warp > 0) {
+      A* to = place_of(warp);
+      for_values(state, [&](A& value) {
+        *to = value;
+        to += Unit::lanes;
+      });
+    }
+    team.team_barrier();
+    if (warp > 0) return;
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int other = 1; other < Tile::warps; ++other) join(place_of(other), state);
+  }
+  template <class F>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_values(State& state, const F& f) {
+    Products::for_rows([&](int t, int r) {
+      f(state.reference[t][r]);
+      f(state.sum[t][r]);
+      Products::for_sums(state.result, t, r, 0, [&](A& result, int) { f(result); });
+    });
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void join(const A* from, State& state) const {
+    const auto next = [&] {
+      const A value = *from;
+      from += Unit::lanes;
+      return value;
+    };
+    Products::for_rows([&](int t, int r) {
+      const A other     = next();
+      const A reference = Kokkos::fmax(state.reference[t][r], other), finite = finite_reference(reference);
+      const A of_this       = power_of_two((state.reference[t][r] - finite) * factor());
+      const A of_other      = power_of_two((other - finite) * factor());
+      state.reference[t][r] = reference;
+      state.sum[t][r]       = state.sum[t][r] * of_this + next() * of_other;
+      Products::for_sums(state.result, t, r, 0, [&](A& result, int) { result = result * of_this + next() * of_other; });
+    });
+  }
+
   // --- results ---
 
   using Through = SumsThroughScratch<Unit, dims, row_tiles, Tile::warps>;
@@ -341,7 +412,8 @@ struct AttentionInTiles {
   template <class Member>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, const RowBlock& block, char* memory, int rank,
                                          State& state) const {
-    if constexpr (has_chunk_copies<Unit>) {
+    if (shares_keys && rank >= Unit::lanes) return;
+    if constexpr (has_chunk_copies<Unit> && !shares_keys) {
       write_rows(team, block, memory, rank, state);
     } else {
       end_rows(block, memory, rank, state, [&](int t, int r, const ScoreRow& row, const Total& total) {

@@ -321,11 +321,38 @@ struct TilePairCopies {
   }
 };
 
+/// pass_tiles of more than two stages, all but one of which have copies in flight.
+template <class Unit, int stages, class Member, class Tiles, class Fetch, class Use>
+KOKKOS_FORCEINLINE_FUNCTION void pass_tiles_ahead(const Member& team, Tiles tiles, const Fetch& fetch, const Use& use) {
+  const auto after      = [](int stage) { return stage + 1 == stages ? 0 : stage + 1; };
+  Tiles next            = tiles;
+  int to                = 0;
+  const auto fetch_next = [&] {
+    next.go_on();
+    to = after(to);
+    if (next.exist()) fetch(next, to);
+    Unit::commit();  // of nothing, too: a wait counts groups
+  };
+  KOKKOSNN_IMPL_UNROLL
+  for (int n = 0; n < stages - 2; ++n) fetch_next();
+  int stage = 0;
+  KOKKOSNN_IMPL_NO_UNROLL
+  for (; tiles.exist(); tiles.go_on()) {
+    Unit::template wait<stages - 2>();
+    team.team_barrier();  // this tile is there, and nobody reads the one before any more
+    fetch_next();
+    use(tiles, stage);
+    stage = after(stage);
+  }
+  Unit::template wait<0>();
+}
+
 /// Passes tiles through scratch, whose first one's copies are under way in stage 0. With two stages the next tile is
 /// fetched while one is used. fetch(tiles, stage) and use(tiles, stage) are for the tile that `tiles` is at, which has
 /// exist() and go_on().
 template <class Unit, int stages, class Member, class Tiles, class Fetch, class Use>
 KOKKOS_FORCEINLINE_FUNCTION void pass_tiles(const Member& team, Tiles tiles, const Fetch& fetch, const Use& use) {
+  if constexpr (stages > 2) return pass_tiles_ahead<Unit, stages>(team, tiles, fetch, use);
   int stage = 0;
   KOKKOSNN_IMPL_NO_UNROLL
   while (tiles.exist()) {
