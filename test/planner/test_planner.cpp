@@ -978,6 +978,9 @@ TEST(Clusters, AreRefusedWithTheReason) {
   EXPECT_TRUE(has(what(0, 262148, h200_with_clusters()), "not 32"));
   EXPECT_TRUE(
       has(what(0, 65536, h200_with_clusters(), RowOperator::log_softmax_backward), "no kernel is compiled for"));
+  EXPECT_TRUE(has(what(0, 65536, h200_with_clusters(), RowOperator::cross_entropy_with_gradient),
+                  "no kernel is compiled for clusters"));
+  EXPECT_TRUE(has(what(0, 65537, h200_with_clusters()), "no kernel is compiled for clusters")) << "with edges";
 }
 
 TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {

@@ -58,13 +58,17 @@ constexpr bool splits_twice(RowOperator op, RowForm form) {
          !has_few_masked_kernels(op);
 }
 
-/// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
-/// who asks for it, and takes rows of any form as strided ones: those of softmax and log_softmax, their gradients, and
-/// logsumexp.
-constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
+/// Operators that have a kernel of every strategy for strided rows, be it chosen or not: softmax and log_softmax, their
+/// gradients, and logsumexp. Users' functors are rows of these.
+constexpr bool has_plain_rows(RowOperator op) {
   const OperatorFamily family = traits_of(op).family;
-  const bool has_plain_rows   = family == OperatorFamily::forward || family == OperatorFamily::gradient;
-  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && has_plain_rows));
+  return family == OperatorFamily::forward || family == OperatorFamily::gradient;
+}
+
+/// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
+/// who asks for it, and takes rows of any form as strided ones.
+constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
+  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && has_plain_rows(op)));
 }
 
 /// Operators whose rows side by side are read twice, whatever a team could hold.
@@ -151,11 +155,13 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
 constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 
-/// Operators whose rows a cluster of teams can have: those of which some rows are faster so, and softmax_backward, of
-/// two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it.
-constexpr bool has_cluster_kernel(RowOperator op) {
-  return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::softmax_backward ||
-         op == RowOperator::cross_entropy_with_gradient || op == RowOperator::rms_norm;
+/// Rows that a cluster of teams can have: those of which some are faster so, and aligned ones of softmax_backward, of
+/// two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it, nor do
+/// rows with edges. Those of cross_entropy_with_gradient gain with edges, too, in 16 bits, and in float not at all.
+constexpr bool has_cluster_kernel(RowOperator op, RowForm form, int x_bytes) {
+  if (op == RowOperator::cross_entropy_with_gradient) return form != RowForm::strided && x_bytes == 2;
+  return form == RowForm::aligned && (op == RowOperator::softmax || op == RowOperator::log_softmax ||
+                                      op == RowOperator::softmax_backward || op == RowOperator::rms_norm);
 }
 
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. (Native launches
