@@ -171,8 +171,8 @@ int kernels_in_library(Backend backend) {
 TEST(CompiledKernels, AreNoMoreThanWasDecided) {
   // Masked logarithms and their gradient: 172 and 156. Cross entropy against probabilities, with and without its
   // gradient: 94 and 56. Rows in clusters: 16. Cross entropies on a host: 88, with packs of their own 184.
-  EXPECT_LE(kernels_in_library(Backend::cuda), 2032);
-  EXPECT_LE(kernels_in_library(Backend::hip), 1224);
+  EXPECT_LE(kernels_in_library(Backend::cuda), 1988);
+  EXPECT_LE(kernels_in_library(Backend::hip), 1182);
   if (Impl::has_host_vectors) EXPECT_LE(kernels_in_library(Backend::host), 948);  // else a GPU's packs serve
 }
 

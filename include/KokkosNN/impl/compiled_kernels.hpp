@@ -210,14 +210,13 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
 }
 
 /// Rows of a form have a kernel by which teams loop over their parts, longer ones than they hold. That is all that some
-/// operators have of rows over several teams; of the others softmax, its gradients and sums have it for rows of any
-/// form, but that of doubles between pack boundaries. Longer rows that are normed, masked or labelled are strided ones.
-/// (rms_norm f32 8 x 2097152 takes 100 us so, by a kernel of its own 75.)
+/// operators have of rows over several teams; of the others plain rows have it in any form, doubles between pack
+/// boundaries for logsumexp alone. Longer rows that are normed, masked or labelled are strided ones. (rms_norm f32 8 x
+/// 2097152 takes 100 us so, by a kernel of its own 75.)
 constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
-  const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8;
+  const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8 && !is_reduction(types.op);
   const bool is_long = has_plain_rows(types.op) && !is_pair;
-  return types.backend == Backend::host || form == RowForm::strided || is_long || is_reduction(types.op) ||
-         !holds_split_rows(types);
+  return types.backend == Backend::host || form == RowForm::strided || is_long || !holds_split_rows(types);
 }
 
 /// A kernel of rows that several teams share is compiled.
@@ -229,7 +228,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_online:
       return has_split_online_kernel(types, key.form) && key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
-      return splits_twice(types.op, key.form) && key.max_threads == most_threads_when_split_twice(types.op);
+      return splits_twice(types.op, key.form) && key.max_threads == max_threads_per_team;
     default:
       return false;
   }

@@ -51,11 +51,10 @@ constexpr bool has_few_masked_kernels(RowOperator op) {
          op == RowOperator::masked_log_softmax_backward;
 }
 
-/// Long rows that two kernels may reduce and write, one after the other. Few rows are long enough for that and lie
-/// between pack boundaries: those are split by one kernel.
+/// Long rows that two kernels may reduce and write, one after the other. Few rows that lie between pack boundaries or
+/// are masked are long enough for that, a million elements on an H200: those are split by one kernel.
 constexpr bool splits_twice(RowOperator op, RowForm form) {
-  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op) &&
-         !has_few_masked_kernels(op);
+  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op) && !is_masked(op);
 }
 
 /// Operators that have a kernel of every strategy for strided rows, be it chosen or not: softmax and log_softmax, their
@@ -276,11 +275,6 @@ constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
 /// Threads that a team of split_row may have where it holds its part of a row.
 constexpr int most_threads_when_holding(Backend backend, RowOperator op, RowForm form) {
   return overlaps_rows(backend, op, form) ? max_threads_when_wide : most_threads_when_looping(op);
-}
-
-/// Threads of the kernels that split a row by two launches.
-constexpr int most_threads_when_split_twice(RowOperator op) {
-  return is_masked(op) ? max_threads_when_wide : max_threads_per_team;
 }
 
 /// Threads of a team of inner_lanes.
