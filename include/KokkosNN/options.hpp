@@ -26,10 +26,12 @@ enum class RowStrategy {
   team_scratch,    ///< a row belongs to a team and stays in team scratch (on a GPU of softmax, log_softmax, their
                    ///< gradients, logsumexp)
   team_registers,  ///< a row belongs to a team and stays in its threads' registers
-  team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online
+  team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online (on a GPU of softmax,
+  ///< log_softmax, their gradients, and rows of which it is chosen for some of their operator and type)
   split_row,       ///< a row is split over co-resident teams that exchange (max, sum)
   row_in_cluster,  ///< a row is split over a cluster of teams, which exchange it in shared memory (NVIDIA, from Hopper;
-                   ///< softmax, log_softmax, softmax_backward, cross_entropy_with_gradient, rms_norm; not of doubles)
+                   ///< aligned rows of softmax, log_softmax, softmax_backward and rms_norm, not of doubles; 16-bit rows
+                   ///< of cross_entropy_with_gradient)
   inner_lanes      ///< lanes run over a contiguous axis, threads over the reduced one
 };
 

@@ -26,7 +26,8 @@ RowStrategy Planner::choose_on_gpu() const {
   if (has_few_rows() && m_packs > split_choice().few_rows_packs) return RowStrategy::split_row;
   if (reduces_long_rows()) return RowStrategy::team_online;
   if (register_entry() == nullptr) {
-    return m_problem.cols >= split_choice().min_cols ? RowStrategy::split_row : RowStrategy::team_online;
+    const bool is_read_twice = m_problem.cols < split_choice().min_cols && has_online_kernel();
+    return is_read_twice ? RowStrategy::team_online : RowStrategy::split_row;
   }
   if (has_edges() && m_packs > split_choice().edges_max_packs) return RowStrategy::split_row;
   if (needed_lanes(held_packs()) <= m_traits.warp_size) return RowStrategy::vector_lanes;

@@ -19,10 +19,8 @@ bool Planner::prefers_clusters() const {
   const ClusterPolicy& policy = clusters();
   if (m_traits.largest_cluster == 0 || m_is_batch_invariant) return false;
   if (!(has_edges() ? policy.packs_with_edges : policy.packs).has(m_packs)) return false;
-  const KernelKey key{RowStrategy::row_in_cluster, RowKernel::row_in_cluster, m_plan.form, m_pack,
-                      max_packs_per_thread(),      cluster_team_size};
   const std::int64_t teams = teams_of_cluster();
-  if (!exists(key, kernel_types()) || teams > m_traits.largest_cluster) return false;
+  if (!has_cluster_kernel() || teams > m_traits.largest_cluster) return false;
   const std::int64_t at_once = std::int64_t(m_traits.multiprocessors) * cluster_teams_resident;
   return m_problem.rows >= ceil_div(at_once, teams) && m_problem.rows <= INT_MAX / teams;
 }
@@ -50,6 +48,7 @@ std::size_t Planner::staged_bytes() const {
 
 void Planner::row_in_cluster() {
   if (m_traits.largest_cluster == 0) refuse("this device, or this build, has no clusters of teams");
+  if (!has_cluster_kernel()) refuse("no kernel is compiled for clusters with rows of this operator, form and type");
   m_plan.packs_per_thread  = max_packs_per_thread();
   const std::int64_t teams = m_request.teams_per_row != 0 ? m_request.teams_per_row : teams_of_cluster();
   if (!std::has_single_bit(static_cast<std::uint64_t>(teams)) || teams < 2 || teams > m_traits.largest_cluster) {

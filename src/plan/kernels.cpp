@@ -34,6 +34,18 @@ bool Planner::is_few_rows_kernel(int k, std::int64_t team_size) const {
          has_few_rows_kernel(m_traits.backend, k, m_problem.op, m_plan.form, m_problem.x_bytes, m_problem.y_bytes);
 }
 
+/// True if rows have a kernel of team_online, be it as strided ones.
+bool Planner::has_online_kernel() const {
+  const KernelTypes types = kernel_types();
+  return Impl::has_online_kernel(types, m_plan.form) || Impl::has_online_kernel(types, RowForm::strided);
+}
+
+bool Planner::has_cluster_kernel() const {
+  return exists({RowStrategy::row_in_cluster, RowKernel::row_in_cluster, m_plan.form, m_pack, max_packs_per_thread(),
+                 cluster_team_size},
+                kernel_types());
+}
+
 /// Threads that a team of the planned strategy may have: some kernels are compiled for small teams of busy threads.
 int Planner::max_team_size() const {
   const auto least = [&](int threads) {

@@ -12,6 +12,7 @@
 namespace KokkosNN::Impl {
 
 void Planner::team_online() {
+  if (!has_online_kernel()) refuse("no kernel reads such rows twice, as a team holds them, or several do");
   const int k   = packs_when_looping(m_traits.backend, m_pack, m_problem.op, m_plan.form);
   int team_size = m_request.team_size;
   if (team_size == 0) team_size = is_gpu() ? even_team(k, online_team_size()) : host_threads_a_row();

@@ -69,6 +69,8 @@ class Planner {
   KernelTypes kernel_types() const;
   bool has_staged_kernel() const;
   bool has_second_kernel() const { return splits_twice(m_problem.op, m_plan.form); }
+  bool has_online_kernel() const;
+  bool has_cluster_kernel() const;
   int max_packs_per_thread() const { return most_packs(m_traits.backend, m_problem.op); }
   bool is_packs_per_thread(int k) const;
   bool is_few_rows_kernel(int k, std::int64_t team_size) const;

@@ -17,7 +17,7 @@ void Planner::split_row() {
   m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
   m_plan.threads_per_row = m_plan.team_size;
   if (!has_second_kernel() && m_request.launches == 2) {
-    refuse("gradients, norms, cross entropies and masked logarithms have no second kernel to split a row with");
+    refuse("gradients, norms, cross entropies and masked rows have no second kernel to split a row with");
   }
   const int launches = m_request.launches != 0 ? m_request.launches : (is_read_twice_from_cache() ? 2 : 1);
   launches == 2 ? split_by_two_kernels() : split_over_resident_teams();
@@ -74,7 +74,7 @@ void Planner::split_by_two_kernels() {
     refuse("more teams would be needed than a league has");
   m_plan.teams_per_row = static_cast<int>(teams);
   m_plan.league_size   = m_problem.rows * teams;
-  runs_by(RowKernel::split_twice, most_threads_when_split_twice(m_problem.op));
+  runs_by(RowKernel::split_twice, max_threads_per_team);
 }
 
 void Planner::split_over_resident_teams() {

@@ -77,7 +77,8 @@ TYPED_TEST(AddNorms, MatchInPlace) {
       }
     };
     for (const std::int64_t cols : {33, 512, 40000}) all([&] { return NormTrial<op(), TypeParam>(5, cols); });
-    for (const RowStrategy strategy : {RowStrategy::split_row, RowStrategy::inner_lanes, RowStrategy::team_online}) {
+    for (const RowStrategy strategy :
+         strategies_with_kernels(op(), {RowStrategy::split_row, RowStrategy::inner_lanes, RowStrategy::team_online})) {
       all([&] {
         return NormTrial<op(), TypeParam, 3>(strategy_place(strategy, 10, 300),
                                              {.axis = strategy_axis, .plan = {strategy}});

@@ -76,7 +76,7 @@ TYPED_TEST(MaskedLogarithms, OfEachKindOfMaskMatch) {
 }
 
 TYPED_TEST(MaskedLogarithms, TakeTheirPathOnEveryStrategyAndMatch) {
-  for (const RowStrategy strategy : row_strategies) {
+  for (const RowStrategy strategy : value_strategies) {
     int served = 0;
     for (const std::int64_t cols : {1, 5, 32, 64, 100, 257, 1000, 4097}) {
       const StrategyMasks<TypeParam> mask(cols);
@@ -114,7 +114,7 @@ TEST(MaskedLogarithmPlans, HaveNoSecondKernelToSplitARowWith) {
 }
 
 TYPED_TEST(MaskedLogarithms, IgnoreANaNUnderTheMask) {
-  for (const RowStrategy strategy : row_strategies) {
+  for (const RowStrategy strategy : value_strategies) {
     for (const std::int64_t cols : {33, 256}) {
       const StrategyMasks<TypeParam> mask(cols);
       with_both<TypeParam>({2, 3, 7, cols}, Recipe::uniform, [&](auto& trial) {
@@ -129,7 +129,7 @@ TYPED_TEST(MaskedLogarithms, IgnoreANaNUnderTheMask) {
 
 TYPED_TEST(MaskedLogarithms, OfNaNAndInfinityAmongAllowedColumnsFollowTheirRules) {
   const StrategyMasks<TypeParam> mask(100);
-  for (const RowStrategy strategy : row_strategies) {
+  for (const RowStrategy strategy : value_strategies) {
     with_both<TypeParam>({2, 3, 7, 100}, Recipe::uniform, [&](auto& trial) {
       trial.x_at({0, 1, 2, 50}) = TypeParam(not_a_number);  // allowed by the band of query 2: 49 to 52
       trial.x_at({1, 1, 2, 53}) = TypeParam(not_a_number);  // ruled out
@@ -148,7 +148,7 @@ TYPED_TEST(MaskedLogarithms, OfARowWithoutAnAllowedColumnAreMinusInfinityOrTheSi
   const Meaning by_length{[&](const At& at) { return at.key < lengths({at.batch, at.head, at.query}); }};
   const MaskData<float, 1> sinks(right({3}), [](const Index& i) { return -300.0f + 2 * static_cast<float>(i[0]); });
   const MaskData<float, 1> minus_infinity(right({1}), [](const Index&) { return float(-infinity); });
-  for (const RowStrategy strategy : row_strategies) {
+  for (const RowStrategy strategy : value_strategies) {
     for (const std::int64_t cols : {1, 40, 256}) {
       with_both<TypeParam>({2, 3, 7, cols}, Recipe::uniform, [&](auto& trial) {
         for (const auto policy : {MaskedRowPolicy::nan, MaskedRowPolicy::zero}) {
@@ -167,7 +167,7 @@ TYPED_TEST(MaskedLogarithms, OfARowWithoutAnAllowedColumnAreMinusInfinityOrTheSi
 TYPED_TEST(MaskedLogarithms, OfASinkThatIsNotFiniteFollowTheRulesOfAnElement) {
   const std::vector<double> values{-infinity, infinity, not_a_number};
   const MaskData<float, 1> sinks(right({3}), [&](const Index& i) { return static_cast<float>(values[i[0]]); });
-  for (const RowStrategy strategy : row_strategies) {
+  for (const RowStrategy strategy : value_strategies) {
     with_both<TypeParam>({2, 3, 7, 40}, Recipe::uniform, [&](auto& trial) {
       trial.x_at({0, 1, 2, 1}) = TypeParam(not_a_number);  // beside a sink of +inf
       trial.x().upload();

@@ -597,6 +597,10 @@ TEST(Planner, LaunchesThatCannotBeAreRefused) {
                                 std::regex("^KokkosNN::softmax: .*split_row.*100 teams")));
   EXPECT_TRUE(std::regex_search(outcome({.strategy = RowStrategy::team_online, .launches = 2}),
                                 std::regex("^KokkosNN::softmax: .*team_online.*launches 2")));
+  RowProblem masked = problem(2, 1 << 20);
+  masked.op         = RowOperator::masked_softmax;
+  EXPECT_TRUE(std::regex_search(what_of(masked, h200(), {.plan = {.strategy = RowStrategy::split_row, .launches = 2}}),
+                                std::regex("^KokkosNN::masked_softmax: .*split_row.*no second kernel")));
 }
 
 TEST(Planner, OnAGpuContiguousRowsHaveKernelsOfTheirOwn) {
@@ -978,6 +982,9 @@ TEST(Clusters, AreRefusedWithTheReason) {
   EXPECT_TRUE(has(what(0, 262148, h200_with_clusters()), "not 32"));
   EXPECT_TRUE(
       has(what(0, 65536, h200_with_clusters(), RowOperator::log_softmax_backward), "no kernel is compiled for"));
+  EXPECT_TRUE(has(what(0, 65536, h200_with_clusters(), RowOperator::cross_entropy_with_gradient),
+                  "no kernel is compiled for clusters"));
+  EXPECT_TRUE(has(what(0, 65537, h200_with_clusters()), "no kernel is compiled for clusters")) << "with edges";
 }
 
 TEST(Planner, EveryPlanHoldsItsRowsAndRespectsTheMachine) {

@@ -29,12 +29,17 @@ using KokkosNN::Reduction;
 
 /// The strategies that a cross entropy can be forced on; the backward keeps nothing of a row.
 inline const std::vector<RowStrategy>& loss_strategies_of(RowOperator op) {
-  static const std::vector<RowStrategy> all = strategies_with_kernels(
-      RowOperator::cross_entropy, {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                   RowStrategy::team_online, RowStrategy::split_row});
+  const auto of = [](RowOperator rows) {
+    return strategies_with_kernels(rows,
+                                   {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                    RowStrategy::team_online, RowStrategy::split_row});
+  };
+  static const std::vector<RowStrategy> losses         = of(RowOperator::cross_entropy);
+  static const std::vector<RowStrategy> with_gradients = of(RowOperator::cross_entropy_with_gradient);
   static const std::vector<RowStrategy> elementwise{RowStrategy::vector_lanes, RowStrategy::team_online,
                                                     RowStrategy::split_row};
-  return op == RowOperator::cross_entropy_backward ? elementwise : all;
+  if (op == RowOperator::cross_entropy_backward) return elementwise;
+  return op == RowOperator::cross_entropy ? losses : with_gradients;
 }
 
 /// One cross entropy on tensors of its own: logits by a recipe, labels scattered with every seventh row ignored, class

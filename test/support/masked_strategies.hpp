@@ -39,10 +39,13 @@ T bias_at(const Index& i) {
   return static_cast<T>(noise_at(i, 3));
 }
 
-/// The strategies that masked rows can be forced on.
-inline const std::vector<RowStrategy> row_strategies = strategies_with_kernels(
-    RowOperator::masked_softmax, {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                  RowStrategy::team_online, RowStrategy::split_row});
+/// The strategies that masked rows can be forced on, and their log-sum-exps, of which some are for those alone.
+inline std::vector<RowStrategy> masked_strategies_of(RowOperator op) {
+  return strategies_with_kernels(op, {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                                      RowStrategy::team_online, RowStrategy::split_row});
+}
+inline const std::vector<RowStrategy> row_strategies   = masked_strategies_of(RowOperator::masked_softmax);
+inline const std::vector<RowStrategy> value_strategies = masked_strategies_of(RowOperator::masked_logsumexp);
 
 /// Runs the mask with the strategy forced, and asserts that its kernels ran and that the results are right; whether the
 /// strategy can serve.

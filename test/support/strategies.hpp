@@ -5,7 +5,7 @@
 
 #include "check.hpp"
 
-#include <KokkosNN/impl/kernel_shapes.hpp>
+#include <KokkosNN/impl/compiled_kernels.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <array>
@@ -20,11 +20,14 @@ inline constexpr std::array all_strategies{RowStrategy::vector_lanes,   RowStrat
                                            RowStrategy::team_registers, RowStrategy::team_online,
                                            RowStrategy::split_row,      RowStrategy::inner_lanes};
 
-/// Those of `candidates` that an operator has kernels of: on a GPU few have any of team_scratch.
+/// Those of `candidates` that an operator has kernels of for floats: on a GPU few have any of team_scratch, and those
+/// that teams hold or share none of team_online.
 inline std::vector<RowStrategy> strategies_with_kernels(RowOperator op, std::vector<RowStrategy> candidates) {
-  const bool has_scratch =
-      KokkosNN::Impl::has_scratch_kernel(KokkosNN::Impl::backend_of<Exec>(), op, KokkosNN::RowForm::strided);
-  if (!has_scratch) std::erase(candidates, RowStrategy::team_scratch);
+  constexpr KokkosNN::RowForm strided = KokkosNN::RowForm::strided;
+  constexpr auto backend              = KokkosNN::Impl::backend_of<Exec>();
+  const KokkosNN::Impl::KernelTypes floats{backend, op, KokkosNN::Impl::pack_size(backend, 4, 4, 4), 4, 4, 4};
+  if (!KokkosNN::Impl::has_scratch_kernel(backend, op, strided)) std::erase(candidates, RowStrategy::team_scratch);
+  if (!KokkosNN::Impl::has_online_kernel(floats, strided)) std::erase(candidates, RowStrategy::team_online);
   return candidates;
 }
 

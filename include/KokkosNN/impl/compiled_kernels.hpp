@@ -102,9 +102,11 @@ constexpr bool is_in_registers(RowStrategy strategy) {
 }
 
 /// True if a team of more threads than gain by more registers may hold k packs a thread. As many as a thread can hold,
-/// of operators that have rows of a team each: fewer packs are for shorter rows, of smaller teams.
+/// of operators that have rows of a team each: fewer packs are for shorter rows, of smaller teams. Rows of
+/// cross_entropy are looped over or split once a small team does not hold them (`ReductionPolicy::online_packs`).
 constexpr bool has_large_teams(const KernelTypes& types, int k) {
-  return k == most_packs(types.backend, types.op) && !is_elementwise(types.op) && !has_few_masked_kernels(types.op);
+  return k == most_packs(types.backend, types.op) && !is_elementwise(types.op) && !has_few_masked_kernels(types.op) &&
+         types.op != RowOperator::cross_entropy;
 }
 
 /// Threads that a team may have of the kernel for small teams of busy threads, which have more registers, and what is
@@ -144,13 +146,15 @@ constexpr bool has_light_teams(const KernelTypes& types, RowForm form, int k) {
 
 /// RowInTeam has a kernel of k packs that is compiled for so many threads: not of more packs than all rows have kernels
 /// of, as a warp holds such rows, nor of one pack where few rows have a kernel for them alone. Light teams have no
-/// larger one beside theirs.
+/// larger one beside theirs, nor have small teams of rows along several axes, which hold all of these.
 constexpr bool is_bound_of_teams(const KernelTypes& types, RowForm form, int k, int max_threads) {
   const bool is_single = k == 1 && has_few_rows_kernel(types.backend, k, types.op, form, types.x_bytes, types.y_bytes);
   if (k > most_packs(types.backend, types.op) || is_single) return false;
   if (has_light_teams(types, form, k)) return max_threads == max_threads_when_light;
-  const int busy = busy_teams(types, form, k).max_threads;
-  return max_threads == most_threads_in_registers(types, form, k) || (busy != 0 && max_threads == busy);
+  const BusyTeams busy = busy_teams(types, form, k);
+  if (busy.max_threads != 0 && max_threads == busy.max_threads) return true;
+  const bool are_all_small = has_few_kernels(types, form) && k * busy.largest >= most_packs_along_axes;
+  return max_threads == most_threads_in_registers(types, form, k) && !are_all_small;
 }
 
 /// A kernel of rows in registers is compiled.
@@ -176,13 +180,13 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
 }
 
 /// Rows of a form have a kernel of team_online. On a GPU shards have it, rows whose operator writes nothing or depends
-/// on no sum, and those of which a team holds less than is worth an exchange; all others are strided rows for who asks
-/// for it.
+/// on no sum, and those of which a team holds less than is worth an exchange. Of the others plain rows have it as
+/// strided ones, for who asks for it.
 constexpr bool has_online_kernel(const KernelTypes& types, RowForm form) {
   const int most         = most_packs(types.backend, types.op);
   const int held_columns = most * types.pack * most_threads_in_registers(types, form, most);
-  return types.backend == Backend::host || form == RowForm::strided || types.is_shard || is_reduction(types.op) ||
-         is_elementwise(types.op) || held_columns < least_split_columns;
+  return types.backend == Backend::host || types.is_shard || is_reduction(types.op) || is_elementwise(types.op) ||
+         held_columns < least_split_columns || (form == RowForm::strided && has_plain_rows(types.op));
 }
 
 /// A kernel of rows in team scratch, or that are read twice, is compiled.
@@ -206,15 +210,13 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
 }
 
 /// Rows of a form have a kernel by which teams loop over their parts, longer ones than they hold. That is all that some
-/// operators have of rows over several teams; of the others softmax, its gradients and sums have it for rows of any
-/// form, but that of doubles between pack boundaries. Longer rows that are normed, masked or labelled are strided ones.
-/// (rms_norm f32 8 x 2097152 takes 100 us so, by a kernel of its own 75.)
+/// operators have of rows over several teams; of the others plain rows have it in any form, doubles between pack
+/// boundaries for logsumexp alone. Longer rows that are normed, masked or labelled are strided ones. (rms_norm f32 8 x
+/// 2097152 takes 100 us so, by a kernel of its own 75.)
 constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
-  const auto family  = traits_of(types.op).family;
-  const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8;
-  const bool is_long = (family == OperatorFamily::forward || family == OperatorFamily::gradient) && !is_pair;
-  return types.backend == Backend::host || form == RowForm::strided || is_long || is_reduction(types.op) ||
-         !holds_split_rows(types);
+  const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8 && !is_reduction(types.op);
+  const bool is_long = has_plain_rows(types.op) && !is_pair;
+  return types.backend == Backend::host || form == RowForm::strided || is_long || !holds_split_rows(types);
 }
 
 /// A kernel of rows that several teams share is compiled.
@@ -226,7 +228,7 @@ constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& ty
     case RowKernel::split_online:
       return has_split_online_kernel(types, key.form) && key.max_threads == most_threads_when_looping(types.op);
     case RowKernel::split_twice:
-      return splits_twice(types.op, key.form) && key.max_threads == most_threads_when_split_twice(types.op);
+      return splits_twice(types.op, key.form) && key.max_threads == max_threads_per_team;
     default:
       return false;
   }
@@ -239,8 +241,8 @@ constexpr bool exists_for_clusters(const KernelKey& key, const KernelTypes& type
   const bool has_types     = are_alike && types.accumulator_bytes == 4;
   const bool at_one_stride = types.one_stride || key.form == RowForm::aligned ||
                              !has_kernels_at_one_stride(types.backend, types.op, types.x_bytes, key.form);
-  return types.backend == Backend::cuda && key.kernel == RowKernel::row_in_cluster && has_cluster_kernel(types.op) &&
-         key.form != RowForm::strided && at_one_stride && !types.is_extended && has_types &&
+  return types.backend == Backend::cuda && key.kernel == RowKernel::row_in_cluster &&
+         has_cluster_kernel(types.op, key.form, types.x_bytes) && at_one_stride && !types.is_extended && has_types &&
          key.packs_per_thread == most_packs(types.backend, types.op) && key.max_threads == cluster_team_size;
 }
 

@@ -51,20 +51,23 @@ constexpr bool has_few_masked_kernels(RowOperator op) {
          op == RowOperator::masked_log_softmax_backward;
 }
 
-/// Long rows that two kernels may reduce and write, one after the other. Few rows are long enough for that and lie
-/// between pack boundaries: those are split by one kernel.
+/// Long rows that two kernels may reduce and write, one after the other. Few rows that lie between pack boundaries or
+/// are masked are long enough for that, a million elements on an H200: those are split by one kernel.
 constexpr bool splits_twice(RowOperator op, RowForm form) {
-  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op) &&
-         !has_few_masked_kernels(op);
+  return form != RowForm::misaligned && !is_gradient(op) && !is_cross_entropy(op) && !is_norm(op) && !is_masked(op);
+}
+
+/// Operators that have a kernel of every strategy for strided rows, be it chosen or not: softmax and log_softmax, their
+/// gradients, and logsumexp. Users' functors are rows of these.
+constexpr bool has_plain_rows(RowOperator op) {
+  const OperatorFamily family = traits_of(op).family;
+  return family == OperatorFamily::forward || family == OperatorFamily::gradient;
 }
 
 /// Rows that have a kernel of team_scratch. On a GPU registers hold all rows that scratch would, so its kernel serves
-/// who asks for it, and takes rows of any form as strided ones: those of softmax and log_softmax, their gradients, and
-/// logsumexp.
+/// who asks for it, and takes rows of any form as strided ones.
 constexpr bool has_scratch_kernel(Backend backend, RowOperator op, RowForm form) {
-  const OperatorFamily family = traits_of(op).family;
-  const bool has_plain_rows   = family == OperatorFamily::forward || family == OperatorFamily::gradient;
-  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && has_plain_rows));
+  return !is_elementwise(op) && (backend == Backend::host || (form == RowForm::strided && has_plain_rows(op)));
 }
 
 /// Operators whose rows side by side are read twice, whatever a team could hold.
@@ -151,11 +154,13 @@ constexpr bool is_light(Backend backend, int k, RowOperator op, RowForm form, in
 /// True if a team of a cluster gets its part by copies to shared memory: by packs of 16 bytes.
 constexpr bool is_staged(int bytes, int pack) { return bytes * pack == 16; }
 
-/// Operators whose rows a cluster of teams can have: those of which some rows are faster so, and softmax_backward, of
-/// two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it.
-constexpr bool has_cluster_kernel(RowOperator op) {
-  return op == RowOperator::softmax || op == RowOperator::log_softmax || op == RowOperator::softmax_backward ||
-         op == RowOperator::cross_entropy_with_gradient || op == RowOperator::rms_norm;
+/// Rows that a cluster of teams can have: those of which some are faster so, and aligned ones of softmax_backward, of
+/// two tensors, to be measured on other devices. Rows that are only read, and masked ones, gain nothing by it, nor do
+/// rows with edges. Those of cross_entropy_with_gradient gain with edges, too, in 16 bits, and in float not at all.
+constexpr bool has_cluster_kernel(RowOperator op, RowForm form, int x_bytes) {
+  if (op == RowOperator::cross_entropy_with_gradient) return form != RowForm::strided && x_bytes == 2;
+  return form == RowForm::aligned && (op == RowOperator::softmax || op == RowOperator::log_softmax ||
+                                      op == RowOperator::softmax_backward || op == RowOperator::rms_norm);
 }
 
 /// Bytes of a kernel's functor that a GPU has in one go with what Kokkos adds: 256 bytes of arguments. (Native launches
@@ -270,11 +275,6 @@ constexpr bool overlaps_rows(Backend backend, RowOperator op, RowForm form) {
 /// Threads that a team of split_row may have where it holds its part of a row.
 constexpr int most_threads_when_holding(Backend backend, RowOperator op, RowForm form) {
   return overlaps_rows(backend, op, form) ? max_threads_when_wide : most_threads_when_looping(op);
-}
-
-/// Threads of the kernels that split a row by two launches.
-constexpr int most_threads_when_split_twice(RowOperator op) {
-  return is_masked(op) ? max_threads_when_wide : max_threads_per_team;
 }
 
 /// Threads of a team of inner_lanes.

@@ -304,14 +304,14 @@ struct RowsCall {
     using Placement = typename Registers<max_packs_per_thread(backend)>::type;
     using State     = typename Params::State;
     const Lease<WorkspaceUse::states> workspace(exec, split_workspace_bytes<Params>(plan), own_workspace);
-    auto* const states        = reinterpret_cast<State*>(workspace.data());
-    constexpr int max_threads = most_threads_when_split_twice(op);
-    launch<max_threads>(exec, plan,
-                        ReduceParts<V, Placement, Params, Source>{source, params, shares(), plan.scratch_level,
-                                                                  static_cast<int>(plan.scratch_bytes), states});
+    auto* const states = reinterpret_cast<State*>(workspace.data());
+    launch<max_threads_per_team>(
+        exec, plan,
+        ReduceParts<V, Placement, Params, Source>{source, params, shares(), plan.scratch_level,
+                                                  static_cast<int>(plan.scratch_bytes), states});
     RowPlan second = plan;
     if (Epilogue<op>::one_value_a_row) second.league_size = rows;
-    launch<max_threads>(
+    launch<max_threads_per_team>(
         exec, second,
         WriteParts<op, V, Placement, Params, Source, Output>{source, output, params, shares(), plan.scratch_level,
                                                              static_cast<int>(plan.scratch_bytes), states});
