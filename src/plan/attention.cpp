@@ -225,9 +225,9 @@ AttentionPlan make_attention_merge_plan(ElementType type, const AttentionMergeSh
   plan.league_size =
       std::min<std::int64_t>(on_host ? traits.multiprocessors : most_teams, ceil_div(items, plan.team_size));
   if (!on_host && shape.parts >= attention_policy.merge_parts) {
-    plan.rows_per_team = 1;
-    plan.league_size   = std::min<std::int64_t>(most_teams, shape.batch * shape.heads * shape.queries);
-    plan.scratch       = scratch_of(type, attention_team_size * attention_merge_width);
+    plan.merges_in_team = true;
+    plan.league_size    = std::min<std::int64_t>(most_teams, shape.batch * shape.heads * shape.queries);
+    plan.scratch        = scratch_of(type, attention_team_size * attention_merge_width);
   }
   return plan;
 }

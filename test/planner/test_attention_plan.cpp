@@ -143,6 +143,18 @@ AttentionPlan plan_on_warpgroups(
   return make_warpgroup_attention_plan(ElementType::bf16, t, l, options, on_warpgroups, gpu(227 * 1024));
 }
 
+TEST(AttentionPlans, JoinManyPartsOfARowInATeam) {
+  const auto plan_of_parts = [](std::int64_t parts, const KokkosNN::DeviceTraits& traits) {
+    return Impl::make_attention_merge_plan(ElementType::bf16, {parts, 2, 8, 1, 128}, traits);
+  };
+  const AttentionPlan few = plan_of_parts(63, gpu(227 * 1024)), many = plan_of_parts(64, gpu(227 * 1024));
+  EXPECT_FALSE(few.merges_in_team);
+  EXPECT_EQ(few.scratch, 0u);
+  EXPECT_TRUE(many.merges_in_team);
+  EXPECT_EQ(many.league_size, 16);
+  EXPECT_EQ(many.scratch, std::size_t(Impl::attention_merge_scratch<float>));
+}
+
 TEST(AttentionPlans, GiveWarpgroupsABlockOfAHeadAtATime) {
   const AttentionPlan plan = plan_on_warpgroups([](auto&, auto&, auto&) {});
   EXPECT_TRUE(plan.is_on_warpgroups && plan.writes_units);

@@ -139,8 +139,9 @@ void launch_attention_merge(const ExecutionSpace& exec, const char* function, co
       backend_of<ExecutionSpace>() == Backend::host ? host_attention_merge_width : attention_merge_width;
   const AttentionPlan plan = make_attention_merge_plan(element_type<X>(), data.shape, device_traits(exec));
   if constexpr (backend_of<ExecutionSpace>() != Backend::host) {
-    if (plan.rows_per_team == 1) {
-      return launch_attention(exec, function, parts, plan, "[merge]", AttentionMergeInTeam<P, X, width, Data>{data});
+    if (plan.merges_in_team) {
+      return launch_attention(exec, function, parts, plan, "[merge,team]",
+                              AttentionMergeInTeam<P, X, width, Data>{data});
     }
   }
   launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width, Data>{data});

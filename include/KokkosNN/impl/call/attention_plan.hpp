@@ -152,6 +152,7 @@ struct AttentionPlan {
   bool is_on_warpgroups    = false;  ///< Hopper's
   std::int64_t bundle      = 1;      ///< heads whose blocks come side by side there
   bool writes_units        = false;  ///< eight elements of o at a time there
+  bool merges_in_team      = false;  ///< a team joins the parts of a row, else a thread those of some elements
 };
 
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel on a matrix unit, which serves
