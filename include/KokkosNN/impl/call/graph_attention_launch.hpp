@@ -11,10 +11,12 @@
 #include <KokkosNN/impl/call/mask_data.hpp>
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/graph_attention.hpp>
+#include <KokkosNN/impl/gpu/graph_attention_lanes.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,6 +31,7 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
   static constexpr bool on_host = backend_of<ExecutionSpace>() == Backend::host;
   static constexpr int width    = on_host ? 16 : 4;  ///< elements of a sum that a thread has. Not measured
   static constexpr int lanes    = on_host ? 1 : 8;   ///< threads that share a node's edges. Not measured
+  static constexpr int warp     = backend_of<ExecutionSpace>() == Backend::cuda ? 32 : 64;  ///< lanes at most
 
   static void run(const ExecutionSpace& exec, const GraphAttentionArguments& call) {
     const GraphAttentionLayout& l    = call.layout;
@@ -47,7 +50,10 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
     data.gradients             = data.probabilities + numbers;
     if (call.is_gradient) {
       run_gradients(exec, call, data);
-    } else {
+    } else if (!with_packs(call, [&]<int packs>(int its_lanes) {
+                 launch_step(exec, call, "[warps]",
+                             GraphWarps<GraphForwardInWarp<X, packs>>{{{data}}, its_lanes, warp});
+               })) {
       launch_step(exec, call, "[logits]", GraphLogits<X, lanes>{data});
       launch_step(exec, call, "[probabilities]", GraphProbabilities<X>{data});
       launch_step(exec, call, "[o]", GraphNodeSums<X, width, false>{data});
@@ -58,16 +64,62 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
   static void run_gradients(const ExecutionSpace& exec, const GraphAttentionArguments& call,
                             const GraphAttentionData<X>& data) {
     launch_step(exec, call, "[clear]", GraphClearCounts<X>{data});
-    launch_step(exec, call, "[edges]", GraphEdgeGradients<X, lanes>{{data}});
-    launch_step(exec, call, "[dq]", GraphNodeSums<X, width, true>{data});
+    const bool has_warps = with_packs(call, [&]<int packs>(int its_lanes) {
+      launch_step(exec, call, "[edges,warps]",
+                  GraphWarps<GraphEdgeGradientsInWarp<X, packs>>{{{{data}}}, its_lanes, warp});
+    });
+    if (!has_warps) {
+      launch_step(exec, call, "[edges]", GraphEdgeGradients<X, lanes>{{data}});
+      launch_step(exec, call, "[dq]", GraphNodeSums<X, width, true>{data});
+    }
     Kokkos::parallel_scan(
         label(call, "[scan]"),
         Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>(exec, 0, call.layout.sources + 1),
         GraphScanCounts<X>{data});
     launch_step(exec, call, "[fill]", GraphFillSources<X>{data});
     launch_step(exec, call, "[sort]", GraphSortSources<X>{data});
+    if (has_warps) {
+      with_packs(call, [&]<int packs>(int its_lanes) {
+        launch_step(exec, call, "[dk,dv,warps]", GraphWarps<GraphSourceSumsInWarp<X, packs>>{{data}, its_lanes, warp});
+      });
+      return;
+    }
     launch_step(exec, call, "[dk]", GraphSourceSums<X, width, true>{data});
     launch_step(exec, call, "[dv]", GraphSourceSums<X, width, false>{data});
+  }
+
+  /// Calls f.operator()<packs>(lanes) of the kernels whose warps gather rows by packs of 16 bytes, `packs` a lane and
+  /// `lanes` lanes a row, where a GPU's call has such rows; tells if.
+  template <class F>
+  static bool with_packs(const GraphAttentionArguments& call, const F& f) {
+    if constexpr (!on_host) {
+      constexpr int pack = 16 / int(sizeof(X)), most_lanes = 32;
+      const GraphAttentionLayout& l = call.layout;
+      const std::int64_t dims       = std::max(l.dim, l.value_dim);
+      if (!has_packs(call) || dims > 4 * most_lanes * pack) return false;
+      int its_lanes = 1;
+      while (its_lanes < most_lanes && its_lanes * pack < dims) its_lanes *= 2;
+      const std::int64_t packs = (dims + its_lanes * pack - 1) / (its_lanes * pack);
+      packs == 1   ? f.template operator()<1>(its_lanes)
+      : packs == 2 ? f.template operator()<2>(its_lanes)
+                   : f.template operator()<4>(its_lanes);
+      return true;
+    }
+    return false;
+  }
+  /// True if all rows of a call are whole packs of 16 bytes, which begin at multiples of that.
+  static bool has_packs(const GraphAttentionArguments& call) {
+    constexpr std::int64_t pack    = 16 / sizeof(X);
+    const GraphAttentionTensors& t = call.tensors;
+    const GraphAttentionLayout& l  = call.layout;
+    const auto are_packs           = [](const Tensor& tensor, const GraphAttentionRows& rows) {
+      return reinterpret_cast<std::uintptr_t>(tensor.data) % 16 == 0 && rows.dim == 1 && rows.row % pack == 0 &&
+             rows.head % pack == 0;
+    };
+    const bool of_forward = l.dim % pack == 0 && l.value_dim % pack == 0 && are_packs(t.q, l.q) &&
+                            are_packs(t.k, l.k) && are_packs(t.v, l.v) && are_packs(t.o, l.o);
+    return of_forward && (!call.is_gradient || (are_packs(t.dout, l.dout) && are_packs(t.dq, l.dq) &&
+                                                are_packs(t.dk, l.dk) && are_packs(t.dv, l.dv)));
   }
 
   static std::string label(const GraphAttentionArguments& call, const char* step) {

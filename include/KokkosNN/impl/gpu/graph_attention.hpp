@@ -234,27 +234,46 @@ struct GraphEdgeGradients {
     const A lse         = data.lse[l.lse(node, head)];
     const A delta       = strided_product<A, X>(data.o + l.o(node, head), l.o.dim, dout, l.dout.dim, l.value_dim);
     for (std::int64_t edge = edges.begin + item % lanes; edge < edges.end; edge += lanes) {
-      const std::int64_t source = data.source_of(edge), place = data.place(edge, head);
-      if (head == 0) data.edge_nodes[edge] = node;
-      if (head == 0 && source >= 0) Kokkos::atomic_inc(&data.cursors[source]);
-      A probability = 0, gradient = 0, slope = 1;
-      if (source >= 0 && lse != -Kokkos::Experimental::infinity_v<A>) {
-        const A scaled = logits.scaled_score(node, head, source);
-        probability    = Kokkos::exp(logits.logit(edge, head, scaled) - lse);
-        if (data.softcap != A(0)) {
-          const A t = bounded_tanh(scaled * data.inverse_softcap);
-          slope     = (A(1) - t) * (A(1) + t);
-        }
-        if (probability != A(0)) {
-          gradient = probability * (strided_product<A>(dout, l.dout.dim, data.v + l.v(source, data.kv_head(head)),
-                                                       l.v.dim, l.value_dim) -
-                                    delta);
-        }
+      const std::int64_t source = data.source_of(edge);
+      A scaled = 0, dvalue = 0;
+      if (source >= 0) {
+        scaled = logits.scaled_score(node, head, source);
+        dvalue = strided_product<A>(dout, l.dout.dim, data.v + l.v(source, data.kv_head(head)), l.v.dim, l.value_dim);
       }
-      data.probabilities[place] = probability;
-      data.gradients[place]     = gradient * slope;
-      if (data.dbias != nullptr) store_bias(l.dbias(edge, head), gradient);
+      store(edge, head, node, source, terms_of(edge, head, source, scaled, dvalue, lse, delta));
     }
+  }
+
+  /// Terms of an edge: its probability, the gradients by its logit, and by its scaled score.
+  struct Terms {
+    A probability;
+    A by_logit;
+    A gradient;
+  };
+  /// Finds them from the scaled score, and from the product of dout and the value.
+  KOKKOS_FORCEINLINE_FUNCTION Terms terms_of(std::int64_t edge, std::int64_t head, std::int64_t source, A scaled,
+                                             A dvalue, A lse, A delta) const {
+    const GraphAttentionData<X>& data = logits.data;
+    Terms terms{0, 0, 0};
+    if (source < 0 || lse == -Kokkos::Experimental::infinity_v<A>) return terms;
+    terms.probability = Kokkos::exp(logits.logit(edge, head, scaled) - lse);
+    if (terms.probability != A(0)) terms.by_logit = terms.probability * (dvalue - delta);
+    terms.gradient = terms.by_logit;
+    if (data.softcap != A(0)) {
+      const A t = bounded_tanh(scaled * data.inverse_softcap);
+      terms.gradient *= (A(1) - t) * (A(1) + t);
+    }
+    return terms;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void store(std::int64_t edge, std::int64_t head, std::int64_t node, std::int64_t source,
+                                         const Terms& terms) const {
+    const GraphAttentionData<X>& data = logits.data;
+    const std::int64_t place          = data.place(edge, head);
+    if (head == 0) data.edge_nodes[edge] = node;
+    if (head == 0 && source >= 0) Kokkos::atomic_inc(&data.cursors[source]);
+    data.probabilities[place] = terms.probability;
+    data.gradients[place]     = terms.gradient;
+    if (data.dbias != nullptr) store_bias(data.layout.dbias(edge, head), terms.by_logit);
   }
 
  private:
