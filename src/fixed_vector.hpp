@@ -27,8 +27,8 @@ class FixedVector {
   const T* end() const { return m_items + m_size; }
 
  private:
-  T m_items[capacity];
-  std::size_t m_size = 0;
+  T m_items[capacity] = {};
+  std::size_t m_size  = 0;
 };
 
 /// Sorts a range of few elements, equal ones as they come; allocates nothing.
