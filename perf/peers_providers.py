@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who peers.py measures: KokkosNN, a copy, and the peers. What is not installed is missing, with a reason."""
+"""Who peers.py measures: KokkosNN, also by its Python package, a copy, and the peers.
+
+What is not installed is missing, with a reason.
+"""
 
 from __future__ import annotations
 
@@ -183,6 +186,45 @@ class KokkosNN(OfAllShapes):
         )
 
 
+class Package(Provider):
+    """The Python package's function, as its users call it: on arrays of NumPy, or on PyTorch's tensors."""
+
+    by_default = False  # the kernels are KokkosNN's; what the package adds is time of the host
+    capturable = False
+    ops = ("softmax",)
+    layouts = ("right",)
+
+    def __init__(self, arrays: str):
+        self.arrays = arrays
+        self.name = f"{SUBJECT}_{arrays}"
+        if arrays == "numpy":
+            self.types = ("f64", "f32", "f16")
+
+    def missing(self, bench) -> str:
+        if bench.gpu and self.arrays == "numpy":
+            return "NumPy's arrays are on the host"
+        try:
+            import kokkosnn
+            import kokkosnn.torch
+        except ImportError as error:
+            return str(error)
+        backend = kokkosnn.configuration()["backend"]
+        if (backend in ("Cuda", "HIP")) != bench.gpu:
+            return f"the package is for {backend}"
+        self.function = kokkosnn.softmax if self.arrays == "numpy" else kokkosnn.torch.softmax
+        return ""
+
+    def prepare(self, problem: Problem, bench) -> Call:
+        function, is_numpy = self.function, self.arrays == "numpy"
+        x = problem.x.numpy() if is_numpy else problem.x
+        name = "kokkosnn.softmax" if is_numpy else "kokkosnn.torch.softmax"
+        return Call(
+            lambda: function(x),
+            f"{name}, a result allocated",
+            result=bench.torch.from_numpy if is_numpy else (lambda y: y),
+        )
+
+
 class Torch(OfAllShapes):
     """PyTorch's own kernels, eager. Like everything of PyTorch's it allocates its result, from its cache."""
 
@@ -352,6 +394,7 @@ class Liger(FromPackage):
 def all_providers(library: Library) -> List[Provider]:
     triton = [Triton(name) for name in ("triton_persistent", "triton_row", "triton_tiled")]
     ours = [KokkosNN(library, planned) for planned in (False, True)]
+    ours += [Package(arrays) for arrays in ("numpy", "torch")]
     return [Copy(), *ours, Torch(), TorchCompile(), *triton, Jax(), Quack(), Liger()]
 
 

@@ -17,6 +17,7 @@ import re
 import statistics
 import tempfile
 import unittest
+import unittest.mock
 from array import array
 from pathlib import Path
 from types import SimpleNamespace
@@ -286,6 +287,16 @@ class Selection(unittest.TestCase):
         providers = self.providers()
         providers[1].by_default = False
         self.assertTrue(peers_providers.select(providers, ["KokkosNN"])[0].by_default)
+
+    def test_the_package_is_measured_on_small_calls_where_it_can_be_imported(self):
+        package = peers_providers.Package("numpy")
+        self.assertEqual((package.name, package.by_default), ("KokkosNN_numpy", False))
+        self.assertTrue(package.serves(SHAPE) and not package.serves(SHAPE._replace(layout="left")))
+        self.assertFalse(package.serves(SHAPE._replace(type="bf16")))
+        self.assertEqual(package.missing(SimpleNamespace(gpu=True)), "NumPy's arrays are on the host")
+        absent = {"kokkosnn": None}
+        with unittest.mock.patch.dict("sys.modules", absent):
+            self.assertIn("kokkosnn", package.missing(SimpleNamespace(gpu=False)))
 
     def test_copy_is_always_there(self):
         self.assertEqual(peers.parse(["--providers", "torch,jax"]).providers, ["copy", "torch", "jax"])

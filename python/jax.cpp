@@ -23,8 +23,8 @@
 
 // The functions of kokkosnn.h as handlers of XLA's foreign function interface. Argument k of a C function comes in
 // attributes, as kokkosnn/_jax.py writes them: "a<k>" is the place of a tensor, i for buffer i of the inputs and -1 - i
-// for buffer i of the results; "a<k>_<member>" is a number of a struct, and "t<k>_<member>" the place of its tensor. A
-// tensor without an attribute is NULL.
+// for buffer i of the results; "a<k>_<member>" is a number of a struct, and "t<k>_<member>" the place of its tensor, or
+// of a number that is known when the program runs. A tensor without an attribute is NULL.
 
 namespace ffi = xla::ffi;
 
@@ -54,6 +54,25 @@ kokkosnn_tensor tensor_of(const ffi::AnyBuffer& buffer) {
   }
   return kokkosnn_row_major(buffer.untyped_data(), dtype_of(buffer.element_type()),
                             static_cast<std::int32_t>(extents.size()), extents.begin());
+}
+
+/// The integer in a buffer of the host: one, or two words of 32 bits, the lower one first.
+template <class T>
+T integer_in(std::string_view name, const kokkosnn_tensor& tensor) {
+  const auto is = [&](kokkosnn_dtype dtype, std::int32_t rank) { return tensor.dtype == dtype && tensor.rank == rank; };
+  if constexpr (is_on_host && std::is_integral_v<T>) {
+    if (is(KOKKOSNN_I32, 0)) return static_cast<T>(*static_cast<const std::int32_t*>(tensor.data));
+    if (is(KOKKOSNN_U32, 0)) return static_cast<T>(*static_cast<const std::uint32_t*>(tensor.data));
+    if (is(KOKKOSNN_I64, 0)) return static_cast<T>(*static_cast<const std::int64_t*>(tensor.data));
+    if (is(KOKKOSNN_U64, 0)) return static_cast<T>(*static_cast<const std::uint64_t*>(tensor.data));
+    if (sizeof(T) == 8 && is(KOKKOSNN_U32, 1) && tensor.extents[0] == 2) {
+      const auto* words = static_cast<const std::uint32_t*>(tensor.data);
+      return static_cast<T>(words[0] | static_cast<std::uint64_t>(words[1]) << 32);
+    }
+  }
+  throw std::invalid_argument("kokkosnn: " + std::string(name) +
+                              " must be a number, or on a host an array of one integer of 32 or 64 bits; one of 64 "
+                              "bits may be two of uint32");
 }
 
 /// A call's buffers and attributes. Each attribute has to be asked for, so that none is passed in vain.
@@ -107,7 +126,12 @@ class Members {
 
   template <class T>
   Members& operator()(std::string_view name, T& member) {
-    if (const auto given = m_call.number<T>("a" + m_k + "_" + std::string(name))) member = *given;
+    const std::string of = m_k + "_" + std::string(name);
+    if (const auto given = m_call.number<T>("a" + of)) {
+      member = *given;
+    } else if (const kokkosnn_tensor* const tensor = m_call.tensor("t" + of)) {
+      member = integer_in<T>(name, *tensor);
+    }
     return *this;
   }
   Members& operator()(std::string_view name, const kokkosnn_tensor*& member) {

@@ -77,13 +77,33 @@ kokkosnn_dtype dtype_of(nb::dlpack::dtype dtype) {
 /// The type of a buffer's elements in native order; nothing of others, which NumPy has to be asked for.
 std::optional<kokkosnn_dtype> dtype_of_buffer(const char* format, Py_ssize_t itemsize) {
   if (format == nullptr || format[0] == '\0' || format[1] != '\0') return std::nullopt;
-  const std::string bits   = std::to_string(8 * itemsize);
-  const std::string_view c = format;
-  if (std::string_view("efd").find(c) != std::string_view::npos) return dtype_named("float" + bits);
-  if (std::string_view("bhilq").find(c) != std::string_view::npos) return dtype_named("int" + bits);
-  if (std::string_view("BHILQ").find(c) != std::string_view::npos) return dtype_named("uint" + bits);
-  if (c == "?") return dtype_named("bool");
-  return std::nullopt;
+  const auto of_size = [itemsize](kokkosnn_dtype one, kokkosnn_dtype two, kokkosnn_dtype four, kokkosnn_dtype eight) {
+    return itemsize == 1 ? one : itemsize == 2 ? two : itemsize == 4 ? four : eight;
+  };
+  switch (format[0]) {
+    case 'e':
+      return KOKKOSNN_F16;
+    case 'f':
+      return KOKKOSNN_F32;
+    case 'd':
+      return KOKKOSNN_F64;
+    case '?':
+      return KOKKOSNN_BOOL;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+      return of_size(KOKKOSNN_I8, KOKKOSNN_I16, KOKKOSNN_I32, KOKKOSNN_I64);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+      return of_size(KOKKOSNN_U8, KOKKOSNN_U16, KOKKOSNN_U32, KOKKOSNN_U64);
+    default:
+      return std::nullopt;
+  }
 }
 
 /// NumPy computes a type's name anew each time, so it is asked for only where kind and size do not tell, of types that
@@ -213,6 +233,14 @@ using TensorArgument = FromPython<const kokkosnn_tensor*>;
 
 // --- options and masks ---
 
+/// The characters of a string of Python, which live as long as it does.
+std::string_view text_of(nb::handle string) {
+  Py_ssize_t size        = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(string.ptr(), &size);
+  if (text == nullptr) nb::raise_python_error();
+  return {text, static_cast<std::size_t>(size)};
+}
+
 /// Sets members of a struct by their names.
 class Members {
  public:
@@ -250,10 +278,10 @@ class FromPython<const Struct*> {
  public:
   explicit FromPython(nb::handle members) : m_struct(defaults(static_cast<const Struct*>(nullptr))) {
     for (const auto& [name, value] : nb::cast<nb::dict>(members)) {
-      const auto text = nb::cast<std::string>(name);
+      const std::string_view text = text_of(name);
       Members member(text, value, m_arrays);
       list(m_struct, member);
-      if (!member.is_done()) throw nb::type_error(("kokkosnn: there is no option " + text).c_str());
+      if (!member.is_done()) throw nb::type_error(("kokkosnn: there is no option " + std::string(text)).c_str());
     }
   }
 
@@ -263,6 +291,51 @@ class FromPython<const Struct*> {
   Struct m_struct;
   std::vector<std::unique_ptr<TensorArgument>> m_arrays;
 };
+
+// --- arguments of NumPy ---
+
+/// NumPy's class of arrays, if NumPy is loaded: nobody has an array before.
+PyObject* class_of_numpy() {
+  static PyObject* known = nullptr;  // the interpreter's lock is held
+  if (known == nullptr) {
+    const nb::object numpy = nb::steal(PyImport_GetModule(nb::str("numpy").ptr()));
+    if (numpy.is_valid() && nb::hasattr(numpy, "ndarray")) known = nb::object(numpy.attr("ndarray")).release().ptr();
+    PyErr_Clear();
+  }
+  return known;
+}
+
+bool is_of_class(nb::handle x, const void* type) { return static_cast<const void*>(Py_TYPE(x.ptr())) == type; }
+
+/// True of an array of NumPy's own class, and of no class that is made from it.
+bool is_numpy(nb::handle x) {
+  const PyObject* const ndarray = class_of_numpy();
+  return ndarray != nullptr && is_of_class(x, ndarray);
+}
+
+/// True if a call's arrays are NumPy's own, also those in dictionaries, and there is one: nothing else has to be asked
+/// then, which takes time.
+bool are_numpy(const nb::tuple& arguments) {
+  const PyObject* const ndarray = class_of_numpy();
+  if (ndarray == nullptr) return false;
+  bool has_array   = false;
+  const auto is_of = [&](nb::handle x) {
+    const bool is_array = is_of_class(x, ndarray);
+    has_array |= is_array;
+    return is_array || x.is_none() || is_of_class(x, &PyLong_Type) || is_of_class(x, &PyFloat_Type) ||
+           is_of_class(x, &PyBool_Type);
+  };
+  for (const nb::handle given : arguments) {
+    if (!is_of_class(given, &PyDict_Type)) {
+      if (!is_of(given)) return false;
+      continue;
+    }
+    for (const auto& [name, value] : nb::borrow<nb::dict>(given)) {
+      if (!is_of(value)) return false;
+    }
+  }
+  return has_array;
+}
 
 // --- functions ---
 
@@ -302,6 +375,8 @@ NB_MODULE(_core, m) {
   m.doc() = "The C functions of KokkosNN (kokkosnn.h) on arrays.";
   m.def("version", [] { return kokkosnn_version(); });
   m.def("configuration", [] { return kokkosnn_configuration(); });
+  m.def("is_numpy", [](nb::handle x) { return is_numpy(x); }, nb::arg().none());
+  m.def("are_numpy", &are_numpy);
   m.def("jax_handlers", [] {
     nb::dict handlers;
     nb::str platform("");

@@ -3,11 +3,14 @@
 #ifndef KOKKOSNN_SRC_AXES_HPP
 #define KOKKOSNN_SRC_AXES_HPP
 
+#include "fixed_vector.hpp"
+
+#include <KokkosNN/impl/call/layout.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <vector>
 
 // The axes that several tensors have in common: their order, and axes that are one in all tensors.
 
@@ -32,17 +35,20 @@ struct Axis {
   }
 };
 
+template <int tensors>
+using Axes = FixedVector<Axis<tensors>, max_rank>;
+
 /// Sorts axes, slowest first: rows are numbered in this order.
 template <int tensors>
-std::vector<Axis<tensors>> sorted(std::vector<Axis<tensors>> axes) {
-  std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) { return a.reach() > b.reach(); });
+Axes<tensors> sorted(Axes<tensors> axes) {
+  sort_few(axes.begin(), axes.end(), [](const auto& a, const auto& b) { return a.reach() > b.reach(); });
   return axes;
 }
 
 /// Neighbours merged where all tensors allow.
 template <int tensors>
-std::vector<Axis<tensors>> merged(const std::vector<Axis<tensors>>& axes) {
-  std::vector<Axis<tensors>> merged;
+Axes<tensors> merged(const Axes<tensors>& axes) {
+  Axes<tensors> merged;
   for (Axis<tensors> axis : axes) {
     if (!merged.empty() && merged.back().continues_in(axis)) {
       axis.extent *= merged.back().extent;

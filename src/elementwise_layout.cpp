@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <vector>
 
 namespace KokkosNN::Impl {
 namespace {
@@ -46,9 +45,9 @@ bool validate_memory(const ElementwiseOperands& operands) {
 }
 
 /// The axes of all tensors but those of one element, those on which the first output is densest last.
-std::vector<ElementAxis> axes_of(const ElementwiseOperands& operands) {
+Axes<max_elementwise_tensors> axes_of(const ElementwiseOperands& operands) {
   const Tensor& want = operands.tensor[0];
-  std::vector<ElementAxis> axes;
+  Axes<max_elementwise_tensors> axes;
   for (int k = 0; k < want.rank; ++k) {
     if (want.extent[k] != 1) axes.push_back({want.extent[k], {}, k});
   }
@@ -67,7 +66,7 @@ std::vector<ElementAxis> axes_of(const ElementwiseOperands& operands) {
 
 ElementwiseLayout normalise(const ElementwiseOperands& operands) {
   require_one_shape(operands);
-  std::vector<ElementAxis> axes = axes_of(operands);
+  Axes<max_elementwise_tensors> axes = axes_of(operands);
   ElementwiseLayout layout;
   // One element is a row of contiguous ones.
   if (axes.empty()) axes.push_back({1, {}, 0});

@@ -17,6 +17,7 @@ namespace KokkosNN::Impl {
 namespace {
 
 using RowAxis = Axis<max_tensors>;
+using RowAxes = Axes<max_tensors>;
 
 int resolve_axis(const char* function, int axis, int rank) {
   const int resolved = axis < 0 ? axis + rank : axis;
@@ -33,8 +34,11 @@ struct Term {
   std::int64_t high;
 };
 
+/// Those of one or two tensors.
+using Terms = FixedVector<Term, 2 * max_rank>;
+
 /// Collects the terms of `sign * address`, joined with what is there if the strides are equal.
-void add_terms(std::vector<Term>& terms, const Tensor& t, int sign) {
+void add_terms(Terms& terms, const Tensor& t, int sign) {
   for (int k = 0; k < t.rank; ++k) {
     const std::int64_t stride = sign * t.stride[k] * t.element_bytes;
     const std::int64_t last   = t.extent[k] - 1;
@@ -55,7 +59,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b !
 /// True if some choice of the terms from number k on sums to a value in [low, high]. Terms come largest stride first,
 /// so in a regular layout only a few choices survive a level; `budget` bounds the search, and running out of it counts
 /// as yes.
-bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, std::int64_t high, int& budget) {
+bool can_reach(const Terms& terms, std::size_t k, std::int64_t low, std::int64_t high, int& budget) {
   if (k == terms.size()) return low <= 0 && 0 <= high;
   if (--budget < 0) return true;
   std::int64_t rest_low = 0, rest_high = 0;
@@ -73,19 +77,32 @@ bool can_reach(const std::vector<Term>& terms, std::size_t k, std::int64_t low, 
   return false;
 }
 
+/// True if each axis, of which the first has the largest stride, steps over all that the axes behind it reach: then no
+/// two elements share a byte.
+bool is_nested(const Terms& axes, int element_bytes) {
+  std::int64_t reached = element_bytes;
+  for (std::size_t k = axes.size(); k-- > 0;) {
+    if (axes[k].stride < reached) return false;
+    reached += axes[k].stride * axes[k].high;
+  }
+  return true;
+}
+
 /// True if two elements of t share a byte: some difference of two indices that is not zero leads to less than an
 /// element.
 bool overlaps_itself(const Tensor& t) {
-  std::vector<Term> axes;
+  Terms axes;
   for (int k = 0; k < t.rank; ++k) {
     if (t.extent[k] <= 1) continue;
     if (t.stride[k] == 0) return true;  // terms have strides, which are divided by
     axes.push_back({std::llabs(t.stride[k]) * t.element_bytes, 0, t.extent[k] - 1});
   }
-  std::sort(axes.begin(), axes.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
+  sort_few(axes.begin(), axes.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
+  if (is_nested(axes, t.element_bytes)) return false;
   int budget = 100000;
   for (std::size_t lead = 0; lead < axes.size(); ++lead) {
-    std::vector<Term> differences{{axes[lead].stride, 1, axes[lead].high}};
+    Terms differences;
+    differences.push_back({axes[lead].stride, 1, axes[lead].high});
     for (std::size_t k = lead + 1; k < axes.size(); ++k) {
       differences.push_back({axes[k].stride, -axes[k].high, axes[k].high});
     }
@@ -128,9 +145,9 @@ struct GivenTensors {
 };
 
 /// The axes of rows, but for those of one element.
-std::vector<RowAxis> axes_of(const GivenTensors& given) {
+RowAxes axes_of(const GivenTensors& given) {
   const Tensor rest = given.rest();
-  std::vector<RowAxis> axes;
+  RowAxes axes;
   for (int k = 0; k < rest.rank; ++k) {
     if (rest.extent[k] == 1) continue;
     RowAxis axis{rest.extent[k], {}, k};
@@ -146,14 +163,14 @@ std::vector<RowAxis> axes_of(const GivenTensors& given) {
 constexpr std::int64_t access_bytes = 16;
 
 /// True if all rows of the `number`-th tensor, t, start at a 16-byte boundary.
-bool are_rows_aligned(const Tensor& t, const std::vector<RowAxis>& axes, int number) {
+bool are_rows_aligned(const Tensor& t, const RowAxes& axes, int number) {
   if (reinterpret_cast<std::uintptr_t>(t.data) % access_bytes != 0) return false;
   return std::all_of(axes.begin(), axes.end(),
                      [&](const RowAxis& axis) { return axis.stride[number] * t.element_bytes % access_bytes == 0; });
 }
 
 /// True if packs of any length begin at the same columns in x and in t, the `number`-th tensor, row by row.
-bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<RowAxis>& axes, int number) {
+bool do_packs_agree(const Tensor& x, const Tensor& t, const RowAxes& axes, int number) {
   const std::int64_t pack = access_bytes / std::min(x.element_bytes, t.element_bytes);
   const auto elements     = [](const Tensor& tensor) {
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tensor.data)) / tensor.element_bytes;
@@ -164,7 +181,7 @@ bool do_packs_agree(const Tensor& x, const Tensor& t, const std::vector<RowAxis>
 }
 
 /// Form of rows whose columns have stride 1 in all tensors.
-RowForm form_of(const GivenTensors& given, const std::vector<RowAxis>& axes) {
+RowForm form_of(const GivenTensors& given, const RowAxes& axes) {
   const auto is_aligned = [&](const Tensor& t, int number) { return are_rows_aligned(t, axes, number); };
   const auto agrees     = [&](const Tensor& t, int number) { return do_packs_agree(given.rows(), t, axes, number); };
   if (axes.size() <= 1 && given.all_with_columns(is_aligned)) return RowForm::aligned;
@@ -182,7 +199,7 @@ bool is_one_piece(const GivenTensors& given, const RowsLayout& layout) {
 }
 
 /// Rows of tensors along such axes.
-RowsLayout layout_of(const GivenTensors& given, const std::vector<RowAxis>& axes) {
+RowsLayout layout_of(const GivenTensors& given, const RowAxes& axes) {
   RowsLayout layout;
   layout.rows = element_count(given.rest());
   layout.cols = given.cols();
@@ -335,8 +352,8 @@ Operands operands_of(RowOperator op) {
 
 RowsLayout layout_of_shard(RowOperator op, int axis, const Tensors& tensors) {
   const GivenTensors given{to_string(op), operands_of(op), tensors, axis};
-  const std::vector<RowAxis> axes = merged(axes_of(given));
-  RowsLayout layout               = layout_of(given, axes);
+  const RowAxes axes = merged(axes_of(given));
+  RowsLayout layout  = layout_of(given, axes);
   if (has_unit_columns(given, layout)) layout.form = form_of(given, axes);
   return layout;
 }
@@ -374,10 +391,10 @@ bool is_same_view(const Tensor& x, const Tensor& y) {
 
 bool overlaps(const Tensor& x, const Tensor& y) {
   if (element_count(x) == 0 || element_count(y) == 0) return false;
-  std::vector<Term> terms;
+  Terms terms;
   add_terms(terms, x, 1);
   add_terms(terms, y, -1);
-  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
+  sort_few(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.stride > b.stride; });
   // Two elements share a byte if address(x) - address(y) is in (-bytes of x, bytes of y).
   const std::int64_t base = static_cast<const char*>(x.data) - static_cast<const char*>(y.data);
   int budget              = 100000;
@@ -430,8 +447,8 @@ template <class HasResults>
 RowsLayout normalised(const GivenTensors& given, const HasResults& has_results) {
   validate_extents(given);
   validate_columns(given, given.cols(), "columns");
-  const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
-  RowsLayout layout               = layout_of(given, axes);
+  const RowAxes axes = merged(sorted(axes_of(given)));
+  RowsLayout layout  = layout_of(given, axes);
   if (!has_results(layout)) return layout;
   validate_memory(given);
   if (has_unit_columns(given, layout)) {
@@ -735,7 +752,7 @@ LabelledLayout normalise(const char* function, RowOperator op, const Tensors& te
   validate_predicted(given, shard.classes);
   validate_columns(given, shard.classes, "classes");
 
-  const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
+  const RowAxes axes = merged(sorted(axes_of(given)));
   LabelledLayout layout{layout_of(given, axes), shard};
   if (is_reduced) set_strides_of_scalar(layout, CrossEntropyTensors::loss, loss.is_output);
   if (layout.rows == 0) return layout;
@@ -756,8 +773,8 @@ RowsLayout normalise(const char* function, RowOperator op, const Tensors& tensor
   validate_rank_of_loss(given, Is::loss, options.reduction);
   validate_extents(given);
   validate_columns(given, given.cols(), "classes");
-  const std::vector<RowAxis> axes = merged(sorted(axes_of(given)));
-  RowsLayout layout               = layout_of(given, axes);
+  const RowAxes axes = merged(sorted(axes_of(given)));
+  RowsLayout layout  = layout_of(given, axes);
   if (is_reduced) set_strides_of_scalar(layout, Is::loss, true);
   if (layout.rows == 0) return layout;
   if (layout.cols == 0) (ArgumentError(function) << "logits have no classes").raise();

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 // Checks of a matrix product, and its tensors as batches of matrices.
 
@@ -108,8 +107,8 @@ void turn(MatmulLayout& layout) {
 
 /// Axes of batches, behind them that of the rows; merged where all tensors allow. The last one becomes the rows if b
 /// does not depend on it.
-void set_batches(const std::vector<BatchAxis>& batch_axes, MatmulLayout& layout, int count) {
-  std::vector<BatchAxis> axes;
+void set_batches(const Axes<max_matmul_tensors>& batch_axes, MatmulLayout& layout, int count) {
+  Axes<max_matmul_tensors> axes;
   for (BatchAxis axis : batch_axes) {
     for (int t = 0; t < count; ++t) axis.stride[t] = layout.stride[t][axis.number];
     axes.push_back(axis);
@@ -171,7 +170,7 @@ MatmulLayout normalise(const MatmulOperands& operands) {
   layout.inner = cols_of(operands.tensor[T::a]);
   layout.sums  = operands.sums;
   set_matrix_strides(operands, layout);
-  std::vector<BatchAxis> axes;
+  Axes<max_matmul_tensors> axes;
   for (int k = 0; k < c.rank - 2; ++k) {
     for (int t = 0; t < operands.count; ++t) layout.stride[t][axes.size()] = broadcast_stride(operands, t, k);
     if (c.extent[k] != 1) axes.push_back({c.extent[k], {}, static_cast<int>(axes.size())});
@@ -250,7 +249,7 @@ Tensor transposed(const Tensor& tensor) {
 MatmulSums merge_sums(const MatmulOperands& product, const Tensor& out, Tensor& left, Tensor& right) {
   const Tensor& dc = product.tensor[T::c];
   const int rank   = dc.rank;
-  std::vector<Axis<2>> axes;
+  Axes<2> axes;
   const auto add = [&](std::int64_t extent, std::int64_t of_left, std::int64_t of_right) {
     if (extent != 1) axes.push_back({extent, {of_left, of_right}, 0});
   };
@@ -261,7 +260,8 @@ MatmulSums merge_sums(const MatmulOperands& product, const Tensor& out, Tensor& 
   }
   add(left.extent[rank - 1], left.stride[rank - 1], right.stride[rank - 2]);
   if (std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.extent == 0; })) {
-    axes.assign(1, Axis<2>{0, {0, 0}, 0});
+    axes = {};
+    axes.push_back({0, {0, 0}, 0});
   }
   axes              = merged(axes);
   const Axis<2> sum = axes.empty() ? Axis<2>{1, {0, 0}, 0} : axes.back();

@@ -4,6 +4,9 @@
 
 import sys
 
+from ._core import are_numpy  # noqa: F401
+from ._core import is_numpy as _is_own  # of NumPy's own class alone
+
 # DLPack's numbers of devices, and the kinds that the library knows (kokkosnn_device_kind). Pinned and managed memory is
 # its backend's.
 _HOST, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _CUDA_MANAGED = 1, 2, 3, 10, 11, 13
@@ -20,25 +23,6 @@ def _is_of(module, name, x):
 
 def is_numpy(x):
     return _is_of("numpy", "ndarray", x)
-
-
-_NOT_ARRAYS = {dict, int, float, bool, type(None)}
-
-
-def are_numpy(arguments):
-    """All arrays, also in dictionaries, are NumPy's own, so that nothing else has to be asked, which takes time."""
-    kinds = {*map(type, arguments)}
-    for given in arguments:
-        if type(given) is dict:
-            kinds.update(map(type, given.values()))
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and kinds - _NOT_ARRAYS == {numpy.ndarray}
-
-
-def _is_own(x):
-    """x is an array of NumPy's own type."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and type(x) is numpy.ndarray
 
 
 def is_torch(x):
@@ -147,5 +131,6 @@ def as_kind(like, y):
 
 
 def require_writable(out):
-    if is_jax(out) or (is_numpy(out) and not out.flags.writeable):
+    is_fixed = not out.flags.writeable if _is_own(out) or is_numpy(out) else is_jax(out)
+    if is_fixed:
         raise ValueError("kokkosnn: out must not be an array that cannot be written")

@@ -34,6 +34,13 @@ def _require_handlers() -> None:
         jax.ffi.register_ffi_target(f"kokkosnn.{name}", handler, platform=platform)
 
 
+def _attribute(value: Any) -> Any:
+    """A number as an attribute; a seed of 64 bits has the same bits."""
+    if isinstance(value, (float, numpy.floating)):
+        return numpy.float64(value)
+    return numpy.int64(int(value) - 2**64 if value >= 2**63 else value)
+
+
 def call(name: str, stream: Any, arguments: Sequence[Any]) -> None:
     """Makes a C function's call by XLA; jax.cpp says what its attributes are."""
     _require_handlers()
@@ -49,8 +56,7 @@ def call(name: str, stream: Any, arguments: Sequence[Any]) -> None:
         if isinstance(given, dict):
             for member, value in given.items():
                 if isinstance(value, (bool, int, float, numpy.generic)):
-                    is_float = isinstance(value, (float, numpy.floating))
-                    attributes[f"a{k}_{member}"] = numpy.float64(value) if is_float else numpy.int64(value)
+                    attributes[f"a{k}_{member}"] = _attribute(value)
                 else:
                     attributes[f"t{k}_{member}"] = place(value)
         elif given is not None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -75,6 +76,18 @@ def _reduced(x: Array, axis: int | tuple[int, ...]) -> dict[str, int]:
     return {"axis": numbers[0], "axes": len(numbers)}
 
 
+@functools.lru_cache(maxsize=256)
+def _plain_options(axis: int, scale: float, masked_row: str, batch_invariant: bool) -> dict[str, Any]:
+    return {"axis": axis, "scale": scale, **_row_options(masked_row, batch_invariant)}
+
+
+def _softmax_options(x: Array, axis: Any, scale: Any, masked_row: str, batch_invariant: bool) -> dict[str, Any]:
+    """The options of the softmax family; a dictionary that calls share is made once, and is not to be changed."""
+    if type(axis) is int and type(scale) is float:
+        return _plain_options(axis, scale, masked_row, batch_invariant)
+    return {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
+
+
 # --- softmax.hpp ---
 
 
@@ -96,8 +109,7 @@ def softmax(
     stream: of a GPU, a number or an object of a library; by default PyTorch's current one, else the default stream.
     """
     y = _output(out, x, x.shape)
-    options = {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
-    _run(_core.softmax, stream, x, y, options)
+    _run(_core.softmax, stream, x, y, _softmax_options(x, axis, scale, masked_row, batch_invariant))
     return as_kind(x, y)
 
 
@@ -113,8 +125,7 @@ def log_softmax(
 ) -> Array:
     """torch.log_softmax(scale * x, axis); as softmax otherwise"""
     y = _output(out, x, x.shape)
-    options = {**_reduced(x, axis), "scale": scale, **_row_options(masked_row, batch_invariant)}
-    _run(_core.log_softmax, stream, x, y, options)
+    _run(_core.log_softmax, stream, x, y, _softmax_options(x, axis, scale, masked_row, batch_invariant))
     return as_kind(x, y)
 
 
@@ -129,7 +140,7 @@ def logsumexp(
 ) -> Array:
     """torch.logsumexp(scale * x, axis)"""
     lse = _output(out, x, _without(x, axis))
-    _run(_core.logsumexp, stream, x, lse, {**_reduced(x, axis), "scale": scale, "determinism": int(batch_invariant)})
+    _run(_core.logsumexp, stream, x, lse, _softmax_options(x, axis, scale, "nan", batch_invariant))
     return as_kind(x, lse)
 
 
@@ -150,7 +161,7 @@ def softmax_backward(
     out may be y or dy.
     """
     dx = _output(out, y, y.shape)
-    _run(_core.softmax_backward, stream, y, dy, dx, {**_reduced(y, axis), "scale": scale})
+    _run(_core.softmax_backward, stream, y, dy, dx, _softmax_options(y, axis, scale, "nan", False))
     return as_kind(y, dx)
 
 
@@ -168,7 +179,7 @@ def log_softmax_backward(
     out may be y or dy.
     """
     dx = _output(out, y, y.shape)
-    _run(_core.log_softmax_backward, stream, y, dy, dx, {**_reduced(y, axis), "scale": scale})
+    _run(_core.log_softmax_backward, stream, y, dy, dx, _softmax_options(y, axis, scale, "nan", False))
     return as_kind(y, dx)
 
 
@@ -188,8 +199,7 @@ def logsumexp_backward(
     lse and dlse have x's type, or float32 where x has 16 bits; out may be x.
     """
     dx = _output(out, x, x.shape)
-    options = {**_reduced(x, axis), "scale": scale, "masked_row": _named("masked_row", _MASKED_ROWS, masked_row)}
-    _run(_core.logsumexp_backward, stream, x, lse, dlse, dx, options)
+    _run(_core.logsumexp_backward, stream, x, lse, dlse, dx, _softmax_options(x, axis, scale, masked_row, False))
     return as_kind(x, dx)
 
 

@@ -23,7 +23,7 @@ from jax import numpy as jnp
 
 from . import _operators
 from ._arrays import accumulator_name, empty
-from ._operators import Mask
+from ._operators import Dropout, Mask
 
 Array = Any
 
@@ -367,9 +367,22 @@ def layer_norm(
 
 # --- attention ---
 
+_MASK_ARRAYS = ("boolean", "lengths", "alibi_slopes", "diagonal_offsets")
+_DROPOUT_ARRAYS = ("seed", "offset")
+_MOST_VALUE_DIMS = 256  # of attention's v
 
-def _mask_of(arrays: Any, others: Any, options: Any) -> Mask:
-    return Mask(bias=arrays[3], **others, **dict(options[0]))
+
+def _mask_of(bias: Any, others: Any, options: Any) -> Mask:
+    return Mask(bias=bias, **{name: others[name] for name in _MASK_ARRAYS}, **dict(options[0]))
+
+
+def _attention_options(others: Any, options: Any) -> dict[str, Any]:
+    """The options of a call: static ones, and what of a dropout is an array."""
+    given = dict(options[1])
+    if given["dropout"] is not None:
+        arrays = {name: others[name] for name in _DROPOUT_ARRAYS if others[name] is not None}
+        given["dropout"] = given["dropout"]._replace(**arrays)
+    return given
 
 
 def _attention_call(function: Callable[..., Any], rows: Any, arrays: Any, others: Any, options: Any) -> Any:
@@ -379,8 +392,8 @@ def _attention_call(function: Callable[..., Any], rows: Any, arrays: Any, others
     def call(*given: Any) -> Any:
         rows, sinks = given[:-1], given[-1]
         merged = [_as_rank(4 if x.ndim == rows[0].ndim else 3, x) for x in rows]
-        mask = Mask(**parts, **dict(options[0]))
-        results = function(*merged, mask=mask, sinks=sinks, **dict(options[1]))
+        mask = _mask_of(parts["bias"], parts, options)
+        results = function(*merged, mask=mask, sinks=sinks, **_attention_options(parts, options))
         return jax.tree.map(lambda y: y.reshape(*rows[0].shape[:-3], *y.shape[1:]), results)
 
     if jax.tree.leaves(parts):  # they have axes of the batch themselves
@@ -396,13 +409,14 @@ def _attention_forward(arrays: Any, others: Any, options: Any) -> Any:
 def _attention_backward(arrays: Any, others: Any, saved: Any, do: Any, options: Any) -> Any:
     q, k, v, bias, sinks = arrays
     o, lse = saved
-    given = {key: value for key, value in options[1] if key not in ("masked_row", "precision")}
+    given = _attention_options(others, options)
+    del given["masked_row"], given["precision"]
 
     def backward(q: Any, k: Any, v: Any, o: Any, do: Any, lse: Any, *, mask: Any, sinks: Any, **_: Any) -> Any:
         return _operators.attention_backward(q, k, v, o, lse, do, mask, sinks=sinks, **given)
 
     dq, dk, dv = _attention_call(backward, (q, k, v, o, do, lse), arrays, others, options)
-    mask = _mask_of(arrays, others, options)
+    mask = _mask_of(bias, others, options)
     dbias = dsinks = None
     if bias is not None:
         dbias = _operators.attention_bias_backward(q, k, v, o, lse, do, mask, sinks=sinks, **given)
@@ -432,11 +446,36 @@ def _for_scores(values: Array) -> Array:
     return values.reshape(-1, 1, 1, 1) if values.ndim == 1 else values[..., None]
 
 
+def _kept(q: Array, k: Array, bias: Any, others: Any, options: Any) -> Array:
+    """What the weights (batch, head, query, key) of a dropout are multiplied by: 0, or 1 / (1 - probability)
+
+    Found by attention itself: equal scores give each key a weight of 1 / keys, and v picks the keys. Under vmap the
+    call is made as the one of the weights is, since weights that stay depend on the batch's index.
+    """
+    dropout = _attention_options(others, options)["dropout"]
+    zero_q, zero_k = (jnp.zeros_like(x, x.dtype, x[..., :1].shape) * jnp.isnan(x[..., :1]) for x in (q, k))
+    keys = k.shape[-2]
+    columns = jnp.eye(keys, dtype=q.dtype)
+
+    def call(q: Any, k: Any, v: Any) -> Any:
+        o, _ = _operators.attention(_as_rank(4, q), _as_rank(4, k), _as_rank(4, v), scale=1.0, dropout=dropout)
+        return o.reshape(*q.shape[:-3], *o.shape[1:])
+
+    weights = []
+    for first in range(0, keys, _MOST_VALUE_DIMS):
+        v = columns[:, first : first + _MOST_VALUE_DIMS]
+        rows = (zero_q, zero_k, jnp.broadcast_to(v, (*k.shape[:-2], *v.shape)))
+        is_by_index = jax.tree.leaves((others, bias))
+        weights.append(call(*rows) if is_by_index else _over_rows(call, rows))
+    return (jnp.concatenate(weights, -1) > 0).astype(q.dtype) / (1 - dropout.probability)
+
+
 def _attention_formula(arrays: Any, others: Any, options: Any) -> Any:
     q, k, v, bias, sinks = arrays
     numbers, given = dict(options[0]), dict(options[1])
     if given["axes"] == "batch_sequence_head_dim":
         q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
+    kept = 1 if given["dropout"] is None else jax.lax.stop_gradient(_kept(q, k, bias, others, options))
     group = q.shape[1] // k.shape[1]
     k, v = jnp.repeat(k, group, 1), jnp.repeat(v, group, 1)
     z = q @ jnp.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if given["scale"] is None else given["scale"])
@@ -454,7 +493,7 @@ def _attention_formula(arrays: Any, others: Any, options: Any) -> Any:
     z = jnp.where(_takes_part(others, numbers, queries, keys, z.shape), z, -jnp.inf)
     if sinks is not None:
         z = jnp.concatenate([z, jnp.broadcast_to(sinks.reshape(-1, 1, 1), (*z.shape[:-1], 1))], -1)
-    o = jax.nn.softmax(z, -1)[..., : keys.size] @ v
+    o = (jax.nn.softmax(z, -1)[..., : keys.size] * kept) @ v
     return jnp.swapaxes(o, 1, 2) if given["axes"] == "batch_sequence_head_dim" else o
 
 
@@ -474,15 +513,24 @@ def attention(
     axes: str = "batch_head_sequence_dim",
     precision: str = "exact",
     diagonal: str = "first",
+    dropout: Dropout | None = None,
 ) -> Array:
     """jax.nn.dot_product_attention(q, k, v, bias, mask), with axes="batch_sequence_head_dim" of its order of axes
 
     Arguments are kokkosnn.attention's; mask: a Mask, or an array of bool. Gradients are by q, k, v, the mask's bias and
-    the sinks.
+    the sinks. dropout: a kokkosnn.Dropout, whose weights the gradients find again. On a host its seed and its offset
+    may be arrays of one integer, which jit does not take for constants, and the seed two words of uint32, as
+    jax.random.bits(key, (2,), "uint32"). Under vmap each index drops weights of its own, unless the seed, the offset or
+    a part of the mask is an array: then a call an index is made, and equal seeds drop equal weights.
     """
     mask = mask if isinstance(mask, Mask) else Mask(boolean=mask)
-    names = ("boolean", "lengths", "alibi_slopes", "diagonal_offsets")
-    others = {name: _array(getattr(mask, name)) for name in names}
+    others = {name: _array(getattr(mask, name)) for name in _MASK_ARRAYS}
+    for name in _DROPOUT_ARRAYS:
+        value = getattr(dropout, name, 0)
+        others[name] = None if isinstance(value, int) else jnp.asarray(value)
+    if dropout is not None:
+        zeros = {name: 0 for name in _DROPOUT_ARRAYS if others[name] is not None}
+        dropout = dropout._replace(probability=float(dropout.probability), **zeros)
     numbers = ("causal", "causal_offset", "window", "window_offset", "alibi_offset")
     options = {
         "scale": None if scale is None else float(scale),
@@ -491,6 +539,7 @@ def attention(
         "axes": axes,
         "precision": precision,
         "diagonal": diagonal,
+        "dropout": dropout,
     }
     arrays = tuple(_array(x) for x in (q, k, v, mask.bias, sinks))
     return _attention(arrays, others, (tuple((n, getattr(mask, n)) for n in numbers), tuple(options.items())))

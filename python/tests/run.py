@@ -4,11 +4,13 @@
 
 The modules are what the file needs besides kokkosnn and pytest. With KOKKOSNN_PYTHON=1 in the environment the package
 is built as a wheel and installed, as by `pip install .`, with these modules in a virtual environment
-(KOKKOSNN_PYTHON_VENV, by default build/python-venv), and the tests are run there.
+(KOKKOSNN_PYTHON_VENV, by default build/python-venv), and the tests are run there. KOKKOSNN_PYTHON_DEFINES has
+definitions for CMake as a shell's words, so that a value may be a list: "A=1 'KokkosNN_CPU_LEVELS=x86-64;x86-64-v3'".
 """
 
 import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,7 @@ ROOT = HERE.parent.parent
 
 def built_wheel(python, directory):
     """The package's wheel, which an interpreter's pip builds into an empty directory."""
-    definitions = [f"-Ccmake.define.{d}" for d in os.environ.get("KOKKOSNN_PYTHON_DEFINES", "").split(";") if d]
+    definitions = [f"-Ccmake.define.{d}" for d in shlex.split(os.environ.get("KOKKOSNN_PYTHON_DEFINES", ""))]
     command = [python, "-m", "pip", "wheel", "-q", "--no-deps", *definitions, "-w", str(directory), str(ROOT)]
     subprocess.run(command, env={"KOKKOSNN_JAX": "1", **os.environ}, check=True)
     (wheel,) = directory.glob("*.whl")

@@ -517,6 +517,26 @@ def test_results_may_go_over_the_input_or_to_another_type():
     close(kokkosnn.softmax(half, out=np.empty((3, 4), np.float32)), softmax(wide(half)), np.float32)
 
 
+def test_options_may_be_numbers_of_any_kind():
+    x = numbers(3, 4)
+    expected = softmax(0.5 * x)
+    for scale in (0.5, np.float32(0.5), np.array(0.5)):
+        for axis in (-1, 1, np.int64(1), (1,)):
+            for _ in range(2):  # options of plain numbers are kept
+                close(kokkosnn.softmax(x, axis, scale=scale), expected, np.float64)
+    close(kokkosnn.softmax(x, scale=2), softmax(2 * x), np.float64)
+    close(kokkosnn.softmax(x, batch_invariant=True), softmax(x), np.float64)
+
+
+def test_arrays_of_classes_made_from_numpys_are_taken():
+    class Named(np.ndarray):
+        pass
+
+    x = numbers(3, 4)
+    close(np.asarray(kokkosnn.softmax(x.view(Named))), softmax(x), np.float64)
+    close(kokkosnn.softmax(x, out=x.copy().view(Named)).view(np.ndarray), softmax(x), np.float64)
+
+
 def test_arrays_that_must_not_be_written_are_read():
     x = numbers(3, 4)
     x.flags.writeable = False

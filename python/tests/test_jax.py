@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import kokkosnn
 import numpy as np
 import pytest
-from kokkosnn import Mask, _core
+from kokkosnn import Dropout, Mask, _core
 
 jax.config.update("jax_enable_x64", True)
 
@@ -63,7 +63,7 @@ def parts(**changes):
     return Mask(**{**given, **changes})
 
 
-def rows_attended(q, k, v, bias=0.0, axes=(0, 1, 2, 3), sinks=None, softcap=None, scale=None, allowed=True):
+def rows_attended(q, k, v, bias=0.0, axes=(0, 1, 2, 3), sinks=None, softcap=None, scale=None, allowed=True, kept=1):
     """Attention by jax.numpy."""
     q, k, v = (jnp.transpose(x, axes) for x in (q, k, v))
     group = q.shape[1] // k.shape[1]
@@ -72,16 +72,16 @@ def rows_attended(q, k, v, bias=0.0, axes=(0, 1, 2, 3), sinks=None, softcap=None
     z = jnp.where(allowed, z + bias, -jnp.inf)
     if sinks is not None:
         z = jnp.concatenate([z, jnp.broadcast_to(sinks[:, None, None], (*z.shape[:-1], 1))], -1)
-    o = jax.nn.softmax(z, -1)[..., : k.shape[2]] @ jnp.repeat(v, group, 1)
+    o = (jax.nn.softmax(z, -1)[..., : k.shape[2]] * kept) @ jnp.repeat(v, group, 1)
     return jnp.transpose(o, axes)
 
 
-def all_of_a_mask(q, k, v, bias, sinks):
+def all_of_a_mask(q, k, v, bias, sinks, kept=1):
     query, key = np.arange(5)[:, None], np.arange(5)
     allowed = ((query * 5 + key) % 7 != 3) & (key <= query + 2) & (key - query - 1 >= -3)
     allowed = allowed & (key < np.array([5, 4]).reshape(2, 1, 1, 1))
     bias = bias - SLOPES[:, None, None] * np.abs(key - query - 1)
-    return rows_attended(q, k, v, bias=bias, sinks=sinks, softcap=5.0, scale=0.5, allowed=allowed)
+    return rows_attended(q, k, v, bias=bias, sinks=sinks, softcap=5.0, scale=0.5, allowed=allowed, kept=kept)
 
 
 def causal(q, k, v):
@@ -214,11 +214,7 @@ def test_values_and_gradients_are_jaxs(name):
 @calls
 def test_second_derivatives_are_jaxs(name):
     ours, theirs, arrays = CALLS[name]
-
-    def second(function):
-        return jax.jit(gradient(lambda *arrays: jnp.concatenate([g.ravel() ** 2 for g in gradient(function)(*arrays)])))
-
-    close(second(ours)(*arrays), second(theirs)(*arrays), 1e-10)
+    close(jax.jit(second(ours))(*arrays), second(theirs)(*arrays), 1e-10)
 
 
 @by_xla
@@ -232,6 +228,95 @@ def test_vmap_is_jaxs(name):
         close(jax.vmap(function(ours))(*all_of_them), jax.vmap(function(theirs))(*all_of_them))
         mapped = [jax.vmap(function(f), one_of_them)(first, *arrays[1:]) for f in (ours, theirs)]
         close(*mapped)
+
+
+DROPOUT = Dropout(0.25, 2**63 + 5, 3)
+
+
+def weights_kept(batch, keys=5):
+    """What DROPOUT multiplies weights (batch, 4, 5, keys) by, from equal scores, as v is the identity."""
+    q, k = np.zeros((batch, 4, 5, 1)), np.zeros((batch, 2, keys, 1))
+    v = np.broadcast_to(np.eye(keys), (batch, 2, keys, keys))
+    return (kokkosnn.attention(q, k, v, dropout=DROPOUT)[0] > 0) / 0.75
+
+
+def second(function):
+    """The gradient of a function of its gradients."""
+    return gradient(lambda *arrays: jnp.concatenate([g.ravel() ** 2 for g in gradient(function)(*arrays)]))
+
+
+DROPPED = {
+    "alone": (
+        lambda q, k, v: knn.attention(q, k, v, dropout=DROPOUT),
+        lambda q, k, v: rows_attended(q, k, v, kept=weights_kept(q.shape[0])),
+        QKV,
+    ),
+    "in another order of axes": (
+        lambda q, k, v: knn.attention(q, k, v, axes="batch_sequence_head_dim", dropout=DROPOUT),
+        lambda q, k, v: rows_attended(q, k, v, axes=(0, 2, 1, 3), kept=weights_kept(q.shape[0])),
+        tuple(x.swapaxes(1, 2) for x in QKV),
+    ),
+    "with a mask": (
+        lambda q, k, v, b, s: knn.attention(q, k, v, parts(bias=b), 0.5, softcap=5.0, sinks=s, dropout=DROPOUT),
+        lambda q, k, v, b, s: all_of_a_mask(q, k, v, b, s, kept=weights_kept(q.shape[0])),
+        (*QKV, numbers(4, 1, 5, seed=4), numbers(4, seed=5)),
+    ),
+}
+
+
+@on_host
+@by_xla
+@pytest.mark.parametrize("name", DROPPED)
+def test_dropout_of_attention_has_gradients(name):
+    ours, theirs, arrays = DROPPED[name]
+    close(ours(*arrays), theirs(*arrays))
+    close(jax.jit(gradient(ours))(*arrays), gradient(theirs)(*arrays))
+    close(jax.jit(second(ours))(*arrays), second(theirs)(*arrays), 1e-10)
+
+
+@on_host
+@by_xla
+def test_dropout_of_attention_drops_other_weights_at_each_index_of_vmap():
+    ours, theirs, arrays = DROPPED["alone"]
+    stacked = [jnp.stack([x, x + 1, -x]) for x in arrays]
+    merged = [x.reshape(-1, *x.shape[2:]) for x in stacked]
+    for function in (lambda f: f, gradient, second):
+        result = function(jax.vmap(ours))(*stacked)
+        close(result, jax.tree.map(lambda a, b: a.reshape(b.shape), function(theirs)(*merged), result), 1e-10)
+
+
+@on_host
+@by_xla
+def test_dropout_of_attention_takes_seeds_as_arrays():
+    traced = []
+
+    @jax.jit
+    def dropped(seed, offset):
+        traced.append(seed)
+        return knn.attention(*QKV, dropout=Dropout(0.25, seed, offset))
+
+    expected = knn.attention(*QKV, dropout=Dropout(0.25, 7, 3))
+    close(dropped(jnp.int64(7), jnp.int64(3)), expected)
+    assert not jnp.array_equal(dropped(jnp.int64(8), jnp.int64(3)), expected)
+    assert not jnp.array_equal(dropped(jnp.int64(7), jnp.int64(4)), expected)
+    assert len(traced) == 1
+    close(dropped(jnp.array([5, 2**31], jnp.uint32), 3), knn.attention(*QKV, dropout=DROPOUT))
+    by_seed = jax.vmap(lambda seed: knn.attention(*QKV, dropout=Dropout(0.25, seed, 3)))(jnp.arange(7, 9))
+    close(by_seed, jnp.stack([dropped(jnp.int64(seed), jnp.int64(3)) for seed in (7, 8)]))
+    gradients = [
+        jax.grad(lambda q: (knn.attention(q, *QKV[1:], dropout=Dropout(0.25, seed, 3)) ** 2).sum())(QKV[0])
+        for seed in (jnp.uint32(7), 7)
+    ]
+    close(*gradients)
+
+
+@on_host
+@by_xla
+def test_wrong_dropout_is_an_error():
+    with pytest.raises(Exception, match="dropout"):
+        knn.attention(*QKV, dropout=Dropout(1.0)).block_until_ready()
+    with pytest.raises(Exception, match="dropout_seed must be a number, or on a host an array of one integer"):
+        knn.attention(*QKV, dropout=Dropout(0.5, jnp.array([1, 2]))).block_until_ready()
 
 
 @by_xla

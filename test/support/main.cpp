@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -27,6 +28,13 @@ std::vector<std::string> untested() {
   return reasons;
 }
 
+/// With several threads all calls are launches, also those of few elements, which the calling thread would process by
+/// itself if no tool watched. One thread tests that.
+void watch_launches() {
+  if (KokkosNNTest::on_gpu || KokkosNNTest::Exec().concurrency() == 1) return;
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback([](const char*, std::uint32_t, std::uint64_t*) {});
+}
+
 }  // namespace
 
 int main(int argc, char* argv[]) {
@@ -39,5 +47,6 @@ int main(int argc, char* argv[]) {
   for (const std::string& reason : untested()) line += (line.empty() ? "" : "; ") + reason;
   if (!line.empty()) std::printf("Not tested here: %s\n", line.c_str());
   std::fflush(stdout);
+  watch_launches();
   return RUN_ALL_TESTS();
 }

@@ -16,6 +16,7 @@
 #include <Kokkos_Core.hpp>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -48,7 +49,8 @@ RowPlan plan_of(RowOperator op, const Exec& exec, const Tensors& tensors, const 
 template <RowOperator op, class Call, class Exec, class Options>
 void call_erased(const Exec& exec, const Tensors& tensors, const Options& options) {
   require_kernels<Call>();
-  const Kokkos::Profiling::ScopedRegion region(std::string("KokkosNN::") + to_string(op));
+  std::optional<Kokkos::Profiling::ScopedRegion> region;
+  if (Kokkos::Tools::profileLibraryLoaded()) region.emplace(std::string("KokkosNN::") + to_string(op));
   const auto layout = normalise(to_string(op), op, tensors, options);
   if (!writes(op, layout)) return;
   const RowPlan plan = layout.rows > 0 ? plan_rows(op, exec, layout, tensors, options) : RowPlan{};

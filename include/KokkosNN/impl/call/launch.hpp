@@ -62,6 +62,14 @@ void launch_tiles(const ExecutionSpace& exec, const std::string& label, const Te
   launch<Kokkos::LaunchBounds<Kernel::team_size, Kernel::resident>, true>(exec, label, teams, kernel);
 }
 
+/// The label of a plan's kernel. Kokkos' tools alone tell kernels apart by it, and writing it takes longer than to plan
+/// the call: without them it is the public function's name, with which messages begin.
+///   softmax f32 4 x 8, instructions of kokkosnn_softmax, x86-64-v3 | 14900 | with to_string(plan) 20500
+inline std::string label_of(const RowPlan& plan) {
+  if (Kokkos::Tools::profileLibraryLoaded()) return to_string(plan);
+  return std::string("KokkosNN::") + to_string(plan.op);
+}
+
 /// Launches a kernel functor, compiled for teams of up to max_threads, as the plan says. Teams that wait for each other
 /// do not start early: some would have to wait for room that the earlier kernel takes.
 ///   softmax f32 4 x 200000, H200 | 7.38 us | started early 7.82
@@ -70,7 +78,30 @@ void launch(const ExecutionSpace& exec, const RowPlan& plan, const Kernel& kerne
   constexpr int residency = least_residency(backend_of<ExecutionSpace>(), max_threads);
   Teams teams{plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes};
   teams.starts_early = plan.kernel != RowKernel::split_row && plan.kernel != RowKernel::split_online;
-  launch<Kokkos::LaunchBounds<max_threads, residency>>(exec, to_string(plan), teams, kernel);
+  launch<Kokkos::LaunchBounds<max_threads, residency>>(exec, label_of(plan), teams, kernel);
+}
+
+/// Elements that the calling thread processes by itself in less time than other threads take to start and to be waited
+/// for. A GPU's kernels are always launched.
+inline constexpr std::int64_t most_elements_in_caller = 2048;
+
+/// Runs a host's kernel of teams of one thread on the calling thread, as a league of one team, if it has few elements;
+/// returns false otherwise. The kernel must give the same bits whatever the league. Kokkos' tools see launches alone,
+/// so with tools there is one.
+template <class ExecutionSpace, class Kernel>
+bool run_in_caller([[maybe_unused]] const RowPlan& plan, [[maybe_unused]] std::int64_t elements,
+                   [[maybe_unused]] const Kernel& kernel) {
+  using Member = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  // Spaces whose launches wait for their kernels: OpenMP and Serial.
+  if constexpr (std::is_constructible_v<Member, Kokkos::Impl::HostThreadTeamData&>) {
+    const bool is_small = plan.team_size == 1 && plan.scratch_bytes == 0 && elements <= most_elements_in_caller;
+    if (!is_small || Kokkos::Tools::profileLibraryLoaded()) return false;
+    Kokkos::Impl::HostThreadTeamData team;
+    kernel(Member(team));
+    return true;
+  } else {
+    return false;
+  }
 }
 
 /// Launches a RowInTeam. Rows that are more than the teams of a league take in one turn have several launches, where

@@ -163,11 +163,17 @@ struct RowsCall {
   void run_in_pieces_that() const {
     using Placement = typename Kept::template OnHost<Params, keeps>;
     using Rows      = typename HostSource<Source>::type;
-    launch<max_threads_per_team>(
-        exec, plan,
-        HostRows<op, V, Placement, Params, Rows, Output>{Rows{source}, output, params, rows, cols, plan.rows_per_team,
-                                                         plan.nontemporal_stores, plan.batch_invariant,
-                                                         plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    const HostRows<op, V, Placement, Params, Rows, Output> kernel{Rows{source},
+                                                                  output,
+                                                                  params,
+                                                                  rows,
+                                                                  cols,
+                                                                  plan.rows_per_team,
+                                                                  plan.nontemporal_stores,
+                                                                  plan.batch_invariant,
+                                                                  plan.scratch_level,
+                                                                  static_cast<int>(plan.scratch_bytes)};
+    if (!run_in_caller<ExecutionSpace>(plan, rows * cols, kernel)) launch<max_threads_per_team>(exec, plan, kernel);
   }
 
   /// vector_lanes and team_registers only.
@@ -280,7 +286,7 @@ struct RowsCall {
     if constexpr (has_launch_attributes && exists(key, types)) {
       using Placement = typename Registers<K>::type;
       return launch<Kokkos::LaunchBounds<cluster_team_size, cluster_teams_resident>>(
-          exec, to_string(plan),
+          exec, label_of(plan),
           {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch_bytes, plan.teams_per_row},
           RowInCluster<op, V, K, Placement, Params, Source, Output>{{source, output, params, shares()},
                                                                     static_cast<int>(plan.scratch_bytes)});
