@@ -97,7 +97,7 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
       const GraphAttentionLayout& l = call.layout;
       const std::int64_t dims       = std::max(l.dim, l.value_dim);
       if (!has_packs(call) || dims > 4 * most_lanes * pack) return false;
-      int its_lanes = 1;
+      int its_lanes = least_graph_lanes;
       while (its_lanes < most_lanes && its_lanes * pack < dims) its_lanes *= 2;
       const std::int64_t packs = (dims + its_lanes * pack - 1) / (its_lanes * pack);
       packs == 1   ? f.template operator()<1>(its_lanes)

@@ -13,14 +13,20 @@
 #include <cstdint>
 
 // Attention over the edges of a graph on a GPU, where rows are whole packs of 16 bytes. A warp has a node and head, or
-// a source and head of k. Some of its lanes have the packs of a row; that many rows are gathered side by side as the
-// warp has lanes for, and several times as many are asked for at once: the gathers of rows are all that takes time.
-// Lanes add up what they gather in the order of the edges, and their sums are joined in a fixed order.
+// a source and head of k, and its edges in blocks of as many as it has lanes: what is one number an edge, a lane has.
+// The rows of a block are gathered in rounds. Some lanes have the packs of a row, and so many rows lie side by side as
+// the warp has lanes for: groups. Several rounds are asked for at once, as the gathers are what takes time. Lanes add
+// up what they gather in the order of the edges, and their sums are joined in a fixed order.
 
 namespace KokkosNN::Impl {
 
-/// Rows that each lane asks for at once.
-inline constexpr int graph_rows_at_once = 4;
+/// Rounds whose rows a lane asks for at once, of `rows` rows each: as many as take 32 registers.
+template <class X, int packs>
+constexpr int graph_rounds(int rows) {
+  const int registers = packs * 16 / int(sizeof(X)) * int(sizeof(accumulator_t<X>)) / 4 * rows;
+  return registers <= 4 ? 8 : registers <= 8 ? 4 : 2;
+}
+inline constexpr int least_graph_lanes = 8;  ///< that share a row: sums of as many rounds are found together
 
 /// A lane's part of a row: `packs` packs of 16 bytes, as many lanes as share the row apart.
 template <class X, int packs>
@@ -90,7 +96,7 @@ struct GraphRowPart {
   };
 };
 
-/// A lane of a warp that gathers rows: `lanes` neighbouring lanes share a row.
+/// A lane of a warp that gathers rows: `lanes` neighbouring lanes, a power of two, share a row.
 struct GraphLane {
   int lane;
   int lanes;
@@ -99,42 +105,53 @@ struct GraphLane {
   KOKKOS_FORCEINLINE_FUNCTION int part() const { return lane % lanes; }
   KOKKOS_FORCEINLINE_FUNCTION int group() const { return lane / lanes; }
   KOKKOS_FORCEINLINE_FUNCTION int groups() const { return width() / lanes; }
-  KOKKOS_FORCEINLINE_FUNCTION bool is_first() const { return part() == 0; }
+  /// Edge of a block whose row this lane has part of in a round; its lane.
+  KOKKOS_FORCEINLINE_FUNCTION int edge_of(int round) const { return round * groups() + group(); }
 
-  /// Sum over the lanes of a row.
+  /// Joins a number of all lanes.
+  template <class A, class Join>
+  KOKKOS_FORCEINLINE_FUNCTION static A joined(A value, const Join& join) {
+    for (int mask = 1; mask < width(); mask *= 2) value = join(value, shuffle_xor(value, mask));
+    return value;
+  }
+  template <class A>
+  KOKKOS_FORCEINLINE_FUNCTION static A sum(A value) {
+    return joined(value, [](A a, A b) { return a + b; });
+  }
   template <class A>
   KOKKOS_FORCEINLINE_FUNCTION A sum_of_row(A value) const {
     for (int mask = 1; mask < lanes; mask *= 2) value += shuffle_xor(value, mask);
     return value;
   }
-  /// Joins a number of all groups.
-  template <class A, class Join>
-  KOKKOS_FORCEINLINE_FUNCTION A join_groups(A value, const Join& join) const {
-    for (int mask = lanes; mask < width(); mask *= 2) value = join(value, shuffle_xor(value, mask));
-    return value;
-  }
   template <class A>
   KOKKOS_FORCEINLINE_FUNCTION A sum_of_groups(A value) const {
-    return join_groups(value, [](A a, A b) { return a + b; });
+    for (int mask = lanes; mask < width(); mask *= 2) value += shuffle_xor(value, mask);
+    return value;
   }
-  /// The value of the first lane of this one's row.
-  template <class A>
-  KOKKOS_FORCEINLINE_FUNCTION A of_first(A value) const {
-    return shuffle_from(value, lane - part());
-  }
-  /// Calls f(number, exists, n) for a lane's numbers from `begin` to `end` in rounds of `count`, all lanes together,
-  /// and behind each round then().
-  template <int count, class F, class Then>
-  KOKKOS_FORCEINLINE_FUNCTION void in_rounds(std::int64_t begin, std::int64_t end, const F& f, const Then& then) const {
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t first = begin; first < end; first += std::int64_t(count) * groups()) {
+
+  /// Sums over the lanes of a row of `count` rounds' numbers, given to the lanes of their edges: those of rounds
+  /// `first` to first + count - 1. Halves of the lanes go on with half of the numbers each.
+  template <int count, class A>
+  KOKKOS_FORCEINLINE_FUNCTION A sums_of_rounds(A (&values)[count], int first) const {
+    int mask = lanes;
+    KOKKOSNN_IMPL_UNROLL
+    for (int left = count; left > 1; left /= 2) {
+      mask /= 2;
+      const bool is_upper = (lane & mask) != 0;
       KOKKOSNN_IMPL_UNROLL
-      for (int n = 0; n < count; ++n) {
-        const std::int64_t number = first + n * groups() + group();
-        f(number, number < end, n);
+      for (int n = 0; n < count / 2; ++n) {
+        if (n >= left / 2) break;
+        const A other = shuffle_xor(is_upper ? values[n] : values[n + left / 2], mask);
+        values[n]     = (is_upper ? values[n + left / 2] : values[n]) + other;
       }
-      then();
     }
+    while (mask > 1) {
+      mask /= 2;
+      values[0] += shuffle_xor(values[0], mask);
+    }
+    // The sum of round first + n is at the part whose highest bits are those of n.
+    const int round = lane / groups() - first;
+    return shuffle_from(values[0], lane % groups() * lanes + (round & (count - 1)) * (lanes / count));
   }
 };
 
@@ -157,7 +174,7 @@ template <class X, int packs>
 struct GraphForwardInWarp {
   using A                    = accumulator_t<X>;
   using Part                 = GraphRowPart<X, packs>;
-  static constexpr int count = graph_rows_at_once;
+  static constexpr int count = graph_rounds<X, packs>(1);
 
   GraphLogits<X, 1> logits;
 
@@ -167,34 +184,25 @@ struct GraphForwardInWarp {
     const GraphAttentionData<X>& data = logits.data;
     const GraphAttentionLayout& l     = data.layout;
     const std::int64_t head = row % l.heads, node = row / l.heads;
-    const auto edges      = data.edges_of(node);
-    const A max           = find_logits(node, head, lane);
-    const A sink          = data.sink(head);
-    const A reference     = finite_reference(max_ignoring_nan(max, sink));
-    const X* const values = data.v + data.kv_head(head) * l.v.head;
-    Part sum_of_values, value[count];
-    A sum = 0, weight[count];
-    sum_of_values.clear();
-    lane.in_rounds<count>(
-        edges.begin, edges.end,
-        [&](std::int64_t edge, bool exists, int n) {
-          // Only the lane that wrote a logit reads it.
-          A logit = -Kokkos::Experimental::infinity_v<A>;
-          if (exists && lane.is_first()) logit = data.probabilities[data.place(edge, head)];
-          weight[n]                 = Kokkos::exp(lane.of_first(logit) - reference);
-          const std::int64_t source = exists && weight[n] != A(0) ? data.source_of(edge) : -1;
-          value[n].load(source < 0 ? nullptr : values + source * l.v.row, lane.part(), lane.lanes, l.value_dim);
-        },
-        [&] {
-          KOKKOSNN_IMPL_UNROLL
-          for (int n = 0; n < count; ++n) {
-            sum += weight[n];
-            sum_of_values.add(weight[n], value[n]);
-          }
-        });
-    sum = lane.sum_of_groups(sum) + Kokkos::exp(sink - reference);
-    sum_of_values.for_all([&](A& each) { each = lane.sum_of_groups(each); });
-    write(node, head, lane, max_ignoring_nan(max, sink), sum, sum_of_values);
+    const auto edges = data.edges_of(node);
+    const A sink     = data.sink(head);
+    const A max      = max_ignoring_nan(find_logits(node, head, lane), sink);
+    A sum            = 0;
+    Part values;
+    values.clear();
+    for (std::int64_t first = edges.begin; first < edges.end; first += lane.width()) {
+      add_block(first, edges.end, head, finite_reference(max), lane, sum, values);
+    }
+    sum = lane.sum(sum) + Kokkos::exp(sink - finite_reference(max));
+    values.for_all([&](A& each) { each = lane.sum_of_groups(each); });
+    const bool is_masked = sum == A(0);
+    if (data.lse != nullptr && lane.lane == 0) {
+      data.lse[l.lse(node, head)] = is_masked ? -Kokkos::Experimental::infinity_v<A> : max + Kokkos::log(sum);
+    }
+    if (is_masked) values.set(data.of_masked_rows);
+    if (lane.group() == 0) {
+      values.store(is_masked ? A(1) : A(1) / sum, data.o + l.o(node, head), lane.part(), lane.lanes, l.value_dim);
+    }
   }
 
  private:
@@ -205,44 +213,52 @@ struct GraphForwardInWarp {
     const auto edges                  = data.edges_of(node);
     const X* const keys               = data.k + data.kv_head(head) * l.k.head;
     A max                             = -Kokkos::Experimental::infinity_v<A>;
-    Part query, key[count];
-    std::int64_t edge_of[count];  // -1: there is none
-    bool has_source[count];
+    Part query;
     query.load(data.q + l.q(node, head), lane.part(), lane.lanes, l.dim);
-    lane.in_rounds<count>(
-        edges.begin, edges.end,
-        [&](std::int64_t edge, bool exists, int n) {
-          const std::int64_t source = exists ? data.source_of(edge) : -1;
-          edge_of[n]                = exists ? edge : -1;
-          has_source[n]             = source >= 0;
-          key[n].load(source < 0 ? nullptr : keys + source * l.k.row, lane.part(), lane.lanes, l.dim);
-        },
-        [&] {
-          KOKKOSNN_IMPL_UNROLL
-          for (int n = 0; n < count; ++n) {
-            const A scaled = data.scale * lane.sum_of_row(query.product(key[n]));
-            if (edge_of[n] < 0) continue;
-            const A logit =
-                has_source[n] ? logits.logit(edge_of[n], head, scaled) : -Kokkos::Experimental::infinity_v<A>;
-            if (lane.is_first()) data.probabilities[data.place(edge_of[n], head)] = logit;
-            max = max_ignoring_nan(max, logit);
-          }
-        });
-    return lane.join_groups(max, [](A a, A b) { return max_ignoring_nan(a, b); });
+    for (std::int64_t first = edges.begin; first < edges.end; first += lane.width()) {
+      const std::int64_t edge = first + lane.lane, source = edge < edges.end ? data.source_of(edge) : -1;
+      A score = 0;
+      for (int round = 0; round < lane.lanes && first + round * lane.groups() < edges.end; round += count) {
+        Part key[count];
+        A products[count];
+        KOKKOSNN_IMPL_UNROLL
+        for (int n = 0; n < count; ++n) {
+          const std::int64_t gathered = shuffle_from(source, lane.edge_of(round + n));
+          key[n].load(gathered < 0 ? nullptr : keys + gathered * l.k.row, lane.part(), lane.lanes, l.dim);
+        }
+        KOKKOSNN_IMPL_UNROLL
+        for (int n = 0; n < count; ++n) products[n] = query.product(key[n]);
+        const A own = lane.template sums_of_rounds<count>(products, round);
+        if (lane.lane >= round * lane.groups() && lane.lane < (round + count) * lane.groups()) score = own;
+      }
+      if (edge >= edges.end) continue;
+      const A logit = source < 0 ? -Kokkos::Experimental::infinity_v<A> : logits.logit(edge, head, data.scale * score);
+      data.probabilities[data.place(edge, head)] = logit;
+      max                                        = max_ignoring_nan(max, logit);
+    }
+    return lane.joined(max, [](A a, A b) { return max_ignoring_nan(a, b); });
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write(std::int64_t node, std::int64_t head, const GraphLane& lane, A max, A sum,
-                                         Part& sum_of_values) const {
+  /// Adds up the weights of a block of edges, and the values times their weights.
+  KOKKOS_FORCEINLINE_FUNCTION void add_block(std::int64_t first, std::int64_t end, std::int64_t head, A reference,
+                                             const GraphLane& lane, A& sum, Part& values) const {
     const GraphAttentionData<X>& data = logits.data;
     const GraphAttentionLayout& l     = data.layout;
-    const bool is_masked              = sum == A(0);
-    if (data.lse != nullptr && lane.lane == 0) {
-      data.lse[l.lse(node, head)] = is_masked ? -Kokkos::Experimental::infinity_v<A> : max + Kokkos::log(sum);
-    }
-    if (is_masked) sum_of_values.set(data.of_masked_rows);
-    if (lane.group() == 0) {
-      sum_of_values.store(is_masked ? A(1) : A(1) / sum, data.o + l.o(node, head), lane.part(), lane.lanes,
-                          l.value_dim);
+    const X* const all                = data.v + data.kv_head(head) * l.v.head;
+    const std::int64_t edge           = first + lane.lane;
+    A weight                          = 0;
+    if (edge < end) weight = Kokkos::exp(data.probabilities[data.place(edge, head)] - reference);  // it wrote that
+    const std::int64_t source = edge < end && weight != A(0) ? data.source_of(edge) : -1;
+    sum += weight;
+    for (int round = 0; round < lane.lanes && first + round * lane.groups() < end; round += count) {
+      Part value[count];
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) {
+        const std::int64_t gathered = shuffle_from(source, lane.edge_of(round + n));
+        value[n].load(gathered < 0 ? nullptr : all + gathered * l.v.row, lane.part(), lane.lanes, l.value_dim);
+      }
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) values.add(shuffle_from(weight, lane.edge_of(round + n)), value[n]);
     }
   }
 };
@@ -252,7 +268,7 @@ template <class X, int packs>
 struct GraphEdgeGradientsInWarp {
   using A                    = accumulator_t<X>;
   using Part                 = GraphRowPart<X, packs>;
-  static constexpr int count = 2;  ///< rows of keys, and of values, that a lane asks for at once
+  static constexpr int count = graph_rounds<X, packs>(2);
 
   GraphEdgeGradients<X, 1> step;
 
@@ -262,58 +278,71 @@ struct GraphEdgeGradientsInWarp {
     const GraphAttentionData<X>& data = step.logits.data;
     const GraphAttentionLayout& l     = data.layout;
     const std::int64_t head = row % l.heads, node = row / l.heads;
-    const auto edges      = data.edges_of(node);
-    const X* const keys   = data.k + data.kv_head(head) * l.k.head;
-    const X* const values = data.v + data.kv_head(head) * l.v.head;
-    Part query, dout, dq, key[count], value[count];
-    std::int64_t edge_of[count], source_of[count];  // -1: there is none
-    const A delta = load_row(node, head, lane, query, dout);
-    const A lse   = data.lse[l.lse(node, head)];
-    dq.clear();
-    lane.in_rounds<count>(
-        edges.begin, edges.end,
-        [&](std::int64_t edge, bool exists, int n) {
-          const std::int64_t source = exists ? data.source_of(edge) : -1;
-          edge_of[n]                = exists ? edge : -1;
-          source_of[n]              = source;
-          key[n].load(source < 0 ? nullptr : keys + source * l.k.row, lane.part(), lane.lanes, l.dim);
-          value[n].load(source < 0 ? nullptr : values + source * l.v.row, lane.part(), lane.lanes, l.value_dim);
-        },
-        [&] {
-          KOKKOSNN_IMPL_UNROLL
-          for (int n = 0; n < count; ++n) {
-            const A scaled = data.scale * lane.sum_of_row(query.product(key[n]));
-            const A dvalue = lane.sum_of_row(dout.product(value[n]));
-            if (edge_of[n] < 0) continue;
-            const auto terms = step.terms_of(edge_of[n], head, source_of[n], scaled, dvalue, lse, delta);
-            if (lane.is_first()) step.store(edge_of[n], head, node, source_of[n], terms);
-            dq.add(terms.gradient, key[n]);
-          }
-        });
-    dq.for_all([&](A& each) { each = lane.sum_of_groups(each); });
-    if (lane.group() == 0) dq.store(data.scale, data.dq + l.dq(node, head), lane.part(), lane.lanes, l.dim);
+    const auto edges = data.edges_of(node);
+    Row own{head, node, edges.end, data.lse[l.lse(node, head)], 0, {}, {}, {}};
+    Part o;
+    own.query.load(data.q + l.q(node, head), lane.part(), lane.lanes, l.dim);
+    own.dout.load(data.dout + l.dout(node, head), lane.part(), lane.lanes, l.value_dim);
+    o.load(data.o + l.o(node, head), lane.part(), lane.lanes, l.value_dim);
+    own.delta = lane.sum_of_row(o.product(own.dout));
+    own.dq.clear();
+    for (std::int64_t first = edges.begin; first < edges.end; first += lane.width()) add_block(first, lane, own);
+    own.dq.for_all([&](A& each) { each = lane.sum_of_groups(each); });
+    if (lane.group() == 0) own.dq.store(data.scale, data.dq + l.dq(node, head), lane.part(), lane.lanes, l.dim);
   }
 
  private:
-  /// Loads a row's query and dout, and returns the sum of o dout.
-  KOKKOS_FORCEINLINE_FUNCTION A load_row(std::int64_t node, std::int64_t head, const GraphLane& lane, Part& query,
-                                         Part& dout) const {
+  struct Row {
+    std::int64_t head;
+    std::int64_t node;
+    std::int64_t end;  ///< of the edges
+    A lse;
+    A delta;
+    Part query;
+    Part dout;
+    Part dq;
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION void add_block(std::int64_t first, const GraphLane& lane, Row& row) const {
     const GraphAttentionData<X>& data = step.logits.data;
     const GraphAttentionLayout& l     = data.layout;
-    Part o;
-    query.load(data.q + l.q(node, head), lane.part(), lane.lanes, l.dim);
-    dout.load(data.dout + l.dout(node, head), lane.part(), lane.lanes, l.value_dim);
-    o.load(data.o + l.o(node, head), lane.part(), lane.lanes, l.value_dim);
-    return lane.sum_of_row(o.product(dout));
+    const X* const keys               = data.k + data.kv_head(row.head) * l.k.head;
+    const X* const values             = data.v + data.kv_head(row.head) * l.v.head;
+    const std::int64_t edge = first + lane.lane, source = edge < row.end ? data.source_of(edge) : -1;
+    for (int round = 0; round < lane.lanes && first + round * lane.groups() < row.end; round += count) {
+      Part key[count], value[count];
+      A products[count], dvalues[count];
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) {
+        const std::int64_t gathered = shuffle_from(source, lane.edge_of(round + n));
+        key[n].load(gathered < 0 ? nullptr : keys + gathered * l.k.row, lane.part(), lane.lanes, l.dim);
+        value[n].load(gathered < 0 ? nullptr : values + gathered * l.v.row, lane.part(), lane.lanes, l.value_dim);
+      }
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) {
+        products[n] = row.query.product(key[n]);
+        dvalues[n]  = row.dout.product(value[n]);
+      }
+      const A score  = lane.template sums_of_rounds<count>(products, round);
+      const A dvalue = lane.template sums_of_rounds<count>(dvalues, round);
+      A gradient     = 0;
+      if (edge < row.end && lane.lane >= round * lane.groups() && lane.lane < (round + count) * lane.groups()) {
+        const auto terms = step.terms_of(edge, row.head, source, data.scale * score, dvalue, row.lse, row.delta);
+        step.store(edge, row.head, row.node, source, terms);
+        gradient = terms.gradient;
+      }
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) row.dq.add(shuffle_from(gradient, lane.edge_of(round + n)), key[n]);
+    }
   }
 };
 
-/// dk and dv of a source and head of k.
+/// Sums dk and dv of a source and head of k.
 template <class X, int packs>
 struct GraphSourceSumsInWarp {
   using A                    = accumulator_t<X>;
   using Part                 = GraphRowPart<X, packs>;
-  static constexpr int count = 2;  ///< rows of queries, and of dout, that a lane asks for at once
+  static constexpr int count = graph_rounds<X, packs>(2);
 
   GraphAttentionData<X> data;
 
@@ -323,34 +352,45 @@ struct GraphSourceSumsInWarp {
     const GraphAttentionLayout& l = data.layout;
     const std::int64_t kv_head = row % l.kv_heads, source = row / l.kv_heads;
     const std::int64_t begin = data.within(data.source_map[source]), end = data.within(data.source_map[source + 1]);
-    Part dk, dv, query[count], dout[count];
-    A gradient[count], probability[count];
+    Part dk, dv;
     dk.clear();
     dv.clear();
     for (std::int64_t head = kv_head * l.group(); head < (kv_head + 1) * l.group(); ++head) {
-      lane.in_rounds<count>(
-          begin, end,
-          [&](std::int64_t i, bool exists, int n) {
-            const std::int64_t edge = exists ? data.source_edges[i] : 0;
-            const std::int64_t node = exists ? data.edge_nodes[edge] : 0;
-            gradient[n]             = exists ? data.gradients[data.place(edge, head)] : A(0);
-            probability[n]          = exists ? data.probabilities[data.place(edge, head)] : A(0);
-            query[n].load(exists ? data.q + l.q(node, head) : nullptr, lane.part(), lane.lanes, l.dim);
-            dout[n].load(exists ? data.dout + l.dout(node, head) : nullptr, lane.part(), lane.lanes, l.value_dim);
-          },
-          [&] {
-            KOKKOSNN_IMPL_UNROLL
-            for (int n = 0; n < count; ++n) {
-              dk.add(gradient[n], query[n]);
-              dv.add(probability[n], dout[n]);
-            }
-          });
+      for (std::int64_t first = begin; first < end; first += lane.width()) add_block(first, end, head, lane, dk, dv);
     }
     dk.for_all([&](A& each) { each = lane.sum_of_groups(each); });
     dv.for_all([&](A& each) { each = lane.sum_of_groups(each); });
     if (lane.group() != 0) return;
     dk.store(data.scale, data.dk + l.dk(source, kv_head), lane.part(), lane.lanes, l.dim);
     dv.store(A(1), data.dv + l.dv(source, kv_head), lane.part(), lane.lanes, l.value_dim);
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void add_block(std::int64_t first, std::int64_t end, std::int64_t head,
+                                             const GraphLane& lane, Part& dk, Part& dv) const {
+    const GraphAttentionLayout& l = data.layout;
+    std::int64_t node             = -1;
+    A gradient = 0, probability = 0;
+    if (first + lane.lane < end) {
+      const std::int64_t edge = data.source_edges[first + lane.lane];
+      node                    = data.edge_nodes[edge];
+      gradient                = data.gradients[data.place(edge, head)];
+      probability             = data.probabilities[data.place(edge, head)];
+    }
+    for (int round = 0; round < lane.lanes && first + round * lane.groups() < end; round += count) {
+      Part query[count], dout[count];
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) {
+        const std::int64_t of = shuffle_from(node, lane.edge_of(round + n));
+        query[n].load(of < 0 ? nullptr : data.q + l.q(of, head), lane.part(), lane.lanes, l.dim);
+        dout[n].load(of < 0 ? nullptr : data.dout + l.dout(of, head), lane.part(), lane.lanes, l.value_dim);
+      }
+      KOKKOSNN_IMPL_UNROLL
+      for (int n = 0; n < count; ++n) {
+        dk.add(shuffle_from(gradient, lane.edge_of(round + n)), query[n]);
+        dv.add(shuffle_from(probability, lane.edge_of(round + n)), dout[n]);
+      }
+    }
   }
 };
 
