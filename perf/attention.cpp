@@ -1,16 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 /// Attention and its gradients: milliseconds, and operations a second. Those of the scores that a causal mask rules out
-/// do not count. Behind them decoding, a query a request: the share of a copy of as many bytes as keys and values have.
+/// do not count. `--calls` chooses others: masks of single scores; decoding, a query a request, beside a copy of as
+/// many bytes as keys and values have; attention over a graph, whose neighbours lie within 128 nodes of a node.
 #include "program.hpp"
 
 #include <KokkosNN/attention.hpp>
+#include <KokkosNN/graph_attention.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 
@@ -22,6 +26,7 @@ struct Arguments {
   std::int64_t queries = 2048;
   ElementType type     = ElementType::f32;
   MatmulTier tier      = MatmulTier::automatic;
+  std::string calls    = "heads";  ///< or masks, decoding, graph
 };
 
 /// Heads of q and of k and v, and elements of a head.
@@ -71,11 +76,11 @@ void print(const char* function, const char* mask, const Shape& shape, const Tim
 
 template <class T, class M>
 void measure(const Exec& exec, const Arguments& arguments, const Shape& shape, const char* name, const M& mask,
-             double scores) {
+             double scores, double softcap = 0) {
   const Tensors<T> t(exec, shape, arguments.queries);
   const double products = 2.0 * static_cast<double>(batch_of(arguments.queries) * shape.heads * shape.dim) *
                           scores;  // of one product of matrices
-  const AttentionOptions options{.tier = arguments.tier};
+  const AttentionOptions options{.softcap = softcap, .tier = arguments.tier};
   const auto forward = [&] { attention(exec, t.q, t.k, t.v, t.o, mask, options, t.lse); };
   print("attention", name, shape, time(exec, forward, arguments.seconds), 2 * products);
   const auto backward = [&] {
@@ -116,19 +121,79 @@ void measure_decoding(const Exec& exec, const Arguments& arguments, const Reques
   std::fflush(stdout);
 }
 
+/// Bias and booleans are of all heads, or of all.
+template <class T>
+void measure_masks(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+  const std::int64_t n = arguments.queries;
+  const Kokkos::View<T***, Kokkos::LayoutRight, Exec> bias("KokkosNN::Perf::bias", shape.heads, n, n);
+  const Kokkos::View<bool**, Kokkos::LayoutRight, Exec> keep("KokkosNN::Perf::keep", n, n);
+  const Kokkos::View<float*, Exec> slopes("KokkosNN::Perf::slopes", shape.heads);
+  fill(exec, bias, 0);
+  Kokkos::deep_copy(exec, slopes, 0.0625f);
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::keep", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n * n),
+      KOKKOS_LAMBDA(const std::int64_t i) { keep.data()[i] = noise(static_cast<std::uint64_t>(i)) % 4 != 0; });
+  const auto scores = static_cast<double>(n) * static_cast<double>(n);
+  measure<T>(exec, arguments, shape, "cap", masks(), scores, 30);
+  measure<T>(exec, arguments, shape, "alibi", Alibi{slopes}, scores);
+  measure<T>(exec, arguments, shape, "bias", AdditiveBias{bias}, scores);
+  measure<T>(exec, arguments, shape, "bool", BooleanMask{keep}, scores);
+}
+
+/// Nodes of 64 neighbours each, 4 heads of 64 elements.
+template <class T>
+void measure_graph(const Exec& exec, const Arguments& arguments) {
+  using Rows                = Kokkos::View<T***, Kokkos::LayoutRight, Exec>;
+  const std::int64_t nodes  = on_host ? 2048 : 16384;
+  constexpr std::int64_t of = 64, heads = 4, dim = 64, reach = 128;
+  Rows q, k, v, o, dout, dq, dk, dv;
+  for (Rows* each : {&q, &k, &v, &o, &dout, &dq, &dk, &dv}) *each = Rows("KokkosNN::Perf::rows", nodes, heads, dim);
+  for (const Rows* each : {&q, &k, &v, &dout}) fill(exec, *each, 0);
+  const Kokkos::View<accumulator_t<T>**, Kokkos::LayoutRight, Exec> lse("KokkosNN::Perf::lse", nodes, heads);
+  const Kokkos::View<int*, Exec> row_map("KokkosNN::Perf::row_map", nodes + 1);
+  const Kokkos::View<int*, Exec> entries("KokkosNN::Perf::entries", nodes * of);
+  using Range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::row_map", Range(exec, 0, nodes + 1),
+      KOKKOS_LAMBDA(const std::int64_t i) { row_map(i) = static_cast<int>(i * of); });
+  Kokkos::parallel_for(
+      "KokkosNN::Perf::entries", Range(exec, 0, nodes * of), KOKKOS_LAMBDA(const std::int64_t i) {
+        const auto step = static_cast<std::int64_t>(noise(static_cast<std::uint64_t>(i)) % (2 * reach));
+        entries(i)      = static_cast<int>((i / of + step + nodes - reach) % nodes);
+      });
+  const auto report = [&](const char* name, const std::function<void()>& call) {
+    const Timing timing = time(exec, call, arguments.seconds);
+    std::printf("%s %lld nodes of %lld neighbours, %lld heads of %lld: %.1f us [%.1f, %.1f]\n", name,
+                static_cast<long long>(nodes), static_cast<long long>(of), static_cast<long long>(heads),
+                static_cast<long long>(dim), 1e6 * timing.median, 1e6 * timing.q1, 1e6 * timing.q3);
+    std::fflush(stdout);
+  };
+  report("graph_attention", [&] { graph_attention(exec, q, k, v, row_map, entries, o, {}, no_view, lse); });
+  report("graph_attention_backward",
+         [&] { graph_attention_backward(exec, q, k, v, row_map, entries, o, dout, lse, dq, dk, dv); });
+}
+
 template <class T>
 void measure_all(const Arguments& arguments) {
   const Exec exec;
+  if (arguments.calls == "decoding") {
+    for (const Requests& requests : all_requests) measure_decoding<T>(exec, arguments, requests);
+    return;
+  }
+  if (arguments.calls == "graph") return measure_graph<T>(exec, arguments);
   const auto n = static_cast<double>(arguments.queries);
   std::printf("batch %lld, %lld queries and keys of %s\n", static_cast<long long>(batch_of(arguments.queries)),
               static_cast<long long>(arguments.queries), KokkosNN::to_string(arguments.type));
   std::printf("%-18s %-6s %3s %3s %4s %10s %24s %10s\n", "operator", "mask", "q", "kv", "dim", "ms", "quartiles",
               "GFLOP/s");
   for (const Shape& shape : shapes) {
+    if (arguments.calls == "masks") {
+      measure_masks<T>(exec, arguments, shape);
+      continue;
+    }
     measure<T>(exec, arguments, shape, "none", masks(), n * n);
     measure<T>(exec, arguments, shape, "causal", CausalMask{}, n * (n + 1) / 2);
   }
-  for (const Requests& requests : all_requests) measure_decoding<T>(exec, arguments, requests);
 }
 
 Arguments parse(int argc, char** argv) {
@@ -140,12 +205,18 @@ Arguments parse(int argc, char** argv) {
       arguments.queries = std::stoll(value);
     else if (flag == "--type")
       arguments.type = type_named(value);
+    else if (flag == "--calls")
+      arguments.calls = value;
     else if (flag == "--tier")
       arguments.tier = value == "portable" ? MatmulTier::portable : MatmulTier::warpgroups;
     else
       return false;
     return true;
   });
+  if (arguments.calls != "heads" && arguments.calls != "masks" && arguments.calls != "decoding" &&
+      arguments.calls != "graph") {
+    throw std::invalid_argument("--calls is one of heads, masks, decoding and graph");
+  }
   return arguments;
 }
 

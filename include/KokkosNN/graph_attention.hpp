@@ -34,11 +34,11 @@ namespace KokkosNN {
 ///
 /// Views      q, k, v and o of one type; in any layout, strides (0 in inputs) and alignment.
 /// In place   o and lse must not overlap each other, nor any input.
-/// Ordering   asynchronous on `exec`: three kernels, no fence; a number an edge and head is kept in memory that the
-///            library holds. row_map and entries are read on the device alone; a row_map that descends or leaves the
-///            edges makes results undefined, but nothing else is written.
-/// Arithmetic in double for double, else in float; results are rounded once. A node's sums are in the order of its
-///            edges: the same bits each time, for any number of threads.
+/// Ordering   asynchronous on `exec`: up to three kernels, no fence; a number an edge and head is kept in memory that
+///            the library holds. row_map and entries are read on the device alone; a row_map that descends or leaves
+///            the edges makes results undefined, but nothing else is written.
+/// Arithmetic in double for double, else in float; results are rounded once. A node's sums are in an order of its edges
+///            that depends on the dims, types and strides alone: the same bits each time, for any number of threads.
 /// Values     an edge of weight 0 adds nothing, whatever its value is. A NaN or +inf among a node's logits makes its o
 ///            NaN. A node without an edge, or with none but logits of -inf, gives NaN or 0 by options.masked_row, but 0
 ///            with a sink; its lse is -inf, or the sink.
@@ -47,7 +47,8 @@ namespace KokkosNN {
 ///            overlap.
 /// Cost       gathers dim and value dim elements an edge and head of k; 2 (dim + value dim) operations an edge and
 ///            head. Work is shared out by nodes and heads: one node of very many edges takes long. No matrix unit is
-///            used.
+///            used. On a GPU contiguous rows of whole packs of 16 bytes, up to 2 KiB long, are gathered pack by pack,
+///            in one kernel; others element by element, which takes up to four times as long.
 /// Source     Velickovic et al., "Graph attention networks", 2018; Shi et al., "Masked label prediction", 2021.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,
           Concepts::View RowMapView, Concepts::View EntriesView, Concepts::View OView,
@@ -100,10 +101,10 @@ void graph_attention(const QView& q, const KView& k, const VView& v, const RowMa
 ///
 /// Views      as graph_attention's.
 /// In place   outputs must not overlap each other, nor any input.
-/// Ordering   asynchronous on `exec`: eight kernels, no fence; two numbers an edge and head, and the edges of each
-///            source, are kept in memory that the library holds.
+/// Ordering   asynchronous on `exec`: up to eight kernels, no fence; two numbers an edge and head, and the edges of
+///            each source, are kept in memory that the library holds.
 /// Arithmetic as graph_attention's. The edges of each source are found by counting, then put in the order of their
-///            numbers, and its sums are in that order: the same bits each time, for any number of threads.
+///            numbers, and its sums are in an order that depends on nothing else: the same bits each time.
 /// Values     edges of weight 0 add nothing, whatever they gather. NaN and infinities in what a node gathers make its
 ///            dq NaN, and dk and dv of its sources.
 /// Errors     std::invalid_argument with the offending values, and nothing written: as `graph_attention`.
