@@ -60,7 +60,7 @@ kokkosnn_tensor tensor_of(const ffi::AnyBuffer& buffer) {
 template <class T>
 T integer_in(std::string_view name, const kokkosnn_tensor& tensor) {
   const auto is = [&](kokkosnn_dtype dtype, std::int32_t rank) { return tensor.dtype == dtype && tensor.rank == rank; };
-  if constexpr (is_on_host && std::is_integral_v<T>) {
+  if constexpr (is_on_host) {
     if (is(KOKKOSNN_I32, 0)) return static_cast<T>(*static_cast<const std::int32_t*>(tensor.data));
     if (is(KOKKOSNN_U32, 0)) return static_cast<T>(*static_cast<const std::uint32_t*>(tensor.data));
     if (is(KOKKOSNN_I64, 0)) return static_cast<T>(*static_cast<const std::int64_t*>(tensor.data));
@@ -127,10 +127,9 @@ class Members {
   template <class T>
   Members& operator()(std::string_view name, T& member) {
     const std::string of = m_k + "_" + std::string(name);
-    if (const auto given = m_call.number<T>("a" + of)) {
-      member = *given;
-    } else if (const kokkosnn_tensor* const tensor = m_call.tensor("t" + of)) {
-      member = integer_in<T>(name, *tensor);
+    if (const auto given = m_call.number<T>("a" + of)) member = *given;
+    if constexpr (std::is_integral_v<T>) {
+      if (const kokkosnn_tensor* const tensor = m_call.tensor("t" + of)) member = integer_in<T>(name, *tensor);
     }
     return *this;
   }
