@@ -137,7 +137,7 @@ class MaskAhead {
     for (int r = 0; r < 2; ++r) {
       KOKKOSNN_IMPL_UNROLL
       for (int n = 0; n < words; n += 4) {
-        exchange_words_among_four<I>(m_word[r] + n, place);
+        exchange_among_four<I, 1>(m_word[r] + n, place);
         KOKKOSNN_IMPL_UNROLL
         for (int i = 0; i < 4; ++i) {
           KOKKOSNN_IMPL_UNROLL

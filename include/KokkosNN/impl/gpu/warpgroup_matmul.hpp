@@ -254,7 +254,7 @@ struct MatmulInWarpgroups {
       if (group >= target.cols) break;
       A values[unit];
       take(n, sums, values);
-      exchange_among_four<I>(values, place);
+      exchange_among_four<I, 2>(values, place);
       const int col = group + place * unit, left = target.cols - col;
       if (row >= target.rows_left || left <= 0) continue;
       Offsets at;

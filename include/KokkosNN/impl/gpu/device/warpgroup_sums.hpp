@@ -18,34 +18,19 @@ namespace KokkosNN::Impl {
 
 inline constexpr int warpgroup_unit = 8;  ///< elements that a thread moves at once
 
-/// Pair i of thread j becomes pair j of thread i, among the four threads of a row: each then has eight neighbours.
-template <class I, class A>
-KOKKOS_FORCEINLINE_FUNCTION void exchange_among_four(A (&values)[warpgroup_unit], int place) {
+/// Item i of thread j becomes item j of thread i, among the four threads of a row. An item is `together` values: a
+/// pair, so that each thread then has eight neighbours, or a word of two 16-bit elements.
+template <class I, int together, class A>
+KOKKOS_FORCEINLINE_FUNCTION void exchange_among_four(A* values, int place) {
   KOKKOSNN_IMPL_UNROLL
   for (int mask = 1; mask < 4; mask *= 2) {
     const bool is_upper = (place & mask) != 0;
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < warpgroup_unit; ++i) {
-      if ((i / 2 & mask) != 0) continue;
-      A &low = values[i], &high = values[i + 2 * mask];
+    for (int i = 0; i < 4 * together; ++i) {
+      if ((i / together & mask) != 0) continue;
+      A &low = values[i], &high = values[i + together * mask];
       const A other           = I::exchange(is_upper ? low : high, mask);
       (is_upper ? low : high) = other;
-    }
-  }
-}
-
-/// As above, of words of two 16-bit elements: word i of thread j becomes word j of thread i.
-template <class I>
-KOKKOS_FORCEINLINE_FUNCTION void exchange_words_among_four(std::uint32_t* words, int place) {
-  KOKKOSNN_IMPL_UNROLL
-  for (int mask = 1; mask < 4; mask *= 2) {
-    const bool is_upper = (place & mask) != 0;
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      if ((i & mask) != 0) continue;
-      std::uint32_t &low = words[i], &high = words[i + mask];
-      const std::uint32_t other = I::exchange(is_upper ? low : high, mask);
-      (is_upper ? low : high)   = other;
     }
   }
 }
@@ -129,7 +114,7 @@ KOKKOS_FORCEINLINE_FUNCTION void write_row_of_sums(const float (&sums)[count], i
       float values[warpgroup_unit];
       KOKKOSNN_IMPL_UNROLL
       for (int i = 0; i < warpgroup_unit; ++i) values[i] = result(sums[group * 16 + i / 2 * 4 + 2 * r + i % 2]);
-      exchange_among_four<I>(values, place);
+      exchange_among_four<I, 2>(values, place);
       MatrixChunk chunk;
       KOKKOSNN_IMPL_UNROLL
       for (int i = 0; i < 4; ++i) chunk.word[i] = I::template packed<X>(values[2 * i], values[2 * i + 1]);
