@@ -47,7 +47,7 @@ namespace KokkosNN {
 ///            overlap.
 /// Cost       gathers dim and value dim elements an edge and head of k; 2 (dim + value dim) operations an edge and
 ///            head. Work is shared out by nodes and heads: one node of very many edges takes long. No matrix unit is
-///            used. On a GPU contiguous rows of whole packs of 16 bytes, up to 2 KiB long, are gathered pack by pack,
+///            used. On CUDA contiguous rows of whole packs of 16 bytes, up to 2 KiB long, are gathered pack by pack,
 ///            in one kernel; others element by element, which takes up to four times as long.
 /// Source     Velickovic et al., "Graph attention networks", 2018; Shi et al., "Masked label prediction", 2021.
 template <Concepts::ExecutionSpace Exec, Concepts::View QView, Concepts::View KView, Concepts::View VView,

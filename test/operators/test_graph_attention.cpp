@@ -78,7 +78,7 @@ auto on_host(const V& view) {
   return Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
 }
 
-/// A call and its gradients. On a GPU contiguous rows of whole packs of 16 bytes have kernels of their own.
+/// A call and its gradients. On CUDA contiguous rows of whole packs of 16 bytes have kernels of their own.
 template <class T, std::size_t dim_ = ::KokkosNNTest::dim, std::size_t value_dim_ = ::KokkosNNTest::value_dim,
           class OtherLayout = Kokkos::LayoutLeft>
 struct Trial {
