@@ -67,6 +67,15 @@ void run(EmulatedTrial<typename C::X>& trial, bool writes_units = false) {
   run_on<typename C::Kernel>(trial.prepared(), writes_units);
 }
 
+/// Makes the keys and values of the first head NaN that EmulatedRanges' length rules out.
+template <class X>
+void poison_other_keys(EmulatedTrial<X>& trial) {
+  for (std::int64_t j = 97; j < trial.n.keys; ++j) {
+    for (std::int64_t d = 0; d < trial.n.dim; ++d) trial.k.at(0, 0, j, d) = X(NAN);
+    for (std::int64_t d = 0; d < trial.n.value_dim; ++d) trial.v.at(0, 0, j, d) = X(NAN);
+  }
+}
+
 template <class C>
 class AttentionInWarpgroups : public testing::Test {};
 using Configs = testing::Types<Config<bhalf_t, 64>, Config<half_t, 128>, Config<bhalf_t, 192>, Config<half_t, 256>>;
@@ -92,10 +101,7 @@ TYPED_TEST(AttentionInWarpgroups, KeepToARowsRangeOfKeysWhateverTheOthersHold) {
   ranges.set(trial.data.ranges);
   trial.logit = [&](auto... score) { return ranges.logit(score...); };
   for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, 3, d) = X(INFINITY);  // for those alone that see it
-  for (std::int64_t j = 97; j < 300; ++j) {
-    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.k.at(0, 0, j, d) = X(NAN);
-    for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, j, d) = X(NAN);
-  }
+  poison_other_keys(trial);
   run<TypeParam>(trial);
   trial.expect_right(tolerance);
 }
@@ -148,10 +154,7 @@ TYPED_TEST(AttentionInWarpgroups, TakeASoftcapOfARowsRangeOfKeys) {
   trial.logit                         = [&](std::int64_t h, std::int64_t i, std::int64_t j, double s) {
     return ranges.logit(h, i, j, 2 * std::tanh(s / 2));
   };
-  for (std::int64_t j = 97; j < 300; ++j) {
-    for (std::int64_t d = 0; d < TypeParam::dims; ++d) trial.k.at(0, 0, j, d) = X(NAN);
-    for (std::int64_t d = 0; d < 24; ++d) trial.v.at(0, 0, j, d) = X(NAN);
-  }
+  poison_other_keys(trial);
   run_on<typename TypeParam::KernelOfElements>(trial.prepared(), false);
   trial.expect_right(tolerance);
 }

@@ -31,7 +31,6 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
   static constexpr bool on_host = backend_of<ExecutionSpace>() == Backend::host;
   static constexpr int width    = on_host ? 16 : 4;  ///< elements of a sum that a thread has. Not measured
   static constexpr int lanes    = on_host ? 1 : 8;   ///< threads that share a node's edges. Not measured
-  static constexpr int warp     = backend_of<ExecutionSpace>() == Backend::cuda ? 32 : 64;  ///< lanes at most
 
   static void run(const ExecutionSpace& exec, const GraphAttentionArguments& call) {
     const GraphAttentionLayout& l    = call.layout;
@@ -51,8 +50,7 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
     if (call.is_gradient) {
       run_gradients(exec, call, data);
     } else if (!with_packs(call, [&]<int packs>(int its_lanes) {
-                 launch_step(exec, call, "[warps]",
-                             GraphWarps<GraphForwardInWarp<X, packs>>{{{data}}, its_lanes, warp});
+                 launch_step(exec, call, "[warps]", GraphWarps<GraphForwardInWarp<X, packs>>{{{data}}, its_lanes});
                })) {
       launch_step(exec, call, "[logits]", GraphLogits<X, lanes>{data});
       launch_step(exec, call, "[probabilities]", GraphProbabilities<X>{data});
@@ -65,8 +63,7 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
                             const GraphAttentionData<X>& data) {
     launch_step(exec, call, "[clear]", GraphClearCounts<X>{data});
     const bool has_warps = with_packs(call, [&]<int packs>(int its_lanes) {
-      launch_step(exec, call, "[edges,warps]",
-                  GraphWarps<GraphEdgeGradientsInWarp<X, packs>>{{{{data}}}, its_lanes, warp});
+      launch_step(exec, call, "[edges,warps]", GraphWarps<GraphEdgeGradientsInWarp<X, packs>>{{{{data}}}, its_lanes});
     });
     if (!has_warps) {
       launch_step(exec, call, "[edges]", GraphEdgeGradients<X, lanes>{{data}});
@@ -80,7 +77,7 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
     launch_step(exec, call, "[sort]", GraphSortSources<X>{data});
     if (has_warps) {
       with_packs(call, [&]<int packs>(int its_lanes) {
-        launch_step(exec, call, "[dk,dv,warps]", GraphWarps<GraphSourceSumsInWarp<X, packs>>{{data}, its_lanes, warp});
+        launch_step(exec, call, "[dk,dv,warps]", GraphWarps<GraphSourceSumsInWarp<X, packs>>{{data}, its_lanes});
       });
       return;
     }

@@ -108,6 +108,11 @@ struct GraphLane {
   /// Edge of a block whose row this lane has part of in a round; its lane.
   KOKKOS_FORCEINLINE_FUNCTION int edge_of(int round) const { return round * groups() + group(); }
 
+  /// True if this lane's edge is one of `count` rounds from `first` on.
+  KOKKOS_FORCEINLINE_FUNCTION bool has_edge_of(int first, int count) const {
+    return lane >= first * groups() && lane < (first + count) * groups();
+  }
+
   /// Joins a number of all lanes.
   template <class A, class Join>
   KOKKOS_FORCEINLINE_FUNCTION static A joined(A value, const Join& join) {
@@ -158,14 +163,14 @@ struct GraphLane {
 /// Runs step(row, lane) of a step's rows, a warp each: items are lanes.
 template <class Step>
 struct GraphWarps {
-  Step step;
-  int lanes;       ///< that share a row
-  int most_width;  ///< lanes that warps may have
+  static constexpr int width = 32;  ///< of CUDA's warps, which alone run this
 
-  KOKKOS_FUNCTION std::int64_t items() const { return step.rows() * most_width; }
+  Step step;
+  int lanes;  ///< that share a row
+
+  KOKKOS_FUNCTION std::int64_t items() const { return step.rows() * width; }
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    const std::int64_t row = item / GraphLane::width();
-    if (row < step.rows()) step(row, GraphLane{static_cast<int>(item % GraphLane::width()), lanes});
+    step(item / width, GraphLane{static_cast<int>(item % width), lanes});
   }
 };
 
@@ -229,7 +234,7 @@ struct GraphForwardInWarp {
         KOKKOSNN_IMPL_UNROLL
         for (int n = 0; n < count; ++n) products[n] = query.product(key[n]);
         const A own = lane.template sums_of_rounds<count>(products, round);
-        if (lane.lane >= round * lane.groups() && lane.lane < (round + count) * lane.groups()) score = own;
+        if (lane.has_edge_of(round, count)) score = own;
       }
       if (edge >= edges.end) continue;
       const A logit = source < 0 ? -Kokkos::Experimental::infinity_v<A> : logits.logit(edge, head, data.scale * score);
@@ -326,7 +331,7 @@ struct GraphEdgeGradientsInWarp {
       const A score  = lane.template sums_of_rounds<count>(products, round);
       const A dvalue = lane.template sums_of_rounds<count>(dvalues, round);
       A gradient     = 0;
-      if (edge < row.end && lane.lane >= round * lane.groups() && lane.lane < (round + count) * lane.groups()) {
+      if (edge < row.end && lane.has_edge_of(round, count)) {
         const auto terms = step.terms_of(edge, row.head, source, data.scale * score, dvalue, row.lse, row.delta);
         step.store(edge, row.head, row.node, source, terms);
         gradient = terms.gradient;
