@@ -28,7 +28,7 @@ enum class RowStrategy {
   team_registers,  ///< a row belongs to a team and stays in its threads' registers
   team_online,     ///< a row belongs to a team and is read twice; (max, sum) is computed online (on a GPU of softmax,
   ///< log_softmax, their gradients, and rows of which it is chosen for some of their operator and type)
-  split_row,       ///< a row is split over co-resident teams that exchange (max, sum)
+  split_row,       ///< a row is split over co-resident teams that exchange (max, sum), on GPUs
   row_in_cluster,  ///< a row is split over a cluster of teams, which exchange it in shared memory (NVIDIA, from Hopper;
                    ///< aligned rows of softmax, log_softmax, softmax_backward and rms_norm, not of doubles; 16-bit rows
                    ///< of cross_entropy_with_gradient)

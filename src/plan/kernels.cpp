@@ -98,7 +98,7 @@ void Planner::runs_rows_in_registers() {
 
 /// Rows of which a team has one or several; a host has them by loops of vectors.
 void Planner::runs_rows_of_team(int max_threads) {
-  const bool has_loops = has_host_loops(m_traits.backend, m_problem.op);
+  const bool has_loops = has_host_loops(m_traits.backend);
   has_loops ? runs_by(RowKernel::host_rows, max_threads_per_team) : runs_by(RowKernel::row_in_team, max_threads);
 }
 
@@ -115,7 +115,7 @@ void Planner::runs_parts_of_rows() {
 /// Rows side by side: by the kernel that reads columns once, if there is one of these packs and they hold them all.
 void Planner::runs_inner_rows() {
   const int max_threads = most_threads_of_inner_lanes(m_traits.backend, m_problem.op);
-  if (has_host_loops(m_traits.backend, m_problem.op)) return runs_by(RowKernel::host_inner, max_threads);
+  if (has_host_loops(m_traits.backend)) return runs_by(RowKernel::host_inner, max_threads);
   runs_by(RowKernel::inner_lanes, max_threads);
   const std::int64_t threads = m_plan.team_size / m_plan.threads_per_row;
   const bool holds           = rereads_inner_rows(m_problem.op) || threads * m_plan.packs_per_thread >= m_problem.cols;

@@ -13,6 +13,7 @@
 namespace KokkosNN::Impl {
 
 void Planner::split_row() {
+  if (!is_gpu()) refuse("a host's threads share a row as one team, by team_scratch or team_online");
   m_plan.packs_per_thread = max_packs_per_thread();
   m_plan.team_size = m_request.team_size != 0 ? m_request.team_size : std::min(split_team_size(), max_team_size());
   m_plan.threads_per_row = m_plan.team_size;
@@ -61,7 +62,7 @@ bool Planner::leaves_fewer_idle(int fewer, int threads) const {
 /// share one to hold it, so that one kernel would read them again as well.
 bool Planner::is_read_twice_from_cache() const {
   const double bytes = elements() * m_problem.x_bytes;
-  return is_gpu() && has_second_kernel() && m_request.teams_per_row == 0 && has_few_rows() &&
+  return has_second_kernel() && m_request.teams_per_row == 0 && has_few_rows() &&
          bytes <= split().twice_caches * static_cast<double>(m_traits.cache) &&
          teams_that_hold() > most_teams_a_row(threads_when_holding());
 }
@@ -99,7 +100,7 @@ void Planner::split_over_resident_teams() {
 /// Two calls on two instances can't starve each other as long as neither needs more than half of the device.
 std::int64_t Planner::most_teams_a_row(int threads) const {
   constexpr int calls_at_once = 2;
-  return std::max<std::int64_t>(1, resident_teams(threads) / (is_gpu() ? calls_at_once : 1));
+  return std::max<std::int64_t>(1, resident_teams(threads) / calls_at_once);
 }
 
 /// Teams a row of which all rows' teams run at once, where these may loop over more than they hold.
@@ -112,7 +113,6 @@ std::int64_t Planner::teams_in_one_wave() const {
 
 /// Teams that are sure to run at the same time, of kernels compiled for so many threads.
 std::int64_t Planner::resident_teams(int compiled_for) const {
-  if (!is_gpu()) return std::max(1, m_traits.multiprocessors / m_plan.team_size);
   const int threads = std::min(m_traits.resident_threads, compiled_for);
   return std::int64_t(m_traits.multiprocessors) * std::max(1, threads / m_plan.team_size);
 }

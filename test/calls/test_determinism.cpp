@@ -26,9 +26,10 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 class RunToRun : public ::testing::TestWithParam<RowStrategy> {};
 
 INSTANTIATE_TEST_SUITE_P(Every, RunToRun,
-                         ::testing::Values(RowStrategy::automatic, RowStrategy::vector_lanes, RowStrategy::team_scratch,
-                                           RowStrategy::team_registers, RowStrategy::team_online,
-                                           RowStrategy::split_row, RowStrategy::inner_lanes),
+                         ::testing::ValuesIn(strategies_here({RowStrategy::automatic, RowStrategy::vector_lanes,
+                                                              RowStrategy::team_scratch, RowStrategy::team_registers,
+                                                              RowStrategy::team_online, RowStrategy::split_row,
+                                                              RowStrategy::inner_lanes})),
                          [](const auto& test) { return std::string(KokkosNN::to_string(test.param)); });
 
 template <RowOperator Op>

@@ -301,8 +301,9 @@ struct StoreThreads {
 };
 
 TEST(OpenMPInstances, EveryKernelRunsWithTheThreadsOfTheInstanceThatWasPassed) {
-  for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                     RowStrategy::team_online, RowStrategy::split_row}) {
+  for (const RowStrategy strategy :
+       strategies_here({RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                        RowStrategy::team_online, RowStrategy::split_row})) {
     for (const int threads : {1, 2, 3}) {
       const Kokkos::OpenMP exec(threads);
       constexpr int rows = 200, cols = 20;  // more elements than the calling thread processes by itself
@@ -343,7 +344,7 @@ class Watchdog {
 
 TEST(OpenMPInstances, TwoHostThreadsWithAnInstanceEachCanCallAtOnce) {
   const Watchdog watchdog("two host threads with an OpenMP instance each wait for each other");
-  const SoftmaxOptions options{.plan = {.strategy = RowStrategy::split_row, .teams_per_row = 2}};
+  const SoftmaxOptions options{.plan = {.strategy = RowStrategy::team_online, .team_size = 2}};
   std::atomic<int> wrong{0};
   const auto work = [&](Recipe recipe) {
     const Kokkos::OpenMP exec(2);

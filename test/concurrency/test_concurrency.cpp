@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
 #include "support/recorder.hpp"
+#include "support/strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
 
@@ -96,8 +97,8 @@ class Jobs {
 
   std::vector<Job> all() {
     rows_of_all_operators("", {});
-    rows_of_all_operators(" by split_row", {.plan = {.strategy = RowStrategy::split_row}});
-    add_forward(" by split_row twice", {.plan = {.strategy = RowStrategy::split_row, .launches = 2}});
+    rows_of_all_operators(" of shared rows", {.plan = {.strategy = shared_rows}});
+    if (on_gpu) add_forward(" by split_row twice", {.plan = {.strategy = shared_rows, .launches = 2}});
     ragged();
     masked();
     cross_entropies();
@@ -168,8 +169,8 @@ class Jobs {
     const KokkosNN::CausalMask mask{keys - queries};
     add("masked_softmax", result,
         [=](const Shared& exec) { KokkosNN::masked_softmax(exec, tensor(x), mask, tensor(result)); });
-    add("masked_softmax by split_row", result, [=](const Shared& exec) {
-      KokkosNN::masked_softmax(exec, tensor(x), mask, tensor(result), {.plan = {.strategy = RowStrategy::split_row}});
+    add("masked_softmax of shared rows", result, [=](const Shared& exec) {
+      KokkosNN::masked_softmax(exec, tensor(x), mask, tensor(result), {.plan = {.strategy = shared_rows}});
     });
     add("masked_softmax_backward", dx, [=](const Shared& exec) {
       KokkosNN::masked_softmax_backward(exec, tensor(x), tensor(y), tensor(dy), mask, tensor(dx));
@@ -296,8 +297,8 @@ TEST(ConcurrentCalls, OfAnOpenMPRegionsThreadsOnTheInstancesOfAPartitionGiveEach
 TEST(ConcurrentCalls, OfThreadsThatShareAPlanGiveEachItsResult) {
   SKIP_WHERE_ONE_THREAD_IS_SERVED();
   const int rows = 5, cols = 3000, threads = 4;
-  for (const int launches : {1, 2}) {
-    const SoftmaxOptions options{.plan = {.strategy = RowStrategy::split_row, .launches = launches}};
+  for (const int launches : on_gpu ? std::vector{1, 2} : std::vector{0}) {
+    const SoftmaxOptions options{.plan = {.strategy = shared_rows, .launches = launches}};
     std::vector<Matrix> x, y, alone;
     for (int t = 0; t < threads; ++t) {
       for (auto* all : {&x, &y, &alone}) all->push_back(Matrix("matrix", rows, cols));
@@ -348,7 +349,7 @@ TEST(ConcurrentCalls, OnKokkosThreadsFromAnotherThreadAreRefusedAndDisturbNobody
   const Values values("values", 40000), ragged("ragged", 40000);
   const Kokkos::Threads exec;
   const KokkosNN::SoftmaxPlan plan(exec, x, untouched);
-  const KokkosNN::SoftmaxPlan split(exec, x, untouched, SoftmaxOptions{.plan = {.strategy = RowStrategy::split_row}});
+  const KokkosNN::SoftmaxPlan split(exec, x, untouched, SoftmaxOptions{.plan = {.strategy = shared_rows}});
   std::atomic<bool> is_over{false};
   std::atomic<int> accepted{0}, calls{0};
 

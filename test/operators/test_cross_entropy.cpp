@@ -181,7 +181,7 @@ TYPED_TEST(CrossEntropy, OfPartsWithMaximaOfTheirOwnMatchesOnEveryStrategy) {
         for (const double smoothing : {0.0, 0.1}) {
           CrossEntropyOptions options{.reduction = Reduction::none, .label_smoothing = smoothing};
           options.plan.strategy = strategy;
-          if (!in_lanes) options.plan.team_size = strategy == RowStrategy::split_row && !on_gpu ? 1 : team;
+          if (!in_lanes) options.plan.team_size = team;
           if (in_lanes && cols > (on_gpu ? 400 : 60)) continue;
           if (strategy == RowStrategy::team_registers && !on_gpu) {
             if (cols > 60) continue;

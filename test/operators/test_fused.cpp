@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/check.hpp"
 #include "support/recorder.hpp"
+#include "support/strategies.hpp"
 
 #include <KokkosNN/KokkosNN.hpp>
 
@@ -232,8 +233,9 @@ TEST(Fused, ALogSoftmaxWithASmallScaleIsFiniteWhereDifferencesOfLogitsAreNot) {
 }
 
 TEST(Fused, EveryStrategyButInnerLanesServesFunctorsOnItsPath) {
-  for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                     RowStrategy::team_online, RowStrategy::split_row}) {
+  for (const RowStrategy strategy :
+       strategies_here({RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                        RowStrategy::team_online, RowStrategy::split_row})) {
     const Input<float> x(40, 25, Recipe::wide);
     const Matrix<float> y("y", 40, 25);
 

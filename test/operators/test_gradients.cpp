@@ -210,9 +210,9 @@ TYPED_TEST(Gradients, WrittenOverTheirInputsMatch) {
 }
 
 TYPED_TEST(Gradients, OfManyMoreSplitRowsThanTeamsMatchInPlaceToo) {
-  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+  SKIP_WHERE_TEAMS_SHARE_NO_ROWS();
   SoftmaxOptions options{.plan = {.strategy = RowStrategy::split_row, .teams_per_row = 2}};
-  if (on_gpu) options.plan.team_size = 512;  // the largest, so that there are few groups
+  options.plan.team_size = 512;  // the largest, so that there are few groups
   for_each_gradient([&](auto op) {
     constexpr RowOperator Op = decltype(op)::value;
     for (const std::int64_t cols : {776, 777}) {

@@ -102,8 +102,7 @@ TEST(RowScales, OfZeroMakeARowUniformAndOfNaNMakeItNaN) {
 TEST(RowScales, OfSplitRowsDoNotScaleWhatIsBehindATeamsPart) {
   const auto scales = scale_data<float>(3, 7);
   MaskedTrial<float> trial({2, 3, 7, 301});
-  EXPECT_TRUE(takes_the_path(trial, RowScales{scales.view()}, {.scales = scales_of_rows}, on(RowStrategy::split_row)) ||
-              on_gpu);
+  EXPECT_TRUE(takes_the_path(trial, RowScales{scales.view()}, {.scales = scales_of_rows}, on(shared_rows)) || on_gpu);
 }
 
 // --- gradients ---

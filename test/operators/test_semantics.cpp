@@ -390,7 +390,8 @@ TEST(MaskedWarps, AWarpThatSawOnlyMinusInfinityDoesNotSpoilTheRow) {
     std::fill_n(trial.x().host(), place.count(), logit);
     for (int row = 0; row < 3; ++row) std::fill_n(trial.x().host() + 4096 * row, 64, -infinity);
     trial.x().upload();
-    for (const RowStrategy strategy : {RowStrategy::team_scratch, RowStrategy::team_online, RowStrategy::split_row}) {
+    for (const RowStrategy strategy :
+         strategies_here({RowStrategy::team_scratch, RowStrategy::team_online, RowStrategy::split_row})) {
       SoftmaxOptions options = forced(strategy);
       options.plan.team_size = team_size;
 

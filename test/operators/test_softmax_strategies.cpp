@@ -120,8 +120,9 @@ void serves_rows_over_two_axes(RowStrategy strategy) {
 }
 
 TEST(RowStrategies, RowsOverTwoAxesMatch) {
-  for (const RowStrategy strategy : {RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
-                                     RowStrategy::team_online, RowStrategy::split_row}) {
+  for (const RowStrategy strategy :
+       strategies_here({RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                        RowStrategy::team_online, RowStrategy::split_row})) {
     serves_rows_over_two_axes<RowOperator::softmax, float>(strategy);
     serves_rows_over_two_axes<RowOperator::log_softmax, float>(strategy);
     serves_rows_over_two_axes<RowOperator::softmax, BHalf>(strategy);
@@ -182,12 +183,17 @@ TEST_P(SoftmaxStrategies, ATeamOfSeveralThreadsMatches) {
   }
 }
 
-TEST(SplitRow, AShortRowWithMoreTeamsThanPacksMatches) {
+/// Rows that several teams share. Where a host computes, test_split_row.cpp runs their kernel by itself.
+class SplitRow : public ::testing::Test {
+ protected:
+  void SetUp() override { SKIP_WHERE_TEAMS_SHARE_NO_ROWS(); }
+};
+
+TEST_F(SplitRow, AShortRowWithMoreTeamsThanPacksMatches) {
   for (const int teams : {2, 4, 16}) {
-    if (teams > Exec().concurrency()) continue;
     SoftmaxOptions options     = forced(RowStrategy::split_row);
     options.plan.teams_per_row = teams;
-    options.plan.team_size     = on_gpu ? 32 : 1;
+    options.plan.team_size     = 32;
     for (const std::int64_t cols : {1, 2, 3, 5, 9}) {
       auto softmax   = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 5, cols);
       auto logsumexp = strategy_trial<RowOperator::logsumexp, float>(RowStrategy::split_row, 5, cols);
@@ -197,11 +203,9 @@ TEST(SplitRow, AShortRowWithMoreTeamsThanPacksMatches) {
       EXPECT_TRUE(took_the_path(logsumexp, RowStrategy::split_row, options)) << teams << " teams, " << cols;
     }
   }
-  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
 }
 
-TEST(SplitRow, MoreRowsThanGroupsOfTeamsMatch) {
-  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+TEST_F(SplitRow, MoreRowsThanGroupsOfTeamsMatch) {
   SoftmaxOptions options     = forced(RowStrategy::split_row);
   options.plan.teams_per_row = 2;
   for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 1000}) {
@@ -217,8 +221,8 @@ template <RowOperator Op, class T>
 void many_turns_match() {
   SoftmaxOptions options     = forced(RowStrategy::split_row);
   options.plan.teams_per_row = 2;
-  if (on_gpu) options.plan.team_size = 512;     // the largest, so that there are few groups
-  for (const std::int64_t cols : {776, 777}) {  // on a GPU aligned, two rows at once, and shifted, one
+  options.plan.team_size     = 512;             // the largest, so that there are few groups
+  for (const std::int64_t cols : {776, 777}) {  // aligned, two rows at once, and shifted, one
     auto trial = strategy_trial<Op, T>(RowStrategy::split_row, 1000, cols);
 
     EXPECT_GE(1000, 10 * trial.plan(options).league_size / 2);
@@ -226,8 +230,7 @@ void many_turns_match() {
   }
 }
 
-TEST(SplitRow, MoreTurnsThanLettersAreToldApartByMatch) {
-  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+TEST_F(SplitRow, MoreTurnsThanLettersAreToldApartByMatch) {
   many_turns_match<RowOperator::softmax, float>();
   many_turns_match<RowOperator::softmax, double>();
   many_turns_match<RowOperator::log_softmax, BHalf>();
@@ -235,15 +238,13 @@ TEST(SplitRow, MoreTurnsThanLettersAreToldApartByMatch) {
 }
 
 /// Up to a warp's lanes the first warp reads all status words, beyond all threads do.
-TEST(SplitRow, AsManyTeamsAsAWarpHasLanesOrMoreMatch) {
-  if (Exec().concurrency() < 2) GTEST_SKIP() << "one thread: a row cannot be split here";
+TEST_F(SplitRow, AsManyTeamsAsAWarpHasLanesOrMoreMatch) {
   SoftmaxOptions options = forced(RowStrategy::split_row);
   for (const int teams : {2, 31, 32, 33, 64, 65, 130}) {
-    if (teams > Exec().concurrency()) continue;
     options.plan.teams_per_row = teams;
     for (const int warps : {1, 3}) {
-      options.plan.team_size = on_gpu ? warps * KokkosNN::device_traits(Exec()).warp_size : 1;
-      for (const std::int64_t cols : {8000, 8001}) {  // on a GPU aligned and shifted
+      options.plan.team_size = warps * KokkosNN::device_traits(Exec()).warp_size;
+      for (const std::int64_t cols : {8000, 8001}) {  // aligned and shifted
         auto in_float = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 100, cols);
         auto in_bf16  = strategy_trial<RowOperator::log_softmax, BHalf>(RowStrategy::split_row, 100, cols);
 
@@ -271,7 +272,7 @@ void two_kernels_match(std::int64_t rows, std::int64_t cols, int more_teams) {
   EXPECT_TRUE(took_the_path(trial, RowStrategy::split_row, options)) << rows << " rows of " << cols << " columns";
 }
 
-TEST(SplitRow, TwoKernelsMatchHoweverARowIsSplit) {
+TEST_F(SplitRow, TwoKernelsMatchHoweverARowIsSplit) {
   for (const std::int64_t cols : {1, 2, 7, 33, 1000, 4097, 70001}) {
     for (const int more_teams : {0, 1, 40}) {
       two_kernels_match<RowOperator::softmax, float>(5, cols, more_teams);
@@ -282,7 +283,7 @@ TEST(SplitRow, TwoKernelsMatchHoweverARowIsSplit) {
   }
 }
 
-TEST(SplitRow, RunsThatReuseItsWorkspaceMatchEveryTime) {
+TEST_F(SplitRow, RunsThatReuseItsWorkspaceMatchEveryTime) {
   auto trial = strategy_trial<RowOperator::softmax, float>(RowStrategy::split_row, 3, 5000);
   for (int run = 0; run < 50; ++run) {
     ASSERT_TRUE(trial.run_correct(split_by(1))) << "run " << run;

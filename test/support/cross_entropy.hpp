@@ -36,8 +36,8 @@ inline const std::vector<RowStrategy>& loss_strategies_of(RowOperator op) {
   };
   static const std::vector<RowStrategy> losses         = of(RowOperator::cross_entropy);
   static const std::vector<RowStrategy> with_gradients = of(RowOperator::cross_entropy_with_gradient);
-  static const std::vector<RowStrategy> elementwise{RowStrategy::vector_lanes, RowStrategy::team_online,
-                                                    RowStrategy::split_row};
+  static const std::vector<RowStrategy> elementwise =
+      strategies_here({RowStrategy::vector_lanes, RowStrategy::team_online, RowStrategy::split_row});
   if (op == RowOperator::cross_entropy_backward) return elementwise;
   return op == RowOperator::cross_entropy ? losses : with_gradients;
 }

@@ -25,10 +25,9 @@ namespace KokkosNNTest {
 
 /// The strategies that a gradient can be forced on; logsumexp_backward keeps nothing of a row.
 inline const std::vector<RowStrategy>& strategies_of(RowOperator op) {
-  static const std::vector<RowStrategy> all(all_strategies.begin(), all_strategies.end());
-  static const std::vector<RowStrategy> elementwise{RowStrategy::vector_lanes, RowStrategy::team_online,
-                                                    RowStrategy::split_row, RowStrategy::inner_lanes};
-  return op == RowOperator::logsumexp_backward ? elementwise : all;
+  static const std::vector<RowStrategy> elementwise = strategies_here(
+      {RowStrategy::vector_lanes, RowStrategy::team_online, RowStrategy::split_row, RowStrategy::inner_lanes});
+  return op == RowOperator::logsumexp_backward ? elementwise : all_strategies;
 }
 
 /// In ulp: of the magnitude that the documentation names; logsumexp_backward of the result.

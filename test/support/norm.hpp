@@ -422,7 +422,7 @@ class NormTrial {
 
 /// The strategies that a norm can be forced on.
 inline std::vector<RowStrategy> norm_strategies() {
-  return strategies_with_kernels(RowOperator::rms_norm, {all_strategies.begin(), all_strategies.end()});
+  return strategies_with_kernels(RowOperator::rms_norm, all_strategies);
 }
 
 /// Expects that every strategy serves some widths, takes its path there and matches the reference.

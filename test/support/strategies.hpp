@@ -8,7 +8,6 @@
 #include <KokkosNN/impl/compiled_kernels.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
-#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -16,9 +15,21 @@
 
 namespace KokkosNNTest {
 
-inline constexpr std::array all_strategies{RowStrategy::vector_lanes,   RowStrategy::team_scratch,
-                                           RowStrategy::team_registers, RowStrategy::team_online,
-                                           RowStrategy::split_row,      RowStrategy::inner_lanes};
+/// Those of `candidates` that there are here: teams share rows on a GPU alone.
+inline std::vector<RowStrategy> strategies_here(std::vector<RowStrategy> candidates) {
+  if (!on_gpu) std::erase(candidates, RowStrategy::split_row);
+  return candidates;
+}
+
+inline const std::vector<RowStrategy> all_strategies =
+    strategies_here({RowStrategy::vector_lanes, RowStrategy::team_scratch, RowStrategy::team_registers,
+                     RowStrategy::team_online, RowStrategy::split_row, RowStrategy::inner_lanes});
+
+/// The strategy of rows that several teams share, or a host's threads.
+inline constexpr RowStrategy shared_rows = on_gpu ? RowStrategy::split_row : RowStrategy::team_online;
+
+#define SKIP_WHERE_TEAMS_SHARE_NO_ROWS() \
+  if (!on_gpu) GTEST_SKIP() << "a host's threads share a row as one team"
 
 /// Those of `candidates` that an operator has kernels of for floats: on a GPU few have any of team_scratch, and those
 /// that teams hold or share none of team_online.
@@ -28,7 +39,7 @@ inline std::vector<RowStrategy> strategies_with_kernels(RowOperator op, std::vec
   const KokkosNN::Impl::KernelTypes floats{backend, op, KokkosNN::Impl::pack_size(backend, 4, 4, 4), 4, 4, 4};
   if (!KokkosNN::Impl::has_scratch_kernel(backend, op, strided)) std::erase(candidates, RowStrategy::team_scratch);
   if (!KokkosNN::Impl::has_online_kernel(floats, strided)) std::erase(candidates, RowStrategy::team_online);
-  return candidates;
+  return strategies_here(candidates);
 }
 
 inline SoftmaxOptions forced(RowStrategy strategy, SoftmaxOptions options = {}) {

@@ -92,10 +92,8 @@ constexpr bool has_register_kernel(const KernelTypes& types, RowForm form, int k
   return is_packs_per_thread(backend, k, types.op);
 }
 
-/// A host has loops of vectors for rows of an operator: all but those of norms.
-constexpr bool has_host_loops(Backend backend, RowOperator op) {
-  return backend == Backend::host && has_host_vectors && !is_norm(op);
-}
+/// A host has loops of vectors for rows: compilers of device code have no vectors.
+constexpr bool has_host_loops(Backend backend) { return backend == Backend::host && has_host_vectors; }
 
 constexpr bool is_in_registers(RowStrategy strategy) {
   return strategy == RowStrategy::vector_lanes || strategy == RowStrategy::team_registers;
@@ -164,7 +162,7 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
   if (key.strategy == RowStrategy::team_registers && is_elementwise(types.op)) return false;
   switch (key.kernel) {
     case RowKernel::host_rows:
-      return has_host_loops(types.backend, types.op) && key.max_threads == max_threads_per_team;
+      return has_host_loops(types.backend) && key.max_threads == max_threads_per_team;
     case RowKernel::few_rows:
       return key.strategy == RowStrategy::team_registers && key.max_threads == max_threads_per_team &&
              has_few_rows_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.y_bytes);
@@ -173,7 +171,7 @@ constexpr bool exists_in_registers(const KernelKey& key, const KernelTypes& type
              key.max_threads == most_threads_in_lanes(types.accumulator_bytes, types.pack, k) &&
              has_lanes_kernel(types.backend, k, types.op, key.form, types.x_bytes, types.pack);
     case RowKernel::row_in_team:
-      return !has_host_loops(types.backend, types.op) && is_bound_of_teams(types, key.form, k, key.max_threads);
+      return !has_host_loops(types.backend) && is_bound_of_teams(types, key.form, k, key.max_threads);
     default:
       return false;
   }
@@ -192,7 +190,7 @@ constexpr bool has_online_kernel(const KernelTypes& types, RowForm form) {
 /// A kernel of rows in team scratch, or that are read twice, is compiled.
 constexpr bool exists_in_team(const KernelKey& key, const KernelTypes& types) {
   const bool is_online  = key.strategy == RowStrategy::team_online;
-  const bool has_loops  = has_host_loops(types.backend, types.op);
+  const bool has_loops  = has_host_loops(types.backend);
   const RowKernel only  = has_loops ? RowKernel::host_rows : RowKernel::row_in_team;
   const int max_threads = is_online && !has_loops ? most_threads_when_looping(types.op) : max_threads_per_team;
   if (key.kernel != only || key.max_threads != max_threads) return false;
@@ -216,11 +214,12 @@ constexpr bool holds_split_rows(const KernelTypes& types) {
 constexpr bool has_split_online_kernel(const KernelTypes& types, RowForm form) {
   const bool is_pair = form == RowForm::misaligned && types.accumulator_bytes == 8 && !is_reduction(types.op);
   const bool is_long = has_plain_rows(types.op) && !is_pair;
-  return types.backend == Backend::host || form == RowForm::strided || is_long || !holds_split_rows(types);
+  return form == RowForm::strided || is_long || !holds_split_rows(types);
 }
 
-/// A kernel of rows that several teams share is compiled.
+/// A kernel of rows that several teams share is compiled: for GPUs. A host's threads share a row as one team.
 constexpr bool exists_for_split_rows(const KernelKey& key, const KernelTypes& types) {
+  if (types.backend == Backend::host) return false;
   if (key.packs_per_thread != most_packs(types.backend, types.op)) return false;
   switch (key.kernel) {
     case RowKernel::split_row:
@@ -251,7 +250,7 @@ constexpr bool exists_for_inner_rows(const KernelKey& key, const KernelTypes& ty
   if (is_masked(types.op) || is_cross_entropy(types.op) || key.form != RowForm::strided) return false;
   if (key.max_threads != most_threads_of_inner_lanes(types.backend, types.op)) return false;
   const int k = key.packs_per_thread;
-  if (has_host_loops(types.backend, types.op)) return key.kernel == RowKernel::host_inner;
+  if (has_host_loops(types.backend)) return key.kernel == RowKernel::host_inner;
   if (rereads_inner_rows(types.op)) {
     const int pack = gradient_inner_pack_size(types.backend, types.pack);
     return key.kernel == RowKernel::inner_lanes && k == gradient_inner_packs(types.backend, pack) &&

@@ -23,10 +23,11 @@ constexpr Keyed<RegisterTable> register_tables[] = {{{}, rows}};
 constexpr Keyed<RegisterPolicy> registers[]      = {{{}, {}}};
 constexpr Keyed<StagedPolicy> staged[]           = {{{}, {}}};
 
-// Half of a second-level cache of 2 MB. Of gradients nothing is computed on the way to the sum that a second read of a
-// cached row would have to compute again.
+// Half of a second-level cache of 2 MB. Of gradients and norms nothing is computed on the way to the sum that a second
+// read of a cached row would have to compute again.
 constexpr Keyed<ScratchPolicy> scratch[] = {
     {{.op = is_gradient}, {.max_row_bytes = 0}},
+    {{.op = is_norm}, {.max_row_bytes = 0}},
     {{}, {.max_row_bytes = std::size_t(1) << 20}},
 };
 constexpr Keyed<OnlinePolicy> online[]        = {{{}, {}}};

@@ -108,7 +108,7 @@ struct Launcher<GradientCall<ExecutionSpace, op, X, D, Y>> {
     const auto output        = inner_rows_of<Y>(call, Tensor::dx);
     using Source             = std::decay_t<decltype(source)>;
     using Output             = std::decay_t<decltype(output)>;
-    if constexpr (has_host_loops(backend, op)) {
+    if constexpr (has_host_loops(backend)) {
       return launch<max_threads_per_team>(
           exec, plan,
           HostGradientInner<op, Params, Source, Output>{source, output, params,

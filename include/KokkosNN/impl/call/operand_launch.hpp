@@ -13,6 +13,8 @@
 #include <KokkosNN/impl/call/workspace.hpp>
 #include <KokkosNN/impl/gpu/operand_inner.hpp>
 #include <KokkosNN/impl/gpu/placement/operands.hpp>
+#include <KokkosNN/impl/host/operand_inner.hpp>
+#include <KokkosNN/impl/host/operands.hpp>
 #include <KokkosNN/impl/operators/add_norm.hpp>
 #include <KokkosNN/impl/operators/layer_norm.hpp>
 #include <KokkosNN/impl/operators/layer_norm_backward.hpp>
@@ -40,6 +42,8 @@ struct Placements<op, OperandRows<Operator, T, form>, A, V, backend> {
   using Registers = std::type_identity<OperandRegisterPlacement<Operator, T, V, K>>;
   using Scratch   = OperandScratchPlacement<Operator, T, V, scratch_packs>;
   using Online    = OperandOnlinePlacement<Operator, T, V, looping_packs>;
+  template <class, bool>
+  using OnHost = HostOperands<Operator, T, V>;
 };
 
 /// Numbers of an operator's operands (`operands_of`): 0 is the first row input, 1 the output; the other row inputs,
@@ -137,14 +141,17 @@ struct Launcher<OperandCall<ExecutionSpace, op, T>> {
     if constexpr (Operator::sums_inputs) operands.sum = inner_rows_of<T>(call, Numbers::result(0));
     Numbers::set_values(operands.scalars, call.layout, call.tensors);
     Numbers::set_values(operands.values, call.layout, call.tensors);
-    // A host's threads have blocks by themselves, whatever the plan's width is.
-    constexpr int inner_V    = backend == Backend::host ? V : gradient_inner_pack_size(backend, V);
-    constexpr int K          = gradient_inner_packs(backend, inner_V);
-    const std::int64_t inner = call.layout.inner();
-    launch<max_threads_when_wide>(
-        exec, plan,
-        OperandInner<inner_V, K, Params, T>{operands, params, call.layout.rows / inner, inner, plan.threads_per_row,
-                                            plan.scratch_level, static_cast<int>(plan.scratch_bytes)});
+    const std::int64_t inner = call.layout.inner(), outer = call.layout.rows / inner;
+    if constexpr (has_host_loops(backend)) {
+      launch<max_threads_per_team>(exec, plan, HostOperandInner<Params, T>{operands, params, outer, inner, plan.pack});
+    } else {
+      constexpr int inner_V = gradient_inner_pack_size(backend, V);
+      constexpr int K       = gradient_inner_packs(backend, inner_V);
+      launch<max_threads_when_wide>(
+          exec, plan,
+          OperandInner<inner_V, K, Params, T>{operands, params, outer, inner, plan.threads_per_row, plan.scratch_level,
+                                              static_cast<int>(plan.scratch_bytes)});
+    }
   }
 };
 

@@ -135,7 +135,7 @@ struct RowsCall {
 
  private:
   void run_in_teams() const {
-    if constexpr (!has_host_loops(backend, op)) {
+    if constexpr (!has_host_loops(backend)) {
       if (is_in_registers(plan.strategy)) return run_in_registers();
       if constexpr (has_loops && has_online_kernel(types, Source::form)) {
         if (plan.strategy == RowStrategy::team_online) {
@@ -150,7 +150,7 @@ struct RowsCall {
   }
 
   void run_in_pieces() const {
-    if constexpr (has_host_loops(backend, op)) {
+    if constexpr (has_host_loops(backend)) {
       static_assert(HasHostPlacement<Kept, Params>);
       // Nothing is kept of rows whose elements are read once, whatever the strategy.
       constexpr bool reads_once = is_reduction(op) || is_elementwise(op);
@@ -260,21 +260,23 @@ struct RowsCall {
     return {cols, plan.teams_per_row, (packs + plan.teams_per_row - 1) / plan.teams_per_row * V};
   }
 
-  void run_on_split_rows(WorkspaceView<ExecutionSpace>* own_workspace) const {
+  void run_on_split_rows([[maybe_unused]] WorkspaceView<ExecutionSpace>* own_workspace) const {
     require_launching_thread(exec, to_string(op));
-    if (plan.kernel == RowKernel::split_twice) {
-      if constexpr (splits_twice(op, Source::form)) return run_split_twice(own_workspace);
-      refuse_plan_without_kernel(plan);
-    }
-    if constexpr (has_loops && has_split_online_kernel(types, Source::form)) {
-      if (plan.kernel == RowKernel::split_online) {
-        return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
+    if constexpr (backend != Backend::host) {
+      if (plan.kernel == RowKernel::split_twice) {
+        if constexpr (splits_twice(op, Source::form)) return run_split_twice(own_workspace);
+        refuse_plan_without_kernel(plan);
       }
-    }
-    if constexpr (has_loops && holds_split_rows(types)) {
-      using Placement         = typename Registers<most_packs(backend, op)>::type;
-      constexpr bool overlaps = overlaps_rows(backend, op, Source::form);
-      return run_split<most_threads_when_holding(backend, op, Source::form), overlaps, Placement>(own_workspace);
+      if constexpr (has_loops && has_split_online_kernel(types, Source::form)) {
+        if (plan.kernel == RowKernel::split_online) {
+          return run_split<most_threads_when_looping(op), false, typename Kept::Online>(own_workspace);
+        }
+      }
+      if constexpr (has_loops && holds_split_rows(types)) {
+        using Placement         = typename Registers<most_packs(backend, op)>::type;
+        constexpr bool overlaps = overlaps_rows(backend, op, Source::form);
+        return run_split<most_threads_when_holding(backend, op, Source::form), overlaps, Placement>(own_workspace);
+      }
     }
     refuse_plan_without_kernel(plan);
   }

@@ -42,7 +42,7 @@ struct InnerCall {
 
   void run() const {
     require_kernel(plan, types);
-    if constexpr (has_host_loops(backend, op)) {
+    if constexpr (has_host_loops(backend)) {
       launch<max_threads_per_team>(
           exec, plan,
           HostInner<op, Params, Source, Output>{source, output, params,

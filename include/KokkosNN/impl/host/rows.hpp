@@ -35,8 +35,7 @@
 // share it. Rows of up to 256 columns are processed as many at a time as a vector has lanes, so that the work once a
 // row, one long chain of scalar instructions, is in vectors, too (`LaneRows`, `NarrowRows`). A gradient's rows are
 // processed one after the other, by loops with nothing else in them (`ShortPairs`).
-// Ragged rows have kernels of their own (segmented.hpp), which use these loops for long rows; split_row runs the GPU's
-// kernels on a host, with packs that are loops.
+// Ragged rows have kernels of their own (segmented.hpp), which use these loops for long rows.
 // The placement has the loops over a piece:
 //
 //   placement.load(row, piece, held, params) -> data for `reduce`: the largest logit, or nothing
@@ -629,6 +628,8 @@ struct HostRows {
       return output.map.only_stride() == cols && output.row(0).stride == 1;
     } else if constexpr (requires { output.dlogits.map.only_stride(); }) {
       return output.dlogits.map.only_stride() == cols && output.row(0).stride == 1;
+    } else if constexpr (requires { output.rows.map.only_stride(); }) {
+      return output.rows.map.only_stride() == cols && output.row(0).stride == 1;
     } else {
       return false;
     }

@@ -32,6 +32,8 @@
 //   Epilogue(params, reduced, scalars, cols)      of one row: (x..., columns...) is an element's result, row_output(i)
 //                                                 what the row has beside
 //
+// add and the epilogue's call are templates on N: A, or on a host a vector of A.
+//
 // No placement and no geometry knows more of it.
 
 namespace KokkosNN::Impl {

@@ -27,7 +27,6 @@ template <class Gradient>
 struct AddNormBackward : Gradient {
   static constexpr int row_inputs  = 3;  // x, dy, dsum
   static constexpr int late_inputs = 1;
-  using A                          = typename Gradient::accumulator;
 
   struct Epilogue : Gradient::Epilogue {
     using Base = typename Gradient::Epilogue;
@@ -37,7 +36,8 @@ struct AddNormBackward : Gradient {
                                     const typename Gradient::Scalars& scalars, std::int64_t cols)
         : Base(params, sums, scalars, cols) {}
 
-    KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A dy, A dsum, A weight) const {
+    template <class N>
+    KOKKOS_FORCEINLINE_FUNCTION N operator()(const N& x, const N& dy, const N& dsum, const N& weight) const {
       return Base::operator()(x, dy, weight) + dsum;
     }
   };

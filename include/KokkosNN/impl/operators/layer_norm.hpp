@@ -48,7 +48,8 @@ struct LayerNorm {
                                     std::int64_t)
         : mean(moments.mean_words()), rstd(A(1) / Kokkos::sqrt(moments.variance() + params.epsilon)) {}
 
-    KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A weight, A bias) const {
+    template <class N>
+    KOKKOS_FORCEINLINE_FUNCTION N operator()(const N& x, const N& weight, const N& bias) const {
       return multiply_add(((x - mean.high) - mean.low) * rstd, weight, bias);
     }
     KOKKOS_INLINE_FUNCTION A row_output(int i) const { return i == 0 ? mean.high : rstd; }

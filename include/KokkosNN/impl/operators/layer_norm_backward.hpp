@@ -31,7 +31,9 @@ struct LayerNormBackward {
   using Reduction                            = Sums<A, 2>;
   using WeightTerms                          = LayerNormWeightTerms;
 
-  KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[2], const Params&, const Scalars& scalars, A x, A dy, A weight) {
+  template <class N>
+  KOKKOS_FORCEINLINE_FUNCTION static void add(N (&sum)[2], const Params&, const Scalars& scalars, const N& x,
+                                              const N& dy, const N& weight) {
     sum[0] = multiply_add(dy, weight, sum[0]);
     sum[1] = multiply_add(dy * weight, x - scalars[0], sum[1]);
   }
@@ -49,8 +51,9 @@ struct LayerNormBackward {
           mean_of_g(sums[0] / static_cast<A>(cols)),
           factor(sums[1] / static_cast<A>(cols) * rstd * rstd) {}
 
-    KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A dy, A weight) const {
-      return rstd * multiply_add(mean - x, factor, multiply_add(dy, weight, -mean_of_g));
+    template <class N>
+    KOKKOS_FORCEINLINE_FUNCTION N operator()(const N& x, const N& dy, const N& weight) const {
+      return rstd * multiply_add(mean - x, splat<N>(factor), multiply_add(dy, weight, splat<N>(-mean_of_g)));
     }
     KOKKOS_INLINE_FUNCTION A row_output(int) const { return rstd; }
   };

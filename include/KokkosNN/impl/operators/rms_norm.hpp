@@ -41,7 +41,9 @@ struct RmsNorm {
   using Params                               = RmsNormParams<A>;
   using Reduction                            = Sums<A, 1>;
 
-  KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[1], const Params&, const ScalarsOf<RmsNorm>&, A x, A) {
+  template <class N>
+  KOKKOS_FORCEINLINE_FUNCTION static void add(N (&sum)[1], const Params&, const ScalarsOf<RmsNorm>&, const N& x,
+                                              const N&) {
     sum[0] = multiply_add(x, x, sum[0]);
   }
 
@@ -55,7 +57,10 @@ struct RmsNorm {
         : rstd(A(1) / Kokkos::sqrt(squares[0] / static_cast<A>(cols) + params.epsilon)),
           weight_offset(params.weight_offset) {}
 
-    KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A weight) const { return x * rstd * (weight + weight_offset); }
+    template <class N>
+    KOKKOS_FORCEINLINE_FUNCTION N operator()(const N& x, const N& weight) const {
+      return x * rstd * (weight + weight_offset);
+    }
     KOKKOS_INLINE_FUNCTION A row_output(int) const { return rstd; }
   };
 };

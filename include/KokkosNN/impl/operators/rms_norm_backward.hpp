@@ -31,7 +31,9 @@ struct RmsNormBackward {
   using Reduction                            = Sums<A, 1>;
   using WeightTerms                          = RmsNormWeightTerms;
 
-  KOKKOS_FORCEINLINE_FUNCTION static void add(A (&sum)[1], const Params& params, const Scalars&, A x, A dy, A weight) {
+  template <class N>
+  KOKKOS_FORCEINLINE_FUNCTION static void add(N (&sum)[1], const Params& params, const Scalars&, const N& x,
+                                              const N& dy, const N& weight) {
     sum[0] = multiply_add(dy * (weight + params.weight_offset), x, sum[0]);
   }
 
@@ -47,8 +49,9 @@ struct RmsNormBackward {
           factor(products[0] / static_cast<A>(cols) * rstd * rstd),
           weight_offset(params.weight_offset) {}
 
-    KOKKOS_FORCEINLINE_FUNCTION A operator()(A x, A dy, A weight) const {
-      return rstd * multiply_add(-x, factor, dy * (weight + weight_offset));
+    template <class N>
+    KOKKOS_FORCEINLINE_FUNCTION N operator()(const N& x, const N& dy, const N& weight) const {
+      return rstd * multiply_add(-x, splat<N>(factor), dy * (weight + weight_offset));
     }
     KOKKOS_INLINE_FUNCTION A row_output(int) const { return rstd; }
   };

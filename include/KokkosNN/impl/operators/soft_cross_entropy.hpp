@@ -49,7 +49,10 @@ struct SoftLossParams {
 
   A missing(int) const { return A(1); }
 
-  KOKKOS_INLINE_FUNCTION A target(A given, A weight) const { return weight * multiply_add(kept, given, spread); }
+  template <class N>
+  KOKKOS_FORCEINLINE_FUNCTION N target(const N& given, const N& weight) const {
+    return weight * multiply_add(splat<N>(kept), given, splat<N>(spread));
+  }
 };
 
 /// Sum of exponentials of a part of a row, relative to exp(base) 2^exponent, and the sums of t_c and t_c x_c.
@@ -164,8 +167,10 @@ struct SoftCrossEntropy {
           loss(of_call.of_loss * static_cast<A>(of_row.targets * of_row.lse() - of_row.products)),
           lse(of_row.has_infinity() ? Kokkos::Experimental::infinity_v<A> : static_cast<A>(of_row.lse())) {}
 
-    KOKKOS_FORCEINLINE_FUNCTION A operator()(A logit, A given, A weight) const {
-      return multiply_add(params->exp(logit, reference), factor, -params->upstream * params->target(given, weight));
+    template <class N>
+    KOKKOS_FORCEINLINE_FUNCTION N operator()(const N& logit, const N& given, const N& weight) const {
+      return multiply_add(params->exp(logit, splat_reference<N>(reference)), splat<N>(factor),
+                          -params->upstream * params->target(given, weight));
     }
     KOKKOS_INLINE_FUNCTION A row_output(int i) const { return i == 0 ? loss : lse; }
   };
