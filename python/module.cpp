@@ -123,6 +123,56 @@ kokkosnn_dtype dtype_of_numpy(nb::handle dtype, std::int64_t itemsize) {
   }
 }
 
+// --- DLPack's exchange table, which tensors of PyTorch 2.11 and newer have ---
+
+/// A table of C functions that a class of arrays has as `__dlpack_c_exchange_api__` (DLPack 1.3). They return 0, or
+/// another number with an exception of Python set.
+struct ExchangeTable {
+  std::uint32_t major;
+  std::uint32_t minor;
+  const ExchangeTable* older;
+  void (*allocate)();
+  void (*own)();
+  void (*make)();
+  int (*view)(void* array, nb::dlpack::dltensor* tensor);  ///< or null
+  int (*stream)(int device_type, std::int32_t device_index, void** stream);
+};
+constexpr std::uint32_t exchange_version = 1;
+
+/// The table of a class; null where there is none that is known here.
+const ExchangeTable* find_exchange_table(PyTypeObject* type) {
+  constexpr const char* name = "dlpack_exchange_api";
+  const nb::object capsule =
+      nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__"));
+  PyErr_Clear();
+  if (!capsule.is_valid() || PyCapsule_IsValid(capsule.ptr(), name) == 0) return nullptr;
+  const auto* table = static_cast<const ExchangeTable*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  while (table != nullptr && table->major > exchange_version) table = table->older;
+  return table != nullptr && table->major == exchange_version && table->view != nullptr ? table : nullptr;
+}
+
+/// The table of an object's class, which is looked for once: a few classes are remembered.
+const ExchangeTable* exchange_table_of(nb::handle array) {
+  constexpr std::size_t most = 16;
+  static std::vector<std::pair<PyTypeObject*, const ExchangeTable*>> known;  // the interpreter's lock is held
+  PyTypeObject* const type = Py_TYPE(array.ptr());
+  for (const auto& [known_type, table] : known) {
+    if (known_type == type) return table;
+  }
+  const ExchangeTable* const table = find_exchange_table(type);
+  if (known.size() < most) {
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // no other class gets its address
+    known.emplace_back(type, table);
+  }
+  return table;
+}
+
+nb::dlpack::dltensor viewed(const ExchangeTable& table, nb::handle array) {
+  nb::dlpack::dltensor view{};
+  if (table.view(array.ptr(), &view) != 0) nb::raise_python_error();
+  return view;
+}
+
 void require_rank(std::size_t rank) {
   if (rank <= KOKKOSNN_MAX_RANK) return;
   throw nb::value_error(("kokkosnn: arrays have rank 0 to 8, but this one has rank " + std::to_string(rank)).c_str());
@@ -142,7 +192,11 @@ class FromPython<const kokkosnn_tensor*> {
     if (array.is_none()) return;
     m_exists = true;
     if (PyObject_CheckBuffer(array.ptr()) != 0 && take_buffer(array)) return;
-    nb::hasattr(array, "ctypes") ? take_attributes(array) : take_dlpack(array);  // only NumPy's arrays have that
+    if (const ExchangeTable* const table = exchange_table_of(array)) {
+      take_view(*table, array);
+    } else {
+      nb::hasattr(array, "ctypes") ? take_attributes(array) : take_dlpack(array);  // only NumPy's arrays have that
+    }
   }
 
   const kokkosnn_tensor* get() const { return m_exists ? &m_tensor : nullptr; }
@@ -197,6 +251,19 @@ class FromPython<const kokkosnn_tensor*> {
     m_tensor.rank = static_cast<std::int32_t>(shape.size());
     for (std::size_t k = 0; k < shape.size(); ++k) {
       set_axis(k, nb::cast<std::int64_t>(shape[k]), nb::cast<std::int64_t>(strides[k]), itemsize);
+    }
+    m_owner = nb::borrow(array);
+  }
+
+  void take_view(const ExchangeTable& table, nb::handle array) {
+    const nb::dlpack::dltensor view = viewed(table, array);
+    require_rank(static_cast<std::size_t>(view.ndim));
+    m_tensor.dtype = dtype_of(view.dtype);
+    m_tensor.data  = static_cast<char*>(view.data) + view.byte_offset;
+    m_tensor.rank  = view.ndim;
+    for (int k = 0; k < view.ndim; ++k) {
+      m_tensor.extents[k] = view.shape[k];
+      m_tensor.strides[k] = view.strides[k];
     }
     m_owner = nb::borrow(array);
   }
@@ -337,6 +404,42 @@ bool are_numpy(const nb::tuple& arguments) {
   return has_array;
 }
 
+/// Where a call on these arrays runs, (device kind, device index, stream) as Exec takes it, if they are of one class
+/// with an exchange table, also those in dictionaries, and there is one: on the class's current stream of their device.
+/// None otherwise, and where they are on several devices, which the caller complains of.
+nb::object exchange_place(const nb::tuple& arguments) {
+  const ExchangeTable* table = nullptr;
+  nb::dlpack::device device{};
+  const auto takes = [&](nb::handle x) {
+    if (x.is_none() || is_of_class(x, &PyLong_Type) || is_of_class(x, &PyFloat_Type) || is_of_class(x, &PyBool_Type)) {
+      return true;
+    }
+    const ExchangeTable* const own = exchange_table_of(x);
+    if (own == nullptr || (table != nullptr && table != own)) return false;
+    const nb::dlpack::device of_x = viewed(*own, x).device;
+    const bool is_first           = table == nullptr;
+    if (is_first) device = of_x;
+    table = own;
+    return of_x.device_type == device.device_type && of_x.device_id == device.device_id;
+  };
+  for (const nb::handle given : arguments) {
+    if (!is_of_class(given, &PyDict_Type)) {
+      if (!takes(given)) return nb::none();
+      continue;
+    }
+    for (const auto& [name, value] : nb::borrow<nb::dict>(given)) {
+      if (!takes(value)) return nb::none();
+    }
+  }
+  constexpr int cuda = 2, cuda_managed = 13;
+  if (table == nullptr) return nb::none();
+  if (device.device_type == KOKKOSNN_DEVICE_HOST) return nb::make_tuple(device.device_type, 0, 0);
+  void* stream = nullptr;
+  if (table->stream(device.device_type, device.device_id, &stream) != 0) nb::raise_python_error();
+  const int kind = device.device_type == cuda_managed ? cuda : device.device_type;
+  return nb::make_tuple(kind, device.device_id, reinterpret_cast<std::uintptr_t>(stream));
+}
+
 // --- functions ---
 
 void raise(kokkosnn_status status) {
@@ -377,6 +480,7 @@ NB_MODULE(_core, m) {
   m.def("configuration", [] { return kokkosnn_configuration(); });
   m.def("is_numpy", [](nb::handle x) { return is_numpy(x); }, nb::arg().none());
   m.def("are_numpy", &are_numpy);
+  m.def("exchange_place", &exchange_place);
   m.def("jax_handlers", [] {
     nb::dict handlers;
     nb::str platform("");

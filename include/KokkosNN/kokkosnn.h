@@ -77,7 +77,8 @@ typedef enum kokkosnn_device_kind {
   KOKKOSNN_DEVICE_HIP     = 10
 } kokkosnn_device_kind;
 
-/* NULL in place of it, or all zeros but for an index of -1: the default stream of the current device. */
+/* NULL in place of it, or all zeros but for an index of -1: the default stream of the current device. A stream on which
+ * a graph is captured must have had a call before; another one is KOKKOSNN_INVALID_ARGUMENT. */
 typedef struct kokkosnn_exec {
   void* stream;         /* cudaStream_t or hipStream_t; NULL: the backend's default stream; of a host always NULL */
   int32_t device_kind;  /* kokkosnn_device_kind */

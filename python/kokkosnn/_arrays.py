@@ -102,8 +102,9 @@ def empty(like, shape, dtype=None):
     if _is_own(like):
         return sys.modules["numpy"].empty(shape, dtype or like.dtype)
     if is_torch(like):
-        import torch
-
+        torch = sys.modules["torch"]
+        if dtype is None and shape == like.shape and like.is_contiguous():
+            return torch.empty_like(like)  # in half of the time
         return torch.empty(shape, dtype=getattr(torch, dtype) if dtype else like.dtype, device=like.device)
     if is_traced(like):
         from ._jax import Result

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._arrays import HOST, accumulator_name, are_numpy, as_kind, empty, is_result, place_of, plain, require_writable
+from ._core import exchange_place
 
 Array = Any
 """An array of NumPy, or any with __dlpack__."""
@@ -38,8 +39,10 @@ def _row_options(masked_row: str, batch_invariant: bool) -> dict[str, int]:
 
 def _run(function: Any, stream: Any, *arguments: Any) -> None:
     """Calls a C function; arrays among the arguments, and in their dictionaries, determine the device."""
-    if stream is None and are_numpy(arguments):
-        return function(HOST, *arguments)
+    if stream is None:
+        place = HOST if are_numpy(arguments) else exchange_place(arguments)
+        if place is not None:
+            return function(place, *arguments)
     inner = [value for given in arguments if isinstance(given, dict) for value in given.values()]
     arrays = [x for x in [*arguments, *inner] if hasattr(x, "dtype")]
     if any(is_result(x) for x in arrays):
@@ -106,7 +109,8 @@ def softmax(
     out may be x, or an array of float32 for one of float16 or bfloat16, and the other way round. A row of nothing but
     -inf gives NaN, or with masked_row="zero" 0. axis may be a tuple of neighbouring axes at one stride. With
     batch_invariant a row's bits do not depend on the other rows.
-    stream: of a GPU, a number or an object of a library; by default PyTorch's current one, else the default stream.
+    stream: of a GPU, a number or an object of a library; by default the current one of PyTorch, or of a library whose
+    arrays have DLPack's exchange table, else the default stream.
     """
     y = _output(out, x, x.shape)
     _run(_core.softmax, stream, x, y, _softmax_options(x, axis, scale, masked_row, batch_invariant))

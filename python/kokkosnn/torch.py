@@ -25,6 +25,64 @@ _MOST_VALUE_DIMS = 256  # of attention's v
 # --- what operators have in common ---
 
 
+_NO_TENSORS = frozenset((int, float, bool, str, type(None)))
+
+
+def _is_watched() -> bool:
+    """Something besides gradients follows what happens to tensors: a transformation, a mode, a trace."""
+    return (
+        torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._len_torch_function_stack() > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_tracing_state() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+class _Operator:
+    """An operator of torch.library, which is called by way of PyTorch's dispatcher only where that has something to do.
+
+    The dispatcher's way through Python takes 60 us a call, ten times a small kernel. Where nothing but gradients
+    follows what happens to tensors, the function itself is called, or an autograd.Function of the same parts.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name = name
+        self._function = function
+        self._registered = torch.library.custom_op(f"kokkosnn::{name}", function, mutates_args=())
+        self._recorded: Callable[..., Any] = self._registered
+        self.register_fake = self._registered.register_fake
+
+    def register_autograd(self, backward: Callable[..., Any], *, setup_context: Callable[..., None]) -> None:
+        self._registered.register_autograd(backward, setup_context=setup_context)
+
+        def forward(ctx: Any, *arguments: Any) -> Any:  # with a setup_context of its own a call takes 40 us longer
+            output = self._function(*arguments)
+            setup_context(ctx, arguments, output)
+            return output
+
+        members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        self._recorded = type(self._name, (torch.autograd.Function,), members).apply
+
+    def __call__(self, *arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return self._registered(*arguments)
+        is_recorded = False
+        for x in arguments:
+            kind = type(x)
+            if kind is Tensor or kind is torch.nn.Parameter:
+                is_recorded = is_recorded or x.requires_grad
+            elif kind not in _NO_TENSORS:
+                return self._registered(*arguments)
+        if _is_watched():
+            return self._registered(*arguments)
+        return self._recorded(*arguments) if is_recorded and torch.is_grad_enabled() else self._function(*arguments)
+
+
+def _operator(name: str) -> Callable[[Callable[..., Any]], _Operator]:
+    return lambda function: _Operator(name, function)
+
+
 def _accumulator(x: Tensor) -> torch.dtype:
     return getattr(torch, accumulator_name(x))
 
@@ -62,22 +120,22 @@ def _gradient_of(forward: Callable[..., Tensor], inputs: Sequence[Tensor], dy: T
 # --- softmax, log_softmax ---
 
 
-@torch.library.custom_op("kokkosnn::softmax", mutates_args=())
+@_operator("softmax")
 def _softmax(x: Tensor, axis: int, scale: float) -> Tensor:
     return _operators.softmax(x, axis, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::softmax_backward", mutates_args=())
+@_operator("softmax_backward")
 def _softmax_backward(y: Tensor, dy: Tensor, axis: int, scale: float) -> Tensor:
     return _operators.softmax_backward(y, dy, axis, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::log_softmax", mutates_args=())
+@_operator("log_softmax")
 def _log_softmax(x: Tensor, axis: int, scale: float) -> Tensor:
     return _operators.log_softmax(x, axis, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::log_softmax_backward", mutates_args=())
+@_operator("log_softmax_backward")
 def _log_softmax_backward(y: Tensor, dy: Tensor, axis: int, scale: float) -> Tensor:
     return _operators.log_softmax_backward(y, dy, axis, scale=scale)
 
@@ -125,12 +183,12 @@ def log_softmax(x: Tensor, axis: int = -1, scale: float = 1.0) -> Tensor:
     return _log_softmax(x, axis, scale)
 
 
-@torch.library.custom_op("kokkosnn::logsumexp", mutates_args=())
+@_operator("logsumexp")
 def _logsumexp(x: Tensor, axis: int, scale: float) -> Tensor:
     return _operators.logsumexp(x, axis, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::logsumexp_backward", mutates_args=())
+@_operator("logsumexp_backward")
 def _logsumexp_backward(x: Tensor, lse: Tensor, dlse: Tensor, axis: int, scale: float) -> Tensor:
     return _operators.logsumexp_backward(x, lse, dlse, axis, scale=scale)
 
@@ -181,7 +239,7 @@ def logsumexp(x: Tensor, axis: int = -1, scale: float = 1.0) -> Tensor:
 # --- cross_entropy ---
 
 
-@torch.library.custom_op("kokkosnn::cross_entropy", mutates_args=())
+@_operator("cross_entropy")
 def _cross_entropy(
     logits: Tensor,
     labels: Tensor,
@@ -204,7 +262,7 @@ def _cross_entropy(
     )
 
 
-@torch.library.custom_op("kokkosnn::cross_entropy_backward", mutates_args=())
+@_operator("cross_entropy_backward")
 def _cross_entropy_backward(
     logits: Tensor,
     dloss: Tensor,
@@ -321,7 +379,7 @@ def cross_entropy(
 # --- soft_cross_entropy ---
 
 
-@torch.library.custom_op("kokkosnn::soft_cross_entropy", mutates_args=())
+@_operator("soft_cross_entropy")
 def _soft_cross_entropy(
     logits: Tensor, targets: Tensor, weights: Optional[Tensor], reduction: str, label_smoothing: float
 ) -> Tensor:
@@ -329,7 +387,7 @@ def _soft_cross_entropy(
     return _operators.soft_cross_entropy(logits, targets, weights, **options)[0]
 
 
-@torch.library.custom_op("kokkosnn::soft_cross_entropy_with_gradient", mutates_args=())
+@_operator("soft_cross_entropy_with_gradient")
 def _soft_cross_entropy_with_gradient(
     logits: Tensor, targets: Tensor, weights: Optional[Tensor], reduction: str, label_smoothing: float
 ) -> Tuple[Tensor, Tensor]:
@@ -448,14 +506,14 @@ def _layer_norm_of_torch(axis: int, epsilon: float, x: Tensor, weight: Optional[
     return y if weight is None else y * _along(axis, x, weight)
 
 
-@torch.library.custom_op("kokkosnn::rms_norm", mutates_args=())
+@_operator("rms_norm")
 def _rms_norm(
     x: Tensor, weight: Optional[Tensor], epsilon: float, axis: int, weight_offset: float
 ) -> Tuple[Tensor, Tensor]:
     return _operators.rms_norm(x, weight, epsilon, axis, weight_offset=weight_offset)
 
 
-@torch.library.custom_op("kokkosnn::rms_norm_backward", mutates_args=())
+@_operator("rms_norm_backward")
 def _rms_norm_backward(
     x: Tensor,
     weight: Optional[Tensor],
@@ -517,14 +575,14 @@ _rms_norm.register_autograd(_rms_norm_first, setup_context=_save_rms_norm)
 _rms_norm_backward.register_autograd(_rms_norm_second, setup_context=_save_rms_norm_backward)
 
 
-@torch.library.custom_op("kokkosnn::layer_norm", mutates_args=())
+@_operator("layer_norm")
 def _layer_norm(
     x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], epsilon: float, axis: int
 ) -> Tuple[Tensor, Tensor, Tensor]:
     return _operators.layer_norm(x, weight, bias, epsilon, axis)
 
 
-@torch.library.custom_op("kokkosnn::layer_norm_backward", mutates_args=())
+@_operator("layer_norm_backward")
 def _layer_norm_backward(
     x: Tensor,
     weight: Optional[Tensor],
@@ -645,7 +703,7 @@ def _numbers(mask: Mask) -> Sequence[int]:
     return [int(mask.causal), mask.causal_offset, has_window, left, right, mask.window_offset, mask.alibi_offset]
 
 
-@torch.library.custom_op("kokkosnn::masked_softmax", mutates_args=())
+@_operator("masked_softmax")
 def _masked_softmax(
     x: Tensor,
     bias: Optional[Tensor],
@@ -661,7 +719,7 @@ def _masked_softmax(
     return _operators.masked_softmax(x, mask, scale=scale, softcap=softcap, sinks=sinks)
 
 
-@torch.library.custom_op("kokkosnn::masked_softmax_backward", mutates_args=())
+@_operator("masked_softmax_backward")
 def _masked_softmax_backward(
     x: Tensor,
     bias: Optional[Tensor],
@@ -833,7 +891,7 @@ def _kept(q: Tensor, k: Tensor, probability: float, random: Tensor) -> Tensor:
     return (torch.cat(weights, -1) > 0).to(q.dtype) / (1 - probability)
 
 
-@torch.library.custom_op("kokkosnn::attention", mutates_args=())
+@_operator("attention")
 def _attention(
     q: Tensor,
     k: Tensor,
@@ -854,7 +912,7 @@ def _attention(
     return _operators.attention(q, k, v, mask, **options)
 
 
-@torch.library.custom_op("kokkosnn::attention_backward", mutates_args=())
+@_operator("attention_backward")
 def _attention_backward(
     q: Tensor,
     k: Tensor,
@@ -993,7 +1051,7 @@ def attention(
 # --- matmul ---
 
 
-@torch.library.custom_op("kokkosnn::matmul", mutates_args=())
+@_operator("matmul")
 def _matmul(a: Tensor, b: Tensor, alpha: float, precision: str) -> Tensor:
     return _operators.matmul(a, b, alpha=alpha, precision=precision)
 
@@ -1033,7 +1091,7 @@ def matmul(a: Tensor, b: Tensor, alpha: float = 1.0, precision: str = "exact") -
 # --- rope ---
 
 
-@torch.library.custom_op("kokkosnn::rope", mutates_args=())
+@_operator("rope")
 def _rope(
     x: Tensor,
     cos: Optional[Tensor],
@@ -1060,7 +1118,7 @@ def _rope(
     )
 
 
-@torch.library.custom_op("kokkosnn::rope_backward", mutates_args=())
+@_operator("rope_backward")
 def _rope_backward(
     dy: Tensor,
     cos: Optional[Tensor],
@@ -1132,14 +1190,14 @@ def rope(
 # --- add_rms_norm, add_layer_norm ---
 
 
-@torch.library.custom_op("kokkosnn::add_rms_norm", mutates_args=())
+@_operator("add_rms_norm")
 def _add_rms_norm(
     x: Tensor, residual: Tensor, weight: Optional[Tensor], epsilon: float, axis: int, weight_offset: float
 ) -> Tuple[Tensor, Tensor, Tensor]:
     return _operators.add_rms_norm(x, residual, weight, epsilon, axis, weight_offset=weight_offset)
 
 
-@torch.library.custom_op("kokkosnn::add_rms_norm_backward", mutates_args=())
+@_operator("add_rms_norm_backward")
 def _add_rms_norm_backward(
     total: Tensor,
     weight: Optional[Tensor],
@@ -1159,14 +1217,14 @@ def _add_rms_norm_backward(
     return dx, dweight if is_needed else total.new_empty(0)
 
 
-@torch.library.custom_op("kokkosnn::add_layer_norm", mutates_args=())
+@_operator("add_layer_norm")
 def _add_layer_norm(
     x: Tensor, residual: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], epsilon: float, axis: int
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     return _operators.add_layer_norm(x, residual, weight, bias, epsilon, axis)
 
 
-@torch.library.custom_op("kokkosnn::add_layer_norm_backward", mutates_args=())
+@_operator("add_layer_norm_backward")
 def _add_layer_norm_backward(
     total: Tensor,
     weight: Optional[Tensor],
@@ -1293,22 +1351,22 @@ def add_layer_norm(
 # --- swiglu, geglu ---
 
 
-@torch.library.custom_op("kokkosnn::swiglu", mutates_args=())
+@_operator("swiglu")
 def _swiglu(gate: Tensor, up: Tensor) -> Tensor:
     return _operators.swiglu(gate, up)
 
 
-@torch.library.custom_op("kokkosnn::swiglu_backward", mutates_args=())
+@_operator("swiglu_backward")
 def _swiglu_backward(gate: Tensor, up: Tensor, dy: Tensor) -> Tuple[Tensor, Tensor]:
     return _operators.swiglu_backward(gate, up, dy)
 
 
-@torch.library.custom_op("kokkosnn::geglu", mutates_args=())
+@_operator("geglu")
 def _geglu(gate: Tensor, up: Tensor, approximate: str) -> Tensor:
     return _operators.geglu(gate, up, approximate)
 
 
-@torch.library.custom_op("kokkosnn::geglu_backward", mutates_args=())
+@_operator("geglu_backward")
 def _geglu_backward(gate: Tensor, up: Tensor, dy: Tensor, approximate: str) -> Tuple[Tensor, Tensor]:
     return _operators.geglu_backward(gate, up, dy, approximate)
 
@@ -1354,33 +1412,33 @@ def geglu(gate: Tensor, up: Tensor, approximate: str = "none") -> Tensor:
 # --- segmented_softmax, segmented_log_softmax, segmented_logsumexp ---
 
 
-@torch.library.custom_op("kokkosnn::segmented_softmax", mutates_args=())
+@_operator("segmented_softmax")
 def _segmented_softmax(values: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
     return _operators.segmented_softmax(values, row_offsets, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::segmented_softmax_backward", mutates_args=())
+@_operator("segmented_softmax_backward")
 def _segmented_softmax_backward(y: Tensor, dy: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
     return _operators.segmented_softmax_backward(y, dy, row_offsets, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::segmented_log_softmax", mutates_args=())
+@_operator("segmented_log_softmax")
 def _segmented_log_softmax(values: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
     return _operators.segmented_log_softmax(values, row_offsets, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::segmented_log_softmax_backward", mutates_args=())
+@_operator("segmented_log_softmax_backward")
 def _segmented_log_softmax_backward(y: Tensor, dy: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
     return _operators.segmented_log_softmax_backward(y, dy, row_offsets, scale=scale)
 
 
-@torch.library.custom_op("kokkosnn::segmented_logsumexp", mutates_args=())
+@_operator("segmented_logsumexp")
 def _segmented_logsumexp(values: Tensor, row_offsets: Tensor, scale: float) -> Tensor:
     lse = values.new_full((row_offsets.shape[0] - 1, *values.shape[1:]), -torch.inf)  # empty rows' are not written
     return _operators.segmented_logsumexp(values, row_offsets, lse, scale)
 
 
-@torch.library.custom_op("kokkosnn::segmented_logsumexp_backward", mutates_args=())
+@_operator("segmented_logsumexp_backward")
 def _segmented_logsumexp_backward(
     values: Tensor, lse: Tensor, dlse: Tensor, row_offsets: Tensor, scale: float
 ) -> Tensor:

@@ -6,6 +6,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch's operators need PyTorch: pip install torch")
 
+import torch.fx.experimental.proxy_tensor  # noqa: E402
+import torch.utils._python_dispatch  # noqa: E402
+
 import kokkosnn  # noqa: E402
 import kokkosnn.torch as knn  # noqa: E402
 from kokkosnn import Dropout, Mask  # noqa: E402
@@ -229,6 +232,85 @@ def test_every_operator_is_checked():
         if name.startswith("kokkosnn::")
     }
     assert {name.split(".")[0] for name in registered} == set(OPERATORS)
+
+
+class Names(torch.utils._python_dispatch.TorchDispatchMode):
+    """Notes the operators that PyTorch's dispatcher sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+        self.seen.append(str(function))
+        return function(*arguments, **(keywords or {}))
+
+
+class Tagged(torch.Tensor):
+    """A class of tensors of a user."""
+
+
+def test_the_dispatcher_is_asked_where_something_watches():
+    x = numbers(4, 5, requires_grad=False)
+    with Names() as names:
+        knn.softmax(x)
+    assert "kokkosnn.softmax.default" in names.seen
+    assert type(knn.softmax(x.as_subclass(Tagged))) is Tagged
+    traced = torch.fx.experimental.proxy_tensor.make_fx(lambda x: knn.softmax(x))(x)
+    assert "kokkosnn.softmax.default" in traced.code
+
+
+def test_calls_past_the_dispatcher_have_history_where_it_is_wanted():
+    x = numbers(4, 5)
+    assert knn.softmax(x).requires_grad
+    assert knn.softmax(torch.nn.Parameter(x.detach())).requires_grad
+    assert not knn.softmax(x.detach()).requires_grad
+    with torch.no_grad():
+        assert not knn.softmax(x).requires_grad
+    with torch.inference_mode():
+        assert knn.softmax(x).is_inference()
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="PyTorch 2.11 brought the table")
+def test_the_exchange_table_tells_device_and_stream():
+    x = numbers(4, 5)
+    stream = torch.cuda.current_stream().cuda_stream if DEVICE == "cuda" else 0
+    kind = {"cuda": 10 if torch.version.hip else 2, "cpu": 1}[DEVICE]
+    assert kokkosnn._core.exchange_place((x, None, {"weights": x, "scale": 1.0})) == (kind, x.device.index or 0, stream)
+    assert kokkosnn._core.exchange_place((x, object())) is None
+    assert kokkosnn._core.exchange_place((None, 1)) is None
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="a host has no streams")
+def test_calls_go_to_the_current_stream():
+    x = numbers(64, 1000, dtype=torch.float32, requires_grad=False)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+        y = knn.softmax(x * 2)
+    stream.synchronize()
+    torch.testing.assert_close(y, torch.softmax(x * 2, -1))
+
+
+@pytest.mark.skipif(DEVICE != "cuda", reason="a host has no graphs")
+def test_graphs_are_captured_on_a_stream_that_had_a_call():
+    x = numbers(64, 1000, dtype=torch.float32, requires_grad=False)
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        knn.softmax(x)
+    with torch.cuda.graph(graph, stream=stream):
+        y = knn.softmax(x)
+        z = knn.rms_norm(y)
+    x.copy_(x.flip(0))
+    graph.replay()
+    torch.testing.assert_close(y, torch.softmax(x, -1))
+    torch.testing.assert_close(z, F.rms_norm(y, (1000,), eps=1e-6))
+
+    with pytest.raises(ValueError, match="before a graph is captured"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream()):
+            knn.softmax(x)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])

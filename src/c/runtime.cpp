@@ -61,6 +61,21 @@ Exec new_instance([[maybe_unused]] void* stream) {
 #endif
 }
 
+/// True if what is enqueued on a stream becomes part of a graph.
+bool is_captured([[maybe_unused]] void* stream) {
+#if defined(KOKKOS_ENABLE_CUDA)
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess &&
+         status != cudaStreamCaptureStatusNone;
+#elif defined(KOKKOS_ENABLE_HIP)
+  hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+  return hipStreamIsCapturing(static_cast<hipStream_t>(stream), &status) == hipSuccess &&
+         status != hipStreamCaptureStatusNone;
+#else
+  return false;
+#endif
+}
+
 /// Kokkos as this library uses it. Lives for good: calls may come as late as the process' own exit handlers.
 class Process {
  public:
@@ -74,6 +89,11 @@ class Process {
     start(function, device);
     const auto known = find(stream);
     if (known != m_instances.end()) return known->second;
+    if (is_captured(stream)) {  // an instance allocates and waits
+      (ArgumentError(function) << "a stream must have had a call before a graph is captured on it, but stream is "
+                               << stream << ", which is new")
+          .raise();
+    }
     set_current_device(kokkos_device());  // a new thread has no context, and Kokkos asks the stream for its own
     return m_instances.emplace_back(stream, new_instance(stream)).second;
   }
