@@ -25,6 +25,15 @@ struct BiasRelu {
   }
 };
 
+/// By the error function, as PyTorch's default is.
+struct BiasGelu {
+  template <class A>
+  KOKKOS_FUNCTION A operator()(A sum, A bias) const {
+    const A x = sum + bias;
+    return A(0.5) * x * (A(1) + Kokkos::erf(x * A(0.70710678118654752)));
+  }
+};
+
 /// A layer of a graph network: silu of the product and a bias.
 struct BiasSilu {
   template <class A>
@@ -48,12 +57,14 @@ struct Shape {
   std::int64_t rows;
   std::int64_t cols;
   std::int64_t inner;
+  std::int64_t batches = 1;
 };
+constexpr Shape small_shape   = {16, 64, 64, 100000};
 constexpr Shape tall_shapes[] = {{262144, 64, 64}, {262144, 128, 128}};
 
 void print(const char* what, const Shape& shape, const Timing& timing) {
-  const double operations =
-      2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.cols) * static_cast<double>(shape.inner);
+  const double operations = 2.0 * static_cast<double>(shape.batches * shape.rows) * static_cast<double>(shape.cols) *
+                            static_cast<double>(shape.inner);
   std::printf("%-12s %8lld %6lld %6lld %10.3f [%9.3f, %9.3f] %10.1f\n", what, static_cast<long long>(shape.rows),
               static_cast<long long>(shape.cols), static_cast<long long>(shape.inner), 1e3 * timing.median,
               1e3 * timing.q1, 1e3 * timing.q3, 1e-9 * operations / timing.median);
@@ -69,16 +80,28 @@ void measure(const Exec& exec, const Arguments& arguments, const char* what, con
   print(what, shape, time(exec, [&] { matmul(exec, a, b, c, arguments.options); }, arguments.seconds));
 }
 
-template <class T>
-void measure_epilogue(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+template <class T, class F>
+void measure_epilogue(const Exec& exec, const Arguments& arguments, const char* what, const Shape& shape, const F& f) {
   using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Exec>;
   const Matrix a("KokkosNN::Perf::a", shape.rows, shape.inner), b("KokkosNN::Perf::b", shape.inner, shape.cols),
       c("KokkosNN::Perf::c", shape.rows, shape.cols);
   const Kokkos::View<T*, Exec> bias("KokkosNN::Perf::bias", shape.cols);
   fill(exec, a, 0);
   fill(exec, b, a.size());
-  print("bias, relu", shape,
-        time(exec, [&] { matmul(exec, a, b, c, arguments.own, BiasRelu{}, bias); }, arguments.seconds));
+  print(what, shape, time(exec, [&] { matmul(exec, a, b, c, arguments.own, f, bias); }, arguments.seconds));
+}
+
+/// Many products of small matrices, one call.
+template <class T>
+void measure_batches(const Exec& exec, const Arguments& arguments, const Shape& shape) {
+  using Matrices = Kokkos::View<T***, Kokkos::LayoutRight, Exec>;
+  const Matrices a("KokkosNN::Perf::a", shape.batches, shape.rows, shape.inner),
+      b("KokkosNN::Perf::b", shape.batches, shape.inner, shape.cols),
+      c("KokkosNN::Perf::c", shape.batches, shape.rows, shape.cols);
+  fill(exec, a, 0);
+  fill(exec, b, a.size());
+  print("batches", shape, time(exec, [&] { matmul(exec, a, b, c, arguments.options); }, arguments.seconds));
+  print("batches, own", shape, time(exec, [&] { matmul(exec, a, b, c, arguments.own); }, arguments.seconds));
 }
 
 /// Messages along the edges of a graph, 16 a target: gather, product, silu and sum in one kernel, as many products as
@@ -136,15 +159,17 @@ void measure_all(const Arguments& arguments) {
   measure<T>(exec, arguments, "rows, cols", square, Right("a", n, n), Left("b", n, n));
   measure<T>(exec, arguments, "cols, rows", square, Left("a", n, n), Right("b", n, n));
   measure<T>(exec, arguments, "cols, cols", square, Left("a", n, n), Left("b", n, n));
-  measure_epilogue<T>(exec, arguments, square);
+  measure_epilogue<T>(exec, arguments, "bias, relu", square, BiasRelu{});
+  measure_epilogue<T>(exec, arguments, "bias, gelu", square, BiasGelu{});
   measure_backward<T>(exec, arguments, square);
   for (const Shape& shape : tall_shapes) {
     measure<T>(exec, arguments, "rows, rows", shape, Right("a", shape.rows, shape.inner),
                Right("b", shape.inner, shape.cols));
-    measure_epilogue<T>(exec, arguments, shape);
+    measure_epilogue<T>(exec, arguments, "bias, relu", shape, BiasRelu{});
     measure_edges<T>(exec, arguments, shape);
     measure_backward<T>(exec, arguments, shape);
   }
+  measure_batches<T>(exec, arguments, small_shape);
 }
 
 Precision precision_named(const std::string& name) {
