@@ -83,12 +83,7 @@ struct HostOperandInner {
   void do_rows(const Place& at, Rows (&held)[shown]) const {
     ScalarsOf<Operator> scalars[most];
     Reduction reduced[most];
-    for (int r = 0; r < at.n; ++r) {
-      for (int s = 0; s < Operator::row_scalars; ++s) {
-        const auto& values = operands.scalars[s];
-        scalars[r][s]      = values.data[values.map(at.o * inner + at.i + r)];
-      }
-    }
+    for (int r = 0; r < at.n; ++r) scalars[r] = operands.scalars_of(at.o * inner + at.i + r);
     for (std::int64_t p = 0; p < pieces(); ++p) {
       load_held(at, piece(p), held);
       for (int r = 0; r < at.n; ++r) {
@@ -100,7 +95,7 @@ struct HostOperandInner {
     Epilogue epilogue[most];
     for (int r = 0; r < at.n; ++r) {
       epilogue[r] = Epilogue(params.own, reduced[r], scalars[r], params.cols);
-      store_values(at.o * inner + at.i + r, epilogue[r]);
+      operands.store_values(at.o * inner + at.i + r, epilogue[r]);
     }
     if constexpr (writes_rows<Operator>) write(at, held, epilogue);
   }
@@ -131,13 +126,6 @@ struct HostOperandInner {
     const A* rows[shown];
     for (int k = 0; k < shown; ++k) rows[k] = held[k][r];
     return HostOperandVectors<Operator, T, has_late, true>(rows, params, columns.begin);
-  }
-
-  void store_values(std::int64_t row, const Epilogue& epilogue) const {
-    for (int r = 0; r < Operator::row_outputs; ++r) {
-      const auto& values = operands.values[r];
-      if (values.data != nullptr) values.data[values.map(row)] = epilogue.row_output(r);
-    }
   }
 
   /// Loads the rows that the reduction reads; of two that are summed the sum, as it is once it was stored.

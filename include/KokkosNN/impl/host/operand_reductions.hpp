@@ -86,6 +86,12 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_in_vectors(WideOf<A> (&total)[n], int count
   for (int s = 0; s < n; ++s) total[s] = wide[s].total();
 }
 
+/// The n elements that lie in a row, and `behind` in the other lanes.
+template <class A>
+KOKKOS_FORCEINLINE_FUNCTION Vector<A> in_row(const Vector<A>& v, int n, const Vector<A>& behind = Vector<A>{}) {
+  return n == simd_width<A> ? v : first_lanes(v, n, behind);
+}
+
 /// of<Operator>(vectors, count, params, scalars) is the reduction of a piece of `count` elements, as the reduction's
 /// `add` makes it of packs.
 template <class Reduction>
@@ -122,23 +128,18 @@ struct HostReduction<Moments<A>> {
     const T about = splat<T>(first[0]);
     W sum[1];
     sum_in_vectors<A>(sum, count,
-                      [&](T(&all)[1], int i, int n) KOKKOSNN_IMPL_INLINED { all[0] += in_row(x(i, n) - about, n); });
+                      [&](T(&all)[1], int i, int n) KOKKOSNN_IMPL_INLINED { all[0] += in_row<A>(x(i, n) - about, n); });
     const A mean = first[0] + static_cast<A>(rounded(sum[0])) / static_cast<A>(count);
 
     W sums[2];  // of squares, and of what rounding the mean has lost
     sum_in_vectors<A>(sums, count, [&](T(&all)[2], int i, int n) KOKKOSNN_IMPL_INLINED {
-      const T distance = in_row(x(i, n) - splat<T>(mean), n);
+      const T distance = in_row<A>(x(i, n) - splat<T>(mean), n);
       all[0]           = multiply_add(distance, distance, all[0]);
       all[1] += distance;
     });
     const A squares = static_cast<A>(rounded(sums[0])), rest = static_cast<A>(rounded(sums[1]));
     const A shift = rest / static_cast<A>(count);
     return {static_cast<double>(count), W{mean} + W{shift}, W{multiply_add(-rest, shift, squares)}};
-  }
-
- private:
-  KOKKOS_FORCEINLINE_FUNCTION static T in_row(const T& distance, int n) {
-    return n == simd_width<A> ? distance : first_lanes(distance, n);
   }
 };
 
@@ -156,7 +157,7 @@ struct HostReduction<SoftLossSums<A>> {
     T highest            = splat<T>(-infinity);
     for (int i = 0; i < count; i += lanes) {
       const int n = std::min(lanes, count - i);
-      highest     = max_ignoring_nan(highest, in_row(vectors.row(0, i, n), n, splat<T>(-infinity)));
+      highest     = max_ignoring_nan(highest, in_row<A>(vectors.row(0, i, n), n, splat<T>(-infinity)));
     }
     const A most                    = fold_lanes(highest, JoinMaxima{});
     const ExpReference<A> reference = of_call.exp.at(finite_reference(of_call.exp.reference_of(most)));
@@ -165,19 +166,14 @@ struct HostReduction<SoftLossSums<A>> {
     WideOf<A> sums[3];
     sum_in_vectors<A>(sums, count, [&](T(&sum)[3], int i, int n) KOKKOSNN_IMPL_INLINED {
       vectors.apply(i, n, [&](const T& logit, const T& given, const T& weight) KOKKOSNN_IMPL_INLINED {
-        const T target = in_row(of_call.target(given, weight), n, T{});
-        sum[0] += in_row(of_call.exp(logit, at), n, T{});
+        const T target = in_row<A>(of_call.target(given, weight), n);
+        sum[0] += in_row<A>(of_call.exp(logit, at), n);
         sum[1] += target;
         sum[2] += target == T{} ? T{} : target * logit;
       });
     });
     return {most == -infinity ? -Kokkos::Experimental::infinity_v<double> : static_cast<double>(reference.base),
             static_cast<double>(reference.exponent), rounded(sums[0]), rounded(sums[1]), rounded(sums[2])};
-  }
-
- private:
-  KOKKOS_FORCEINLINE_FUNCTION static T in_row(const T& v, int n, const T& behind) {
-    return n == simd_width<A> ? v : first_lanes(v, n, behind);
   }
 };
 
