@@ -380,28 +380,37 @@ bool is_numpy(nb::handle x) {
   return ndarray != nullptr && is_of_class(x, ndarray);
 }
 
+/// True if takes(x) is of all of a call's arguments, also those in dictionaries, but numbers and None.
+template <class Takes>
+bool takes_all_arrays(const nb::tuple& arguments, const Takes& takes) {
+  const auto is_taken = [&](nb::handle x) {
+    return x.is_none() || is_of_class(x, &PyLong_Type) || is_of_class(x, &PyFloat_Type) ||
+           is_of_class(x, &PyBool_Type) || takes(x);
+  };
+  for (const nb::handle given : arguments) {
+    if (!is_of_class(given, &PyDict_Type)) {
+      if (!is_taken(given)) return false;
+      continue;
+    }
+    for (const auto& [name, value] : nb::borrow<nb::dict>(given)) {
+      if (!is_taken(value)) return false;
+    }
+  }
+  return true;
+}
+
 /// True if a call's arrays are NumPy's own, also those in dictionaries, and there is one: nothing else has to be asked
 /// then, which takes time.
 bool are_numpy(const nb::tuple& arguments) {
   const PyObject* const ndarray = class_of_numpy();
   if (ndarray == nullptr) return false;
-  bool has_array   = false;
-  const auto is_of = [&](nb::handle x) {
-    const bool is_array = is_of_class(x, ndarray);
-    has_array |= is_array;
-    return is_array || x.is_none() || is_of_class(x, &PyLong_Type) || is_of_class(x, &PyFloat_Type) ||
-           is_of_class(x, &PyBool_Type);
-  };
-  for (const nb::handle given : arguments) {
-    if (!is_of_class(given, &PyDict_Type)) {
-      if (!is_of(given)) return false;
-      continue;
-    }
-    for (const auto& [name, value] : nb::borrow<nb::dict>(given)) {
-      if (!is_of(value)) return false;
-    }
-  }
-  return has_array;
+  bool has_array = false;
+  return takes_all_arrays(arguments,
+                          [&](nb::handle x) {
+                            has_array |= is_of_class(x, ndarray);
+                            return is_of_class(x, ndarray);
+                          }) &&
+         has_array;
 }
 
 /// Where a call on these arrays runs, (device kind, device index, stream) as Exec takes it, if they are of one class
@@ -411,9 +420,6 @@ nb::object exchange_place(const nb::tuple& arguments) {
   const ExchangeTable* table = nullptr;
   nb::dlpack::device device{};
   const auto takes = [&](nb::handle x) {
-    if (x.is_none() || is_of_class(x, &PyLong_Type) || is_of_class(x, &PyFloat_Type) || is_of_class(x, &PyBool_Type)) {
-      return true;
-    }
     const ExchangeTable* const own = exchange_table_of(x);
     if (own == nullptr || (table != nullptr && table != own)) return false;
     const nb::dlpack::device of_x = viewed(*own, x).device;
@@ -422,17 +428,8 @@ nb::object exchange_place(const nb::tuple& arguments) {
     table = own;
     return of_x.device_type == device.device_type && of_x.device_id == device.device_id;
   };
-  for (const nb::handle given : arguments) {
-    if (!is_of_class(given, &PyDict_Type)) {
-      if (!takes(given)) return nb::none();
-      continue;
-    }
-    for (const auto& [name, value] : nb::borrow<nb::dict>(given)) {
-      if (!takes(value)) return nb::none();
-    }
-  }
+  if (!takes_all_arrays(arguments, takes) || table == nullptr) return nb::none();
   constexpr int cuda = 2, cuda_managed = 13;
-  if (table == nullptr) return nb::none();
   if (device.device_type == KOKKOSNN_DEVICE_HOST) return nb::make_tuple(device.device_type, 0, 0);
   void* stream = nullptr;
   if (table->stream(device.device_type, device.device_id, &stream) != 0) nb::raise_python_error();

@@ -24,17 +24,6 @@ struct InnerOperands : SumOutput<Operator, InnerRows<T>> {
   Kokkos::Array<RowValues<const A, RowMap>, Operator::row_scalars> scalars;
   InnerRows<T> output;
   Kokkos::Array<RowValues<A, RowMap>, Operator::row_outputs> values;
-
-  KOKKOS_INLINE_FUNCTION ScalarsOf<Operator> scalars_of(std::int64_t row) const {
-    ScalarsOf<Operator> of_row;
-    for (int s = 0; s < Operator::row_scalars; ++s) of_row[s] = scalars[s].data[scalars[s].map(row)];
-    return of_row;
-  }
-  KOKKOS_INLINE_FUNCTION void store_values(std::int64_t row, const typename Operator::Epilogue& epilogue) const {
-    for (int r = 0; r < Operator::row_outputs; ++r) {
-      if (values[r].data != nullptr) values[r].data[values[r].map(row)] = epilogue.row_output(r);
-    }
-  }
 };
 
 template <int V, int K, class Params, class T>
@@ -108,7 +97,7 @@ struct OperandInner {
     HeldRows held;
     ScalarsOf<Operator> scalars[V];
     for (int v = 0; v < V; ++v) {
-      scalars[v] = operands.scalars_of(at.o * inner + (v < at.window.end ? at.i + v : 0));
+      scalars[v] = values_of_row(operands.scalars, at.o * inner + (v < at.window.end ? at.i + v : 0));
     }
 
     const std::int64_t step = std::int64_t(K) * at.depth;
@@ -124,7 +113,7 @@ struct OperandInner {
     Epilogue epilogue[V];
     for (int v = 0; v < V; ++v) {
       epilogue[v] = Epilogue(params.own, all[v], scalars[v], params.cols);
-      if (writes_values && v < at.window.end) operands.store_values(at.o * inner + at.i + v, epilogue[v]);
+      if (writes_values && v < at.window.end) store_row_outputs(operands.values, at.o * inner + at.i + v, epilogue[v]);
     }
     // Backward: what was read last is still held, and what was read before that may be in a cache.
     const std::int64_t last = end - step;

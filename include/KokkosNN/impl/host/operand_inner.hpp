@@ -83,7 +83,7 @@ struct HostOperandInner {
   void do_rows(const Place& at, Rows (&held)[shown]) const {
     ScalarsOf<Operator> scalars[most];
     Reduction reduced[most];
-    for (int r = 0; r < at.n; ++r) scalars[r] = operands.scalars_of(at.o * inner + at.i + r);
+    for (int r = 0; r < at.n; ++r) scalars[r] = values_of_row(operands.scalars, at.o * inner + at.i + r);
     for (std::int64_t p = 0; p < pieces(); ++p) {
       load_held(at, piece(p), held);
       for (int r = 0; r < at.n; ++r) {
@@ -95,7 +95,7 @@ struct HostOperandInner {
     Epilogue epilogue[most];
     for (int r = 0; r < at.n; ++r) {
       epilogue[r] = Epilogue(params.own, reduced[r], scalars[r], params.cols);
-      operands.store_values(at.o * inner + at.i + r, epilogue[r]);
+      store_row_outputs(operands.values, at.o * inner + at.i + r, epilogue[r]);
     }
     if constexpr (writes_rows<Operator>) write(at, held, epilogue);
   }

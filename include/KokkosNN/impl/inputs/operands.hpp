@@ -170,6 +170,24 @@ struct RowValues {
   Map map = {};
 };
 
+/// Reads the values of a row.
+template <class A, std::size_t n, class Map>
+KOKKOS_INLINE_FUNCTION Kokkos::Array<A, n> values_of_row(const Kokkos::Array<RowValues<const A, Map>, n>& values,
+                                                         std::int64_t row) {
+  Kokkos::Array<A, n> of_row;
+  for (std::size_t i = 0; i < n; ++i) of_row[i] = values[i].data[values[i].map(row)];
+  return of_row;
+}
+
+/// Stores what an epilogue has beside a row, where that goes anywhere.
+template <class A, std::size_t n, class Map, class Epilogue>
+KOKKOS_INLINE_FUNCTION void store_row_outputs(const Kokkos::Array<RowValues<A, Map>, n>& values, std::int64_t row,
+                                              const Epilogue& epilogue) {
+  for (std::size_t i = 0; i < n; ++i) {
+    if (values[i].data != nullptr) values[i].data[values[i].map(row)] = epilogue.row_output(static_cast<int>(i));
+  }
+}
+
 /// The rows that an operator reads, with their scalars.
 template <class Operator, class T, RowForm row_form>
 struct OperandRows {
@@ -199,6 +217,7 @@ struct OperandRows {
   KOKKOS_INLINE_FUNCTION Row row(std::int64_t r) const {
     Row row;
     for (int i = 0; i < Operator::row_inputs; ++i) row.input[i] = input[i].row(r);
+    // Not by values_of_row: nvcc orders the code of long rows otherwise.
     for (int i = 0; i < Operator::row_scalars; ++i) row.scalars[i] = scalars[i].data[scalars[i].map(r)];
     return row;
   }

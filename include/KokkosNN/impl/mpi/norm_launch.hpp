@@ -118,12 +118,8 @@ struct MakeEpilogues {
     for (int i = 0; i < Shard::a_row; ++i) own[i] = states.merged(row * Shard::a_row + i);
     const std::int64_t cols = Shard::columns(own);
     if (cols == 0) return;  // of no rank: nothing is written
-    ScalarsOf<Operator> given;
-    for (int i = 0; i < Operator::row_scalars; ++i) given[i] = scalars[i].data[scalars[i].map(row)];
-    const typename Operator::Epilogue epilogue(params, Shard::load(own), given, cols);
-    for (int i = 0; i < Operator::row_outputs; ++i) {
-      if (values[i].data != nullptr) values[i].data[values[i].map(row)] = epilogue.row_output(i);
-    }
+    const typename Operator::Epilogue epilogue(params, Shard::load(own), values_of_row(scalars, row), cols);
+    store_row_outputs(values, row, epilogue);
     made[row] = epilogue;
   }
 };
