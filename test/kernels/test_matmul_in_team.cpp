@@ -63,7 +63,8 @@ struct Matrices {
   }
 };
 
-/// Runs a league of three teams, which take tiles in turn, and compares: sums of the small numbers are exact.
+/// Runs a league of three teams, which take tiles in turn, and compares: sums of the small numbers are exact. With
+/// `copies` rows of all matrices begin at multiples of 16 bytes, and c's units are moved at once.
 template <class Unit, Impl::MatmulForm form>
 void expect_exact(bool copies, double beta) {
   using T       = typename Unit::Element;
@@ -73,7 +74,7 @@ void expect_exact(bool copies, double beta) {
   using Tile    = typename Kernel::Tile;
   Matrices<T> a(rows, inner, Impl::is_a_along(form), copies, 1), b(inner, cols, !Impl::is_b_along(form), copies, 2);
   Matrices<T> bias(1, cols, true, true, 3);
-  Matrices<A> c(rows, cols, true, false, 4);
+  Matrices<A> c(rows, cols, true, copies, 4);
   Matrices<A> before = c;
   Impl::MatmulData<T> data;
   data.batches    = batches;
@@ -93,7 +94,7 @@ void expect_exact(bool copies, double beta) {
   results.data[1]       = bias.memory.data();
   results.col_stride[1] = 1;
   results.batch[1]      = bias.map();
-  const Kernel kernel{data, {{}, A(0.5), A(beta)}, results, copies, copies};
+  const Kernel kernel{{{{}, A(0.5), A(beta)}, results, copies}, data, copies, copies};
   constexpr int teams = 3;
   for (int league = 0; league < teams; ++league) {
     EmulatedTeam team(Kernel::team_size, Unit::lanes, Kernel::scratch, static_cast<std::uint32_t>(league));
@@ -125,7 +126,7 @@ void expect_exact_rows(bool copies, double beta) {
   const std::int64_t offsets[]     = {0, 0, 3, 140, 141, 160, products, products};
   constexpr std::int64_t sums_of_c = 7, c_rows = sums ? sums_of_c : products;
   Matrices<T> a(rows, inner, true, copies, 1), b(inner, cols, !Impl::is_b_along(form), copies, 2);
-  Matrices<T> bias(1, cols, true, true, 3), c(c_rows, cols, true, false, 4);
+  Matrices<T> bias(1, cols, true, true, 3), c(c_rows, cols, true, copies, 4);
   Matrices<T> before = c;
   std::int32_t index[products];
   for (std::int32_t i = 0; i < products; ++i) index[i] = i == 150 ? -1 : i * 11 % rows;
@@ -152,7 +153,7 @@ void expect_exact_rows(bool copies, double beta) {
   maps.offsets       = {offsets, 1, 8, true};
   maps.sums          = sums_of_c;
   maps.sums_per_team = 3;
-  const Kernel kernel{data, {{}, A(0.5), A(beta)}, results, copies, copies, maps};
+  const Kernel kernel{{{{}, A(0.5), A(beta)}, results, copies}, data, copies, copies, maps};
   constexpr int teams = 3;
   for (int league = 0; league < teams; ++league) {
     EmulatedTeam team(Kernel::team_size, Unit::lanes, Kernel::scratch, static_cast<std::uint32_t>(league));
@@ -220,7 +221,7 @@ void expect_exact_parts(bool copies, double beta) {
   to.batch[0]      = of_parts(parts * rows * cols, rows * cols);
   to.parts         = parts;
   to.inner         = part;
-  const Kernel kernel{data, {{}, S(1), S(0)}, to, copies, copies};
+  const Kernel kernel{{{{}, S(1), S(0)}, to, false}, data, copies, copies};
   Results results;
   results.data[0]       = c.memory.data();
   results.row_stride[0] = c.row_stride;

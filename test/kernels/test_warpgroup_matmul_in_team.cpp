@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <utility>
 #include <vector>
 
 // The kernel of matrix products on Hopper's warpgroups in emulated teams.
@@ -118,7 +117,7 @@ void expect_exact(float beta, std::int64_t unit_of_c) {
   data.col_blocks = plan.col_blocks;
   data.group      = 2;
   Kernel kernel{};
-  const bool has_units = Impl::has_units_of<Results>(layout, std::make_index_sequence<3>{});
+  const bool has_units = Impl::has_units_of<Results>(layout);
   EXPECT_EQ(has_units, unit_of_c % 8 == 0);
   Impl::set_warpgroup_kernel(kernel, layout, data, Impl::MatmulEpilogue<AddAll, float>{{}, 0.5f, beta}, results,
                              [](const Impl::BoxedTensor& tensor) { return EmulatedMap{tensor}; });

@@ -8,6 +8,7 @@
 #include <KokkosNN/impl/call/cpu_levels.hpp>
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/call/matmul_units.hpp>
 #include <KokkosNN/impl/call/vendor_matmul.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/call/warpgroup_matmul_launch.hpp>
@@ -21,6 +22,7 @@
 #include <Kokkos_Core.hpp>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -166,8 +168,11 @@ struct MatmulLaunch {
   template <class Kernel>
   static void launch_form(const Exec& exec, const MatmulArguments& call, const MatmulPlan& plan, const F& f) {
     launch_tiles(exec, plan.label, teams_of(plan),
-                 Kernel{data_of(call.layout, plan), epilogue_of(call, f), results_of(call), plan.copies_a,
-                        plan.copies_b, maps_of(call, plan)});
+                 Kernel{{epilogue_of(call, f), results_of(call), has_units_of<Results>(call.layout)},
+                        data_of(call.layout, plan),
+                        plan.copies_a,
+                        plan.copies_b,
+                        maps_of(call, plan)});
   }
 
   /// The parts' sums by the library's kernels, then the epilogue.
@@ -344,9 +349,10 @@ void MatmulCall<Exec, T>::launch_parts(const Exec& exec, const MatmulLayout& lay
   results.batch[0]      = layout.map(MatmulTensors::c);
   results.parts         = plan.inner_parts;
   results.inner         = plan.part_inner;
+  const bool has_units  = results.col_stride[0] == 1 && results.row_stride[0] * std::int64_t(sizeof(S)) % 16 == 0;
   launch_tiles(exec, plan.label, matmul_teams(plan),
                MatmulInTeam<Unit, form, MatmulResult, S, MatmulParts<S>>{
-                   matmul_data<T>(layout, plan), {{}, S(1), S(0)}, results, plan.copies_a, plan.copies_b});
+                   {{{}, S(1), S(0)}, results, has_units}, matmul_data<T>(layout, plan), plan.copies_a, plan.copies_b});
 }
 
 }  // namespace KokkosNN::Impl

@@ -5,15 +5,14 @@
 
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/matmul_plan.hpp>
+#include <KokkosNN/impl/call/matmul_units.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 #include <KokkosNN/impl/gpu/warpgroup_matmul.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/tensor_map.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 // Launches of matrix products on Hopper's warpgroups (gpu/warpgroup_matmul.hpp), for a plan that says so.
 
@@ -47,25 +46,6 @@ inline BoxedTensor boxed_operand(const MatmulLayout& layout, int number, Element
   return boxed;
 }
 
-/// True if a tensor's columns can be moved by chunks of 16 bytes.
-inline bool is_in_chunks(const MatmulLayout& layout, int number, std::size_t element_bytes) {
-  const auto has_chunks = [&](std::int64_t stride) { return stride * std::int64_t(element_bytes) % 16 == 0; };
-  bool is = layout.col_stride[number] == 1 && reinterpret_cast<std::uintptr_t>(layout.data[number]) % 16 == 0 &&
-            has_chunks(layout.row_stride[number]);
-  for (int k = 0; k < layout.n; ++k) is = is && has_chunks(layout.stride[number][k]);
-  return is;
-}
-
-/// The kernel's `has_units`: c and inputs can be moved by chunks, but for inputs that are one number a row.
-template <class Results, std::size_t... i>
-bool has_units_of(const MatmulLayout& layout, std::index_sequence<i...>) {
-  const auto is_input = [&](int number, std::size_t element_bytes) {
-    return layout.col_stride[number] == 0 || is_in_chunks(layout, number, element_bytes);
-  };
-  return is_in_chunks(layout, MatmulTensors::c, sizeof(typename Results::C)) &&
-         (... && is_input(MatmulTensors::inputs + static_cast<int>(i), sizeof(typename Results::template Input<i>)));
-}
-
 /// Sets the arguments of a kernel, whose maps `map_of` makes.
 template <class Kernel, class F, class A, class Results, class MapOf>
 void set_warpgroup_kernel(Kernel& kernel, const MatmulLayout& layout, const MatmulData<typename Kernel::T>& data,
@@ -84,7 +64,7 @@ void set_warpgroup_kernel(Kernel& kernel, const MatmulLayout& layout, const Matm
   }
   kernel.epilogue  = epilogue;
   kernel.results   = results;
-  kernel.has_units = has_units_of<Results>(layout, std::make_index_sequence<Results::Inputs::count>{});
+  kernel.has_units = has_units_of<Results>(layout);
 }
 
 /// Launches the form of the kernel that the plan names.
@@ -92,7 +72,8 @@ template <class T, class Exec, class F, class A, class Results>
 void launch_on_warpgroups(const Exec& exec, const MatmulLayout& layout, const MatmulPlan& plan,
                           const MatmulData<T>& data, const MatmulEpilogue<F, A>& epilogue, const Results& results) {
   const auto run = [&]<bool a_across, bool b_along>(std::bool_constant<a_across>, std::bool_constant<b_along>) {
-    MatmulInWarpgroups<T, a_across, b_along, F, A, Results> kernel{{}, {}, data, {}, {}, {}, epilogue, results, false};
+    MatmulInWarpgroups<T, a_across, b_along, F, A, Results> kernel{
+        {epilogue, results, false}, {}, {}, data, {}, {}, {}};
     set_warpgroup_kernel(kernel, layout, data, epilogue, results,
                          [&](const BoxedTensor& tensor) { return tensor_map(plan.label, tensor); });
     launch_tiles(exec, plan.label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);

@@ -7,6 +7,7 @@
 #include <KokkosNN/impl/gpu/device/matrix_unit.hpp>
 #include <KokkosNN/impl/gpu/device/memory.hpp>
 #include <KokkosNN/impl/gpu/device/scratch_rows.hpp>
+#include <KokkosNN/impl/gpu/matmul_units.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
 #include <KokkosNN/pack.hpp>
@@ -20,53 +21,64 @@
 
 // Matrix products on a GPU. A team sums a tile of c: it takes a and b through team scratch, `inner` columns of a and
 // rows of b a step, the copies of the next steps in flight while a matrix unit multiplies this step's; the accumulators
-// stay in registers until the epilogue. Elements behind the ends are zeros in scratch.
+// stay in registers until the epilogue. Elements behind the ends are zeros in scratch. Then the sums pass through
+// scratch, from the threads that have them to threads that have units of a row.
 //
 // Rows of a that an index names are looked up once a tile, into a table in scratch. Where c's rows are sums of the
-// product's, a team takes the products of some neighbouring rows of c, tile by tile: the epilogue's results go through
+// product's, a team takes the products of some neighbouring rows of c, tile by tile: the epilogue's results stay in
 // scratch, where a thread a column adds them in order, so a sum's bits depend neither on tiles nor on teams.
 
 namespace KokkosNN::Impl {
 
+/// Elements of c that a thread writes at once: as many as 32 bytes hold sums.
+template <class Unit, class F, class A, class Results>
+using MatmulUnitsOf = MatmulUnits<F, A, Results, 32 / int(sizeof(A)), typename InstructionsOf<Unit>::type>;
+
 template <class Unit_, MatmulForm form_, class F, class A, class Results, MatmulRows rows_ = MatmulRows::own>
-struct MatmulInTeam {
-  using Unit                         = Unit_;
-  using T                            = typename Unit::Element;
-  using Tile                         = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>, products_of_unit<Unit>>;
-  using Address                      = typename Unit::Address;
-  static constexpr MatmulForm form   = form_;
-  static constexpr bool a_along      = is_a_along(form);
-  static constexpr bool b_along      = is_b_along(form);
-  static constexpr bool has_maps     = rows_ != MatmulRows::own;
-  static constexpr bool sums_rows    = rows_ == MatmulRows::summed;
-  static constexpr int team_size     = Tile::warps * Unit::lanes;
-  static constexpr int element_bytes = int(sizeof(T));
-  static constexpr int per_chunk     = chunk_bytes / element_bytes;
-  static constexpr int a_row_bytes   = (a_along ? Tile::inner : Tile::rows) * element_bytes;
-  static constexpr int b_row_bytes   = (b_along ? Tile::inner : Tile::cols) * element_bytes;
-  static constexpr int a_bytes       = Tile::rows * Tile::inner * element_bytes;
-  static constexpr int stage_bytes   = a_bytes + Tile::cols * Tile::inner * element_bytes;
-  static constexpr int stages        = Tile::stages;
-  static constexpr int ahead         = stages - 1;
-  static constexpr int resident      = Tile::resident;
-  /// Results that are added pass through scratch by the rows of a warp's part, with room between rows for its banks.
-  static constexpr int sum_stride      = Tile::cols + 8;
-  static constexpr int sum_bytes       = sums_rows ? Tile::warp_rows * sum_stride * int(sizeof(A)) : 0;
-  static constexpr int tile_bytes      = stages * stage_bytes > sum_bytes ? stages* stage_bytes : sum_bytes;
+struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
+  using Unit                           = Unit_;
+  using Units                          = MatmulUnitsOf<Unit, F, A, Results>;
+  using T                              = typename Unit::Element;
+  using Tile                           = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>, products_of_unit<Unit>>;
+  using Address                        = typename Unit::Address;
+  static constexpr MatmulForm form     = form_;
+  static constexpr bool a_along        = is_a_along(form);
+  static constexpr bool b_along        = is_b_along(form);
+  static constexpr bool has_maps       = rows_ != MatmulRows::own;
+  static constexpr bool sums_rows      = rows_ == MatmulRows::summed;
+  static constexpr int team_size       = Tile::warps * Unit::lanes;
+  static constexpr int element_bytes   = int(sizeof(T));
+  static constexpr int per_chunk       = chunk_bytes / element_bytes;
+  static constexpr int a_row_bytes     = (a_along ? Tile::inner : Tile::rows) * element_bytes;
+  static constexpr int b_row_bytes     = (b_along ? Tile::inner : Tile::cols) * element_bytes;
+  static constexpr int a_bytes         = Tile::rows * Tile::inner * element_bytes;
+  static constexpr int stage_bytes     = a_bytes + Tile::cols * Tile::inner * element_bytes;
+  static constexpr int stages          = Tile::stages;
+  static constexpr int ahead           = stages - 1;
+  static constexpr int resident        = Tile::resident;
+  static constexpr int tile_bytes      = stages * stage_bytes;
   static constexpr int table_bytes     = has_maps ? Tile::rows * int(sizeof(std::int64_t)) : 0;
   static constexpr std::size_t scratch = tile_bytes + table_bytes + tile_alignment;
   /// Threads keep what their copies have in common from step to step; rows of a that an index names have nothing, and
   /// HIP's kernels would spill.
   static constexpr bool has_chunk_copies = !has_maps && Unit::lanes != 64;
+  static constexpr int unit              = Units::unit;
+  static constexpr int units_of_row      = Tile::cols / unit;
+  /// Rows of sums that scratch takes at once: those of some warps, or of each warp a part.
+  static constexpr int rows_in_scratch = tile_bytes / (Tile::cols * int(sizeof(A)));
+  static constexpr int part_rows       = Tile::warp_rows / (rows_in_scratch < Tile::warp_rows ? 2 : 1);
+  static constexpr int band_rows =
+      Kokkos::max(1, Kokkos::min(int(Tile::rows), rows_in_scratch) / Tile::warp_rows) * Tile::warp_rows;
+  static_assert(part_rows <= rows_in_scratch && part_rows % 16 == 0 && Tile::rows % band_rows == 0);
   static_assert(!has_maps || (a_along && Tile::rows <= team_size), "a row of a is looked up by a thread");
   static_assert(!sums_rows || Tile::cols <= team_size, "a column is summed by a thread");
 
   MatmulData<T> data;
-  MatmulEpilogue<F, A> epilogue;
-  Results results;
   bool copies_a;  ///< asynchronously, by 16 bytes
   bool copies_b;
   MatmulRowMapsFor<rows_> maps = {};
+  using Units::epilogue;
+  using Units::results;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -97,7 +109,7 @@ struct MatmulInTeam {
       Lookup lookup{table_in(scratch_begin)};
       if constexpr (has_maps) lookup.fill(team, maps, block.row * Tile::rows, data.rows);
       add_products(team, Unit::address(scratch_begin), block, lookup, sums);
-      write(block, lookup, sums, opaque(static_cast<int>(team.team_rank())));
+      write(team, reinterpret_cast<A*>(scratch_begin), block, lookup, sums);
       team.team_barrier();  // nobody reads scratch any more
     }
   }
@@ -134,13 +146,17 @@ struct MatmulInTeam {
     MatmulRowSums rows;
     A sum;
 
-    template <class Finish>
-    KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t product, A value, const Finish& finish) {
-      rows.go_to(product, [&](std::int64_t row) {
-        finish(row, sum);
-        sum = A(0);
-      });
-      sum += value;
+    /// Adds results of `count` products from one on, value(i) of the i-th.
+    template <class Value, class Finish>
+    KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t product, int count, const Value& value, const Finish& finish) {
+      for (int i = 0; i < count;) {
+        rows.go_to(product + i, [&](std::int64_t row) {
+          finish(row, sum);
+          sum = A(0);
+        });
+        const int end = static_cast<int>(Kokkos::min<std::int64_t>(count, rows.end_of_row() - product));
+        for (; i < end; ++i) sum += value(i);
+      }
     }
   };
 
@@ -154,58 +170,46 @@ struct MatmulInTeam {
       const std::int64_t col_block = n % data.col_blocks, col = col_block * Tile::cols + rank;
       const bool has_column = rank < Tile::cols && col < data.cols;
       ColumnSum column{MatmulRowSums(maps, n / data.col_blocks, data.rows), A(0)};
-      const auto finish = [&](std::int64_t row, A sum) { write_sum(row, col, sum); };
+      const auto finish = [&](std::int64_t row, A sum) {
+        if (has_column) write_sum(row, col, sum);
+      };
       KOKKOSNN_IMPL_NO_UNROLL
       for (std::int64_t row = column.rows.begin(); row < column.rows.end(); row += Tile::rows) {
         lookup.fill(team, maps, row, column.rows.end());
         Sums sums;
         add_products(team, Unit::address(scratch_begin), Block{0, 0, col_block}, lookup, sums);
-        add_tile(
-            team, reinterpret_cast<A*>(scratch_begin), row, col_block, lookup, sums,
-            [&](std::int64_t product, const A* of_columns) {
-              if (has_column) column.add(product, of_columns[rank], finish);
-            },
-            column.rows.end());
+        add_tile(team, reinterpret_cast<A*>(scratch_begin), row, col_block, lookup, sums, column, finish);
       }
-      if (has_column) {
-        column.rows.end_all([&](std::int64_t row) {
-          finish(row, column.sum);
-          column.sum = A(0);
-        });
-      }
+      column.rows.end_all([&](std::int64_t row) {
+        finish(row, column.sum);
+        column.sum = A(0);
+      });
     }
   }
 
-  /// Hands a tile's results over, part by part: add(product, its results, a column each).
-  template <class Member, class Add>
-  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const Member& team, A* part_results, std::int64_t first_row,
-                                            std::int64_t col_block, const Lookup& lookup, const Sums& sums,
-                                            const Add& add, std::int64_t end) const {
-    const int rank = static_cast<int>(team.team_rank());
-    KOKKOSNN_IMPL_NO_UNROLL
-    for (int part = 0; part < Tile::rows; part += Tile::warp_rows) {
-      team.team_barrier();  // nobody reads scratch any more
-      if (warp_row(rank) == part) store_results(part_results, first_row, col_block, end, lookup, sums, opaque(rank));
+  /// Adds a tile's results, of products from `first` on, to the sums of the columns.
+  template <class Member, class Finish>
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const Member& team, A* scratch, std::int64_t first, std::int64_t col_block,
+                                            const Lookup& lookup, const Sums& sums, ColumnSum& column,
+                                            const Finish& finish) const {
+    const std::int64_t first_col = col_block * Tile::cols;
+    const int rank = static_cast<int>(team.team_rank()), cols = in_tile<Tile::cols>(data.cols - first_col);
+    for_bands(team, scratch, lookup, sums, in_tile<Tile::rows>(column.rows.end() - first), [&](int band, int count) {
+      for_units(rank, count, cols, [&](int row, int col) {
+        Offsets at;
+        for (int t = 0; t < Results::count; ++t) at[t] = results.offset(t, first + band + row, first_col + col);
+        Pack<A, unit>& place = unit_in(scratch, row, col);
+        A values[unit];
+        load(place, values);
+        this->run_unit(at, cols - col, values);
+        KOKKOSNN_IMPL_UNROLL
+        for (int i = 0; i < unit; ++i) place[i] = values[i];
+      });
       team.team_barrier();
-      const std::int64_t left = end - first_row - part;
-      const int count         = left < Tile::warp_rows ? static_cast<int>(left) : int(Tile::warp_rows);
-      KOKKOSNN_IMPL_NO_UNROLL
-      for (int r = 0; r < count; ++r) add(first_row + part + r, part_results + r * sum_stride);
-    }
-    team.team_barrier();
-  }
-
-  /// The epilogue of a warp's part of a tile, into scratch.
-  KOKKOS_FORCEINLINE_FUNCTION void store_results(A* to, std::int64_t first_row, std::int64_t col_block,
-                                                 std::int64_t end, const Lookup& lookup, const Sums& sums,
-                                                 int rank) const {
-    for_elements(sums, rank, [&](int row, int col, A sum) {
-      const std::int64_t product = first_row + row, column = col_block * Tile::cols + col;
-      if (product >= end || column >= data.cols) return;
-      const auto offset = [&](int t) { return results.offset(t, product, column); };
-      to[(row - warp_row(rank)) * sum_stride + col] =
-          static_cast<A>(result_of(epilogue.alpha * lookup.checked(sum, row), offset, AllInputs{}));
+      if (rank >= cols) return;
+      column.add(first + band, count, [&](int row) { return unit_in(scratch, row, rank)[rank % unit]; }, finish);
     });
+    team.team_barrier();  // nobody reads scratch any more
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void write_sum(std::int64_t row, std::int64_t col, A sum) const {
@@ -470,118 +474,98 @@ struct MatmulInTeam {
 
   // --- the epilogue ---
 
-  using AllInputs = std::make_index_sequence<Results::Inputs::count>;
+  using Offsets = typename Units::Offsets;
 
-  /// Calls f(row, col, sum) for a thread's elements of a tile.
+  /// Calls f(first row, number of rows) for bands of a tile's first `rows` rows, whose sums are in scratch then. A
+  /// barrier is ahead of the first access of scratch, none behind the last one.
+  template <class Member, class F_>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_bands(const Member& team, A* scratch, const Lookup& lookup,
+                                                    const Sums& sums, int rows, const F_& f) {
+    const int rank = opaque(static_cast<int>(team.team_rank()));
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int band = 0; band < rows; band += band_rows) {
+      KOKKOSNN_IMPL_UNROLL
+      for (int part = 0; part < Tile::warp_rows; part += part_rows) {
+        constexpr int at_once = part_rows < Tile::warp_rows ? part_rows : band_rows;
+        const int first = band + part, count = Kokkos::min(rows - first, int(at_once));
+        if (count <= 0) continue;
+        const int row = warp_row(rank) - band;
+        team.team_barrier();
+        if (0 <= row && row < band_rows) store_sums(scratch, row, part, lookup, sums, rank);
+        team.team_barrier();
+        f(first, count);
+      }
+    }
+  }
+  /// Calls f(row, column) for units of a band's first `rows` rows and `cols` columns.
   template <class F_>
-  KOKKOS_FORCEINLINE_FUNCTION static void for_elements(const Sums& sums, int rank, const F_& f) {
-    const int lane = lane_of(rank), first_row = warp_row(rank), first_col = warp_col(rank);
+  KOKKOS_FORCEINLINE_FUNCTION static void for_units(int rank, int rows, int cols, const F_& f) {
+    KOKKOSNN_IMPL_NO_UNROLL
+    for (int n = rank; n < rows * units_of_row; n += team_size) {
+      const int row = n / units_of_row, col = n % units_of_row * unit;
+      if (col < cols) f(row, col);
+    }
+  }
+
+  /// The unit of an element in scratch. A row's units are in an order of its own, so that the same unit of neighbouring
+  /// rows is in other banks.
+  KOKKOS_FORCEINLINE_FUNCTION static Pack<A, unit>& unit_in(A* scratch, int row, int col) {
+    constexpr int turned = Tile::warp_cols / unit;
+    return reinterpret_cast<Pack<A, unit>*>(scratch)[row * units_of_row + (col / unit ^ row % turned)];
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void load(const Pack<A, unit>& from, A (&values)[unit]) {
+    const Pack<A, unit> pack = load_by_words(&from);
     KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < row_tiles; ++i) {
+    for (int i = 0; i < unit; ++i) values[i] = pack[i];
+  }
+  /// Stores a thread's sums of a part of its warp's rows, from a row of scratch on.
+  KOKKOS_FORCEINLINE_FUNCTION static void store_sums(A* scratch, int first_row, int part, const Lookup& lookup,
+                                                     const Sums& sums, int rank) {
+    using Neighbours = Pack<A, Unit::neighbours>;
+    const int lane   = lane_of(rank);
+    KOKKOSNN_IMPL_UNROLL
+    for (int i = 0; i < part_rows / 16; ++i) {
       KOKKOSNN_IMPL_UNROLL
       for (int r = 0; r < Unit::rows; ++r) {
-        const int row = anew(first_row) + i * 16 + Unit::row_of(r, lane);
+        const int row = i * 16 + Unit::row_of(r, lane);
         KOKKOSNN_IMPL_UNROLL
         for (int j = 0; j < col_tiles; ++j) {
           KOKKOSNN_IMPL_UNROLL
-          for (int c = 0; c < Unit::cols; ++c) {
-            f(row, anew(first_col) + j * 16 + Unit::col_of(c, lane), static_cast<A>(sums.tile[i][j].value[r][c]));
+          for (int c = 0; c < Unit::cols; c += Unit::neighbours) {
+            const int col = warp_col(rank) + j * 16 + Unit::col_of(c, lane);
+            Neighbours pack;
+            KOKKOSNN_IMPL_UNROLL
+            for (int e = 0; e < Unit::neighbours; ++e) {
+              pack[e] = lookup.checked(static_cast<A>(sums.tile[part / 16 + i][j].value[r][c + e]),
+                                       warp_row(rank) + part + row);
+            }
+            A* const place = &unit_in(scratch, first_row + row, col)[col % unit];
+            store_by_words(reinterpret_cast<Neighbours*>(place), pack);
           }
         }
       }
     }
-  }
-
-  /// Neighbouring elements of a row of c, of which a thread has the sums.
-  using Neighbours = Pack<typename Results::C, Unit::neighbours>;
-
-  /// True if all neighbours of a tile of c whose first element is at `c` can be stored at once.
-  KOKKOS_FORCEINLINE_FUNCTION bool has_neighbours(const typename Results::C* c) const {
-    return results.col_stride[0] == 1 && results.row_stride[0] % Unit::neighbours == 0 &&
-           data.cols % Unit::neighbours == 0 && reinterpret_cast<std::uintptr_t>(c) % sizeof(Neighbours) == 0;
   }
 
   /// Writes a tile's results.
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Block& block, const Lookup& lookup, const Sums& sums, int rank) const {
-    using C                      = typename Results::C;
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, A* scratch, const Block& block, const Lookup& lookup,
+                                         const Sums& sums) const {
     const std::int64_t first_row = block.row * Tile::rows, first_col = block.col * Tile::cols;
-    Kokkos::Array<std::int64_t, Results::count> first;
+    Offsets first;
     for (int t = 0; t < Results::count; ++t) {
       first[t] = results.batch[t](block.batch) + results.offset(t, first_row, first_col);
     }
-    C* const c            = static_cast<C*>(results.data[0]) + first[0];
-    const bool neighbours = has_neighbours(c);
-    const int rows = in_tile<Tile::rows>(data.rows - first_row), cols = in_tile<Tile::cols>(data.cols - first_col);
-    const int lane = lane_of(rank), row_of_warp = warp_row(rank), col_of_warp = warp_col(rank);
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < row_tiles; ++i) {
-      KOKKOSNN_IMPL_UNROLL
-      for (int r = 0; r < Unit::rows; ++r) {
-        const int row = anew(row_of_warp) + i * 16 + Unit::row_of(r, lane);
-        if (row >= rows) continue;
-        C* const of_row = c + row * results.row_stride[0];
-        KOKKOSNN_IMPL_UNROLL
-        for (int j = 0; j < col_tiles; ++j) {
-          KOKKOSNN_IMPL_UNROLL
-          for (int n = 0; n < Unit::cols; n += Unit::neighbours) {
-            const int col = anew(col_of_warp) + j * 16 + Unit::col_of(n, lane);
-            if (col >= cols) continue;
-            A sum[Unit::neighbours];
-            KOKKOSNN_IMPL_UNROLL
-            for (int e = 0; e < Unit::neighbours; ++e) {
-              sum[e] = lookup.checked(static_cast<A>(sums.tile[i][j].value[r][n + e]), row);
-            }
-            store(of_row, col, cols - col, neighbours, results_of(sum, first, row, col, cols));
-          }
-        }
-      }
-    }
-  }
-  /// The epilogue of neighbours in a row of a tile that has so many columns. The first neighbour stands in for those
-  /// behind the last column, whose results nobody stores.
-  KOKKOS_FORCEINLINE_FUNCTION Neighbours results_of(const A (&sum)[Unit::neighbours],
-                                                    const Kokkos::Array<std::int64_t, Results::count>& first, int row,
-                                                    int col, int cols) const {
-    using C            = typename Results::C;
-    const auto element = [&](int t, int e) {
-      return first[t] + results.offset(t, row, col + e < cols ? col + e : col);
-    };
-    A value[Unit::neighbours];
-    KOKKOSNN_IMPL_UNROLL
-    for (int e = 0; e < Unit::neighbours; ++e) value[e] = epilogue.alpha * sum[e];
-    if (epilogue.beta != A(0)) {
-      const C* const c = static_cast<const C*>(results.data[0]);
-      KOKKOSNN_IMPL_UNROLL
-      for (int e = 0; e < Unit::neighbours; ++e) value[e] += epilogue.beta * static_cast<A>(c[element(0, e)]);
-    }
-    Neighbours pack;
-    KOKKOSNN_IMPL_UNROLL
-    for (int e = 0; e < Unit::neighbours; ++e) {
-      const auto offset = [&](int t) { return element(t, e); };
-      pack[e]           = static_cast<C>(result_of(value[e], offset, AllInputs{}));
-    }
-    return pack;
-  }
-  /// Stores neighbours from a column of a row on, of which so many are left.
-  KOKKOS_FORCEINLINE_FUNCTION void store(typename Results::C* row, int col, int left, bool neighbours,
-                                         const Neighbours& pack) const {
-    if (neighbours) {
-      store_by_words(reinterpret_cast<Neighbours*>(row + col), pack);
-    } else {
-      KOKKOSNN_IMPL_UNROLL
-      for (int e = 0; e < Unit::neighbours; ++e) {
-        if (e < left) row[(col + e) * results.col_stride[0]] = pack[e];
-      }
-    }
-  }
-
-  template <class Offset, std::size_t... i>
-  KOKKOS_FORCEINLINE_FUNCTION auto result_of(A value, const Offset& offset, std::index_sequence<i...>) const {
-    return epilogue.f(value, static_cast<A>(input<i>()[offset(1 + static_cast<int>(i))])...);
-  }
-  template <std::size_t i>
-  KOKKOS_FORCEINLINE_FUNCTION const typename Results::template Input<i>* input() const {
-    return static_cast<const typename Results::template Input<i>*>(results.data[1 + i]);
+    const int rank = static_cast<int>(team.team_rank()), cols = in_tile<Tile::cols>(data.cols - first_col);
+    for_bands(team, scratch, lookup, sums, in_tile<Tile::rows>(data.rows - first_row), [&](int band, int count) {
+      for_units(rank, count, cols, [&](int row, int col) {
+        Offsets at;
+        for (int t = 0; t < Results::count; ++t) at[t] = first[t] + results.offset(t, band + row, col);
+        A values[unit];
+        load(unit_in(scratch, row, col), values);
+        this->write_unit(at, cols - col, values);
+      });
+    });
   }
 };
 

@@ -7,16 +7,15 @@
 #include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup.hpp>
 #include <KokkosNN/impl/gpu/device/warpgroup_sums.hpp>
+#include <KokkosNN/impl/gpu/matmul_units.hpp>
 #include <KokkosNN/impl/inputs/matmul_tensors.hpp>
 #include <KokkosNN/impl/matmul_shapes.hpp>
 #include <KokkosNN/pack.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 // Matrix products of 16-bit elements on Hopper's warpgroups. A team's last warp loads: one thread of it has the tiles
 // of a and b copied through a ring of stages, ahead of the products, over the ends of c's tiles, too. Two warpgroups
@@ -27,8 +26,9 @@ namespace KokkosNN::Impl {
 
 template <class T_, bool a_across_, bool b_along_, class F, class A, class Results,
           class Instructions = HopperInstructions>
-struct MatmulInWarpgroups {
+struct MatmulInWarpgroups : MatmulUnits<F, A, Results, warpgroup_unit, Instructions> {
   using T                           = T_;
+  using Units                       = MatmulUnits<F, A, Results, warpgroup_unit, Instructions>;
   using Tile                        = WarpgroupMatmulTile;
   using I                           = Instructions;
   using Address                     = typename I::Address;
@@ -55,9 +55,8 @@ struct MatmulInWarpgroups {
   Kokkos::Array<std::int64_t, 3> batch_extent;  ///< axes of the batches, from the last one on
   Kokkos::Array<bool, 3> a_has_axis;            ///< or repeats its matrices along it
   Kokkos::Array<bool, 3> b_has_axis;
-  MatmulEpilogue<F, A> epilogue;
-  Results results;
-  bool has_units;  ///< eight columns' elements of c and of inputs can be moved at once; see `has_units_of`
+  using Units::epilogue;
+  using Units::results;
 
   template <class Member>
   KOKKOS_FUNCTION void operator()([[maybe_unused]] const Member& team) const {
@@ -86,8 +85,7 @@ struct MatmulInWarpgroups {
     }
   }
 
-  using AllInputs = std::make_index_sequence<Results::Inputs::count>;
-  using Block     = typename MatmulData<T>::Block;
+  using Block = typename MatmulData<T>::Block;
   /// Tiles that a team takes.
   struct Turns {
     std::int64_t first;
@@ -219,13 +217,12 @@ struct MatmulInWarpgroups {
   // --- the epilogue ---
   //
   // A thread's sums are pairs of neighbouring columns. The four threads of a row exchange them, unit by unit of eight
-  // columns each. The loop over units stays a loop, and so the functor's code short: unrolled it would not fit in the
-  // cache of instructions. Sums in registers have no index, hence the switch.
+  // columns each (matmul_units.hpp). Sums in registers have no index, hence the switch.
 
-  using Offsets                         = Kokkos::Array<std::int64_t, Results::count>;
   static constexpr int unit             = warpgroup_unit;
   static constexpr int units_per_thread = sums_per_thread / unit;
   static_assert(units_per_thread == 16);
+  using Offsets = typename Units::Offsets;
 
   /// Where a thread's results go.
   struct Target {
@@ -259,11 +256,7 @@ struct MatmulInWarpgroups {
       if (row >= target.rows_left || left <= 0) continue;
       Offsets at;
       for (int t = 0; t < Results::count; ++t) at[t] = target.at[t] + results.offset(t, row, col);
-      if (has_units && left >= unit) {
-        write_unit(at, values);
-      } else {
-        write_one_by_one(at, left, values);
-      }
+      this->write_unit(at, left, values);
     }
   }
 
@@ -309,77 +302,6 @@ struct MatmulInWarpgroups {
         return take_unit<15>(sums, values);
     }
   }
-
-  KOKKOS_FORCEINLINE_FUNCTION void write_one_by_one(const Offsets& at, int left, const A (&sums)[unit]) const {
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < unit; ++i) {
-      if (i >= left) continue;
-      C* const to = c_data() + at[0] + i * results.col_stride[0];
-      A value     = epilogue.alpha * sums[i];
-      if (epilogue.beta != A(0)) value += epilogue.beta * static_cast<A>(*to);
-      *to = static_cast<C>(result_of(value, at, i, AllInputs{}));
-    }
-  }
-
-  template <class E>
-  struct alignas(16) Unit {
-    E value[unit];
-  };
-
-  KOKKOS_FORCEINLINE_FUNCTION void write_unit(const Offsets& at, const A (&sums)[unit]) const {
-    Unit<A> values;
-    KOKKOSNN_IMPL_UNROLL
-    for (int i = 0; i < unit; ++i) values.value[i] = epilogue.alpha * sums[i];
-    if (epilogue.beta != A(0)) {
-      const Unit<A> before = unit_at(0, c_data(), at);
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < unit; ++i) values.value[i] += epilogue.beta * before.value[i];
-    }
-    run_epilogue(values, at, AllInputs{});
-    C* const to = c_data() + at[0];
-    if constexpr (sizeof(C) == 4) {
-      *reinterpret_cast<Unit<A>*>(to) = values;
-    } else {
-      MatrixChunk chunk;
-      KOKKOSNN_IMPL_UNROLL
-      for (int i = 0; i < unit / 2; ++i) {
-        chunk.word[i] = I::template packed<C>(values.value[2 * i], values.value[2 * i + 1]);
-      }
-      *reinterpret_cast<MatrixChunk*>(to) = chunk;
-    }
-  }
-  /// A tensor's elements in a unit.
-  template <class E>
-  KOKKOS_FORCEINLINE_FUNCTION Unit<A> unit_at(int t, const E* data_of, const Offsets& at) const {
-    Unit<A> values;
-    if (results.col_stride[t] == 0) {
-      const A one = static_cast<A>(data_of[at[t]]);
-      for (int i = 0; i < unit; ++i) values.value[i] = one;
-    } else {
-      const Unit<E> loaded = *reinterpret_cast<const Unit<E>*>(data_of + at[t]);
-      for (int i = 0; i < unit; ++i) values.value[i] = static_cast<A>(loaded.value[i]);
-    }
-    return values;
-  }
-  template <std::size_t... i>
-  KOKKOS_FORCEINLINE_FUNCTION void run_epilogue(Unit<A>& values, [[maybe_unused]] const Offsets& at,
-                                                std::index_sequence<i...>) const {
-    [[maybe_unused]] const Kokkos::Array<Unit<A>, sizeof...(i)> in{unit_at(1 + static_cast<int>(i), input<i>(), at)...};
-    KOKKOSNN_IMPL_UNROLL
-    for (int k = 0; k < unit; ++k) {
-      values.value[k] = static_cast<A>(epilogue.f(values.value[k], in[i].value[k]...));
-    }
-  }
-  template <std::size_t... i>
-  KOKKOS_FORCEINLINE_FUNCTION auto result_of(A value, [[maybe_unused]] const Offsets& at, [[maybe_unused]] int further,
-                                             std::index_sequence<i...>) const {
-    return epilogue.f(value, static_cast<A>(input<i>()[at[1 + i] + further * results.col_stride[1 + i]])...);
-  }
-  template <std::size_t i>
-  KOKKOS_FORCEINLINE_FUNCTION const typename Results::template Input<i>* input() const {
-    return static_cast<const typename Results::template Input<i>*>(results.data[1 + i]);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION C* c_data() const { return static_cast<C*>(results.data[0]); }
 };
 
 }  // namespace KokkosNN::Impl

@@ -105,6 +105,8 @@ class MatmulRowSums {
       m_end_of_row = offset(m_row + 1);
     }
   }
+  /// Product behind the last one of the row that `go_to` went to.
+  KOKKOS_FUNCTION std::int64_t end_of_row() const { return m_row + 1 < m_last ? m_end_of_row : m_end; }
   /// Calls finish(row) for all rows that are left.
   template <class Finish>
   KOKKOS_FORCEINLINE_FUNCTION void end_all(const Finish& finish) {
