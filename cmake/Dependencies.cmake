@@ -4,33 +4,25 @@
 # project wins, then an installed package, then a pinned release, of Kokkos where KokkosNN_FETCH_KOKKOS is on;
 # -DCMAKE_DISABLE_FIND_PACKAGE_<name>=ON skips the installed one.
 include(FetchContent)
+include(${CMAKE_CURRENT_LIST_DIR}/Archives.cmake)
 
 # The oldest release that the library was built and run with: 4.6.01 with OpenMP (devices' backends with 5.0.2 alone).
 set(KokkosNN_KOKKOS_MINIMUM 4.6 CACHE STRING "Oldest Kokkos that is taken")
 option(KokkosNN_FETCH_KOKKOS "Build Kokkos 5.0.2 along where no installed Kokkos will do" OFF)
 mark_as_advanced(KokkosNN_KOKKOS_MINIMUM)
 
-# kokkosnn_fetch(<name> <address> <sha256> <path in a Debian pool>)
-# Debian's archive holds the same bytes: where the release address can't be reached, the one that apt is set up with
-# serves.
-function(kokkosnn_fetch name address sha256 debian_path)
+# kokkosnn_fetch(<name>): makes a pinned release of Archives.cmake a part of the build
+function(kokkosnn_fetch name)
   string(TOUPPER ${name} upper_name)
+  kokkosnn_places_of_archive(${name} places)
   message(STATUS "KokkosNN: fetching ${name} (offline: -DFETCHCONTENT_SOURCE_DIR_${upper_name}=<its sources>)")
-  find_program(KokkosNN_APT_GET apt-get)
-  mark_as_advanced(KokkosNN_APT_GET)
-  if(KokkosNN_APT_GET)
-    execute_process(COMMAND ${KokkosNN_APT_GET} indextargets --format "$(REPO_URI)" OUTPUT_VARIABLE mirrors ERROR_QUIET)
-    string(REGEX MATCHALL "https?://[^\n]+" mirrors "${mirrors}")
-    list(REMOVE_DUPLICATES mirrors)
-    list(TRANSFORM mirrors APPEND pool/main/${debian_path})
-  endif()
   set(CMAKE_POLICY_DEFAULT_CMP0077 NEW) # options of the dependency are plain variables here
   set(CMAKE_WARN_DEPRECATED OFF)
   set(system "")
   if(CMAKE_VERSION VERSION_GREATER_EQUAL 3.25)
     set(system SYSTEM)
   endif()
-  FetchContent_Declare(${name} URL ${address} ${mirrors} URL_HASH SHA256=${sha256} TIMEOUT 120 ${system})
+  FetchContent_Declare(${name} URL ${places} URL_HASH SHA256=${KokkosNN_SHA256_${name}} TIMEOUT 120 ${system})
   FetchContent_MakeAvailable(${name})
 endfunction()
 
@@ -65,11 +57,7 @@ function(kokkosnn_fetch_kokkos)
 
   # As KokkosNN itself: archives that can go into someone's shared library.
   set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-  kokkosnn_fetch(
-    kokkos
-    https://github.com/kokkos/kokkos/releases/download/5.0.2/kokkos-5.0.2.tar.gz
-    188817bb452ca805ee8701f1c5adbbb4fb83dc8d1c50624566a18a719ba0fa5e
-    k/kokkos/kokkos_5.0.2.orig.tar.gz)
+  kokkosnn_fetch(kokkos)
 endfunction()
 
 # kokkosnn_judge_kokkos(<variable>): why what find_package found will not do, or nothing
@@ -156,11 +144,7 @@ if(KokkosNN_ENABLE_TESTS AND NOT TARGET GTest::gtest)
   if(NOT GTest_FOUND)
     set(INSTALL_GTEST OFF)
     set(BUILD_GMOCK OFF)
-    kokkosnn_fetch(
-      googletest
-      https://github.com/google/googletest/archive/refs/tags/release-1.12.1.tar.gz
-      81964fe578e9bd7c94dfdb09c8e4d6e6759e19967e397dbea48d1c10e45d0df2
-      g/googletest/googletest_1.12.1.orig.tar.gz)
+    kokkosnn_fetch(googletest)
   endif()
 endif()
 
@@ -170,11 +154,7 @@ if(KokkosNN_ENABLE_PERF AND NOT TARGET benchmark::benchmark)
     set(BENCHMARK_ENABLE_TESTING OFF)
     set(BENCHMARK_ENABLE_INSTALL OFF)
     set(BENCHMARK_ENABLE_WERROR OFF)
-    kokkosnn_fetch(
-      benchmark
-      https://github.com/google/benchmark/archive/refs/tags/v1.7.1.tar.gz
-      6430e4092653380d9dc4ccb45a1e2dc9259d581f4866dc0759713126056bc1d7
-      b/benchmark/benchmark_1.7.1.orig.tar.gz)
+    kokkosnn_fetch(benchmark)
   endif()
 endif()
 

@@ -4,9 +4,13 @@
 # after the next one. The file is left alone where nothing changes. Lists come with | between their parts.
 cmake_minimum_required(VERSION 3.23...3.25)
 
-# Only of a checkout of KokkosNN by itself: in a copy within another project git would tell that one's commit.
+# Only of a checkout of KokkosNN by itself: in a copy within another project git would tell that one's commit. The
+# archive of a release has a file with its own (packaging/release).
 set(COMMIT "")
 find_program(GIT git)
+if(EXISTS ${SOURCE}/COMMIT)
+  file(STRINGS ${SOURCE}/COMMIT COMMIT LIMIT_COUNT 1)
+endif()
 if(GIT AND EXISTS ${SOURCE}/.git)
   execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE COMMIT ERROR_QUIET
                   OUTPUT_STRIP_TRAILING_WHITESPACE)

@@ -26,6 +26,7 @@ include_patterns = [
     "examples/README.md",
     "packaging/README.md",
     "perf/README.md",
+    "python/README.md",
     "perf/results/*.md",
     "src/README.md",
 ]

@@ -145,23 +145,70 @@ def head_of(header: str) -> list[str]:
     return [line[2:].removeprefix(" ") for line in body[first:] if line.startswith("//") or not line]
 
 
-def page_of(name: str, header: str) -> str:
+def examples_in(folder: pathlib.Path) -> dict[str, list[str]]:
+    """The programs that include a header: a link, what a program says of itself, and the Python that it equals."""
+    examples: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("*.cpp")):
+        text = path.read_text()
+        comment = re.search(r"\n\n((?://.*\n)+)", text).group(1)
+        about, _, python = re.sub(r"^//(?:   | |)", "", comment, flags=re.M).partition("\n\n")
+        entry = f"[examples/{path.name}](../../examples/{path.name}): {about.strip()}"
+        if python:
+            entry += f"\n\n```python\n{python.rstrip()}\n```"
+        for header in re.findall(r"#include <KokkosNN/(\w+\.hpp)>", text):
+            examples.setdefault(header, []).append(entry)
+    return examples
+
+
+@dataclass
+class Elsewhere:
+    """What else the project has of a header's functions."""
+
+    page_of_gradient: dict[str, str]  # by `softmax`: the page that has `softmax_backward`
+    in_c: set[str]
+    in_python: set[str]
+    examples: dict[str, list[str]]  # by a header's name
+
+    @staticmethod
+    def of(root: pathlib.Path, sources: dict[str, pathlib.Path]) -> "Elsewhere":
+        gradients = {name.removesuffix("_backward"): page
+                     for page, path in sources.items() if page != "mpi"
+                     for name in re.findall(r"\bvoid (\w+_backward)\(", path.read_text())}
+        in_c = set(re.findall(r"\bkokkosnn_(\w+)\(", (root / "include/KokkosNN/kokkosnn.h").read_text()))
+        in_python = set(re.findall(r"^ +\"(\w+)\",?$", (root / "python/kokkosnn/__init__.py").read_text(), re.M))
+        return Elsewhere(gradients, in_c, in_python, examples_in(root / "examples"))
+
+    def line_of(self, name: str) -> str:
+        """A line under a function's heading, or nothing."""
+        others = []
+        if name in self.page_of_gradient:
+            others.append(f"Gradient: [`{name}_backward`]({self.page_of_gradient[name]}.md#{name}_backward).")
+        if name in self.in_c:
+            in_python = f", in Python `kokkosnn.{name}`" if name in self.in_python else ""
+            others.append(f"In C `kokkosnn_{name}`{in_python}.")
+        return " ".join(others)
+
+
+def page_of(name: str, header: str, elsewhere: Elsewhere) -> str:
     parts = [f"# {name}", as_markdown(head_of(header)), f"```cpp\n#include <KokkosNN/{name}>\n```"]
     previous = ""
     for entry in entries_of(header):
         if entry.name() != previous:
             previous = entry.name()
-            parts.append(f"## {previous}")
+            parts += [f"## {previous}", "" if name == "mpi.hpp" else elsewhere.line_of(previous)]
         parts.append("```cpp\n" + "\n\n".join(entry.declarations) + "\n```")
         parts.append(with_parameters(entry.comment))
-    return "\n\n".join(parts) + "\n"
+    if name in elsewhere.examples:
+        parts += ["## Examples", *elsewhere.examples[name]]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def write_pages(headers: pathlib.Path, pages: pathlib.Path) -> None:
     """A page a header, written only where it changes, so that Sphinx reads again what it has to."""
     pages.mkdir(exist_ok=True)
     sources = {path.stem: path for path in sorted(headers.glob("*.hpp*")) if path.name != "KokkosNN.hpp"}
-    texts = {f"{stem.split('.')[0]}.md": page_of(path.name.removesuffix(".in"), path.read_text())
+    elsewhere = Elsewhere.of(headers.parent.parent, sources)
+    texts = {f"{stem.split('.')[0]}.md": page_of(path.name.removesuffix(".in"), path.read_text(), elsewhere)
              for stem, path in sources.items()}
     for page in pages.glob("*.md"):
         if page.name not in texts:
