@@ -3,13 +3,13 @@
 #include <KokkosNN/impl/call/matmul_plan.hpp>
 #include <KokkosNN/impl/tensor_map.hpp>
 
+#include "matmul_label.hpp"
 #include "policy/matmul.hpp"
 #include "rounding.hpp"
 #include "tiles.hpp"
 
 #include <algorithm>
 #include <cstdint>
-#include <sstream>
 #include <string>
 
 // The plan of a matrix product.
@@ -243,55 +243,6 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
   plan.league_size     = std::min<std::int64_t>(traits.multiprocessors, tiles() * plan.parts);
 }
 
-const char* to_string(MatmulForm form) {
-  switch (form) {
-    case MatmulForm::a_along_b_across:
-      return "nn";
-    case MatmulForm::a_along_b_along:
-      return "nt";
-    case MatmulForm::a_across_b_across:
-      return "tn";
-  }
-  return "unknown form";
-}
-
-/// Part of a label behind the form.
-const char* rows_in_label(MatmulRows kind) {
-  switch (kind) {
-    case MatmulRows::own:
-      return "";
-    case MatmulRows::gathered:
-      return ",gathered";
-    case MatmulRows::summed:
-      return ",summed";
-  }
-  return ",unknown rows";
-}
-
-/// `KokkosNN::matmul[nn,f32,tf32x3,128x64,c11,ts128]`, c what is copied asynchronously; by Hopper's warpgroups
-/// `KokkosNN::matmul[warpgroups,nn,bf16,128x256,ts288]`; on a host `KokkosNN::matmul[host,f32,192x384,p4,t8]`, p the
-/// parts of the summed axis, if it has several, t the threads.
-std::string label_of(const char* function, ElementType type, Precision precision, MatmulRows kind,
-                     const MatmulPlan& plan, bool is_on_host) {
-  std::ostringstream text;
-  text << "KokkosNN::" << function << '[';
-  if (plan.is_on_warpgroups) {
-    text << "warpgroups," << (plan.a_across ? 't' : 'n') << (plan.b_along ? 't' : 'n') << ','
-         << KokkosNN::to_string(type) << ',' << plan.rows << 'x' << plan.cols << ",ts" << plan.team_size << ']';
-    return text.str();
-  }
-  text << (is_on_host ? "host" : to_string(plan.form)) << rows_in_label(kind) << ',' << KokkosNN::to_string(type)
-       << (is_on_host ? "" : suffix_of(precision)) << ',' << plan.rows << 'x' << plan.cols;
-  if (plan.parts > 1) text << ",p" << plan.parts;
-  if (is_on_host) {
-    text << ",t" << plan.league_size;
-  } else {
-    text << ",c" << plan.copies_a << plan.copies_b << ",ts" << plan.team_size;
-  }
-  text << ']';
-  return text.str();
-}
-
 }  // namespace
 
 MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
@@ -304,7 +255,7 @@ MatmulPlan make_matmul_plan(const char* function, ElementType type, const Matmul
     plan_portably(layout, shape, type, traits, options, plan);
     take_warpgroups_if_faster(layout, shape, type, traits, options, plan);
   }
-  plan.label     = label_of(function, type, options.precision, layout.kind, plan, is_on_host);
+  plan.label     = matmul_label(function, type, options.precision, layout.kind, plan, is_on_host);
   plan.sum_label = std::string("KokkosNN::") + function + "[sum of " + std::to_string(plan.parts) + " parts]";
   return plan;
 }
