@@ -15,11 +15,14 @@ function(kokkosnn_gate)
 
   kokkosnn_join_files()
 
+  # The files whose kernels are looked at on gfx90a, too, keep their flags, which joined files have in common.
   if(NOT KokkosNN_GATE_FULL)
-    set(others ${KokkosNN_SOURCES})
-    list(FILTER others INCLUDE REGEX "/instantiate/")
-    list(FILTER others EXCLUDE REGEX "/((elementwise|gradients|masked|norm|rope|segmented)_)?f32\\.cpp$")
-    set_source_files_properties(${others} PROPERTIES COMPILE_OPTIONS "-Xarch_gfx90a;-O0")
+    set(looked_at "/((elementwise|gradients|masked|norm|rope|segmented)_)?f32\\.cpp$")
+    set(optimised ${KokkosNN_INSTANTIATIONS})
+    list(FILTER optimised INCLUDE REGEX "${looked_at}")
+    target_compile_options(KokkosNN PRIVATE "SHELL:-Xarch_gfx90a -O0")
+    set_source_files_properties(${optimised} PROPERTIES COMPILE_OPTIONS "-Xarch_gfx90a;-O3")
+    kokkosnn_join_instantiations("${looked_at}")
   endif()
 endfunction()
 

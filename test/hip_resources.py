@@ -93,6 +93,12 @@ class Kernel:
                 yield "%d accesses through flat addresses" % self.flat
 
 
+def objects_of(build):
+    """The objects of the library that hold kernels; a build's folder may have others, of an earlier configuration."""
+    inputs = re.findall(r"^ +(\S+\.o)$", run("ninja", "-C", str(build), "-t", "query", "libKokkosNN.a"), re.MULTILINE)
+    return sorted(build / path for path in inputs if "/instantiate/" in path or "instantiations" in path)
+
+
 def kernels_of(obj, arch, tools, enums, folder):
     """The library's kernels in an object."""
     bundle, code = folder / "bundle", folder / "code"
@@ -181,11 +187,12 @@ def main():
     enums = {name: enumerators(name) for name in ("RowOperator", "RowForm")}
     enums.update(ExpAccuracy=["full", "fast"], Backend=enumerators("Backend"))
     by_arch, wrong = {}, []
+    objects = objects_of(options.build)
     with tempfile.TemporaryDirectory() as folder:
         for asked in options.archs:
             arch, _, files = asked.partition(":")
             kernels = []
-            for obj in sorted((options.build / "CMakeFiles/KokkosNN.dir/src/instantiate").glob("*.o")):
+            for obj in objects:
                 if not files or obj.name.replace(".cpp.o", "") in files.split(","):
                     kernels += kernels_of(obj, arch, tools, enums, pathlib.Path(folder))
             by_arch[arch] = kernels

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# Joins source files for builds of which nothing runs (test/hip-gate, the CUDA build of .ci/run): a device compiler
-# reads the headers several times for each file.
+# Joins source files for builds that are made once and whole (test/hip-gate, test/fuzzed, the CUDA build of .ci/run):
+# compilers read the headers once for each file, device compilers several times. The same sources are compiled.
 
 # kokkosnn_join(<target> <group>...): each group is file names, without folder and ending, with spaces between them
 function(kokkosnn_join target)
@@ -13,6 +13,20 @@ function(kokkosnn_join target)
     set(files ${sources})
     list(FILTER files INCLUDE REGEX "/(${names})\\.cpp$")
     set_source_files_properties(${files} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${id})
+  endforeach()
+endfunction()
+
+# kokkosnn_join_instantiations(<regex>): the library's instantiations but those whose paths match, as few files of about
+# equal size: files of one type are far from each other in the list.
+function(kokkosnn_join_instantiations but)
+  set(groups 16)
+  set_target_properties(KokkosNN PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(number 0)
+  foreach(file IN LISTS KokkosNN_INSTANTIATIONS)
+    if(NOT file MATCHES "${but}")
+      set_source_files_properties(${file} PROPERTIES UNITY_GROUP instantiations_${number})
+      math(EXPR number "(${number} + 1) % ${groups}")
+    endif()
   endforeach()
 endfunction()
 

@@ -59,7 +59,8 @@ namespace KokkosNN {
 ///            for both.
 /// Provider   where the library was built with KokkosNN_ENABLE_BLAS, cuBLAS on CUDA and rocBLAS on HIP compute products
 ///            without an epilogue, of one type, by strides that BLAS expresses, unless they are batch_invariant,
-///            mapped, or on CUDA of tensor_float32x3; errors and order of sums are its own (rocBLAS's without atomics),
+///            mapped, or on CUDA of tensor_float32x3, or a thousand or more of float or double with 8 to 16 rows, which
+///            own kernels multiply sooner; errors and order of sums are its own (rocBLAS's without atomics),
 ///            and an instance's first call makes a handle. rocBLAS computes float exactly, whatever the precision.
 ///            Hosts' own kernels are the faster ones; BLAS computes products of double and float where
 ///            options.provider asks for it, on as many threads as it takes. KOKKOSNN_VERBOSE says which one it was.
@@ -73,7 +74,8 @@ namespace KokkosNN {
 ///            some (CUDA from sm_80 on: 16-bit elements, double on data-centre cards, float by the TF32 precisions; HIP
 ///            on MI200 and MI300: the matrix cores, all types), else by multiplications; operands whose base, strides
 ///            and batch strides are multiples of 16 bytes, with a contiguous axis, are copied asynchronously, others
-///            element by element. Hosts pack parts of a and b, as floats if they hold 16 bits, and multiply them by
+///            element by element. On CUDA a thousand or more products of up to 32 rows (doubles 16), without an
+///            epilogue, take tiles of 16 rows. Hosts pack parts of a and b, as floats if they hold 16 bits, and multiply them by
 ///            vectors. Gathered rows are read where they are, and sums are written once; one row of c is summed by one
 ///            team, however many products it has.
 /// Hopper     products of half_t and bhalf_t, c holding 16 bits or float, of operands that can be copied

@@ -84,8 +84,9 @@ bool is_vendors(const char* function, Backend backend, ElementType type, const M
   if (options.provider == MatmulProvider::own) return false;
   const char* const reason = reason_against(backend, type, options, layout);
   if (options.provider == MatmulProvider::automatic) {
-    const bool is_tuned = options.tuning.group > 0 || options.tuning.parts > 0;  // of own kernels
-    return is_taken(backend) && !is_tuned && reason == nullptr;
+    const bool is_tuned  = options.tuning.group > 0 || options.tuning.parts > 0;  // of own kernels
+    const bool is_slower = backend == Backend::cuda && is_faster_than_cublas(type, layout, options);
+    return is_taken(backend) && !is_tuned && !is_slower && reason == nullptr;
   }
   if (reason != nullptr && layout.inner > 0) {
     (ArgumentError(function) << "a vendor's library was asked for, but " << reason).raise();

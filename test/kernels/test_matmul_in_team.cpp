@@ -65,13 +65,12 @@ struct Matrices {
 
 /// Runs a league of three teams, which take tiles in turn, and compares: sums of the small numbers are exact. With
 /// `copies` rows of all matrices begin at multiples of 16 bytes, and c's units are moved at once.
-template <class Unit, Impl::MatmulForm form>
+template <class Unit, Impl::MatmulForm form, class Tile = Impl::MatmulTileOf<Unit>>
 void expect_exact(bool copies, double beta) {
   using T       = typename Unit::Element;
   using A       = typename Unit::Accumulated;
   using Results = Impl::MatmulResults<A, Impl::ElementTypes<T>>;
-  using Kernel  = Impl::MatmulInTeam<Unit, form, AddBias, A, Results>;
-  using Tile    = typename Kernel::Tile;
+  using Kernel  = Impl::MatmulInTeam<Unit, form, AddBias, A, Results, Impl::MatmulRows::own, Tile>;
   Matrices<T> a(rows, inner, Impl::is_a_along(form), copies, 1), b(inner, cols, !Impl::is_b_along(form), copies, 2);
   Matrices<T> bias(1, cols, true, true, 3);
   Matrices<A> c(rows, cols, true, copies, 4);
@@ -272,6 +271,19 @@ TYPED_TEST(MatmulInTeams, AreExactInEveryFormWithAndWithoutAsynchronousCopies) {
   expect_exact<Unit, Impl::MatmulForm::a_along_b_along>(false, 0);
   expect_exact<Unit, Impl::MatmulForm::a_across_b_across>(true, 0);
   expect_exact<Unit, Impl::MatmulForm::a_across_b_across>(false, 0);
+}
+
+TYPED_TEST(MatmulInTeams, AreExactByTilesOfFewRows) {
+  using Unit = TypeParam;
+  if constexpr (Impl::has_few_rows_tile<Unit>) {
+    using Tile = Impl::MatmulFewRowsTileOf<Unit>;
+    expect_exact<Unit, Impl::MatmulForm::a_along_b_across, Tile>(true, 0);
+    expect_exact<Unit, Impl::MatmulForm::a_along_b_across, Tile>(false, 2);
+    expect_exact<Unit, Impl::MatmulForm::a_along_b_along, Tile>(true, -1);
+    expect_exact<Unit, Impl::MatmulForm::a_along_b_along, Tile>(false, 0);
+  } else {
+    EXPECT_TRUE(Unit::lanes == 64) << "all units of CUDA have such tiles, but those of devices before sm_80";
+  }
 }
 
 /// A unit of each kind: what maps and parts add to the kernel knows no types.

@@ -112,6 +112,36 @@ TYPED_TEST(Matmul, BroadcastsBatchesOfAnyRank) {
   expect_product<4, 4, 4, TypeParam>(heads, columns, right({2, 3, m, m}));
 }
 
+/// A GPU has a kernel of its own for so many (`has_few_rows`).
+TYPED_TEST(Matmul, MultipliesManyMatricesOfFewRows) {
+  using T = TypeParam;
+  expect_product<3, 3, 3, T>(right({1030, 1, 7}), right({1030, 7, 5}), right({1030, 1, 5}));
+  expect_product<3, 3, 3, T>(right({260, 16, 24}), right({260, 24, 256}), right({260, 16, 256}), {.beta = 2});
+  expect_product<3, 3, 3, T>(right({300, 15, 65}, 3), right({300, 65, 200}, 3), right({300, 15, 200}, 3), {}, 1);
+  expect_product<3, 2, 3, T>(right({520, 17, 33}), left({33, 20}), right({520, 17, 20}), {.alpha = -0.5});
+  expect_product<4, 4, 4, T>(left({2, 520, 3, 20}), right({2, 520, 20, 9}), left({2, 520, 3, 9}));
+}
+
+/// The bits of a matrix do not depend on how many there are, though its kernel does.
+TYPED_TEST(Matmul, GivesAMatrixOfManyTheBitsOfOneAlone) {
+  using T                = TypeParam;
+  constexpr int matrices = 1024, m = 16, n = 40, k = 70;
+  const Matrix<T> a(right({matrices, m, k}), 1), b(right({matrices, k, n}), 2);
+  Matrix<T> all(right({matrices, m, n}), 3), one(right({m, n}), 3);
+  const MatmulOptions own{.provider = KokkosNN::MatmulProvider::own};
+  matmul(Exec(), a.template view<3>(), b.template view<3>(), all.template view<3>(), own);
+  Exec().fence();
+  all.buffer.download();
+  for (const std::int64_t number : {0, 517, 1023}) {
+    const auto of_a = strided_view<2>(a.buffer.device(), Placement{{m, k}, {k, 1}, number * m * k});
+    const auto of_b = strided_view<2>(b.buffer.device(), Placement{{k, n}, {n, 1}, number * k * n});
+    matmul(Exec(), of_a, of_b, one.template view<2>(), own);
+    Exec().fence();
+    one.buffer.download();
+    EXPECT_EQ(0, std::memcmp(all.buffer.host() + number * m * n, one.buffer.host(), sizeof(T) * m * n)) << number;
+  }
+}
+
 TYPED_TEST(Matmul, NeitherReadsCWithBeta0NorTheOperandsWithAlpha0) {
   using T     = TypeParam;
   const T nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());

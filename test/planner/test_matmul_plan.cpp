@@ -57,6 +57,33 @@ TEST(MatmulPlans, SplitLongSumsOfFewTilesOnAGpuUnlessBitsMayNotDependOnExtents) 
   EXPECT_EQ(on_gpu(layout(64, 64, 262144), {.tuning = {.parts = 1}}).parts, 1);
 }
 
+TEST(MatmulPlans, HaveAKernelForManyProductsOfFewRows) {
+  const auto has = [](ElementType type, std::int64_t batches, std::int64_t rows, std::int64_t inner,
+                      const MatmulOptions& options = {}) {
+    MatmulLayout l = layout(rows, 64, inner);
+    l.batches      = batches;
+    return Impl::has_few_rows(type, l, options);
+  };
+  EXPECT_TRUE(has(ElementType::f32, 1024, 16, 64));
+  EXPECT_TRUE(has(ElementType::bf16, 512, 32, 64));  // two tiles of rows
+  EXPECT_FALSE(has(ElementType::f64, 512, 32, 64));
+  EXPECT_FALSE(has(ElementType::f32, 1024, 33, 64));
+  EXPECT_FALSE(has(ElementType::f32, 1023, 16, 64)) << "the device is not full";
+  EXPECT_FALSE(has(ElementType::f32, 1024, 16, 513));
+  EXPECT_FALSE(has(ElementType::f32, 1024, 16, 64, {.tuning = {.parts = 2}})) << "it splits no sums";
+  MatmulLayout l = layout(16, 64, 64);
+  l.batches      = 1024;
+  EXPECT_TRUE(Impl::is_faster_than_cublas(ElementType::f32, l, {}));
+  EXPECT_TRUE(Impl::is_faster_than_cublas(ElementType::f64, l, {}));
+  EXPECT_FALSE(Impl::is_faster_than_cublas(ElementType::bf16, l, {}));
+  l.rows = 4;
+  EXPECT_FALSE(Impl::is_faster_than_cublas(ElementType::f32, l, {}));
+  l.rows          = 16;
+  l.row_stride[1] = 1;  // a is column by column
+  l.col_stride[1] = 16;
+  EXPECT_FALSE(Impl::has_few_rows(ElementType::f32, l, {}));
+}
+
 TEST(MatmulPlans, OnHipHaveTilesOfMatrixCoresOfWhichTwoTeamsFitIntoLds) {
   using Tile                    = Impl::MatmulTileFor<2, Impl::MatmulUnit::matrix_cores>;
   constexpr std::size_t scratch = Tile::stages * (Tile::rows + Tile::cols) * Tile::inner * 2 + 128;

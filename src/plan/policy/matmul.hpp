@@ -35,6 +35,20 @@ struct MatmulPolicy {
   /// Products that a part of a GPU's summed axis should have at least.
   ///   gradient of weights, 128 x 128, of 262144 rows, f32, H200, ms | 0.305, by cuBLAS 0.19 | in one part 33.6
   int least_part = 512;
+  /// Many products of few rows: rows up to which a GPU takes the kernel for these, tiles of 16 x 64 elements of c from
+  /// which on, and products a sum up to which (more was not measured).
+  ///   one H200, 2026-11-29, us, many matrices | large tiles | few rows | cuBLAS
+  ///   f32, 16 x 64 x 64, 4 x 256 x 64         | 1457, 1008  | 144, 184 | 204, 271
+  ///   f32, 32 x 64 x 64, 1 x 64 x 64          | 1142, 2081  | 205, 190 | 182, 225
+  ///   f64, 16 x 64 x 64, 32 x 64 x 256        | 341, 274    | 248, 292 | 250, 254
+  ///   bf16, 16 x 64 x 64, 32 x 256 x 256      | 358, 93     | 82, 94   | 80, 70
+  int few_rows            = 32;
+  int few_rows_of_doubles = 16;
+  int least_blocks_of_few = 1024;
+  int most_inner_of_few   = 512;
+  /// Columns and products a sum from which on float and double of 8 to 16 rows are faster by it than by cuBLAS:
+  /// 1.31 to 1.47 times, and 1.00 to 1.12.
+  int least_cols_of_few = 64;
   /// Where c's rows are sums: tiles of products that a team should have of its rows, the last of which is not full; and
   /// teams that a GPU's multiprocessor should have at least. Estimates.
   int tiles_of_sums            = 4;

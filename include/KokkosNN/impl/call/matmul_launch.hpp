@@ -119,12 +119,21 @@ struct MatmulLaunch {
 
   template <class Unit>
   static void run_on_gpu(const Exec& exec, const MatmulArguments& call, const F& f) {
-    using Kernel          = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results, rows>;
-    using Tile            = typename Kernel::Tile;
-    const MatmulPlan plan = plan_of(exec, call,
-                                    {Tile::rows, Tile::cols, Tile::inner, Tile::resident, Kernel::team_size,
-                                     Kernel::scratch, has_warpgroup_kernel() && has_warpgroups(exec)});
-    if constexpr (rows == MatmulRows::own) {
+    if constexpr (is_librarys && rows == MatmulRows::own && has_few_rows_tile<Unit>) {
+      if (has_few_rows(element_type<T>(), call.layout, call.options))
+        return run_tiles<Unit, MatmulFewRowsTileOf<Unit>>(exec, call, f);
+    }
+    run_tiles<Unit, MatmulTileOf<Unit>>(exec, call, f);
+  }
+  template <class Unit, class Tile>
+  static void run_tiles(const Exec& exec, const MatmulArguments& call, const F& f) {
+    constexpr bool are_few = !std::is_same_v<Tile, MatmulTileOf<Unit>>;
+    using Kernel           = MatmulInTeam<Unit, MatmulForm::a_along_b_across, F, A, Results, rows, Tile>;
+    using KernelAlong      = MatmulInTeam<Unit, MatmulForm::a_along_b_along, F, A, Results, rows, Tile>;
+    const MatmulPlan plan  = plan_of(exec, call,
+                                     {Tile::rows, Tile::cols, Tile::inner, Tile::resident, Kernel::team_size,
+                                      Kernel::scratch, !are_few && has_warpgroup_kernel() && has_warpgroups(exec)});
+    if constexpr (rows == MatmulRows::own && !are_few) {
       if (plan.parts > 1 || plan.rounds > 1) return run_parts(exec, call, plan, f);
     }
     if (plan.is_on_warpgroups) return run_on_warpgroups(exec, call, plan, f);
@@ -132,9 +141,9 @@ struct MatmulLaunch {
       case MatmulForm::a_along_b_across:
         return launch_form<Kernel>(exec, call, plan, f);
       case MatmulForm::a_along_b_along:
-        return launch_form<MatmulInTeam<Unit, MatmulForm::a_along_b_along, F, A, Results, rows>>(exec, call, plan, f);
-      case MatmulForm::a_across_b_across:  // rows with maps have no such form
-        if constexpr (rows == MatmulRows::own) {
+        return launch_form<KernelAlong>(exec, call, plan, f);
+      case MatmulForm::a_across_b_across:  // rows with maps have no such form, nor have few rows
+        if constexpr (rows == MatmulRows::own && !are_few) {
           launch_form<MatmulInTeam<Unit, MatmulForm::a_across_b_across, F, A, Results>>(exec, call, plan, f);
         }
     }

@@ -115,6 +115,13 @@ struct MatmulPlan {
 /// Matrices of the workspace that a batch has.
 inline std::int64_t matmul_workspace_matrices(const MatmulPlan& plan) { return plan.parts + (plan.rounds > 1 ? 1 : 0); }
 
+/// True if a GPU's kernel for few rows serves a product of such elements better than that of large tiles; it splits no
+/// sums.
+KOKKOSNN_EXPORT bool has_few_rows(ElementType type, const MatmulLayout& layout, const MatmulOptions& options);
+
+/// True for products for which cuBLAS is not taken by default, as that kernel is faster.
+KOKKOSNN_EXPORT bool is_faster_than_cublas(ElementType type, const MatmulLayout& layout, const MatmulOptions& options);
+
 /// Chooses the plan: no launch, no allocation on a device. `shape` is a GPU's kernel.
 KOKKOSNN_EXPORT MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,
                                             const MatmulLayout& layout, const MatmulKernelShape& shape,

@@ -27,7 +27,7 @@ class KeptScores {
   KOKKOS_FORCEINLINE_FUNCTION void find_in_rows(const AttentionWeightDropout<A>& dropout, std::int64_t first, int lane,
                                                 const RowAt& row) {
     if constexpr (Unit::has_pairs_8_apart) {
-      constexpr int joined = cols % dropout.keys == 0 ? 2 : 1;
+      constexpr int joined = cols % AttentionWeightDropout<A>::keys == 0 ? 2 : 1;
       KOKKOSNN_IMPL_NO_UNROLL  // a call of the generator is some 100 instructions
       for (int i = 0; i < row_tiles * 2; ++i) {
         const int t = i / 2, r = i % 2;

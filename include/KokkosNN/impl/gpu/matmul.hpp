@@ -34,12 +34,21 @@ namespace KokkosNN::Impl {
 template <class Unit, class F, class A, class Results>
 using MatmulUnitsOf = MatmulUnits<F, A, Results, 32 / int(sizeof(A)), typename InstructionsOf<Unit>::type>;
 
-template <class Unit_, MatmulForm form_, class F, class A, class Results, MatmulRows rows_ = MatmulRows::own>
+/// Tiles of a unit, and those of few rows.
+template <class Unit>
+using MatmulTileOf = MatmulTileFor<int(sizeof(typename Unit::Element)), matrix_unit_kind<Unit>, products_of_unit<Unit>>;
+template <class Unit>
+using MatmulFewRowsTileOf = MatmulFewRowsTileFor<int(sizeof(typename Unit::Element)), matrix_unit_kind<Unit>>;
+template <class Unit>
+inline constexpr bool has_few_rows_tile = requires { MatmulFewRowsTileOf<Unit>::rows; };
+
+template <class Unit_, MatmulForm form_, class F, class A, class Results, MatmulRows rows_ = MatmulRows::own,
+          class Tile_ = MatmulTileOf<Unit_>>
 struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
   using Unit                           = Unit_;
   using Units                          = MatmulUnitsOf<Unit, F, A, Results>;
   using T                              = typename Unit::Element;
-  using Tile                           = MatmulTileFor<int(sizeof(T)), matrix_unit_kind<Unit>, products_of_unit<Unit>>;
+  using Tile                           = Tile_;
   using Address                        = typename Unit::Address;
   static constexpr MatmulForm form     = form_;
   static constexpr bool a_along        = is_a_along(form);
