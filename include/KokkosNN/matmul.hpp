@@ -75,9 +75,9 @@ namespace KokkosNN {
 ///            on MI200 and MI300: the matrix cores, all types), else by multiplications; operands whose base, strides
 ///            and batch strides are multiples of 16 bytes, with a contiguous axis, are copied asynchronously, others
 ///            element by element. On CUDA a thousand or more products of up to 32 rows (doubles 16), without an
-///            epilogue, take tiles of 16 rows. Hosts pack parts of a and b, as floats if they hold 16 bits, and multiply
-///            them by vectors. Gathered rows are read where they are, and sums are written once; one row of c is summed
-///            by one team, however many products it has.
+///            epilogue, take tiles of 16 rows. Hosts pack parts of a and b, as floats if they hold 16 bits, and
+///            multiply them by vectors. Gathered rows are read where they are, and sums are written once; one row of c
+///            is summed by one team, however many products it has.
 /// Hopper     products of half_t and bhalf_t, c holding 16 bits or float, of operands that can be copied
 ///            asynchronously, without maps and with up to three axes of batches, have kernels for warpgroups, whose
 ///            tiles of 128 x 256 pass through 194 KiB of scratch, where these tiles fill the device. They sum k in
