@@ -119,7 +119,8 @@ TEST(AttentionMergeInTeam, AddsManyPartsInOrder) {
     data.lse_parts_strides = data.lse_strides = {0, 0, 1, 0};
     data.o_part_stride                        = rows * dim;
     data.lse_part_stride                      = rows;
-    const Impl::AttentionMergeInTeam<float, float, Impl::attention_merge_width> kernel{data};
+    const Impl::AttentionMergeInTeam<float, float, Impl::attention_merge_width, Impl::attention_merge_unroll> kernel{
+        data};
     for (int league = 0; league < 2; ++league) {
       EmulatedTeam team(Impl::attention_team_size, 32, Impl::attention_merge_scratch<float>,
                         static_cast<std::uint32_t>(league));

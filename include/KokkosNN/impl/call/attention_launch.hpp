@@ -94,10 +94,12 @@ struct AttentionDataOf {
 template <class ExecutionSpace, class Kernel>
 void launch_attention(const ExecutionSpace& exec, const char* function, const Tensor& q, const AttentionPlan& plan,
                       const char* part, const Kernel& kernel) {
-  constexpr bool on_host  = backend_of<ExecutionSpace>() == Backend::host;
-  const std::string label = to_string(function, plan) + part;
+  constexpr Backend backend = backend_of<ExecutionSpace>();
+  constexpr bool on_host    = backend == Backend::host;
+  constexpr int resides     = backend == Backend::hip ? least_residency(backend, attention_team_size) : 1;
+  const std::string label   = to_string(function, plan) + part;
   if (is_verbose()) report_call(function, q, label);
-  launch<Kokkos::LaunchBounds<on_host ? max_threads_per_team : attention_team_size, on_host ? 0 : 1>>(
+  launch<Kokkos::LaunchBounds<on_host ? max_threads_per_team : attention_team_size, on_host ? 0 : resides>>(
       exec, label, {plan.league_size, plan.team_size, plan.scratch_level, plan.scratch}, kernel);
 }
 
@@ -139,9 +141,11 @@ void launch_attention_merge(const ExecutionSpace& exec, const char* function, co
       backend_of<ExecutionSpace>() == Backend::host ? host_attention_merge_width : attention_merge_width;
   const AttentionPlan plan = make_attention_merge_plan(element_type<X>(), data.shape, device_traits(exec));
   if constexpr (backend_of<ExecutionSpace>() != Backend::host) {
+    // On HIP the addresses of more parts than two would be spilled.
+    constexpr int unroll = backend_of<ExecutionSpace>() == Backend::hip ? 2 : attention_merge_unroll;
     if (plan.merges_in_team) {
       return launch_attention(exec, function, parts, plan, "[merge,team]",
-                              AttentionMergeInTeam<P, X, width, Data>{data});
+                              AttentionMergeInTeam<P, X, width, unroll, Data>{data});
     }
   }
   launch_attention(exec, function, parts, plan, "[merge]", AttentionMerge<P, X, width, Data>{data});

@@ -26,15 +26,17 @@ std::string items_label(const char* function, const char* step) {
 template <class X, class ExecutionSpace, class Step>
 void launch_items(const ExecutionSpace& exec, const char* function, const Tensor& read, const char* name,
                   const Step& step) {
-  constexpr bool on_host            = backend_of<ExecutionSpace>() == Backend::host;
+  constexpr Backend backend         = backend_of<ExecutionSpace>();
+  constexpr bool on_host            = backend == Backend::host;
   constexpr int threads             = on_host ? 1 : 128;
+  constexpr int resides             = backend == Backend::hip ? least_residency(backend, threads) : 1;
   constexpr std::int64_t most_teams = std::int64_t(1) << 30;
   const std::int64_t teams          = (step.items() + threads - 1) / threads;
   const std::int64_t most           = on_host ? device_traits(exec).multiprocessors : most_teams;
   if (teams == 0) return;
   const std::string label = items_label<X>(function, name);
   if (is_verbose()) report_call(function, read, label);
-  launch<Kokkos::LaunchBounds<on_host ? max_threads_per_team : threads, on_host ? 0 : 1>>(
+  launch<Kokkos::LaunchBounds<on_host ? max_threads_per_team : threads, on_host ? 0 : resides>>(
       exec, label, {std::min(most, teams), threads, 0, 0}, ItemsKernel<Step>{step});
 }
 

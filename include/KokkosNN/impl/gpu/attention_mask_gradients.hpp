@@ -3,6 +3,7 @@
 #ifndef KOKKOSNN_IMPL_GPU_ATTENTION_MASK_GRADIENTS_HPP
 #define KOKKOSNN_IMPL_GPU_ATTENTION_MASK_GRADIENTS_HPP
 
+#include <KokkosNN/impl/gpu/device/barriers.hpp>
 #include <KokkosNN/impl/gpu/items.hpp>
 #include <KokkosNN/impl/inputs/attention_tensors.hpp>
 
@@ -134,9 +135,13 @@ struct AttentionBiasSums {
     const auto mask = data.mask_of(row, sequence);
     A sum           = 0;
     for (std::int64_t key = Kokkos::max(begin, allowed.begin); key < Kokkos::min(end, allowed.end); ++key) {
-      if (data.elements.keeps(mask, key)) sum += term(row, mask, key, lse);
+      if (data.elements.keeps(mask, key)) sum += term(computed_again(row), mask, anew(key), lse);
     }
     return sum;
+  }
+  /// LLVM on HIP would compute all places of a row ahead of its keys, and spill them.
+  KOKKOS_FUNCTION static ScoreRow computed_again(const ScoreRow& row) {
+    return {anew(row.batch), anew(row.head), anew(row.query), anew(row.start)};
   }
   template <class Mask>
   KOKKOS_FUNCTION A term(const ScoreRow& row, const Mask& mask, std::int64_t key, A lse) const {

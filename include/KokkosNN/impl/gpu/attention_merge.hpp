@@ -111,8 +111,9 @@ struct AttentionMerge {
   }
 };
 
-/// As AttentionMerge, a row a team. Groups of threads take every `groups`-th part each; their sums are added in order.
-template <class P, class X, int width, class Data = AttentionMergeData<P, X>>
+/// As AttentionMerge, a row a team. Groups of threads take every `groups`-th part each, `unroll` of them at a time;
+/// their sums are added in order.
+template <class P, class X, int width, int unroll, class Data = AttentionMergeData<P, X>>
 struct AttentionMergeInTeam {
   using A     = accumulator_t<X>;
   using State = MaxSumExp<A>;
@@ -206,10 +207,10 @@ struct AttentionMergeInTeam {
     const A* const lse      = data.lse_parts + row.in(data.lse_parts_strides);
     const P* const o        = data.o_parts + row.in(data.o_parts_strides) + first * step;
     KOKKOSNN_IMPL_NO_UNROLL
-    for (std::int64_t part = group; part < data.shape.parts; part += std::int64_t(groups) * attention_merge_unroll) {
-      A weight[attention_merge_unroll], values[attention_merge_unroll][width];
+    for (std::int64_t part = group; part < data.shape.parts; part += std::int64_t(groups) * unroll) {
+      A weight[unroll], values[unroll][width];
       KOKKOSNN_IMPL_UNROLL
-      for (int n = 0; n < attention_merge_unroll; ++n) {
+      for (int n = 0; n < unroll; ++n) {
         const std::int64_t p = part + n * groups;
         weight[n]            = p < data.shape.parts ? Kokkos::exp(lse[p * data.lse_part_stride] - reference) : A(0);
         KOKKOSNN_IMPL_UNROLL
@@ -218,7 +219,7 @@ struct AttentionMergeInTeam {
         }
       }
       KOKKOSNN_IMPL_UNROLL
-      for (int n = 0; n < attention_merge_unroll; ++n) {
+      for (int n = 0; n < unroll; ++n) {
         KOKKOSNN_IMPL_UNROLL
         for (int i = 0; i < width; ++i) sum[i] = multiply_add(weight[n], values[n][i], sum[i]);
       }
