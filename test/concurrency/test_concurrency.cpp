@@ -185,7 +185,8 @@ class Jobs {
 
   /// Few rows, and so many that their losses are summed by several teams.
   void cross_entropies() {
-    for (const auto& [m, n] : {std::pair{33, 300}, std::pair{9000, 3}}) {
+    for (const auto& shape : {std::pair{33, 300}, std::pair{9000, 3}}) {
+      const int m = shape.first, n = shape.second;  // names that clang before 16 takes into a lambda
       const std::string size = " of " + std::to_string(m) + " rows";
       const Numbers logits = fresh(m * n), dlogits = fresh(m * n), both = fresh(m * n), lse = fresh(m);
       const Numbers mean = fresh(1), sum = fresh(1), dloss = fresh(1), loss = fresh(1), weights = numbers(n, m_seed);

@@ -196,7 +196,8 @@ template <class Unit>
 void expect_exact_in_warps() {
   using T = typename Unit::Element;
   using A = typename Unit::Accumulated;
-  for (const auto& [m, n, k] : all_extents) {
+  for (const auto& extents : all_extents) {
+    const std::int64_t m = extents.m, n = extents.n, k = extents.k;  // names that clang before 16 takes into a lambda
     const Numbers<T> a(m, k, 1), b(k, n, 2);
     const Numbers<A> c(m, n, 3), before = c;
     constexpr int warps = 2;
