@@ -198,16 +198,16 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
 
   /// Adds a tile's results, of products from `first` on, to the sums of the columns.
   template <class Member, class Finish>
-  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const Member& team, A* scratch, std::int64_t first, std::int64_t col_block,
-                                            const Lookup& lookup, const Sums& sums, ColumnSum& column,
-                                            const Finish& finish) const {
+  KOKKOS_FORCEINLINE_FUNCTION void add_tile(const Member& team, A* in_scratch, std::int64_t first,
+                                            std::int64_t col_block, const Lookup& lookup, const Sums& sums,
+                                            ColumnSum& column, const Finish& finish) const {
     const std::int64_t first_col = col_block * Tile::cols;
     const int rank = static_cast<int>(team.team_rank()), cols = in_tile<Tile::cols>(data.cols - first_col);
-    for_bands(team, scratch, lookup, sums, in_tile<Tile::rows>(column.rows.end() - first), [&](int band, int count) {
+    for_bands(team, in_scratch, lookup, sums, in_tile<Tile::rows>(column.rows.end() - first), [&](int band, int count) {
       for_units(rank, count, cols, [&](int row, int col) {
         Offsets at;
         for (int t = 0; t < Results::count; ++t) at[t] = results.offset(t, first + band + row, first_col + col);
-        Pack<A, unit>& place = unit_in(scratch, row, col);
+        Pack<A, unit>& place = unit_in(in_scratch, row, col);
         A values[unit];
         load(place, values);
         this->run_unit(at, cols - col, values);
@@ -216,7 +216,7 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
       });
       team.team_barrier();
       if (rank >= cols) return;
-      column.add(first + band, count, [&](int row) { return unit_in(scratch, row, rank)[rank % unit]; }, finish);
+      column.add(first + band, count, [&](int row) { return unit_in(in_scratch, row, rank)[rank % unit]; }, finish);
     });
     team.team_barrier();  // nobody reads scratch any more
   }
@@ -488,7 +488,7 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
   /// Calls f(first row, number of rows) for bands of a tile's first `rows` rows, whose sums are in scratch then. A
   /// barrier is ahead of the first access of scratch, none behind the last one.
   template <class Member, class F_>
-  KOKKOS_FORCEINLINE_FUNCTION static void for_bands(const Member& team, A* scratch, const Lookup& lookup,
+  KOKKOS_FORCEINLINE_FUNCTION static void for_bands(const Member& team, A* in_scratch, const Lookup& lookup,
                                                     const Sums& sums, int rows, const F_& f) {
     const int rank = opaque(static_cast<int>(team.team_rank()));
     KOKKOSNN_IMPL_NO_UNROLL
@@ -500,7 +500,7 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
         if (count <= 0) continue;
         const int row = warp_row(rank) - band;
         team.team_barrier();
-        if (0 <= row && row < band_rows) store_sums(scratch, row, part, lookup, sums, rank);
+        if (0 <= row && row < band_rows) store_sums(in_scratch, row, part, lookup, sums, rank);
         team.team_barrier();
         f(first, count);
       }
@@ -518,9 +518,9 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
 
   /// The unit of an element in scratch. A row's units are in an order of its own, so that the same unit of neighbouring
   /// rows is in other banks.
-  KOKKOS_FORCEINLINE_FUNCTION static Pack<A, unit>& unit_in(A* scratch, int row, int col) {
+  KOKKOS_FORCEINLINE_FUNCTION static Pack<A, unit>& unit_in(A* in_scratch, int row, int col) {
     constexpr int turned = Tile::warp_cols / unit;
-    return reinterpret_cast<Pack<A, unit>*>(scratch)[row * units_of_row + (col / unit ^ row % turned)];
+    return reinterpret_cast<Pack<A, unit>*>(in_scratch)[row * units_of_row + (col / unit ^ row % turned)];
   }
   KOKKOS_FORCEINLINE_FUNCTION static void load(const Pack<A, unit>& from, A (&values)[unit]) {
     const Pack<A, unit> pack = load_by_words(&from);
@@ -528,7 +528,7 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
     for (int i = 0; i < unit; ++i) values[i] = pack[i];
   }
   /// Stores a thread's sums of a part of its warp's rows, from a row of scratch on.
-  KOKKOS_FORCEINLINE_FUNCTION static void store_sums(A* scratch, int first_row, int part, const Lookup& lookup,
+  KOKKOS_FORCEINLINE_FUNCTION static void store_sums(A* in_scratch, int first_row, int part, const Lookup& lookup,
                                                      const Sums& sums, int rank) {
     using Neighbours = Pack<A, Unit::neighbours>;
     const int lane   = lane_of(rank);
@@ -548,7 +548,7 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
               pack[e] = lookup.checked(static_cast<A>(sums.tile[part / 16 + i][j].value[r][c + e]),
                                        warp_row(rank) + part + row);
             }
-            A* const place = &unit_in(scratch, first_row + row, col)[col % unit];
+            A* const place = &unit_in(in_scratch, first_row + row, col)[col % unit];
             store_by_words(reinterpret_cast<Neighbours*>(place), pack);
           }
         }
@@ -558,7 +558,7 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
 
   /// Writes a tile's results.
   template <class Member>
-  KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, A* scratch, const Block& block, const Lookup& lookup,
+  KOKKOS_FORCEINLINE_FUNCTION void write(const Member& team, A* in_scratch, const Block& block, const Lookup& lookup,
                                          const Sums& sums) const {
     const std::int64_t first_row = block.row * Tile::rows, first_col = block.col * Tile::cols;
     Offsets first;
@@ -566,12 +566,12 @@ struct MatmulInTeam : MatmulUnitsOf<Unit_, F, A, Results> {
       first[t] = results.batch[t](block.batch) + results.offset(t, first_row, first_col);
     }
     const int rank = static_cast<int>(team.team_rank()), cols = in_tile<Tile::cols>(data.cols - first_col);
-    for_bands(team, scratch, lookup, sums, in_tile<Tile::rows>(data.rows - first_row), [&](int band, int count) {
+    for_bands(team, in_scratch, lookup, sums, in_tile<Tile::rows>(data.rows - first_row), [&](int band, int count) {
       for_units(rank, count, cols, [&](int row, int col) {
         Offsets at;
         for (int t = 0; t < Results::count; ++t) at[t] = first[t] + results.offset(t, band + row, col);
         A values[unit];
-        load(unit_in(scratch, row, col), values);
+        load(unit_in(in_scratch, row, col), values);
         this->write_unit(at, cols - col, values);
       });
     });
