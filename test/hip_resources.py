@@ -6,7 +6,7 @@
 The figures are those that -Rpass-analysis=kernel-resource-usage prints, from the kernels' own notes, so that objects of
 an earlier run count too. Fails if a kernel spills, leaves a SIMD fewer than 4 wavefronts, or moves aligned rows
 otherwise than by 16 bytes. Kernels on matrix cores keep tiles in registers: as many wavefronts as they are compiled
-for, one or two, are enough.
+for, one or two, are enough. So are two or three for others that are compiled for so many.
 """
 import argparse
 import collections
@@ -59,8 +59,8 @@ def readable(symbol, enums):
     bounds = re.search(r"LaunchBounds<(\d+)u(?:, (\d+)u)?", symbol)
     if not bounds:
         return text
-    on_matrix_cores = "MfmaUnit<" in text and bounds.group(2)
-    return text + " <= " + bounds.group(1) + (" x " + bounds.group(2) if on_matrix_cores else "")
+    is_for_fewer = bounds.group(2) and ("MfmaUnit<" in text or bounds.group(2) in "23")
+    return text + " <= " + bounds.group(1) + (" x " + bounds.group(2) if is_for_fewer else "")
 
 
 class Kernel:

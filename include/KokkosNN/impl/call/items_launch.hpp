@@ -6,6 +6,7 @@
 #include <KokkosNN/impl/call/launch.hpp>
 #include <KokkosNN/impl/call/verbose.hpp>
 #include <KokkosNN/impl/gpu/items.hpp>
+#include <KokkosNN/impl/kernel_shapes.hpp>
 #include <KokkosNN/impl/traits.hpp>
 
 #include <algorithm>
@@ -22,6 +23,16 @@ std::string items_label(const char* function, const char* step) {
   return std::string("KokkosNN::") + function + '[' + to_string(element_type<X>()) + ']' + step;
 }
 
+/// Wavefronts of a SIMD on HIP that a step's kernel is compiled for.
+template <class Step>
+inline constexpr int hip_wavefronts_of = [] {
+  if constexpr (requires { Step::hip_wavefronts; }) {
+    return Step::hip_wavefronts;
+  } else {
+    return least_residency(Backend::hip);
+  }
+}();
+
 /// Launches a step, unless it has no items; `read` is the tensor that KOKKOSNN_VERBOSE tells.
 template <class X, class ExecutionSpace, class Step>
 void launch_items(const ExecutionSpace& exec, const char* function, const Tensor& read, const char* name,
@@ -29,7 +40,7 @@ void launch_items(const ExecutionSpace& exec, const char* function, const Tensor
   constexpr Backend backend         = backend_of<ExecutionSpace>();
   constexpr bool on_host            = backend == Backend::host;
   constexpr int threads             = on_host ? 1 : 128;
-  constexpr int resides             = backend == Backend::hip ? least_residency(backend, threads) : 1;
+  constexpr int resides             = backend == Backend::hip ? hip_wavefronts_of<Step> : 1;
   constexpr std::int64_t most_teams = std::int64_t(1) << 30;
   const std::int64_t teams          = (step.items() + threads - 1) / threads;
   const std::int64_t most           = on_host ? device_traits(exec).multiprocessors : most_teams;

@@ -93,6 +93,8 @@ struct AttentionSinkSums {
 template <class X>
 struct AttentionBiasSums {
   using A = accumulator_t<X>;
+  /// Wavefronts of a SIMD on HIP: for more the places of a row, its mask and both products would be spilled.
+  static constexpr int hip_wavefronts = 2;
 
   AttentionGradientData<X> data;
   TypedOutput<X> dbias;
