@@ -246,8 +246,9 @@ void plan_on_host(const MatmulLayout& layout, ElementType type, const DeviceTrai
 }  // namespace
 
 bool has_few_rows(ElementType type, const MatmulLayout& layout, const MatmulOptions& options) {
-  const std::int64_t blocks = layout.batches * ceil_div(layout.rows, 16) * ceil_div(layout.cols, 64);
-  const std::int64_t most   = type == ElementType::f64 ? matmul_policy.few_rows_of_doubles : matmul_policy.few_rows;
+  const std::int64_t blocks =
+      layout.batches * ceil_div(layout.rows, few_rows_tile_rows) * ceil_div(layout.cols, few_rows_tile_cols);
+  const std::int64_t most = type == ElementType::f64 ? matmul_policy.few_rows_of_doubles : matmul_policy.few_rows;
   return layout.rows <= most && layout.batches > 1 && blocks >= matmul_policy.least_blocks_of_few &&
          layout.inner <= matmul_policy.most_inner_of_few && layout.sums.count() == 1 && options.tuning.parts <= 1 &&
          is_a_along(form_of(layout));
@@ -256,7 +257,8 @@ bool has_few_rows(ElementType type, const MatmulLayout& layout, const MatmulOpti
 bool is_faster_than_cublas(ElementType type, const MatmulLayout& layout, const MatmulOptions& options) {
   const std::int64_t wide = matmul_policy.least_cols_of_few;
   return type != ElementType::f16 && type != ElementType::bf16 && has_few_rows(type, layout, options) &&
-         layout.rows >= 8 && layout.rows <= 16 && layout.cols >= wide && layout.inner >= wide;
+         layout.rows >= matmul_policy.least_rows_of_few && layout.rows <= few_rows_tile_rows && layout.cols >= wide &&
+         layout.inner >= wide;
 }
 
 MatmulPlan make_matmul_plan(const char* function, ElementType type, const MatmulOptions& options,

@@ -78,17 +78,23 @@ struct MatmulTileFor<8, MatmulUnit::tensor_cores> : MatmulTile<64, 64, 16, 32, 3
 template <>
 struct MatmulTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<128, 128, 16, 64, 32, 2, 1> {};
 
-/// Tiles of products of few rows, of which there are many: 16 rows. Units of CUDA alone have such kernels.
+/// Tiles of products of few rows, of which there are many. Units of CUDA alone have such kernels.
+inline constexpr int few_rows_tile_rows = 16;
+inline constexpr int few_rows_tile_cols = 64;
 template <int element_bytes, MatmulUnit unit>
 struct MatmulFewRowsTileFor {};
 template <>
-struct MatmulFewRowsTileFor<2, MatmulUnit::tensor_cores> : MatmulTile<16, 64, 64, 16, 16, 2, 8> {};
+struct MatmulFewRowsTileFor<2, MatmulUnit::tensor_cores>
+    : MatmulTile<few_rows_tile_rows, few_rows_tile_cols, 64, 16, 16, 2, 8> {};
 template <>
-struct MatmulFewRowsTileFor<4, MatmulUnit::tensor_cores> : MatmulTile<16, 64, 32, 16, 16, 2, 8> {};
+struct MatmulFewRowsTileFor<4, MatmulUnit::tensor_cores>
+    : MatmulTile<few_rows_tile_rows, few_rows_tile_cols, 32, 16, 16, 2, 8> {};
 template <>
-struct MatmulFewRowsTileFor<8, MatmulUnit::tensor_cores> : MatmulTile<16, 64, 16, 16, 16, 3, 6> {};
+struct MatmulFewRowsTileFor<8, MatmulUnit::tensor_cores>
+    : MatmulTile<few_rows_tile_rows, few_rows_tile_cols, 16, 16, 16, 3, 6> {};
 template <>
-struct MatmulFewRowsTileFor<4, MatmulUnit::narrow_warps> : MatmulTile<16, 64, 32, 16, 32, 2, 12> {};
+struct MatmulFewRowsTileFor<4, MatmulUnit::narrow_warps>
+    : MatmulTile<few_rows_tile_rows, few_rows_tile_cols, 32, 16, 32, 2, 12> {};
 
 /// The tile of c that two warpgroups of Hopper sum, whose operands a further warp loads; a prototype's.
 struct WarpgroupMatmulTile {

@@ -48,6 +48,7 @@ struct MatmulPolicy {
   int most_inner_of_few   = 512;
   /// Columns and products a sum from which on float and double of 8 to 16 rows are faster by it than by cuBLAS:
   /// 1.31 to 1.47 times, and 1.00 to 1.12.
+  int least_rows_of_few = 8;
   int least_cols_of_few = 64;
   /// Where c's rows are sums: tiles of products that a team should have of its rows, the last of which is not full; and
   /// teams that a GPU's multiprocessor should have at least. Estimates.

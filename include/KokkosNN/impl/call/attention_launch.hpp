@@ -96,7 +96,7 @@ void launch_attention(const ExecutionSpace& exec, const char* function, const Te
                       const char* part, const Kernel& kernel) {
   constexpr Backend backend = backend_of<ExecutionSpace>();
   constexpr bool on_host    = backend == Backend::host;
-  constexpr int resides     = backend == Backend::hip ? least_residency(backend, attention_team_size) : 1;
+  constexpr int resides     = least_residency(backend, attention_team_size);
   const std::string label   = to_string(function, plan) + part;
   if (is_verbose()) report_call(function, q, label);
   launch<Kokkos::LaunchBounds<on_host ? max_threads_per_team : attention_team_size, on_host ? 0 : resides>>(
