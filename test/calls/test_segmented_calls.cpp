@@ -100,6 +100,9 @@ TEST(SegmentedErrors, AnOutputWhoseHeadsShareMemoryIsRefusedAndNothingIsWritten)
   Kokkos::fence();
 }
 
+constexpr std::int64_t least_offset = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most_offset  = std::numeric_limits<std::int64_t>::max();
+
 TEST(SegmentedErrors, BadOffsetsOfSeveralHeadsThatNobodyCheckedTouchNoOtherMemory) {
   const std::int64_t n = 20000;
   for (const std::vector<std::int64_t>& strides :
@@ -109,6 +112,7 @@ TEST(SegmentedErrors, BadOffsetsOfSeveralHeadsThatNobodyCheckedTouchNoOtherMemor
     for (const std::vector<std::int64_t>& drawn : {std::vector<std::int64_t>{0, 9000, 30, 15000, 10, 20000, 19999},
                                                    {-5, 100, 1000000000000, 7, -1, 60000, 90000},
                                                    {20000, 16000, 12000, 9000, 6000, 3000, 0},
+                                                   {0, 76, least_offset, 100, most_offset, 90, least_offset},
                                                    {100000, 0, 100000, 0, 100000, 0, 100000}}) {
       const auto offsets = raw_offsets(drawn);
       const auto in = strided_view<2>(x.device(), place), out = strided_view<2>(y.device(), place);
@@ -196,6 +200,7 @@ TEST(SegmentedErrors, BadOffsetsThatNobodyCheckedTouchNoOtherMemory) {
   for (const std::vector<std::int64_t>& offsets : {std::vector<std::int64_t>{0, 40000, 30, 20000, 10, 50000, 49999},
                                                    {-5, 100, 1000000000000, 7, -1, 60000, 90000},
                                                    {50000, 40000, 30000, 20000, 10000, 5000, 0},
+                                                   {0, 76, least_offset, 100, most_offset, 90, least_offset},
                                                    {100000, 0, 100000, 0, 100000, 0, 100000}}) {
     const auto view = raw_offsets(offsets);
     KokkosNN::segmented_softmax(vector(x), view, vector(y));

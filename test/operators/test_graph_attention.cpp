@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 // Attention over a graph and its gradients, against long double.
@@ -282,6 +283,24 @@ TYPED_TEST(GraphAttention, LooksAtNoValueWithoutAWeight) {
   EXPECT_TRUE(std::isnan(static_cast<double>(trial.o.host(0, 0, 0)))) << "node 0 has no edge";
   EXPECT_EQ(static_cast<double>(trial.dq.host(0, 0, 0)), 0);
   EXPECT_EQ(static_cast<double>(trial.dv.host(3, 1, 2)), 0) << "source 3 has no edge";
+}
+
+// Nor is there memory for scores then: what points into it is looked at by the undefined-behaviour sanitizer.
+TEST(GraphAttentionCalls, OfNoEdgesHaveMaskedRowsAndGradientsOfZero) {
+  Trial<float> trial;
+  Kokkos::deep_copy(trial.row_map, 0);
+  const auto no_entries = Kokkos::subview(trial.entries, std::pair(0, 0));
+  const auto& t         = trial;
+  graph_attention(Exec(), t.q.view, t.k.view, t.v.view, t.row_map, no_entries, t.o.view,
+                  {.masked_row = MaskedRowPolicy::zero}, KokkosNN::no_view, t.lse);
+  graph_attention_backward(Exec(), t.q.view, t.k.view, t.v.view, t.row_map, no_entries, t.o.view, t.dout.view, t.lse,
+                           t.dq.view, t.dk.view, t.dv.view);
+  const auto lse = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), t.lse);
+  for (Rows<float>* each : {&trial.o, &trial.dq, &trial.dk, &trial.dv}) {
+    each->download();
+    EXPECT_EQ(each->host(1, 2, 3), 0.0f);
+  }
+  EXPECT_EQ(lse(1, 2), -std::numeric_limits<float>::infinity());
 }
 
 TEST(GraphAttentionCalls, NeitherFenceNorAllocateOnceTheyHaveRun) {

@@ -110,6 +110,7 @@ class RmsNormRopeTrial {
     const Placement& at = m_given.is_in_place ? m_x_place : m_y_place;
     if (!gaps_intact(result, at)) return ::testing::AssertionFailure() << "something outside y was written";
     if (unwritten(result, at) > 0) return ::testing::AssertionFailure() << "elements were not written";
+    if (m_dim == 0) return ::testing::AssertionSuccess();
     Errors errors;
     const Placement x_rows = m_x_place.without(3), y_rows = at.without(3);
     for_each_index(x_rows, y_rows, [&](std::int64_t x_row, std::int64_t y_row, std::int64_t number) {

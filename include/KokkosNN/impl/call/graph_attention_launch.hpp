@@ -41,13 +41,13 @@ struct Launcher<GraphAttentionCall<ExecutionSpace, X>> {
     const WorkspaceLease<ExecutionSpace, WorkspaceUse::sums> workspace(
         exec, bytes_of_words + static_cast<std::size_t>(sums) * sizeof(A));
     GraphAttentionData<X> data = data_of(call);
-    data.edge_nodes            = reinterpret_cast<std::int64_t*>(workspace.data());
-    data.source_edges          = data.edge_nodes + l.edges;
-    data.source_map            = data.source_edges + l.edges;
-    data.cursors               = data.source_map + l.sources + 1;
     data.probabilities         = reinterpret_cast<A*>(workspace.data() + bytes_of_words);
-    data.gradients             = data.probabilities + numbers;
     if (call.is_gradient) {
+      data.edge_nodes   = reinterpret_cast<std::int64_t*>(workspace.data());
+      data.source_edges = data.edge_nodes + l.edges;
+      data.source_map   = data.source_edges + l.edges;
+      data.cursors      = data.source_map + l.sources + 1;
+      data.gradients    = data.probabilities + numbers;
       run_gradients(exec, call, data);
     } else if (!with_packs(call, [&]<int packs>(int its_lanes) {
                  launch_step(exec, call, "[warps]", GraphWarps<GraphForwardInWarp<X, packs>>{{{data}}, its_lanes});

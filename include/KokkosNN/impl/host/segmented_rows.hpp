@@ -54,16 +54,16 @@ struct RowRun {
   /// `farthest`. It stops before a row of more than `longest` elements, and where offsets do not ascend.
   RowRun(const RowOffsets& offsets, std::int64_t first, std::int64_t last, std::int64_t farthest, int most, int longest)
       : row(first), begin(offsets[first]) {
-    const auto count        = static_cast<int>(std::min<std::int64_t>(most_rows, last - first));
-    const std::int64_t room = std::min<std::int64_t>(most, farthest - begin);
+    const auto count           = static_cast<int>(std::min<std::int64_t>(most_rows, last - first));
+    const std::int64_t run_end = farthest - begin > most ? begin + most : farthest;
     if (offsets.stride == 1 && offsets.bytes == 4 && offsets.is_signed) {
-      take(static_cast<const std::int32_t*>(offsets.data) + first + 1, count, room, longest);
+      take(static_cast<const std::int32_t*>(offsets.data) + first + 1, count, run_end, longest);
     } else if (offsets.stride == 1 && offsets.bytes == 8) {
-      take(static_cast<const std::int64_t*>(offsets.data) + first + 1, count, room, longest);
+      take(static_cast<const std::int64_t*>(offsets.data) + first + 1, count, run_end, longest);
     } else {
       std::int64_t ends[most_rows];
       for (int r = 0; r < count; ++r) ends[r] = offsets[first + 1 + r];
-      take(ends, count, room, longest);
+      take(ends, count, run_end, longest);
     }
     for (int l = 1; l <= most_lanes; ++l) at[rows + l] = at[rows];
   }
@@ -77,14 +77,16 @@ struct RowRun {
   }
 
  private:
+  /// Offsets are any numbers: none is subtracted from before it is known to lie between begin and run_end.
   template <class Offset>
-  KOKKOS_FORCEINLINE_FUNCTION void take(const Offset* ends, int count, std::int64_t room, int longest) {
-    std::int64_t end = at[0] = 0;
+  KOKKOS_FORCEINLINE_FUNCTION void take(const Offset* ends, int count, std::int64_t run_end, int longest) {
+    at[0]            = 0;
+    std::int64_t end = begin;
     for (; rows < count; ++rows) {
-      const std::int64_t next = static_cast<std::int64_t>(ends[rows]) - begin;
-      if (next < end || next > end + longest || next > room) break;
+      const std::int64_t next = static_cast<std::int64_t>(ends[rows]);
+      if (next < end || next > run_end || next - end > longest) break;
       end          = next;
-      at[rows + 1] = static_cast<int>(next);
+      at[rows + 1] = static_cast<int>(next - begin);
     }
   }
 };
