@@ -5,7 +5,8 @@
 include(${CMAKE_CURRENT_LIST_DIR}/join_files.cmake)
 
 function(kokkosnn_gate)
-  kokkosnn_join_files()
+  kokkosnn_join_tests()
+  kokkosnn_join_benchmarks()
   kokkosnn_join_instantiations("^$")
 endfunction()
 

@@ -13,7 +13,8 @@ function(kokkosnn_gate)
     target_compile_options(${target} PRIVATE -Xarch_device -O0)
   endforeach()
 
-  kokkosnn_join_files()
+  kokkosnn_join_tests()
+  kokkosnn_join_benchmarks()
 
   # The files whose kernels are looked at on gfx90a, too, keep their flags, which joined files have in common.
   if(NOT KokkosNN_GATE_FULL)

@@ -29,9 +29,9 @@ using FullExp = KokkosNN::Impl::ScaledExp<A, ExpAccuracy::full>;
 
 // 2 are promised of any exponential; what exp.hpp says is less.
 template <class A>
-constexpr double promised_ulp = KokkosNN::Impl::has_fma ? 1.2 : 1.3;
+constexpr double most_ulp = KokkosNN::Impl::has_fma ? 1.2 : 1.3;
 template <class A>
-constexpr double promised_ulp_in_a_vector = KokkosNN::Impl::has_lookup<Vector<A>> ? 0.65 : promised_ulp<A>;
+constexpr double most_ulp_in_a_vector = KokkosNN::Impl::has_lookup<Vector<A>> ? 0.65 : most_ulp<A>;
 
 /// Distance in units in the last place of a result in A's normal range.
 template <class A, class Exact>
@@ -59,9 +59,9 @@ A in_a_vector(const FullExp<A>& exp, A x, A R, int lane) {
 /// either use, and of a number by itself.
 template <class A, class Exact>
 double part_of_promise(const FullExp<A>& exp, A x, A R, int lane, Exact exact) {
-  return std::max({ulp_between(in_a_vector(exp, x, R, lane), exact) / promised_ulp_in_a_vector<A>,
-                   ulp_between(in_a_vector<SumFor::logarithm>(exp, x, R, lane), exact) / promised_ulp<A>,
-                   ulp_between(exp(x, exp.at(R)), exact) / promised_ulp<A>});
+  return std::max({ulp_between(in_a_vector(exp, x, R, lane), exact) / most_ulp_in_a_vector<A>,
+                   ulp_between(in_a_vector<SumFor::logarithm>(exp, x, R, lane), exact) / most_ulp<A>,
+                   ulp_between(exp(x, exp.at(R)), exact) / most_ulp<A>});
 }
 
 /// Error of exp(x), as a part of the promise, relative to the power of two at or below it.
@@ -199,7 +199,7 @@ void check_large_values() {
     const double t = bias - 1 + i / 1000.0;
     const A x      = static_cast<A>(t * 0.6931471805599453094);
     if (t < bias + 0.49) {
-      EXPECT_LE(ulp_between(of_any(x), std::exp(static_cast<long double>(x))), promised_ulp<A>) << t;
+      EXPECT_LE(ulp_between(of_any(x), std::exp(static_cast<long double>(x))), most_ulp<A>) << t;
     } else if (t > bias + 0.51) {
       EXPECT_EQ(of_any(x), infinity) << t;
     }
