@@ -18,7 +18,7 @@ list(JOIN KokkosNN_KOKKOS_ARCHITECTURES "|" architectures)
 set(cpu_levels "")
 if(KokkosNN_MORE_CPU_LEVELS)
   list(JOIN KokkosNN_MORE_CPU_LEVELS "|" cpu_levels)
-  string(PREPEND cpu_levels "x86-64|")
+  string(PREPEND cpu_levels "${lowest_level}|")
 endif()
 add_custom_target(
   KokkosNN_build

@@ -3,7 +3,7 @@
 # The calls that the library holds compiled, from the operators of include/KokkosNN/impl/operators.def and the types
 # below. Each group is a header <build>/include/KokkosNN/instantiations/<group>.hpp of extern templates, which the calls
 # include, and a source <build>/src/instantiate/<file>.cpp a type (or pair of types), which defines them. Where kernels
-# are compiled for several levels of x86-64 (cmake/CpuLevels.cmake), <build>/src/cpu_levels/<file>.cpp is that of the
+# are compiled for several levels of a CPU (cmake/CpuLevels.cmake), <build>/src/cpu_levels/<file>.cpp is that of the
 # others.
 
 # Files of the types, and the types.

@@ -13,6 +13,8 @@
 #if defined(__F16C__) && !defined(__CUDACC__) && !defined(__HIPCC__)
 #define KOKKOSNN_IMPL_HAS_F16C
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__ARM_FP16_FORMAT_IEEE) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#define KOKKOSNN_IMPL_HAS_FP16
 #endif
 
 // The 16-bit element types. Kokkos has them where a GPU's backend brings them along, and makes them float elsewhere;
@@ -26,6 +28,8 @@ struct Binary16 {
   KOKKOS_INLINE_FUNCTION static std::uint16_t bits_of(float value) {
 #if defined(KOKKOSNN_IMPL_HAS_F16C)
     return static_cast<std::uint16_t>(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(value), _MM_FROUND_TO_NEAREST_INT)));
+#elif defined(KOKKOSNN_IMPL_HAS_FP16)
+    return Kokkos::bit_cast<std::uint16_t>(static_cast<__fp16>(value));
 #else
     return bits_by_integers(value);
 #endif
@@ -33,6 +37,8 @@ struct Binary16 {
   KOKKOS_INLINE_FUNCTION static float value_of(std::uint16_t bits) {
 #if defined(KOKKOSNN_IMPL_HAS_F16C)
     return _cvtsh_ss(bits);
+#elif defined(KOKKOSNN_IMPL_HAS_FP16)
+    return static_cast<float>(Kokkos::bit_cast<__fp16>(bits));
 #else
     return value_by_integers(bits);
 #endif

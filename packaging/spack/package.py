@@ -72,9 +72,9 @@ class Kokkosnn(CMakePackage, CudaPackage, ROCmPackage):
             self.define_from_variant("KokkosNN_ENABLE_EXAMPLES", "tests"),
         ]
         # Spack's wrapper of the compiler adds -march behind CMake's back: kernels are the
-        # target's, and further levels of x86-64 would not be run.
-        if self.spec.target.family == "x86_64" and self.spec.target.name != "x86_64":
-            args.append(self.define("KokkosNN_CPU_LEVELS", "x86-64"))
+        # target's, and further levels of the CPU would not be run.
+        if self.spec.target.name != self.spec.target.family.name:
+            args.append(self.define("KokkosNN_CPU_LEVELS", "LOWEST"))
         if self.spec.satisfies("+rocm"):
             args.append(self.define("CMAKE_CXX_COMPILER", self.spec["hip"].hipcc))
         elif self.spec.satisfies("+cuda"):

@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DOBJDUMP=... -DAWK=... -DLIBRARY=... -P check_levels.cmake
-# Any x86-64 may run the library: instructions of later CPUs are in functions of a level alone, whose names say so or
-# which are its entry points, and nothing of a level runs when a program is loaded.
+# Any CPU of the architecture may run the library: instructions of later CPUs are in functions of a level alone, whose
+# names say so or which are its entry points, and nothing of a level runs when a program is loaded.
 cmake_minimum_required(VERSION 3.23...3.25)
 set(count [=[
-/^[0-9a-f]+ <.*>:$/ { name = $2; is_private = name ~ /[.]x86_64_v[34]>:$/ || name ~ /KokkosNN4Impl9LevelCallI/ }
+/^[0-9a-f]+ <.*>:$/ {
+  name = $2
+  is_private = name ~ /[.](x86_64_v[34]|sve_(256|512))>:$/ || name ~ /KokkosNN4Impl9LevelCallI/
+}
 /:\t(v[a-z0-9]+|k(mov|or|and|xor|not|unpck|test)[a-z]*|andn|bextr|bls(i|r|msk)|bzhi|mulx|pdep|pext)( |$)/ ||
-/:\t(rorx|sarx|shlx|shrx|lzcnt|movbe)( |$)/ {
+/:\t(rorx|sarx|shlx|shrx|lzcnt|movbe)( |$)/ || /:\t.*[ \t{]z[0-9]+[.,]/ {
   if (is_private) ++private
   else if (!(name in others)) { others[name]; print name }
 }

@@ -8,6 +8,8 @@
 
 #include "kinds.hpp"
 
+#include <KokkosNN/version.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -91,6 +93,7 @@ int main(int argc, char* argv[]) {
   setenv("KOKKOSNN_TUNING_FILE", "", 1);
   Kokkos::ScopeGuard kokkos(argc, argv);
   KokkosNNTest::require_every_operator();
+  std::printf("%s\n", to_string(KokkosNN::configuration()).c_str());
   const long cases = argc > 1 ? std::atol(argv[1]) : 3000;
   std::mt19937 engine(argc > 2 ? static_cast<std::uint32_t>(std::atol(argv[2])) : 1);
   std::vector<std::uint8_t> bytes(96);

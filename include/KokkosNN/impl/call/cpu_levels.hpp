@@ -5,13 +5,14 @@
 
 #include <KokkosNN/impl/call/compiled_calls.hpp>
 
-// The way of a compiled call to the kernels of the CPU at hand. A library for any x86-64 holds its calls for several
-// levels of it: cmake/CpuLevels.cmake compiles them, and src/x86_64/cpu_level.cpp picks one.
+// The way of a compiled call to the kernels of the CPU at hand. A library for any x86-64, or for any AArch64, holds its
+// calls for several levels of it: cmake/CpuLevels.cmake compiles them, and src/cpu_level/cpu_level.cpp picks one.
 
 namespace KokkosNN::Impl {
 
-/// Levels of x86-64 by their names in its ABI: with SSE2, with AVX2 and fused operations, with AVX-512.
-enum class CpuLevel { x86_64, x86_64_v3, x86_64_v4 };
+/// Levels of x86-64 by their names in its ABI: with SSE2, with AVX2 and fused operations, with AVX-512. Levels of
+/// AArch64: with NEON, which all have, and with SVE of 256 and of 512 bits.
+enum class CpuLevel { x86_64, x86_64_v3, x86_64_v4, armv8_a, sve_256, sve_512 };
 
 /// The name that compilers and KOKKOSNN_ISA have for a level: "x86-64-v3".
 const char* to_string(CpuLevel level);

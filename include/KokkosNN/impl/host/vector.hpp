@@ -22,6 +22,11 @@
 #include <immintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
+#if defined(__ARM_FEATURE_SVE_BITS) && (__ARM_FEATURE_SVE_BITS == 256 || __ARM_FEATURE_SVE_BITS == 512)
+#include <arm_sve.h>
+/// SVE of a width that is known, as vector extensions need it. At 128 bits NEON is as wide.
+#define KOKKOSNN_IMPL_HAS_SVE
+#endif
 #endif
 #endif
 
@@ -38,6 +43,8 @@ namespace KokkosNN::Impl {
 inline constexpr int vector_bytes = 64;
 #elif defined(__AVX2__)
 inline constexpr int vector_bytes = 32;
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+inline constexpr int vector_bytes = __ARM_FEATURE_SVE_BITS / 8;
 #else
 inline constexpr int vector_bytes = 16;  // SSE, NEON
 #endif
@@ -191,6 +198,14 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_any_above(const T& a, const T& b) {
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
 
+#if defined(KOKKOSNN_IMPL_HAS_SVE)
+/// Vectors as SVE's intrinsics take them.
+typedef svfloat32_t SveFloats __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+typedef svfloat64_t SveDoubles __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+typedef svuint32_t SveWords __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+typedef svuint64_t SveLongWords __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+#endif
+
 KOKKOS_FORCEINLINE_FUNCTION Vector<float> at_least(Vector<float> x, Vector<float> bound) {
   return x < bound ? bound : x;
 }
@@ -204,6 +219,8 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> fused_multiply_add(Vector<float> a, Ve
   return Vector<float>(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
 #elif defined(__AVX2__) && defined(__FMA__)
   return Vector<float>(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+  return Vector<float>(SveFloats(svmla_f32_x(svptrue_b32(), SveFloats(c), SveFloats(a), SveFloats(b))));
 #elif defined(__aarch64__)
   return Vector<float>(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
 #else
@@ -217,6 +234,8 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<double> fused_multiply_add(Vector<double> a, 
   return Vector<double>(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
 #elif defined(__AVX2__) && defined(__FMA__)
   return Vector<double>(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+  return Vector<double>(SveDoubles(svmla_f64_x(svptrue_b64(), SveDoubles(c), SveDoubles(a), SveDoubles(b))));
 #elif defined(__aarch64__)
   return Vector<double>(vfmaq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
 #else
@@ -354,6 +373,24 @@ KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<fl
                                                           const BitsOf<Vector<float>>& index) {
   return BitsOf<Vector<float>>(_mm256_permutevar8x32_epi32(__m256i(table), __m256i(index)));
 }
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+// An index beyond the last lane would give 0.
+template <>
+inline constexpr bool has_lookup<Vector<float>> = true;
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<float>> look_up(const BitsOf<Vector<float>>& table,
+                                                          const BitsOf<Vector<float>>& index) {
+  const auto lane = index & std::uint32_t(simd_width<float> - 1);
+  return BitsOf<Vector<float>>(SveWords(svtbl_u32(SveWords(table), SveWords(lane))));
+}
+#if __ARM_FEATURE_SVE_BITS == 512
+template <>
+inline constexpr bool has_lookup<Vector<double>> = true;
+KOKKOS_FORCEINLINE_FUNCTION BitsOf<Vector<double>> look_up(const BitsOf<Vector<double>>& table,
+                                                           const BitsOf<Vector<double>>& index) {
+  const auto lane = index & std::uint64_t(simd_width<double> - 1);
+  return BitsOf<Vector<double>>(SveLongWords(svtbl_u64(SveLongWords(table), SveLongWords(lane))));
+}
+#endif
 #endif
 #endif
 

@@ -63,6 +63,11 @@ KOKKOS_FORCEINLINE_FUNCTION Vector<float> widened(const HalfBits& bits) {
     return Vector<float>(_mm512_maskz_cvtph_ps(all_16_lanes, __m256i(bits)));
 #elif defined(__AVX2__) && defined(__F16C__)
     return Vector<float>(_mm256_cvtph_ps(__m128i(bits)));
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+    const svuint32_t lanes = SveWords(in_lower_halves(bits));
+    return Vector<float>(SveFloats(svcvt_f32_f16_x(svptrue_b32(), svreinterpret_f16_u32(lanes))));
+#elif defined(__aarch64__)
+    return Vector<float>(vcvt_f32_f16(float16x4_t(bits)));
 #else
     Vector<float> values;
     for (int l = 0; l < simd_width<float>; ++l) values[l] = Binary16::value_of(bits[l]);
@@ -97,6 +102,11 @@ KOKKOS_FORCEINLINE_FUNCTION HalfBits rounded(const Vector<float>& values) {
     return HalfBits(_mm512_maskz_cvtps_ph(all_16_lanes, __m512(values), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__AVX2__) && defined(__F16C__)
     return HalfBits(_mm256_cvtps_ph(__m256(values), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+    const svfloat16_t lanes = svcvt_f16_f32_x(svptrue_b32(), SveFloats(values));
+    return lower_halves(BitsOf<Vector<float>>(SveWords(svreinterpret_u32_f16(lanes))));
+#elif defined(__aarch64__)
+    return HalfBits(vcvt_f16_f32(float32x4_t(values)));
 #else
     HalfBits bits;
     for (int l = 0; l < simd_width<float>; ++l) bits[l] = Binary16::bits_of(values[l]);

@@ -1,17 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The KokkosNN authors
 // SPDX-License-Identifier: Apache-2.0
-#include <KokkosNN/impl/call/cpu_levels.hpp>
+#include "cpu_features.hpp"
 
 #include <Kokkos_Core.hpp>
-
-#include <cpuid.h>
 
 #include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
 
-// Picks the level of x86-64 whose kernels a process runs. Compiled where there are several, for the lowest.
+// Picks the level whose kernels a process runs. Compiled where there are several, for the lowest, beside the file of
+// the CPU's architecture (cpu_features.hpp).
 
 namespace KokkosNN::Impl {
 
@@ -20,44 +19,23 @@ using Initialiser = void (*)();
 // The linker has these names for begin and end of what cmake/PrivateObjects.cmake makes of a level's initialisers: of
 // variables in Kokkos' headers, of which a file that includes them has its own.
 extern "C" {
-[[gnu::weak, gnu::visibility("hidden")]] extern const Initialiser __start_kokkosnn_init_x86_64_v3[];
-[[gnu::weak, gnu::visibility("hidden")]] extern const Initialiser __stop_kokkosnn_init_x86_64_v3[];
-[[gnu::weak, gnu::visibility("hidden")]] extern const Initialiser __start_kokkosnn_init_x86_64_v4[];
-[[gnu::weak, gnu::visibility("hidden")]] extern const Initialiser __stop_kokkosnn_init_x86_64_v4[];
+#define KOKKOSNN_INITIALISERS(level)                                                                 \
+  [[gnu::weak, gnu::visibility("hidden")]] extern const Initialiser __start_kokkosnn_init_##level[]; \
+  [[gnu::weak, gnu::visibility("hidden")]] extern const Initialiser __stop_kokkosnn_init_##level[]
+KOKKOSNN_INITIALISERS(x86_64_v3);
+KOKKOSNN_INITIALISERS(x86_64_v4);
+KOKKOSNN_INITIALISERS(sve_256);
+KOKKOSNN_INITIALISERS(sve_512);
+#undef KOKKOSNN_INITIALISERS
 }
 
 namespace {
 
 /// The levels that kernels are compiled for, the lowest first.
-constexpr CpuLevel compiled[] = {CpuLevel::x86_64, KOKKOSNN_CPU_LEVELS};
-
-bool has_v3() {
-  unsigned a = 0, b = 0, c = 0, d = 0, extended = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || __get_cpuid(0x80000001, &a, &b, &extended, &d) == 0) return false;
-  // The compiler's tests ask the system, too, if it saves the registers.
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2") && (c & bit_F16C) != 0 && (c & bit_MOVBE) != 0 && (extended & bit_LZCNT) != 0;
-}
-
-bool has_v4() {
-  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
-
-bool cpu_has(CpuLevel level) {
-  switch (level) {
-    case CpuLevel::x86_64:
-      return true;
-    case CpuLevel::x86_64_v3:
-      return has_v3();
-    case CpuLevel::x86_64_v4:
-      return has_v4();
-  }
-  return false;
-}
+constexpr CpuLevel compiled[] = {KOKKOSNN_CPU_LEVELS};
 
 CpuLevel best_level() {
-  CpuLevel best = CpuLevel::x86_64;
+  CpuLevel best = compiled[0];
   for (const CpuLevel level : compiled) {
     if (cpu_has(level)) best = level;
   }
@@ -72,7 +50,6 @@ void warn(std::string_view asked, const std::string& why, CpuLevel taken) {
 }
 
 CpuLevel chosen_level() {
-  __builtin_cpu_init();
   const CpuLevel best = best_level();
   const char* value   = std::getenv("KOKKOSNN_ISA");
   if (value == nullptr || *value == '\0') return best;
@@ -94,6 +71,23 @@ void run_initialisers(const Initialiser* begin, const Initialiser* end) {
   for (; begin != end; ++begin) (*begin)();
 }
 
+/// Runs what the loader would have run for a level's objects. Those of the lowest level it has run.
+void initialise(CpuLevel level) {
+  switch (level) {
+    case CpuLevel::x86_64:
+    case CpuLevel::armv8_a:
+      return;
+    case CpuLevel::x86_64_v3:
+      return run_initialisers(__start_kokkosnn_init_x86_64_v3, __stop_kokkosnn_init_x86_64_v3);
+    case CpuLevel::x86_64_v4:
+      return run_initialisers(__start_kokkosnn_init_x86_64_v4, __stop_kokkosnn_init_x86_64_v4);
+    case CpuLevel::sve_256:
+      return run_initialisers(__start_kokkosnn_init_sve_256, __stop_kokkosnn_init_sve_256);
+    case CpuLevel::sve_512:
+      return run_initialisers(__start_kokkosnn_init_sve_512, __stop_kokkosnn_init_sve_512);
+  }
+}
+
 }  // namespace
 
 const char* to_string(CpuLevel level) {
@@ -104,6 +98,12 @@ const char* to_string(CpuLevel level) {
       return "x86-64-v3";
     case CpuLevel::x86_64_v4:
       return "x86-64-v4";
+    case CpuLevel::armv8_a:
+      return "armv8-a";
+    case CpuLevel::sve_256:
+      return "sve-256";
+    case CpuLevel::sve_512:
+      return "sve-512";
   }
   return "unknown";
 }
@@ -111,12 +111,7 @@ const char* to_string(CpuLevel level) {
 CpuLevel cpu_level() {
   static const CpuLevel level = [] {
     const CpuLevel chosen = chosen_level();
-    if (chosen == CpuLevel::x86_64_v3) {
-      run_initialisers(__start_kokkosnn_init_x86_64_v3, __stop_kokkosnn_init_x86_64_v3);
-    }
-    if (chosen == CpuLevel::x86_64_v4) {
-      run_initialisers(__start_kokkosnn_init_x86_64_v4, __stop_kokkosnn_init_x86_64_v4);
-    }
+    initialise(chosen);
     return chosen;
   }();
   return level;
