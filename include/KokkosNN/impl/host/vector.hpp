@@ -80,6 +80,14 @@ template <>
 struct VectorTraits<VectorOf<double>::type> : VectorTraitsOf<double, std::uint64_t, vector_bytes> {};
 #endif
 
+#if defined(KOKKOSNN_IMPL_HAS_SVE)
+/// Vectors as SVE's intrinsics take them.
+typedef svfloat32_t SveFloats __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+typedef svfloat64_t SveDoubles __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+typedef svuint32_t SveWords __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+typedef svuint64_t SveLongWords __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
+#endif
+
 /// Widest vector of A.
 template <class A>
 using Vector = typename VectorOf<A>::type;
@@ -188,6 +196,13 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_any_above(const T& a, const T& b) {
       return _mm256_movemask_ps(_mm256_cmp_ps(__m256(a), __m256(b), _CMP_GT_OQ)) != 0;
     if constexpr (std::is_same_v<T, Vector<double>>)
       return _mm256_movemask_pd(_mm256_cmp_pd(__m256d(a), __m256d(b), _CMP_GT_OQ)) != 0;
+#elif defined(KOKKOSNN_IMPL_HAS_SVE)
+    if constexpr (std::is_same_v<T, Vector<float>>)
+      return svptest_any(svptrue_b32(), svcmpgt_f32(svptrue_b32(), SveFloats(a), SveFloats(b)));
+    if constexpr (std::is_same_v<T, Vector<double>>)
+      return svptest_any(svptrue_b64(), svcmpgt_f64(svptrue_b64(), SveDoubles(a), SveDoubles(b)));
+#elif defined(KOKKOSNN_IMPL_HAS_VECTORS) && defined(__aarch64__)
+    if constexpr (sizeof(T) == sizeof(uint32x4_t)) return vmaxvq_u32(uint32x4_t(a > b)) != 0;
 #endif
     const auto above = a > b;
     auto any         = above[0];
@@ -197,14 +212,6 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_any_above(const T& a, const T& b) {
 }
 
 #if defined(KOKKOSNN_IMPL_HAS_VECTORS)
-
-#if defined(KOKKOSNN_IMPL_HAS_SVE)
-/// Vectors as SVE's intrinsics take them.
-typedef svfloat32_t SveFloats __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
-typedef svfloat64_t SveDoubles __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
-typedef svuint32_t SveWords __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
-typedef svuint64_t SveLongWords __attribute__((arm_sve_vector_bits(__ARM_FEATURE_SVE_BITS)));
-#endif
 
 KOKKOS_FORCEINLINE_FUNCTION Vector<float> at_least(Vector<float> x, Vector<float> bound) {
   return x < bound ? bound : x;
