@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The KokkosNN authors
 # SPDX-License-Identifier: Apache-2.0
-# Kernels for several levels of a CPU in one library: KokkosNN_KNOWN_CPU_LEVELS are all, the lowest first, which is that
-# of the build's flags, and KokkosNN_MORE_CPU_LEVELS those that a library has besides. impl/call/cpu_levels.hpp has the
-# calls, src/cpu_level/cpu_level.cpp picks the level at run time.
+# Kernels for several levels of a CPU in one library: known_levels are all, the lowest first, which is that of the
+# build's flags, and KokkosNN_MORE_CPU_LEVELS those that a library has besides. impl/call/cpu_levels.hpp has the calls,
+# src/cpu_level/cpu_level.cpp picks the level at run time.
 set(is_arm FALSE)
-set(KokkosNN_KNOWN_CPU_LEVELS x86-64 x86-64-v3 x86-64-v4)
+set(known_levels x86-64 x86-64-v3 x86-64-v4)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(is_arm TRUE)
-  set(KokkosNN_KNOWN_CPU_LEVELS armv8-a sve-256 sve-512)
+  set(known_levels armv8-a sve-256 sve-512)
 endif()
-list(GET KokkosNN_KNOWN_CPU_LEVELS 0 lowest_level)
+list(GET known_levels 0 lowest_level)
 set(KokkosNN_CPU_LEVELS AUTO CACHE STRING "Levels of the CPU that kernels are compiled for, as a list: x86-64, \
 x86-64-v3, x86-64-v4; armv8-a, sve-256, sve-512; or LOWEST; or AUTO: all of them, unless flags name a machine")
 
@@ -52,7 +52,7 @@ function(kokkosnn_one_level_because variable)
     set(reason "Kokkos is for one machine")
   else()
     include(CheckCXXCompilerFlag)
-    list(GET KokkosNN_KNOWN_CPU_LEVELS -1 highest)
+    list(GET known_levels -1 highest)
     kokkosnn_level_flags(flags_of_highest ${highest})
     list(JOIN flags_of_highest " " flags_of_highest)
     check_cxx_compiler_flag("${flags_of_highest}" KokkosNN_HAS_HIGHEST_CPU_LEVEL)
@@ -68,7 +68,7 @@ set(KokkosNN_MORE_CPU_LEVELS ${KokkosNN_CPU_LEVELS})
 if(KokkosNN_CPU_LEVELS STREQUAL AUTO)
   set(KokkosNN_MORE_CPU_LEVELS "")
   if(NOT KokkosNN_ONE_LEVEL_BECAUSE)
-    set(KokkosNN_MORE_CPU_LEVELS ${KokkosNN_KNOWN_CPU_LEVELS})
+    set(KokkosNN_MORE_CPU_LEVELS ${known_levels})
   endif()
 elseif(KokkosNN_CPU_LEVELS STREQUAL LOWEST)
   set(KokkosNN_MORE_CPU_LEVELS "")
@@ -77,8 +77,8 @@ elseif(NOT lowest_level IN_LIST KokkosNN_CPU_LEVELS)
                       "CPU has. A library for known machines has their Kokkos_ARCH_... or -march in its flags.")
 endif()
 foreach(level IN LISTS KokkosNN_MORE_CPU_LEVELS)
-  if(NOT level IN_LIST KokkosNN_KNOWN_CPU_LEVELS)
-    message(FATAL_ERROR "KokkosNN: KokkosNN_CPU_LEVELS has ${level}, which is none of ${KokkosNN_KNOWN_CPU_LEVELS}, "
+  if(NOT level IN_LIST known_levels)
+    message(FATAL_ERROR "KokkosNN: KokkosNN_CPU_LEVELS has ${level}, which is none of ${known_levels}, "
                         "and neither AUTO nor LOWEST")
   endif()
 endforeach()
